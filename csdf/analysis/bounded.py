@@ -1,0 +1,81 @@
+"""Capacities and limits on auto-concurrency, written as channels of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from csdf.errors import InvalidGraph
+from csdf.model.graph import Channel, Graph
+
+SPACE = " (space)"  # what the name of a reverse channel adds to the name of its channel
+
+
+def bound_channels(graph: Graph, *, with_self_loops: bool = False) -> Graph:
+    """Return the graph with each capacity as a reverse channel, and no capacities.
+
+    The reverse channel carries the free space: the producer takes it at its start, the consumer puts
+    it back at its end, at the release rates. It is named after its channel, followed by " (space)".
+    Self-loops stay unbounded unless `with_self_loops`: one that holds a single token would need a
+    capacity of two, because space and token overlap.
+    Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008, section 3.
+    """
+    if all(channel.capacity is None and channel.release is None for channel in graph.channels):
+        return graph
+    channels: list[Channel] = []
+    for channel in graph.channels:
+        channels.append(replace(channel, capacity=None, release=None))
+        if channel.capacity is not None and (with_self_loops or not channel.is_self_loop):
+            channels.append(space_channel(channel, channel.capacity))
+    return replace(graph, channels=tuple(channels), origin=None)
+
+
+def space_channel(channel: Channel, capacity: int) -> Channel:
+    """Return the reverse channel that carries the free space of a channel of that capacity."""
+    return Channel(
+        name=channel.name + SPACE,
+        producer=channel.consumer,
+        consumer=channel.producer,
+        production=channel.release_rates,
+        consumption=channel.production,
+        initial_tokens=capacity - channel.initial_tokens,
+    )
+
+
+def with_capacities(graph: Graph, capacities: Mapping[str, int]) -> Graph:
+    """Return the graph with the given channels bounded; the others keep what they had.
+
+    Raises InvalidGraph for an unknown channel, or a capacity below the initial tokens.
+    """
+    for name in capacities:
+        graph.channel(name)
+    channels = tuple(
+        replace(channel, capacity=capacities.get(channel.name, channel.capacity))
+        for channel in graph.channels
+    )
+    return replace(graph, channels=channels)
+
+
+def limit_concurrency(graph: Graph, limits: Mapping[str, int]) -> Graph:
+    """Return the graph in which each named actor has at most so many firings at once.
+
+    A limit is a self-loop, named "<actor> (limit)", with that many tokens, of which each firing
+    holds one. Raises InvalidGraph for an unknown actor or a limit below one.
+    """
+    loops = []
+    for name, limit in limits.items():
+        phases = len(graph.actor(name).durations)
+        if limit < 1:
+            raise InvalidGraph(f"actor {name!r}: a limit of {limit} firings at once; at least 1")
+        ones = (1,) * phases
+        loops.append(
+            Channel(
+                name=f"{name} (limit)",
+                producer=name,
+                consumer=name,
+                production=ones,
+                consumption=ones,
+                initial_tokens=limit,
+            )
+        )
+    return replace(graph, channels=graph.channels + tuple(loops))

@@ -1,0 +1,201 @@
+"""Self-timed execution: what happens when every actor fires as soon as it can."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from csdf.errors import GaveUp
+from csdf.kernels import compile as compiler
+from csdf.kernels import self_timed
+from csdf.model.indexed import IndexedGraph
+
+COMPILE_FIRINGS = 100_000  # from here on loading the compiler pays, also in a fresh process
+STATE_BYTES = 2**30  # most memory for remembered states
+
+
+class SteadyState(NamedTuple):
+    """When the execution of a graph began to repeat itself, in whole iterations."""
+
+    transient: int  # iterations before the first state that recurs
+    iterations: int  # iterations until it recurs
+    time: int  # time units until it recurs
+    starts: Any  # start times of that many iterations of the steady part, actor by actor
+
+    @property
+    def period(self) -> Fraction:
+        """Time of one iteration, in the long run."""
+        return Fraction(self.time, self.iterations)
+
+
+class Execution:
+    """A graph that is being executed, iteration by iteration.
+
+    graph: without capacities; firings: of each actor in one iteration. The queues live in kernel
+    arrays, compiled code or not; it makes no difference to the result.
+    """
+
+    def __init__(
+        self, graph: IndexedGraph, firings: Sequence[int], *, expected_iterations: int = 1
+    ) -> None:
+        self._graph = graph
+        self._firings = list(firings)
+        work = sum(firings) * expected_iterations
+        fits = _largest(graph, firings) < compiler.SAFE
+        worth = work >= COMPILE_FIRINGS or (compiler.is_loaded() and work >= COMPILE_FIRINGS // 50)
+        self._is_compiled = fits and worth
+        self._make: Any = compiler.array if self._is_compiled else list
+        self._blank: Any = compiler.blank if self._is_compiled else _zeros
+        self._iteration_time = sum(
+            count // phases * sum(graph.duration[start : start + phases])
+            for count, phases, start in zip(
+                firings, graph.phases, graph.duration_start, strict=True
+            )
+        )
+        actors, channels = len(graph.phases), len(graph.producer)
+        self.iterations = 0
+        self._fixed = [
+            self._make(column)
+            for column in (
+                graph.phases, graph.duration_start, graph.duration,
+                graph.input_start, graph.input_channel, graph.output_start, graph.output_channel,
+                graph.consumer, graph.consumption_start, graph.consumption,
+                graph.production_start, graph.production,
+            )
+        ]  # fmt: skip
+        self._tokens = self._make(graph.initial_tokens)
+        sizes = [min(max(4, firings[actor] + 2), 256) for actor in graph.producer]
+        self._set_rings(sizes, [[(count, 0)] if count else [] for count in graph.initial_tokens])
+        self._last_time = self._make([0] * channels)
+        self._phase = self._make([0] * actors)
+        self._latest_start = self._make([0] * actors)
+        self._scratch = (self._make([0] * actors), self._make([0] * actors))
+
+    def _set_rings(self, sizes: list[int], batches: list[list[tuple[int, int]]]) -> None:
+        starts = [0]
+        for size in sizes:
+            starts.append(starts[-1] + size)
+        counts, times = [0] * starts[-1], [0] * starts[-1]
+        for start, queue in zip(starts, batches, strict=False):
+            for i, (count, time) in enumerate(queue):
+                counts[start + i], times[start + i] = count, time
+        self._sizes = sizes
+        self._rings = [
+            self._make(column)
+            for column in (
+                starts[:-1], sizes, [0] * len(sizes), [len(queue) for queue in batches],
+                counts, times,
+            )
+        ]  # fmt: skip
+
+    def _batches(self, channel: int) -> list[tuple[int, int]]:
+        starts, _, heads, lengths, counts, times = self._rings
+        at = [
+            int(starts[channel]) + (int(heads[channel]) + i) % self._sizes[channel]
+            for i in range(int(lengths[channel]))
+        ]
+        return [(int(counts[i]), int(times[i])) for i in at]
+
+    def _grow(self, full: int) -> None:
+        """Give every ring that is at least half full four times its room."""
+        batches = [self._batches(channel) for channel in range(len(self._sizes))]
+        sizes = [
+            size * 4 if channel == full or 2 * len(batches[channel]) > size else size
+            for channel, size in enumerate(self._sizes)
+        ]
+        self._set_rings(sizes, batches)
+
+    def recorded(self, iterations: int) -> Any:
+        """Carry out so many iterations; return the start times, or None in a deadlock.
+
+        The times stand actor by actor, firing by firing, in one array of the kernel's kind.
+        Raises GaveUp where times would leave 64 bits.
+        """
+        per_actor = [count * iterations for count in self._firings]
+        record_at = self._make([0, *accumulate(per_actor)][:-1])
+        record = self._blank(sum(per_actor))
+        for _ in range(iterations):
+            if not self._advance(record_at, record):
+                return None
+        return record
+
+    def _advance(self, record_at: Any, record: Any) -> bool:
+        """Carry out one more iteration; False if it gets stuck in a deadlock."""
+        if self._is_compiled and (self.iterations + 2) * self._iteration_time > compiler.SAFE:
+            raise GaveUp(f"times pass {compiler.SAFE} after {self.iterations} iterations")
+        kernel = self_timed.advance
+        run = compiler.compiled(kernel) if self._is_compiled else kernel
+        quota = self._make(self._firings)
+        answer = self._make([0])
+        while True:
+            status = run(
+                *self._fixed, self._tokens, *self._rings, self._last_time, self._phase,
+                self._latest_start, quota, *self._scratch, record_at, record, answer,
+            )  # fmt: skip
+            if status != self_timed.FULL:
+                break
+            self._grow(int(answer[0]))
+        self.iterations += 1
+        return bool(status == self_timed.DONE)
+
+    @property
+    def now(self) -> int:
+        """Start of the latest firing of the first actor: a clock to compare states by."""
+        return int(self._latest_start[0])
+
+    def state(self) -> bytes | tuple[int, ...]:
+        """Everything the future depends on, times relative to `now`."""
+        kernel = self_timed.pack_state
+        run = compiler.compiled(kernel) if self._is_compiled else kernel
+        arguments = (*self._rings, self._last_time, self._latest_start, self.now)
+        length = run(*arguments, self._make([]))
+        packed = self._blank(length)
+        run(*arguments, packed)
+        return packed.tobytes() if self._is_compiled else tuple(packed)
+
+
+def steady_state(
+    graph: IndexedGraph, firings: Sequence[int], *, limit: int | None = None
+) -> SteadyState | None:
+    """Execute until a state recurs; None if the graph deadlocks.
+
+    graph: strongly connected, without capacities. States are compared after whole iterations.
+    limit: most iterations to try. Raises GaveUp when it, or the memory for states, is used up.
+    """
+    execution = Execution(graph, firings, expected_iterations=8)
+    seen: dict[bytes | tuple[int, ...], tuple[int, int]] = {}
+    remembered = 0
+    while limit is None or execution.iterations < limit:
+        record = execution.recorded(1)
+        if record is None:
+            return None
+        state = execution.state()
+        if state in seen:
+            transient, begin = seen[state]
+            iterations, time = execution.iterations - transient, execution.now - begin
+            if iterations > 1:
+                record = execution.recorded(iterations)
+            return SteadyState(
+                transient=transient, iterations=iterations, time=time, starts=record
+            )
+        seen[state] = (execution.iterations, execution.now)
+        remembered += len(state)
+        if remembered > STATE_BYTES:
+            raise GaveUp(
+                f"no state recurred in {execution.iterations} iterations, "
+                f"of which {remembered} bytes were remembered"
+            )
+    raise GaveUp(f"no state recurred in {limit} iterations")
+
+
+def _largest(graph: IndexedGraph, firings: Sequence[int]) -> int:
+    """No number of tokens in one iteration, and no time in one iteration, passes this."""
+    tokens = max(graph.initial_tokens, default=0)
+    rates = max(graph.production, default=0)
+    return max(max(firings) * rates + tokens, sum(graph.duration) * max(firings))
+
+
+def _zeros(length: int) -> list[int]:
+    return [0] * length

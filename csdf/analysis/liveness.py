@@ -1,0 +1,175 @@
+"""Deadlock: which actors wait for one another, and for what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from csdf.analysis.bounded import bound_channels
+from csdf.analysis.consistency import cycle_vector
+from csdf.errors import GaveUp
+from csdf.model.graph import Graph
+from csdf.model.indexed import IndexedGraph, indexed
+
+STEPS = 20_000_000  # most steps of the untimed execution before it gives up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked:
+    """An actor that waits for tokens, or for space if the channel is the space of another."""
+
+    actor: str
+    channel: str
+    tokens: int  # in the channel
+    needed: int  # by the next firing
+    producer: str  # the actor it waits for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadlock:
+    """A cycle of actors each of which waits for the next; the last one for the first."""
+
+    cycle: tuple[Blocked, ...]
+
+    def __str__(self) -> str:
+        return "; ".join(
+            f"{one.actor} waits for {one.producer} on {one.channel}: "
+            f"has {one.tokens}, needs {one.needed}"
+            for one in self.cycle
+        )
+
+
+def deadlock(graph: Graph) -> Deadlock | None:
+    """Return the cycle of actors that block one another, or None if the graph is live.
+
+    Executes one iteration without times, whole cycles at once where the tokens allow it: a graph
+    whose actors can all complete an iteration can do so for ever. Which firing comes first does not
+    matter, so the answer is exact at any size; where it would take too many steps, raises GaveUp.
+    Raises InconsistentGraph. Source: Lee, Messerschmitt, Static scheduling of synchronous data flow
+    programs, IEEE Trans. Computers C-36(1), 1987 (class S algorithm).
+    """
+    cycles = list(cycle_vector(graph).values())
+    numbers = indexed(bound_channels(graph))
+    run = _UntimedRun(numbers, cycles)
+    return None if run.completes() else _waiting_cycle(numbers, run)
+
+
+class _UntimedRun:
+    """One iteration by counting tokens; stops where nobody can fire."""
+
+    def __init__(self, graph: IndexedGraph, cycles: Sequence[int]) -> None:
+        self.graph = graph
+        self.tokens = list(graph.initial_tokens)
+        self.phase = [0] * len(cycles)
+        self.cycles_left = list(cycles)
+        channels = range(len(graph.producer))
+        self._produced = [graph.produced(channel) for channel in channels]
+        self._consumed = [graph.consumed(channel) for channel in channels]
+
+    def completes(self) -> bool:
+        waiting = list(range(len(self.cycles_left)))
+        is_waiting = [True] * len(waiting)
+        steps = 0
+        while waiting:
+            actor = waiting.pop()
+            is_waiting[actor] = False
+            while self.cycles_left[actor] and self._step(actor):
+                steps += 1
+                for follower in self._followers(actor):
+                    if not is_waiting[follower]:
+                        is_waiting[follower] = True
+                        waiting.append(follower)
+            if steps > STEPS:
+                raise GaveUp(f"deadlock is undecided after {STEPS} steps of untimed execution")
+        return not any(self.cycles_left)
+
+    def _followers(self, actor: int) -> list[int]:
+        graph = self.graph
+        outputs = graph.output_channel[graph.output_start[actor] : graph.output_start[actor + 1]]
+        return [graph.consumer[channel] for channel in outputs if graph.consumer[channel] != actor]
+
+    def inputs(self, actor: int) -> list[int]:
+        graph = self.graph
+        return graph.input_channel[graph.input_start[actor] : graph.input_start[actor + 1]]
+
+    def _step(self, actor: int) -> bool:
+        """Fire as many whole cycles as the tokens allow, or else one phase; False if neither."""
+        if self.phase[actor] == 0:
+            count = self.cycles_left[actor]
+            for channel in self.inputs(actor):
+                if self.graph.producer[channel] != actor:
+                    count = min(count, self.tokens[channel] // self._consumed[channel])
+                elif not self._loop_allows_a_cycle(channel):
+                    count = 0
+            if count:
+                self._fire_cycles(actor, count)
+                return True
+        if self.lacking(actor) is not None:
+            return False
+        self._fire_phase(actor)
+        return True
+
+    def _loop_allows_a_cycle(self, channel: int) -> bool:
+        graph = self.graph
+        actor = graph.producer[channel]
+        tokens = self.tokens[channel]
+        for phase in range(graph.phases[actor]):
+            needed = graph.consumption[graph.consumption_start[channel] + phase]
+            if tokens < needed:
+                return False
+            tokens += graph.production[graph.production_start[channel] + phase] - needed
+        return True
+
+    def _fire_cycles(self, actor: int, count: int) -> None:
+        graph = self.graph
+        for channel in self.inputs(actor):
+            self.tokens[channel] -= count * self._consumed[channel]
+        for port in range(graph.output_start[actor], graph.output_start[actor + 1]):
+            channel = graph.output_channel[port]
+            self.tokens[channel] += count * self._produced[channel]
+        self.cycles_left[actor] -= count
+
+    def _fire_phase(self, actor: int) -> None:
+        graph, phase = self.graph, self.phase[actor]
+        for channel in self.inputs(actor):
+            self.tokens[channel] -= graph.consumption[graph.consumption_start[channel] + phase]
+        for port in range(graph.output_start[actor], graph.output_start[actor + 1]):
+            channel = graph.output_channel[port]
+            self.tokens[channel] += graph.production[graph.production_start[channel] + phase]
+        self.phase[actor] = (phase + 1) % graph.phases[actor]
+        if self.phase[actor] == 0:
+            self.cycles_left[actor] -= 1
+
+    def needed(self, actor: int, channel: int) -> int:
+        graph = self.graph
+        return graph.consumption[graph.consumption_start[channel] + self.phase[actor]]
+
+    def lacking(self, actor: int) -> int | None:
+        """An input without the tokens of the next phase, or None if the actor can fire."""
+        for channel in self.inputs(actor):
+            if self.tokens[channel] < self.needed(actor, channel):
+                return channel
+        return None
+
+
+def _waiting_cycle(graph: IndexedGraph, run: _UntimedRun) -> Deadlock:
+    """Follow from a stuck actor whom it waits for, until an actor comes up again."""
+    actor = next(a for a, left in enumerate(run.cycles_left) if left)
+    path: list[Blocked] = []
+    position: dict[int, int] = {}
+    while actor not in position:
+        position[actor] = len(path)
+        channel = run.lacking(actor)
+        if channel is None:
+            raise AssertionError("a stuck actor lacks a token")
+        path.append(
+            Blocked(
+                actor=graph.actor_names[actor],
+                channel=graph.channel_names[channel],
+                tokens=run.tokens[channel],
+                needed=run.needed(actor, channel),
+                producer=graph.actor_names[graph.producer[channel]],
+            )
+        )
+        actor = graph.producer[channel]
+    return Deadlock(cycle=tuple(path[position[actor] :]))

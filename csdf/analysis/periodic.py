@@ -1,0 +1,272 @@
+"""The K-periodic method: the period of a strongly connected graph by maximum cycle ratio.
+
+A schedule that starts `copies` cycles of each actor freely and then repeats them has a smallest
+period, an upper bound on the period of the graph, and a critical cycle that sets it. Where that
+cycle's actors already have as many copies as the cycle alone would need, the bound is exact; if
+not, they get them, and the search goes on. What is not critical is never expanded.
+
+Source: Bodin, Munier-Kordon, Dupont de Dinechin, Optimal and fast throughput evaluation of CSDF,
+DAC 2016, sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from math import gcd, lcm
+from typing import Any
+
+from csdf.kernels import compile as compiler
+from csdf.kernels import periodic
+from csdf.model.indexed import IndexedGraph
+
+COMPILE_NODES = 1_500  # from here on loading the compiler pays, also in a fresh process
+UNBOUNDED = 2**20_000  # limit of sums in Python integers: none that could be reached
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circuit:
+    """A cycle of phases in the constraints of a periodic schedule.
+
+    actors: of each firing on it; channels: from each firing to the next, -1 where it is the order
+    of the actor's own firings. time: time units; height: iterations.
+    """
+
+    actors: tuple[int, ...]
+    phases: tuple[int, ...]
+    channels: tuple[int, ...]
+    time: int
+    height: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodicSolution:
+    """The smallest period of a schedule with the given copies, or None where there is no schedule.
+
+    starts: scaled start times of each phase of each copy, actor by actor: divide by `scale`.
+    others: the actors of further cycles that stand in the way.
+    """
+
+    copies: tuple[int, ...]
+    period: Fraction | None
+    circuit: Circuit
+    starts: Sequence[int]
+    scale: int
+    others: tuple[tuple[int, ...], ...]
+    work: int  # edges looked at
+
+
+class PeriodicProblem:
+    """The constraints of one graph, ready to be expanded for any number of copies.
+
+    graph: strongly connected, without capacities. cycles: of each actor in one iteration.
+    """
+
+    def __init__(self, graph: IndexedGraph, cycles: Sequence[int]) -> None:
+        self.graph = graph
+        self.cycles = list(cycles)
+        self.scale = lcm(*cycles)
+        channels = range(len(graph.producer))
+        self._produced = [graph.produced(channel) for channel in channels]
+        self._consumed = [graph.consumed(channel) for channel in channels]
+        ordered = [is_ordered(graph, actor) for actor in range(len(graph.phases))]
+        self._is_ordered = [int(ordered[actor]) for actor in graph.producer]
+        self._before = _running_sums(graph.production_start, graph.production, inclusive=False)
+        self._upto = _running_sums(graph.consumption_start, graph.consumption, inclusive=True)
+
+    def solve(
+        self, copies: Sequence[int], low: Fraction = Fraction(0), *, unit_times: bool = False
+    ) -> PeriodicSolution:
+        """Return the smallest period with so many copies of each actor.
+
+        low: a proven lower bound of the period; cycles above it are reported as `others`.
+        unit_times: every firing lasts one unit, whatever the graph says.
+        """
+        nodes = sum(k * p for k, p in zip(copies, self.graph.phases, strict=True))
+        if nodes >= COMPILE_NODES or (compiler.is_loaded() and nodes >= COMPILE_NODES // 20):
+            try:
+                solution = self._solve(copies, low, unit_times=unit_times, is_compiled=True)
+            except OverflowError:
+                solution = None
+            if solution is not None:
+                return solution
+        solution = self._solve(copies, low, unit_times=unit_times, is_compiled=False)
+        if solution is None:
+            raise OverflowError(f"numbers of more than {UNBOUNDED.bit_length()} bits")
+        return solution
+
+    def _solve(
+        self, copies: Sequence[int], low: Fraction, *, unit_times: bool, is_compiled: bool
+    ) -> PeriodicSolution | None:
+        """Solve with or without the compiler; None where 64 bits do not hold the sums."""
+        make = compiler.array if is_compiled else list
+        blank = compiler.blank if is_compiled else _zeros
+        expand = compiler.compiled(periodic.expand) if is_compiled else periodic.expand
+        arguments, edge_start = self._expansion(copies, make, blank)
+        nodes = len(edge_start) - 1
+        nothing = blank(0)
+        edges = expand(*arguments, edge_start, nothing, nothing, nothing)
+        source, height, channel = blank(edges), blank(edges), blank(edges)
+        expand(*arguments, edge_start, source, height, channel)
+        time = make(self._times(copies, unit_times=unit_times))
+        policy, value, cycle, others = blank(nodes), blank(nodes), blank(nodes), blank(2 * nodes)
+        answer = blank(5)
+        kernel = periodic.maximum_cycle_ratio
+        status = (compiler.compiled(kernel) if is_compiled else kernel)(
+            edge_start, source, height, time, int(low), self.scale,
+            compiler.SAFE if is_compiled else UNBOUNDED,
+            policy, value, cycle, others, blank(nodes), blank(nodes), answer,
+        )  # fmt: skip
+        if status == periodic.OVERFLOW:
+            return None
+        owner = _Owner(self.graph.phases, copies)
+        chosen = [int(edge) for edge in cycle[: answer[2]]]
+        circuit = self._circuit(chosen, source, channel, owner, answer)
+        feasible = status == periodic.OPTIMAL
+        period = Fraction(circuit.time) / circuit.height if feasible else None
+        return PeriodicSolution(
+            copies=tuple(copies),
+            period=period,
+            circuit=circuit,
+            starts=value,
+            scale=(period / self.scale).denominator if period is not None else 1,
+            others=_separated(others[: answer[3]], source, owner),
+            work=edges + int(answer[4]),
+        )
+
+    def _expansion(self, copies: Sequence[int], make: Any, blank: Any) -> tuple[list[Any], Any]:
+        """Arguments of the kernel `expand` up to its results, and an empty `edge_start`."""
+        graph = self.graph
+        sizes = [k * p for k, p in zip(copies, graph.phases, strict=True)]
+        starts = [0, *accumulate(sizes)]
+        steps = [
+            gcd(copies[graph.producer[c]] * produced, copies[graph.consumer[c]] * consumed)
+            for c, (produced, consumed) in enumerate(
+                zip(self._produced, self._consumed, strict=True)
+            )
+        ]
+        # One iteration moves cycles * produced tokens and is `scale` units high.
+        step_height = [
+            self.scale * step // (self.cycles[graph.producer[c]] * self._produced[c])
+            for c, step in enumerate(steps)
+        ]
+        wrap = [self.scale * k // r for k, r in zip(copies, self.cycles, strict=True)]
+        columns = [
+            starts[:-1], graph.phases, copies, wrap, graph.input_start, graph.input_channel,
+            graph.producer, self._produced, self._before, graph.production_start,
+            self._consumed, self._upto, graph.consumption_start, graph.initial_tokens,
+            steps, step_height, self._is_ordered,
+        ]  # fmt: skip
+        return [make(column) for column in columns], blank(starts[-1] + 1)
+
+    def _times(self, copies: Sequence[int], *, unit_times: bool) -> list[int]:
+        graph = self.graph
+        if unit_times:
+            return [1] * sum(k * p for k, p in zip(copies, graph.phases, strict=True))
+        times: list[int] = []
+        for actor, start in enumerate(graph.duration_start):
+            times += graph.duration[start : start + graph.phases[actor]] * copies[actor]
+        return times
+
+    def _circuit(
+        self, edges: list[int], source: Any, channel: Any, owner: _Owner, answer: Any
+    ) -> Circuit:
+        firings = [owner.of(int(source[edge])) for edge in edges]
+        # Edges come from consumer to producer; in the order of time they read backwards.
+        return Circuit(
+            actors=tuple(actor for actor, _ in reversed(firings)),
+            phases=tuple(phase for _, phase in reversed(firings)),
+            channels=tuple(int(channel[edge]) for edge in reversed(edges)),
+            time=int(answer[0]),
+            height=Fraction(int(answer[1]), self.scale),
+        )
+
+    def needed_copies(self, actors: Sequence[int]) -> dict[int, int]:
+        """Copies with which a cycle through these actors is exact."""
+        distinct = set(actors)
+        shared = gcd(*(self.cycles[actor] for actor in distinct))
+        return {actor: self.cycles[actor] // shared for actor in distinct}
+
+    def is_exact(self, solution: PeriodicSolution) -> bool:
+        """Whether the solution's critical cycle limits the graph itself, not only the schedule."""
+        needed = self.needed_copies(solution.circuit.actors)
+        return all(solution.copies[actor] % count == 0 for actor, count in needed.items())
+
+    def refined(self, solution: PeriodicSolution) -> list[int]:
+        """Return more copies: as many as the critical cycle, and the others met, need."""
+        copies = list(solution.copies)
+        for actors in (solution.circuit.actors, *solution.others):
+            for actor, count in self.needed_copies(actors).items():
+                copies[actor] = lcm(copies[actor], count)
+        return copies
+
+
+def is_ordered(graph: IndexedGraph, actor: int) -> bool:
+    """Whether later firings of the actor never end before earlier ones."""
+    start = graph.duration_start[actor]
+    durations = graph.duration[start : start + graph.phases[actor]]
+    if len(set(durations)) == 1:
+        return True
+    loops = graph.input_channel[graph.input_start[actor] : graph.input_start[actor + 1]]
+    return any(is_one_at_a_time(graph, channel) for channel in loops)
+
+
+def is_one_at_a_time(graph: IndexedGraph, channel: int) -> bool:
+    """Whether the channel is a self-loop of one token that every firing takes and returns."""
+    actor = graph.producer[channel]
+    if actor != graph.consumer[channel] or graph.initial_tokens[channel] != 1:
+        return False
+    made, taken = graph.production_start[channel], graph.consumption_start[channel]
+    ones = [1] * graph.phases[actor]
+    return (
+        graph.production[made : made + len(ones)] == ones
+        and graph.consumption[taken : taken + len(ones)] == ones
+    )
+
+
+def _zeros(length: int) -> list[int]:
+    return [0] * length
+
+
+def _running_sums(starts: Sequence[int], rates: Sequence[int], *, inclusive: bool) -> list[int]:
+    """Sums of the rates since the start of each channel's cycle, with or without the entry itself."""
+    sums = [0] * len(rates)
+    ends = [*starts[1:], len(rates)]
+    for start, end in zip(starts, ends, strict=True):
+        total = 0
+        for at in range(start, end):
+            sums[at] = total
+            total += rates[at]
+            if inclusive:
+                sums[at] = total
+    return sums
+
+
+class _Owner:
+    """From the number of a node to its actor and phase."""
+
+    def __init__(self, phases: Sequence[int], copies: Sequence[int]) -> None:
+        self._phases = phases
+        self._ends = list(accumulate(k * p for k, p in zip(copies, phases, strict=True)))
+
+    def of(self, node: int) -> tuple[int, int]:
+        actor = bisect_right(self._ends, node)
+        begin = self._ends[actor - 1] if actor else 0
+        return actor, (node - begin) % self._phases[actor]
+
+
+def _separated(edges: Any, source: Any, owner: _Owner) -> tuple[tuple[int, ...], ...]:
+    """The distinct sets of actors on cycles whose edges are listed one after the other."""
+    found: dict[frozenset[int], None] = {}
+    actors: set[int] = set()
+    for edge in edges:
+        if edge >= 0:
+            actors.add(owner.of(int(source[edge]))[0])
+        else:
+            found[frozenset(actors)] = None
+            actors = set()
+    return tuple(tuple(sorted(group)) for group in found)
+

@@ -1,0 +1,49 @@
+"""Everything the project raises on purpose; each error carries its evidence."""
+
+from __future__ import annotations
+
+
+
+class CsdfError(Exception):
+    """The root of all errors: catch it to catch every refusal of this project."""
+
+
+class InvalidGraph(CsdfError):
+    """A graph that breaks a rule of the model."""
+
+
+class InconsistentGraph(CsdfError):
+    """A graph without a repetition vector.
+
+    channel: the channel that closes the contradiction; producer, consumer: its actors;
+    produced, consumed: tokens an iteration moves by the rates of all channels looked at before.
+    """
+
+    def __init__(
+        self, channel: str, producer: str, consumer: str, produced: int, consumed: int
+    ) -> None:
+        self.channel = channel
+        self.producer = producer
+        self.consumer = consumer
+        self.produced = produced
+        self.consumed = consumed
+        super().__init__(
+            f"inconsistent: over one iteration {producer!r} puts {produced} tokens on channel "
+            f"{channel!r}, but {consumer!r} takes {consumed} from it"
+        )
+
+
+class UnreadableFile(CsdfError):
+    """A file that is not what its reader expects; the message names the file and the line."""
+
+
+class UnwritableFile(CsdfError):
+    """A file that could not be written; nothing was left in its place."""
+
+
+class InvalidSchedule(CsdfError):
+    """A schedule that breaks the rules of its graph."""
+
+
+class GaveUp(CsdfError):
+    """An analysis that ended without an answer because its limit was reached."""

@@ -1,0 +1,191 @@
+"""What a CSDF graph is: frozen values, valid from birth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from csdf.errors import InvalidGraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processor:
+    """A processor type that could run an actor, and how long each phase takes on it."""
+
+    name: str
+    durations: tuple[int, ...]  # time units, one per phase
+    is_default: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """A process that fires in a fixed cycle of phases."""
+
+    name: str
+    durations: tuple[int, ...]  # time units, one per phase
+    processors: tuple[Processor, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.durations:
+            raise InvalidGraph(f"actor {self.name!r} has no phase; give at least one duration")
+        _require_natural(self.durations, f"actor {self.name!r}: duration")
+        for processor in self.processors:
+            if len(processor.durations) != len(self.durations):
+                raise InvalidGraph(
+                    f"actor {self.name!r}: {len(processor.durations)} durations on processor "
+                    f"{processor.name!r}, but {len(self.durations)} phases"
+                )
+
+    @property
+    def phases(self) -> int:
+        """Number of entries in the cycle."""
+        return len(self.durations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """A queue from one producer to one consumer.
+
+    A firing takes its tokens at its start and puts its tokens at its end. With a capacity, it claims
+    the space of its output at its start; the consumer gives space back at the end of its firing, at
+    the release rates: by default what it consumed, later for a sliding window.
+    """
+
+    name: str
+    producer: str
+    consumer: str
+    production: tuple[int, ...]  # tokens, one per phase of the producer
+    consumption: tuple[int, ...]  # tokens, one per phase of the consumer
+    initial_tokens: int = 0
+    capacity: int | None = None  # tokens
+    release: tuple[int, ...] | None = None  # tokens of space, one per phase of the consumer
+    token_size: int | None = None  # bytes
+
+    def __post_init__(self) -> None:
+        where = f"channel {self.name!r}"
+        _require_natural(self.production, f"{where}: production rate")
+        _require_natural(self.consumption, f"{where}: consumption rate")
+        if not sum(self.production) or not sum(self.consumption):
+            side = "production" if not sum(self.production) else "consumption"
+            raise InvalidGraph(f"{where}: all {side} rates are zero; no token can ever pass")
+        _require_natural((self.initial_tokens,), f"{where}: initial tokens")
+        if self.token_size is not None:
+            _require_natural((self.token_size,), f"{where}: token size")
+        if self.capacity is not None:
+            _require_natural((self.capacity,), f"{where}: capacity")
+            if self.capacity < self.initial_tokens:
+                raise InvalidGraph(
+                    f"{where}: capacity {self.capacity} is less than "
+                    f"its {self.initial_tokens} initial tokens"
+                )
+        if self.release is not None:
+            _require_window(self.release, self.consumption, where)
+
+    @property
+    def is_self_loop(self) -> bool:
+        """Whether producer and consumer are the same actor."""
+        return self.producer == self.consumer
+
+    @property
+    def release_rates(self) -> tuple[int, ...]:
+        """Space given back at the end of each phase of the consumer."""
+        return self.consumption if self.release is None else self.release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """Actors and the channels between them.
+
+    time_unit: what one unit of an actor's duration is in the units of the user (a graph with times
+    1/2 and 3 has durations 1 and 6 and the unit 1/2).
+    throughput_constraint: iterations per unit of the user that the application asks for.
+    origin: the text of the SDF3 file it was read from; writing patches that text, so nothing is lost.
+    """
+
+    name: str
+    actors: tuple[Actor, ...]
+    channels: tuple[Channel, ...] = ()
+    time_unit: Fraction = Fraction(1)
+    throughput_constraint: Fraction | None = None
+    origin: str | None = field(default=None, compare=False, repr=False)
+    _actors: dict[str, Actor] = field(init=False, compare=False, repr=False)
+    _channels: dict[str, Channel] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.actors:
+            raise InvalidGraph(f"graph {self.name!r} has no actor")
+        if self.time_unit <= 0:
+            raise InvalidGraph(f"graph {self.name!r}: time unit {self.time_unit} is not positive")
+        object.__setattr__(self, "_actors", {actor.name: actor for actor in self.actors})
+        object.__setattr__(self, "_channels", {channel.name: channel for channel in self.channels})
+        _require_distinct([actor.name for actor in self.actors], "actor")
+        _require_distinct([channel.name for channel in self.channels], "channel")
+        for channel in self.channels:
+            self._require_ends(channel)
+
+    def _require_ends(self, channel: Channel) -> None:
+        for end, rates, kind in (
+            (channel.producer, channel.production, "production"),
+            (channel.consumer, channel.consumption, "consumption"),
+        ):
+            actor = self._actors.get(end)
+            if actor is None:
+                raise InvalidGraph(f"channel {channel.name!r}: there is no actor {end!r}")
+            if len(rates) != len(actor.durations):
+                raise InvalidGraph(
+                    f"channel {channel.name!r}: {len(rates)} {kind} rates, "
+                    f"but actor {end!r} has {len(actor.durations)} phases"
+                )
+
+    def actor(self, name: str) -> Actor:
+        """Return the actor of that name; raise InvalidGraph if there is none."""
+        if name not in self._actors:
+            raise InvalidGraph(f"graph {self.name!r}: there is no actor {name!r}")
+        return self._actors[name]
+
+    def channel(self, name: str) -> Channel:
+        """Return the channel of that name; raise InvalidGraph if there is none."""
+        if name not in self._channels:
+            raise InvalidGraph(f"graph {self.name!r}: there is no channel {name!r}")
+        return self._channels[name]
+
+    @property
+    def kind(self) -> str:
+        """`sdf` if every actor has one phase and no channel a window of its own, else `csdf`."""
+        plain = all(len(actor.durations) == 1 for actor in self.actors)
+        return "sdf" if plain else "csdf"
+
+
+def _require_natural(values: tuple[int, ...], what: str) -> None:
+    for value in values:
+        if type(value) is not int:
+            raise InvalidGraph(f"{what} {value!r} is not an integer")
+        if value < 0:
+            raise InvalidGraph(f"{what} {value} is negative")
+
+
+def _require_window(release: tuple[int, ...], consumption: tuple[int, ...], where: str) -> None:
+    _require_natural(release, f"{where}: release rate")
+    if len(release) != len(consumption):
+        raise InvalidGraph(
+            f"{where}: {len(release)} release rates for {len(consumption)} consumption rates"
+        )
+    kept = 0
+    for phase, (taken, given) in enumerate(zip(consumption, release, strict=True)):
+        kept += taken - given
+        if kept < 0:
+            raise InvalidGraph(f"{where}: phase {phase} releases space that it has not consumed")
+    if kept:
+        raise InvalidGraph(
+            f"{where}: a cycle consumes {sum(consumption)} tokens but releases {sum(release)}"
+        )
+
+
+def _require_distinct(names: list[str], kind: str) -> None:
+    if len(set(names)) == len(names):
+        return
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidGraph(f"two {kind}s are named {name!r}")
+        seen.add(name)
