@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 
-
 class CsdfError(Exception):
     """The root of all errors: catch it to catch every refusal of this project."""
 

@@ -27,9 +27,7 @@ class SteadyTrace:
         self._begins = [0, *accumulate(firings)][:-1]
         self._made = _cycle_sums(graph, graph.production_start, graph.production, graph.producer)
         self._is_ordered = [is_ordered(graph, actor) for actor in range(len(graph.phases))]
-        self._taken = _cycle_sums(
-            graph, graph.consumption_start, graph.consumption, graph.consumer
-        )
+        self._taken = _cycle_sums(graph, graph.consumption_start, graph.consumption, graph.consumer)
 
     def start(self, actor: int, firing: int) -> int:
         """Start of a firing, counted from the beginning of the recorded part; may be negative."""
@@ -102,9 +100,7 @@ def critical_circuit(trace: SteadyTrace, iterations: int) -> Circuit:
         actors=tuple(one for (one, _, _), _ in steps),
         phases=tuple(index % trace.graph.phases[one] for (one, index, _), _ in steps),
         channels=tuple(channels[::-1]),
-        time=sum(
-            trace.duration(one, index) for (one, index, _), channel in steps if channel >= 0
-        ),
+        time=sum(trace.duration(one, index) for (one, index, _), channel in steps if channel >= 0),
         height=Fraction(rounds * iterations),
     )
 

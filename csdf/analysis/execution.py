@@ -45,9 +45,7 @@ class Execution:
         work = sum(firings) * expected_iterations
         fits = _largest(graph, firings) < compiler.SAFE
         worth = work >= COMPILE_FIRINGS or (compiler.is_loaded() and work >= COMPILE_FIRINGS // 50)
-        self._is_compiled = fits and worth
-        self._make: Any = compiler.array if self._is_compiled else list
-        self._blank: Any = compiler.blank if self._is_compiled else _zeros
+        self._backend: compiler.Backend = compiler.COMPILED if fits and worth else compiler.PLAIN
         self._iteration_time = sum(
             count // phases * sum(graph.duration[start : start + phases])
             for count, phases, start in zip(
@@ -57,7 +55,7 @@ class Execution:
         actors, channels = len(graph.phases), len(graph.producer)
         self.iterations = 0
         self._fixed = [
-            self._make(column)
+            self._backend.array(column)
             for column in (
                 graph.phases, graph.duration_start, graph.duration,
                 graph.input_start, graph.input_channel, graph.output_start, graph.output_channel,
@@ -65,13 +63,13 @@ class Execution:
                 graph.production_start, graph.production,
             )
         ]  # fmt: skip
-        self._tokens = self._make(graph.initial_tokens)
+        self._tokens = self._backend.array(graph.initial_tokens)
         sizes = [min(max(4, firings[actor] + 2), 256) for actor in graph.producer]
         self._set_rings(sizes, [[(count, 0)] if count else [] for count in graph.initial_tokens])
-        self._last_time = self._make([0] * channels)
-        self._phase = self._make([0] * actors)
-        self._latest_start = self._make([0] * actors)
-        self._scratch = (self._make([0] * actors), self._make([0] * actors))
+        self._last_time = self._backend.array([0] * channels)
+        self._phase = self._backend.array([0] * actors)
+        self._latest_start = self._backend.array([0] * actors)
+        self._scratch = (self._backend.array([0] * actors), self._backend.array([0] * actors))
 
     def _set_rings(self, sizes: list[int], batches: list[list[tuple[int, int]]]) -> None:
         starts = [0]
@@ -83,7 +81,7 @@ class Execution:
                 counts[start + i], times[start + i] = count, time
         self._sizes = sizes
         self._rings = [
-            self._make(column)
+            self._backend.array(column)
             for column in (
                 starts[:-1], sizes, [0] * len(sizes), [len(queue) for queue in batches],
                 counts, times,
@@ -114,8 +112,8 @@ class Execution:
         Raises GaveUp where times would leave 64 bits.
         """
         per_actor = [count * iterations for count in self._firings]
-        record_at = self._make([0, *accumulate(per_actor)][:-1])
-        record = self._blank(sum(per_actor))
+        record_at = self._backend.array([0, *accumulate(per_actor)][:-1])
+        record = self._backend.blank(sum(per_actor))
         for _ in range(iterations):
             if not self._advance(record_at, record):
                 return None
@@ -123,12 +121,14 @@ class Execution:
 
     def _advance(self, record_at: Any, record: Any) -> bool:
         """Carry out one more iteration; False if it gets stuck in a deadlock."""
-        if self._is_compiled and (self.iterations + 2) * self._iteration_time > compiler.SAFE:
+        if (
+            self._backend.is_compiled
+            and (self.iterations + 2) * self._iteration_time > compiler.SAFE
+        ):
             raise GaveUp(f"times pass {compiler.SAFE} after {self.iterations} iterations")
-        kernel = self_timed.advance
-        run = compiler.compiled(kernel) if self._is_compiled else kernel
-        quota = self._make(self._firings)
-        answer = self._make([0])
+        run = self._backend.kernel(self_timed.advance)
+        quota = self._backend.array(self._firings)
+        answer = self._backend.array([0])
         while True:
             status = run(
                 *self._fixed, self._tokens, *self._rings, self._last_time, self._phase,
@@ -147,13 +147,12 @@ class Execution:
 
     def state(self) -> bytes | tuple[int, ...]:
         """Everything the future depends on, times relative to `now`."""
-        kernel = self_timed.pack_state
-        run = compiler.compiled(kernel) if self._is_compiled else kernel
+        run = self._backend.kernel(self_timed.pack_state)
         arguments = (*self._rings, self._last_time, self._latest_start, self.now)
-        length = run(*arguments, self._make([]))
-        packed = self._blank(length)
+        length = run(*arguments, self._backend.array([]))
+        packed = self._backend.blank(length)
         run(*arguments, packed)
-        return packed.tobytes() if self._is_compiled else tuple(packed)
+        return packed.tobytes() if self._backend.is_compiled else tuple(packed)
 
 
 def steady_state(
@@ -177,9 +176,7 @@ def steady_state(
             iterations, time = execution.iterations - transient, execution.now - begin
             if iterations > 1:
                 record = execution.recorded(iterations)
-            return SteadyState(
-                transient=transient, iterations=iterations, time=time, starts=record
-            )
+            return SteadyState(transient=transient, iterations=iterations, time=time, starts=record)
         seen[state] = (execution.iterations, execution.now)
         remembered += len(state)
         if remembered > STATE_BYTES:
@@ -195,7 +192,3 @@ def _largest(graph: IndexedGraph, firings: Sequence[int]) -> int:
     tokens = max(graph.initial_tokens, default=0)
     rates = max(graph.production, default=0)
     return max(max(firings) * rates + tokens, sum(graph.duration) * max(firings))
-
-
-def _zeros(length: int) -> list[int]:
-    return [0] * length

@@ -24,7 +24,6 @@ from csdf.kernels import periodic
 from csdf.model.indexed import IndexedGraph
 
 COMPILE_NODES = 1_500  # from here on loading the compiler pays, also in a fresh process
-UNBOUNDED = 2**20_000  # limit of sums in Python integers: none that could be reached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ class PeriodicSolution:
     copies: tuple[int, ...]
     period: Fraction | None
     circuit: Circuit
-    starts: Sequence[int]
+    starts: Any
     scale: int
     others: tuple[tuple[int, ...], ...]
     work: int  # edges looked at
@@ -88,37 +87,39 @@ class PeriodicProblem:
         nodes = sum(k * p for k, p in zip(copies, self.graph.phases, strict=True))
         if nodes >= COMPILE_NODES or (compiler.is_loaded() and nodes >= COMPILE_NODES // 20):
             try:
-                solution = self._solve(copies, low, unit_times=unit_times, is_compiled=True)
+                solution = self._solve(copies, low, compiler.COMPILED, unit_times=unit_times)
             except OverflowError:
                 solution = None
             if solution is not None:
                 return solution
-        solution = self._solve(copies, low, unit_times=unit_times, is_compiled=False)
+        solution = self._solve(copies, low, compiler.PLAIN, unit_times=unit_times)
         if solution is None:
-            raise OverflowError(f"numbers of more than {UNBOUNDED.bit_length()} bits")
+            raise OverflowError(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
         return solution
 
     def _solve(
-        self, copies: Sequence[int], low: Fraction, *, unit_times: bool, is_compiled: bool
+        self,
+        copies: Sequence[int],
+        low: Fraction,
+        backend: compiler.Backend,
+        *,
+        unit_times: bool,
     ) -> PeriodicSolution | None:
-        """Solve with or without the compiler; None where 64 bits do not hold the sums."""
-        make = compiler.array if is_compiled else list
-        blank = compiler.blank if is_compiled else _zeros
-        expand = compiler.compiled(periodic.expand) if is_compiled else periodic.expand
-        arguments, edge_start = self._expansion(copies, make, blank)
+        """Solve on one backend; None where its numbers do not hold the sums."""
+        expand = backend.kernel(periodic.expand)
+        arguments, edge_start = self._expansion(copies, backend)
         nodes = len(edge_start) - 1
-        nothing = blank(0)
+        nothing = backend.blank(0)
         edges = expand(*arguments, edge_start, nothing, nothing, nothing)
-        source, height, channel = blank(edges), blank(edges), blank(edges)
+        source, height, channel = (backend.blank(edges) for _ in range(3))
         expand(*arguments, edge_start, source, height, channel)
-        time = make(self._times(copies, unit_times=unit_times))
-        policy, value, cycle, others = blank(nodes), blank(nodes), blank(nodes), blank(2 * nodes)
-        answer = blank(5)
-        kernel = periodic.maximum_cycle_ratio
-        status = (compiler.compiled(kernel) if is_compiled else kernel)(
-            edge_start, source, height, time, int(low), self.scale,
-            compiler.SAFE if is_compiled else UNBOUNDED,
-            policy, value, cycle, others, blank(nodes), blank(nodes), answer,
+        time = backend.array(self._times(copies, unit_times=unit_times))
+        policy, value, cycle, order, mark = (backend.blank(nodes) for _ in range(5))
+        others = backend.blank(2 * nodes)
+        answer = backend.blank(5)
+        status = backend.kernel(periodic.maximum_cycle_ratio)(
+            edge_start, source, height, time, int(low), self.scale, backend.limit,
+            policy, value, cycle, others, order, mark, answer,
         )  # fmt: skip
         if status == periodic.OVERFLOW:
             return None
@@ -137,7 +138,7 @@ class PeriodicProblem:
             work=edges + int(answer[4]),
         )
 
-    def _expansion(self, copies: Sequence[int], make: Any, blank: Any) -> tuple[list[Any], Any]:
+    def _expansion(self, copies: Sequence[int], backend: compiler.Backend) -> tuple[list[Any], Any]:
         """Arguments of the kernel `expand` up to its results, and an empty `edge_start`."""
         graph = self.graph
         sizes = [k * p for k, p in zip(copies, graph.phases, strict=True)]
@@ -160,7 +161,7 @@ class PeriodicProblem:
             self._consumed, self._upto, graph.consumption_start, graph.initial_tokens,
             steps, step_height, self._is_ordered,
         ]  # fmt: skip
-        return [make(column) for column in columns], blank(starts[-1] + 1)
+        return [backend.array(column) for column in columns], backend.blank(starts[-1] + 1)
 
     def _times(self, copies: Sequence[int], *, unit_times: bool) -> list[int]:
         graph = self.graph
@@ -227,10 +228,6 @@ def is_one_at_a_time(graph: IndexedGraph, channel: int) -> bool:
     )
 
 
-def _zeros(length: int) -> list[int]:
-    return [0] * length
-
-
 def _running_sums(starts: Sequence[int], rates: Sequence[int], *, inclusive: bool) -> list[int]:
     """Sums of the rates since the start of each channel's cycle, with or without the entry itself."""
     sums = [0] * len(rates)
@@ -269,4 +266,3 @@ def _separated(edges: Any, source: Any, owner: _Owner) -> tuple[tuple[int, ...],
             found[frozenset(actors)] = None
             actors = set()
     return tuple(tuple(sorted(group)) for group in found)
-

@@ -95,9 +95,7 @@ def throughput(graph: Graph, *, method: str = "auto") -> Throughput:
         )
     if slowest is None or not slowest.period:
         found_by = "periodic" if method == "auto" else method
-        return Throughput(
-            period=Fraction(0), critical_cycle=None, deadlock=None, method=found_by
-        )
+        return Throughput(period=Fraction(0), critical_cycle=None, deadlock=None, method=found_by)
     return Throughput(
         period=slowest.period * graph.time_unit,
         critical_cycle=slowest.critical_cycle(graph.time_unit),
@@ -154,7 +152,7 @@ class _Component:
         self._graph = graph
         self._low = Fraction(0)
         if len(actors) == 1 and all(is_one_at_a_time(graph, channel) for channel in channels):
-            self._settle_single(actors[0], channels[0])
+            self._settle_single(actors[0])
             return
         self._graph = part_of(graph, actors, channels)
         self._firings = [
@@ -163,7 +161,7 @@ class _Component:
         self._is_known_live = 0 not in self._graph.duration
         self._low = self._largest_load()
 
-    def _settle_single(self, actor: int, channel: int) -> None:
+    def _settle_single(self, actor: int) -> None:
         """An actor that fires one at a time and has no other cycle."""
         graph = self._whole
         start, phases = graph.duration_start[actor], graph.phases[actor]
@@ -274,9 +272,7 @@ def _slowest_by_execution(components: list[_Component]) -> _Component | None:
     return slowest
 
 
-def _slowest_by_refinement(
-    components: list[_Component], *, may_execute: bool
-) -> _Component | None:
+def _slowest_by_refinement(components: list[_Component], *, may_execute: bool) -> _Component | None:
     """Refine whatever may be the slowest until its period is known, the others only as needed."""
     while components:
         unbounded = [component for component in components if component.bound is None]

@@ -1,50 +1,78 @@
 """The one place that knows the compiler.
 
-A kernel is a plain function over flat sequences. `compiled(kernel)` is the same function for int64
-arrays, translated by numba on first use and kept in a cache: beside the module where that is
-writable, else in the user's cache folder, else in memory only.
+A kernel is a plain function over flat sequences of integers. A Backend runs it: PLAIN as it is, on
+lists of Python integers, which have no largest value; COMPILED translated by numba, on int64 arrays.
+Translations are kept in a cache: beside the module where that is writable, else in the user's cache
+folder, else in memory only.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-
-SAFE = 2**61  # no kernel lets a sum pass it: two such sums still fit into 64 bits
-
-_translated: dict[Callable[..., Any], Callable[..., Any]] = {}
+SAFE = 2**61  # no compiled kernel lets a sum pass it: two such sums still fit into 64 bits
+UNBOUNDED = 2**20_000  # the same for Python integers: a limit that nothing real reaches
 
 
-def compiled(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel for int64 arrays; loading the compiler takes about half a second."""
-    if kernel not in _translated:
-        from numba import njit  # noqa: PLC0415  only large graphs pay for it
+class Plain:
+    """Kernels as they are written, on lists of Python integers."""
 
-        try:
-            _translated[kernel] = njit(cache=True)(kernel)
-        except RuntimeError:  # no place for a cache is writable
-            _translated[kernel] = njit(kernel)
-    return _translated[kernel]
+    is_compiled = False
+    limit = UNBOUNDED
+
+    def kernel(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function to call."""
+        return function
+
+    def array(self, values: Sequence[int]) -> Any:
+        """Return the numbers in a sequence of their own, for a kernel to read or change."""
+        return list(values)
+
+    def blank(self, length: int) -> Any:
+        """Return so many numbers for a kernel to fill."""
+        return [0] * length
+
+
+class Compiled:
+    """Kernels translated by numba, on int64 arrays; loading the compiler takes half a second."""
+
+    is_compiled = True
+    limit = SAFE
+
+    def __init__(self) -> None:
+        self._translated: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+    def kernel(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the translated function, which is translated at its first call."""
+        if function not in self._translated:
+            from numba import njit
+
+            try:
+                self._translated[function] = njit(cache=True)(function)
+            except RuntimeError:  # no place for a cache is writable
+                self._translated[function] = njit(function)
+        return self._translated[function]
+
+    def array(self, values: Sequence[int]) -> Any:
+        """Return the numbers as an int64 array; raises OverflowError if one does not fit."""
+        import numpy as np
+
+        return np.array(values, dtype=np.int64)
+
+    def blank(self, length: int) -> Any:
+        """Return an int64 array of that length for a kernel to fill."""
+        import numpy as np
+
+        return np.empty(length, dtype=np.int64)
+
+
+Backend = Plain | Compiled
+PLAIN = Plain()
+COMPILED = Compiled()
 
 
 def is_loaded() -> bool:
     """Whether the compiler is in memory, so that using it costs nothing more."""
     return "numba" in sys.modules
-
-
-def array(values: Sequence[int]) -> np.ndarray[Any, Any]:
-    """Return the numbers as an int64 array; raises OverflowError if one does not fit."""
-    import numpy as np  # noqa: PLC0415  only large graphs pay for it
-
-    return np.array(values, dtype=np.int64)
-
-
-def blank(length: int) -> np.ndarray[Any, Any]:
-    """Return an int64 array of that length for a kernel to fill."""
-    import numpy as np  # noqa: PLC0415  only large graphs pay for it
-
-    return np.empty(length, dtype=np.int64)

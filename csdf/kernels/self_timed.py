@@ -169,8 +169,16 @@ def advance(
 
 
 def pack_state(
-    queue_start, queue_size, queue_head, queue_length, queue_count, queue_time, last_time,
-    latest_start, origin, state,
+    queue_start,
+    queue_size,
+    queue_head,
+    queue_length,
+    queue_count,
+    queue_time,
+    last_time,
+    latest_start,
+    origin,
+    state,
 ):
     """Write what the future depends on, times relative to `origin`; return how many numbers.
 

@@ -1,0 +1,170 @@
+"""Graphs made from graphs: HSDF expansion, unfolding, merging of parallel channels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import accumulate
+from math import gcd
+
+from csdf.analysis.bounded import bound_channels
+from csdf.analysis.consistency import repetition_vector
+from csdf.errors import CsdfError
+from csdf.model.graph import Actor, Channel, Graph
+
+EXPANSION_LIMIT = 2_000_000  # most firings that are written out as actors
+
+
+def hsdf(graph: Graph) -> Graph:
+    """Return the graph with one actor for each firing of an iteration, and all rates one.
+
+    Actor `a` becomes `a#0`, `a#1`, ...; capacities become channels first. The period is the same.
+    Where the phases of an actor may overlap, each firing is preceded by `a#i.start`, an actor without
+    duration that keeps the starts in order.
+    Raises InconsistentGraph; CsdfError beyond two million firings.
+    Source: Lee, Messerschmitt, IEEE Trans. Computers C-36(1), 1987; for CSDF Bilsen et al. 1996.
+    """
+    repetitions = repetition_vector(graph)
+    if sum(repetitions.values()) > EXPANSION_LIMIT:
+        raise CsdfError(
+            f"{sum(repetitions.values())} firings an iteration; at most {EXPANSION_LIMIT}"
+        )
+    bounded = bound_channels(graph)
+    builder = _Expansion(bounded, repetitions)
+    for actor in bounded.actors:
+        builder.add_firings(actor)
+    for channel in bounded.channels:
+        builder.add_dependencies(channel)
+    return Graph(
+        name=f"{graph.name} (HSDF)",
+        actors=tuple(builder.actors),
+        channels=tuple(builder.channels),
+        time_unit=graph.time_unit,
+        throughput_constraint=graph.throughput_constraint,
+    )
+
+
+class _Expansion:
+    """The HSDF graph while it is being built."""
+
+    def __init__(self, graph: Graph, repetitions: dict[str, int]) -> None:
+        self.repetitions = repetitions
+        self.actors: list[Actor] = []
+        self.channels: list[Channel] = []
+        loops = {
+            channel.producer
+            for channel in graph.channels
+            if channel.is_self_loop
+            and channel.initial_tokens == 1
+            and set(channel.production) == set(channel.consumption) == {1}
+        }
+        self._one_at_a_time = loops
+        self._graph = graph
+
+    def _is_split(self, actor: Actor) -> bool:
+        return actor.phases > 1 and actor.name not in self._one_at_a_time
+
+    def _entry(self, actor: Actor, firing: int) -> str:
+        return f"{actor.name}#{firing}" + (".start" if self._is_split(actor) else "")
+
+    def add_firings(self, actor: Actor) -> None:
+        count = self.repetitions[actor.name]
+        for firing in range(count):
+            duration = actor.durations[firing % actor.phases]
+            self.actors.append(Actor(name=f"{actor.name}#{firing}", durations=(duration,)))
+            if self._is_split(actor):
+                entry = self._entry(actor, firing)
+                self.actors.append(Actor(name=entry, durations=(0,)))
+                self._add(entry, f"{actor.name}#{firing}", 0)
+                follower = (firing + 1) % count
+                self._add(entry, self._entry(actor, follower), int(follower == 0))
+
+    def add_dependencies(self, channel: Channel) -> None:
+        """One channel for each firing that consumes, from the last firing whose token it needs."""
+        producer = self._graph.actor(channel.producer)
+        consumer = self._graph.actor(channel.consumer)
+        made = list(accumulate(channel.production))
+        taken = list(accumulate(channel.consumption))
+        count = self.repetitions[producer.name]
+        is_uniform = len(set(producer.durations)) == 1 or producer.name in self._one_at_a_time
+        for firing in range(self.repetitions[consumer.name]):
+            cycles, phase = divmod(firing, consumer.phases)
+            if not channel.consumption[phase]:
+                continue
+            needed = cycles * taken[-1] + taken[phase] - channel.initial_tokens
+            whole, rest = divmod(needed - 1, made[-1])
+            place = next(i for i, upto in enumerate(made) if upto > rest)
+            last = whole * producer.phases + place
+            sources = [last] if is_uniform else range(last, last - producer.phases, -1)
+            for source in sources:
+                if channel.production[source % producer.phases]:
+                    distance, index = divmod(source, count)
+                    name = f"{producer.name}#{index}"
+                    self._add(name, self._entry(consumer, firing), -distance)
+
+    def _add(self, producer: str, consumer: str, tokens: int) -> None:
+        self.channels.append(
+            Channel(
+                name=f"d{len(self.channels)}",
+                producer=producer,
+                consumer=consumer,
+                production=(1,),
+                consumption=(1,),
+                initial_tokens=tokens,
+            )
+        )
+
+
+def unfold(graph: Graph, factor: int) -> Graph:
+    """Return the graph whose every cycle is `factor` cycles of the given one.
+
+    One of its iterations is `factor` of the given graph's; tokens and capacities stay.
+    """
+    if factor < 1:
+        raise CsdfError(f"unfolding by {factor}; at least 1")
+    actors = tuple(
+        replace(
+            actor,
+            durations=actor.durations * factor,
+            processors=tuple(
+                replace(one, durations=one.durations * factor) for one in actor.processors
+            ),
+        )
+        for actor in graph.actors
+    )
+    channels = tuple(
+        replace(
+            channel,
+            production=channel.production * factor,
+            consumption=channel.consumption * factor,
+            release=None if channel.release is None else channel.release * factor,
+        )
+        for channel in graph.channels
+    )
+    return replace(graph, actors=actors, channels=channels, origin=None)
+
+
+def merge_parallel_channels(graph: Graph) -> Graph:
+    """Return the graph without channels that another one always makes superfluous.
+
+    Of unbounded channels with the same ends and proportional rates only the one with the fewest
+    tokens, in proportion, can ever delay a firing. The behaviour of all actors is the same.
+    """
+    tightest: dict[tuple[object, ...], tuple[int, str]] = {}
+    for channel in graph.channels:
+        key, tokens = _proportions(channel)
+        if key not in tightest or tokens < tightest[key][0]:
+            tightest[key] = (tokens, channel.name)
+    kept = {name for _, name in tightest.values()}
+    channels = tuple(channel for channel in graph.channels if channel.name in kept)
+    return replace(graph, channels=channels)
+
+
+def _proportions(channel: Channel) -> tuple[tuple[object, ...], int]:
+    """What two interchangeable channels share, and the tokens in units of their common rate."""
+    if channel.capacity is not None:
+        return (channel.name,), 0
+    unit = gcd(*channel.production, *channel.consumption)
+    production = tuple(rate // unit for rate in channel.production)
+    consumption = tuple(rate // unit for rate in channel.consumption)
+    key = (channel.producer, channel.consumer, production, consumption)
+    return key, channel.initial_tokens // unit

@@ -1,0 +1,75 @@
+"""Periodic schedules: start times that repeat, from the potentials of the cycle ratio."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import accumulate
+
+from csdf.analysis.bounded import bound_channels
+from csdf.analysis.consistency import cycle_vector
+from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution
+from csdf.model.graph import Graph
+from csdf.model.indexed import indexed
+from csdf.model.schedule import PeriodicSchedule
+
+
+def strictly_periodic_schedule(graph: Graph) -> PeriodicSchedule | None:
+    """Return the fastest schedule in which every cycle of an actor follows at equal distance.
+
+    None if there is no such schedule; the graph may still be live, see `periodic_schedule`.
+    Capacities count. Raises InconsistentGraph.
+    Source: Bodin, Munier-Kordon, Dupont de Dinechin, Periodic schedules for cyclo-static dataflow,
+    ESTIMedia 2013.
+    """
+    problem = _problem(graph)
+    solution = _live_solution(problem, [1] * len(problem.cycles))
+    return None if solution.period is None else _schedule(graph, problem, solution)
+
+
+def periodic_schedule(graph: Graph) -> PeriodicSchedule | None:
+    """Return a periodic schedule that reaches the graph's own period, or None for a deadlock.
+
+    Each actor repeats as many of its cycles as the critical cycles need, no more. Capacities count.
+    Raises InconsistentGraph.
+    Source: Bodin et al., DAC 2016, section 4.
+    """
+    problem = _problem(graph)
+    solution = _live_solution(problem, [1] * len(problem.cycles))
+    while not problem.is_exact(solution):
+        solution = _live_solution(problem, problem.refined(solution))
+    return None if solution.period is None else _schedule(graph, problem, solution)
+
+
+def _problem(graph: Graph) -> PeriodicProblem:
+    return PeriodicProblem(indexed(bound_channels(graph)), list(cycle_vector(graph).values()))
+
+
+def _live_solution(problem: PeriodicProblem, copies: Sequence[int]) -> PeriodicSolution:
+    """Solve; with zero durations first with unit times, which show what waits for itself."""
+    if 0 in problem.graph.duration:
+        solution = problem.solve(copies, unit_times=True)
+        if solution.period is None:
+            return solution
+    return problem.solve(copies)
+
+
+def _schedule(
+    graph: Graph, problem: PeriodicProblem, solution: PeriodicSolution
+) -> PeriodicSchedule:
+    period = solution.period or Fraction(0)
+    sizes = [k * p for k, p in zip(solution.copies, problem.graph.phases, strict=True)]
+    ends = list(accumulate(sizes))
+    earliest = min(int(start) for start in solution.starts)
+    scale = graph.time_unit / solution.scale
+    starts = {
+        actor.name: tuple(
+            (int(start) - earliest) * scale for start in solution.starts[end - size : end]
+        )
+        for actor, size, end in zip(graph.actors, sizes, ends, strict=True)
+    }
+    recurrence = {
+        actor.name: copies * period * graph.time_unit / cycles
+        for actor, copies, cycles in zip(graph.actors, solution.copies, problem.cycles, strict=True)
+    }
+    return PeriodicSchedule(starts=starts, recurrence=recurrence, period=period * graph.time_unit)

@@ -1,0 +1,167 @@
+"""Self-timed execution as its users see it: firings, transient and steady part, occupancy."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+
+from csdf.analysis.bounded import bound_channels
+from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.execution import Execution
+from csdf.analysis.liveness import Deadlock, deadlock
+from csdf.errors import CsdfError
+from csdf.model.graph import Channel, Graph
+from csdf.model.indexed import indexed
+from csdf.model.schedule import Firing
+
+RECURRENCE_LIMIT = 1_000  # iterations to wait for a state of the whole graph to recur
+FIRINGS_LIMIT = 5_000_000  # most firings that are kept as objects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfTimedExecution:
+    """The first iterations of a graph in which every actor fires as soon as it can.
+
+    firings: of the first `iterations` iterations, by start time. transient, steady: iterations before
+    the first state of the whole graph that recurs, and until it does; both None if none did, as where
+    one part runs ahead of another for ever. period: of the steady part, per iteration.
+    peaks: most tokens that each channel held, space that a producer had claimed and space that a
+    sliding window still kept counted in: the capacity that this execution needs.
+    deadlock: why it came to an end; then everything else describes no firing at all.
+    """
+
+    firings: tuple[Firing, ...]
+    iterations: int
+    transient: int | None
+    steady: int | None
+    period: Fraction | None
+    peaks: dict[str, int]
+    deadlock: Deadlock | None
+
+
+def self_timed_execution(graph: Graph, *, iterations: int | None = None) -> SelfTimedExecution:
+    """Execute the graph and return its firings; capacities count.
+
+    iterations: how many to list; by default the transient and one steady part, or ten where no
+    state of the whole graph recurs. Raises InconsistentGraph, and CsdfError where the firings to
+    list are more than five million.
+    """
+    blocked = deadlock(graph)
+    if blocked is not None:
+        return SelfTimedExecution(
+            firings=(), iterations=0, transient=None, steady=None, period=None,
+            peaks={channel.name: channel.initial_tokens for channel in graph.channels},
+            deadlock=blocked,
+        )  # fmt: skip
+    repetitions = list(repetition_vector(graph).values())
+    numbers = indexed(bound_channels(graph))
+    _require_few(sum(repetitions))
+    recurrence = _recurrence(Execution(numbers, repetitions, expected_iterations=20))
+    shown = iterations or (10 if recurrence is None else recurrence[0] + recurrence[1])
+    _require_few(sum(repetitions) * shown)
+    starts = Execution(numbers, repetitions, expected_iterations=shown).recorded(shown)
+    counts = [count * shown for count in repetitions]
+    begins = [0, *accumulate(counts)]
+    per_actor = {
+        actor.name: [int(start) for start in starts[begins[i] : begins[i + 1]]]
+        for i, actor in enumerate(graph.actors)
+    }
+    transient, steady, time = recurrence or (None, None, 0)
+    return SelfTimedExecution(
+        firings=_firings(graph, per_actor),
+        iterations=shown,
+        transient=transient,
+        steady=steady,
+        period=Fraction(time, steady) * graph.time_unit if steady else None,
+        peaks={
+            channel.name: peak_occupancy(
+                channel,
+                per_actor[channel.producer],
+                _ends(graph, channel.consumer, per_actor[channel.consumer]),
+            )
+            for channel in graph.channels
+        },
+        deadlock=None,
+    )
+
+
+def _recurrence(execution: Execution) -> tuple[int, int, int] | None:
+    """Iterations before a state that recurs, iterations and time until it does."""
+    seen: dict[bytes | tuple[int, ...], tuple[int, int]] = {}
+    for done in range(1, RECURRENCE_LIMIT + 1):
+        execution.recorded(1)
+        state = execution.state()
+        if state in seen:
+            transient, begin = seen[state]
+            return transient, done - transient, execution.now - begin
+        seen[state] = (done, execution.now)
+        if len(state) * done > 10**8:
+            break
+    return None
+
+
+def _require_few(firings: int) -> None:
+    if firings > FIRINGS_LIMIT:
+        raise CsdfError(
+            f"{firings} firings to list; at most {FIRINGS_LIMIT}. Ask for fewer iterations, "
+            "or for the throughput alone"
+        )
+
+
+def _firings(graph: Graph, starts: dict[str, list[int]]) -> tuple[Firing, ...]:
+    unit = graph.time_unit
+    listed = [
+        Firing(
+            start=start * unit,
+            end=(start + actor.durations[index % actor.phases]) * unit,
+            actor=actor.name,
+            index=index,
+            phase=index % actor.phases,
+        )
+        for actor in graph.actors
+        for index, start in enumerate(starts[actor.name])
+    ]
+    return tuple(sorted(listed))
+
+
+def _ends(graph: Graph, name: str, starts: Sequence[int]) -> list[int]:
+    durations = graph.actor(name).durations
+    return [start + durations[i % len(durations)] for i, start in enumerate(starts)]
+
+
+def peak_occupancy(
+    channel: Channel, producer_starts: Sequence[int], consumer_ends: Sequence[int]
+) -> int:
+    """Return the most space in use: what firings have claimed, less what the consumer gave back.
+
+    The times are those of successive firings from the first on. At one instant space is given back
+    before it is claimed, except by firings that consume the very tokens.
+    """
+    given_back = sorted(
+        (end, index) for index, end in enumerate(consumer_ends)
+    )  # ends need not come in the order of the firings
+    times = [end for end, _ in given_back]
+    released = [0, *accumulate(_rate(channel.release_rates, index) for _, index in given_back)]
+    needed = list(accumulate(_rate(channel.consumption, i) for i in range(len(consumer_ends))))
+    claimed = channel.initial_tokens
+    peak = claimed
+    for index, start in enumerate(producer_starts):
+        made = _rate(channel.production, index)
+        before = bisect_right(times, start)
+        free = released[before]
+        if before > bisect_right(needed, claimed):  # some of them wait for this firing
+            free = min(
+                free,
+                sum(_rate(channel.release_rates, i) for i in range(bisect_right(needed, claimed))),
+            )
+        claimed += made
+        if made:
+            peak = max(peak, claimed - free)
+    return peak
+
+
+def _rate(rates: Sequence[int], firing: int) -> int:
+    return rates[firing % len(rates)]

@@ -1,0 +1,37 @@
+"""Firings in time: explicit schedules, and periodic ones that go on for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Firing:
+    """One execution of an actor in one phase. Sorts by start, then by end, actor and index."""
+
+    start: Fraction  # in the units of the user
+    end: Fraction
+    actor: str
+    index: int  # the actor's firings counted from 0
+    phase: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodicSchedule:
+    """Start times that repeat: each actor's first firings, and the time after which they recur.
+
+    starts: for each actor, those of its first `copies` cycles, in the units of the user.
+    period: of one iteration. An actor with r cycles an iteration and k copies recurs after
+    k * period / r.
+    """
+
+    starts: Mapping[str, tuple[Fraction, ...]]
+    recurrence: Mapping[str, Fraction]
+    period: Fraction
+
+    def start(self, actor: str, index: int) -> Fraction:
+        """Start of the actor's firing of that index."""
+        rounds, place = divmod(index, len(self.starts[actor]))
+        return self.starts[actor][place] + rounds * self.recurrence[actor]
