@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 
 class CsdfError(Exception):
     """The root of all errors: catch it to catch every refusal of this project."""
@@ -45,4 +47,18 @@ class InvalidSchedule(CsdfError):
 
 
 class GaveUp(CsdfError):
-    """An analysis that ended without an answer because its limit was reached."""
+    """An analysis that ended without an answer because its limit was reached.
+
+    low, high: what was proved by then, in the units of the user; None where nothing was.
+    """
+
+    def __init__(
+        self, message: str, *, low: Fraction | None = None, high: Fraction | None = None
+    ) -> None:
+        self.low = low
+        self.high = high
+        super().__init__(message)
+
+
+class NoRecurrence(GaveUp):
+    """An execution in which no state recurred within its limit."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from csdf.errors import GaveUp
+from csdf.errors import NoRecurrence
 from csdf.kernels import compile as compiler
 from csdf.kernels import self_timed
 from csdf.model.indexed import IndexedGraph
 
 COMPILE_FIRINGS = 100_000  # from here on loading the compiler pays, also in a fresh process
+FUEL = 2_000_000  # firings between two looks at the clock and the keyboard
 STATE_BYTES = 2**30  # most memory for remembered states
 
 
@@ -38,9 +39,14 @@ class Execution:
     """
 
     def __init__(
-        self, graph: IndexedGraph, firings: Sequence[int], *, expected_iterations: int = 1
+        self,
+        graph: IndexedGraph,
+        firings: Sequence[int],
+        *,
+        expected_iterations: int = 1,
+        watch: Callable[[], None] = lambda: None,
     ) -> None:
-        self._graph = graph
+        self._watch = watch
         self._firings = list(firings)
         work = sum(firings) * expected_iterations
         fits = _largest(graph, firings) < compiler.SAFE
@@ -109,7 +115,7 @@ class Execution:
         """Carry out so many iterations; return the start times, or None in a deadlock.
 
         The times stand actor by actor, firing by firing, in one array of the kernel's kind.
-        Raises GaveUp where times would leave 64 bits.
+        Raises NoRecurrence where times would leave 64 bits.
         """
         per_actor = [count * iterations for count in self._firings]
         record_at = self._backend.array([0, *accumulate(per_actor)][:-1])
@@ -125,18 +131,21 @@ class Execution:
             self._backend.is_compiled
             and (self.iterations + 2) * self._iteration_time > compiler.SAFE
         ):
-            raise GaveUp(f"times pass {compiler.SAFE} after {self.iterations} iterations")
+            raise NoRecurrence(f"times pass {compiler.SAFE} after {self.iterations} iterations")
         run = self._backend.kernel(self_timed.advance)
         quota = self._backend.array(self._firings)
         answer = self._backend.array([0])
         while True:
             status = run(
                 *self._fixed, self._tokens, *self._rings, self._last_time, self._phase,
-                self._latest_start, quota, *self._scratch, record_at, record, answer,
+                self._latest_start, quota, *self._scratch, record_at, record, FUEL, answer,
             )  # fmt: skip
-            if status != self_timed.FULL:
+            if status == self_timed.FULL:
+                self._grow(int(answer[0]))
+            elif status == self_timed.PAUSED:
+                self._watch()
+            else:
                 break
-            self._grow(int(answer[0]))
         self.iterations += 1
         return bool(status == self_timed.DONE)
 
@@ -156,14 +165,19 @@ class Execution:
 
 
 def steady_state(
-    graph: IndexedGraph, firings: Sequence[int], *, limit: int | None = None
+    graph: IndexedGraph,
+    firings: Sequence[int],
+    *,
+    limit: int | None = None,
+    watch: Callable[[], None] = lambda: None,
 ) -> SteadyState | None:
     """Execute until a state recurs; None if the graph deadlocks.
 
     graph: strongly connected, without capacities. States are compared after whole iterations.
-    limit: most iterations to try. Raises GaveUp when it, or the memory for states, is used up.
+    limit: most iterations to try. Raises NoRecurrence when it, or the memory
+    for states, is used up. watch: called now and then; may end the work by raising.
     """
-    execution = Execution(graph, firings, expected_iterations=8)
+    execution = Execution(graph, firings, expected_iterations=8, watch=watch)
     seen: dict[bytes | tuple[int, ...], tuple[int, int]] = {}
     remembered = 0
     while limit is None or execution.iterations < limit:
@@ -180,11 +194,11 @@ def steady_state(
         seen[state] = (execution.iterations, execution.now)
         remembered += len(state)
         if remembered > STATE_BYTES:
-            raise GaveUp(
+            raise NoRecurrence(
                 f"no state recurred in {execution.iterations} iterations, "
                 f"of which {remembered} bytes were remembered"
             )
-    raise GaveUp(f"no state recurred in {limit} iterations")
+    raise NoRecurrence(f"no state recurred in {limit} iterations")
 
 
 def _largest(graph: IndexedGraph, firings: Sequence[int]) -> int:

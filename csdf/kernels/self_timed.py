@@ -22,6 +22,7 @@ from __future__ import annotations
 DONE = 0  # every actor has fired its quota
 STUCK = 1  # no actor can fire, but some quota is left
 FULL = 2  # the ring of channel answer[0] needs more room; grow it and call again
+PAUSED = 3  # the fuel is used up; call again
 
 BURST = 64  # firings of one actor before its consumers get their turn
 
@@ -54,9 +55,10 @@ def advance(
     is_stacked,
     record_at,
     record,
+    fuel,
     answer,
 ):
-    """Fire until every quota is used up; return DONE, STUCK or FULL.
+    """Fire until every quota is used up; return DONE, STUCK, FULL or PAUSED.
 
     phases, duration_start: (A,); duration: flat, time units.
     input_start: (A + 1,), input_channel: flat; likewise the outputs. consumer: (C,).
@@ -66,7 +68,7 @@ def advance(
     phase, latest_start, quota: (A,) changed: next phase, start of the last firing, firings left.
     stack: (A,), is_stacked: (A,) scratch.
     record: out, start times: a firing of actor a writes record[record_at[a]] and moves that index on,
-    if record is not empty. answer: (1,) out.
+    if record is not empty. fuel: firings after which to pause. answer: (1,) out.
     """
     recording = len(record) > 0
     depth = 0
@@ -78,6 +80,8 @@ def advance(
         depth += 1
         left += quota[actor]
     while depth > 0:
+        if fuel <= 0:
+            return PAUSED
         depth -= 1
         actor = stack[depth]
         is_stacked[actor] = 0
@@ -155,6 +159,7 @@ def advance(
         if fired == 0:
             continue
         left -= fired
+        fuel -= fired
         if fired == burst and quota[actor] > 0:
             is_stacked[actor] = 1
             stack[depth] = actor
