@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from csdf.errors import InvalidGraph
 from csdf.model.graph import Channel, Graph
+from csdf.model.space import with_space_channels
 
 SPACE = " (space)"  # what the name of a reverse channel adds to the name of its channel
 
@@ -14,32 +15,25 @@ SPACE = " (space)"  # what the name of a reverse channel adds to the name of its
 def bound_channels(graph: Graph, *, with_self_loops: bool = False) -> Graph:
     """Return the graph with each capacity as a reverse channel, and no capacities.
 
-    The reverse channel carries the free space: the producer takes it at its start, the consumer puts
-    it back at its end, at the release rates. It is named after its channel, followed by " (space)".
-    Self-loops stay unbounded unless `with_self_loops`: one that holds a single token would need a
-    capacity of two, because space and token overlap.
-    Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008, section 3.
+    The reverse channel of `c` is named "c (space)". Self-loops stay unbounded unless
+    `with_self_loops`: one that holds a single token would need a capacity of two, because space and
+    token overlap.
     """
     if all(channel.capacity is None and channel.release is None for channel in graph.channels):
         return graph
-    channels: list[Channel] = []
-    for channel in graph.channels:
-        channels.append(replace(channel, capacity=None, release=None))
-        if channel.capacity is not None and (with_self_loops or not channel.is_self_loop):
-            channels.append(space_channel(channel, channel.capacity))
-    return replace(graph, channels=tuple(channels), origin=None)
-
-
-def space_channel(channel: Channel, capacity: int) -> Channel:
-    """Return the reverse channel that carries the free space of a channel of that capacity."""
-    return Channel(
-        name=channel.name + SPACE,
-        producer=channel.consumer,
-        consumer=channel.producer,
-        production=channel.release_rates,
-        consumption=channel.production,
-        initial_tokens=capacity - channel.initial_tokens,
+    bounded = {
+        channel.name
+        for channel in graph.channels
+        if channel.capacity is not None and (with_self_loops or not channel.is_self_loop)
+    }
+    free = replace(
+        graph,
+        channels=tuple(
+            channel if channel.name in bounded else replace(channel, capacity=None)
+            for channel in graph.channels
+        ),
     )
+    return with_space_channels(free, bounded, suffix=SPACE)
 
 
 def with_capacities(graph: Graph, capacities: Mapping[str, int]) -> Graph:

@@ -7,11 +7,11 @@ from fractions import Fraction
 from itertools import accumulate
 
 from csdf.analysis.bounded import bound_channels
-from csdf.analysis.consistency import cycle_vector
+from csdf.analysis.consistency import cycle_vector, repetition_vector
 from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution
 from csdf.model.graph import Graph
 from csdf.model.indexed import indexed
-from csdf.model.schedule import PeriodicSchedule
+from csdf.model.schedule import Firing, PeriodicSchedule
 
 
 def strictly_periodic_schedule(graph: Graph) -> PeriodicSchedule | None:
@@ -73,3 +73,23 @@ def _schedule(
         for actor, copies, cycles in zip(graph.actors, solution.copies, problem.cycles, strict=True)
     }
     return PeriodicSchedule(starts=starts, recurrence=recurrence, period=period * graph.time_unit)
+
+
+def listed_firings(
+    graph: Graph, schedule: PeriodicSchedule, *, iterations: int
+) -> tuple[Firing, ...]:
+    """Return the firings of the first iterations of a periodic schedule, by start time."""
+    repetitions = repetition_vector(graph)
+    return tuple(
+        sorted(
+            Firing(
+                start=(start := schedule.start(actor.name, index)),
+                end=start + actor.durations[index % actor.phases] * graph.time_unit,
+                actor=actor.name,
+                index=index,
+                phase=index % actor.phases,
+            )
+            for actor in graph.actors
+            for index in range(repetitions[actor.name] * iterations)
+        )
+    )

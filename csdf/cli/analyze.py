@@ -1,0 +1,244 @@
+"""`csdf analyze`: the exact answer about one graph, or a row for each of several."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.throughput import METHODS, Throughput, throughput
+from csdf.cli import answers
+from csdf.errors import CsdfError, GaveUp, InconsistentGraph
+from csdf.model.graph import Graph
+
+SHOWN = 12  # most names listed on one line of a table
+
+
+class Answer(NamedTuple):
+    """What was found out about one graph; exactly one of the last three is not None."""
+
+    graph: Graph
+    repetitions: dict[str, int]
+    seconds: float
+    result: Throughput | None
+    inconsistency: InconsistentGraph | None
+    gave_up: GaveUp | None
+
+    @property
+    def exit_code(self) -> int:
+        """0 for a period, 1 for inconsistent or deadlocked, 3 for a search that gave up."""
+        if self.gave_up is not None:
+            return answers.GAVE_UP
+        is_no = self.result is None or self.result.deadlock is not None
+        return answers.NO if is_no else answers.ANSWERED
+
+
+def main(argv: Sequence[str]) -> int:
+    """Analyse the files; return the exit code of the worst answer."""
+    options = _parser().parse_args(argv)
+    if len(options.file) == 1:
+        answer = _analyse(answers.read(options.file[0], options), options)
+        print(json.dumps(as_json(answer), indent=2) if options.json else _as_text(answer))
+        return answer.exit_code
+    return _analyse_all(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="csdf analyze",
+        description="Exact period and throughput of dataflow graphs, what limits them, or why they "
+        "deadlock or are inconsistent.",
+        epilog="example: csdf analyze --json graph.xml",
+    )
+    parser.add_argument("file", nargs="+", help="SDF3 XML or JSON; several: one row each")
+    parser.add_argument("--json", action="store_true", help="one JSON object for each file")
+    parser.add_argument("--method", choices=METHODS, default="auto", help="default: auto")
+    parser.add_argument("--budget", type=answers.seconds, metavar="TIME", help="e.g. 30s, 500ms")
+    answers.add_reading_options(parser)
+    return parser
+
+
+def _analyse_all(options: argparse.Namespace) -> int:
+    """Print a row, or a JSON object, for each file; go on after a bad one."""
+    worst = answers.ANSWERED
+    width = max(len(path) for path in options.file)
+    if not options.json:
+        print(
+            f"{'file':<{width}} {'actors':>7} {'channels':>8} {'firings':>12}  period; limited by"
+        )
+    for path in options.file:
+        try:
+            answer = _analyse(answers.read(path, options), options)
+        except CsdfError as error:
+            worst = max(worst, answers.UNUSABLE)
+            found = json.dumps({"file": path, "error": str(error)})
+            print(found if options.json else error, flush=True)
+            continue
+        worst = max(worst, answer.exit_code)
+        if options.json:
+            print(json.dumps({"file": path, **as_json(answer)}), flush=True)
+        else:
+            print(f"{path:<{width}} {_row(answer)}", flush=True)
+    return worst
+
+
+def _analyse(graph: Graph, options: argparse.Namespace) -> Answer:
+    begin = time.perf_counter()
+    repetitions: dict[str, int] = {}
+    result = inconsistency = gave_up = None
+    try:
+        repetitions = repetition_vector(graph)
+        look = answers.watch(f"analysing {graph.name}", options.budget)
+        result = throughput(graph, method=options.method, watch=look)
+    except InconsistentGraph as error:
+        inconsistency = error
+    except GaveUp as error:
+        gave_up = error
+    elapsed = time.perf_counter() - begin
+    return Answer(graph, repetitions, elapsed, result, inconsistency, gave_up)
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """Return the answer under keys that stay; fractions as "p/q"."""
+    graph, result = answer.graph, answer.result
+    blocked = result.deadlock if result is not None else None
+    found: dict[str, Any] = {
+        "graph": graph.name,
+        "type": graph.kind,
+        "actors": len(graph.actors),
+        "channels": len(graph.channels),
+        "consistent": answer.inconsistency is None,
+        "repetition_vector": answer.repetitions,
+        "firings_per_iteration": sum(answer.repetitions.values()),
+        "deadlock": blocked is not None,
+        "blocked": [
+            {name: getattr(one, name) for name in one.__slots__}
+            for one in (blocked.cycle if blocked is not None else ())
+        ],
+        "period": _text(result.period) if result is not None else None,
+        "throughput": _text(result.throughput) if result is not None else None,
+        "bottleneck": _bottleneck(result),
+        "method": result.method if result is not None else None,
+        "seconds": round(answer.seconds, 6),
+    }
+    if answer.inconsistency is not None:
+        names = ("channel", "producer", "consumer", "produced", "consumed")
+        found["inconsistency"] = {name: getattr(answer.inconsistency, name) for name in names}
+    if answer.gave_up is not None:
+        found["gave_up"] = str(answer.gave_up)
+        found["period_bounds"] = [_text(answer.gave_up.low), _text(answer.gave_up.high)]
+    return found
+
+
+def _bottleneck(result: Throughput | None) -> dict[str, Any] | None:
+    if result is None or result.critical_cycle is None:
+        return None
+    cycle = result.critical_cycle
+    return {
+        "actors": list(cycle.actors),
+        "channels": list(cycle.channels),
+        "time": str(cycle.time),
+        "tokens": cycle.tokens,
+    }
+
+
+def _text(value: Fraction | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _row(answer: Answer) -> str:
+    graph = answer.graph
+    firings = sum(answer.repetitions.values())
+    head = f"{len(graph.actors):>7} {len(graph.channels):>8} {firings:>12}  "
+    if answer.inconsistency is not None:
+        return f"{head}inconsistent: channel {answer.inconsistency.channel}"
+    if answer.result is None:
+        return f"{head}gave up: {_bounds(answer)}"
+    if answer.result.deadlock is not None:
+        waiting = " -> ".join(one.actor for one in answer.result.deadlock.cycle[:SHOWN])
+        return f"{head}deadlock: {waiting}"
+    cycle = answer.result.critical_cycle
+    limit = f"; {_names(cycle.actors)}" if cycle is not None else "; nothing limits it"
+    return f"{head}{answers.number(answer.result.period or 0)}{limit}"
+
+
+def _as_text(answer: Answer) -> str:
+    graph = answer.graph
+    lines = [
+        f"{graph.name}: {graph.kind}, {_count(len(graph.actors), 'actor')}, "
+        f"{_count(len(graph.channels), 'channel')}"
+    ]
+    rows = _refusal_rows(answer) if answer.result is None else _result_rows(answer, answer.result)
+    lines += [f"  {title:<13}{text}" for title, text in rows]
+    return "\n".join(lines)
+
+
+def _refusal_rows(answer: Answer) -> list[tuple[str, str]]:
+    error = answer.inconsistency
+    if error is None:
+        return [
+            ("consistent", "yes"),
+            ("gave up", str(answer.gave_up)),
+            ("period", _bounds(answer)),
+        ]
+    return [
+        ("consistent", "no"),
+        ("channel", error.channel),
+        ("", f"{error.producer} puts {error.produced} tokens on it in one iteration,"),
+        ("", f"{error.consumer} takes {error.consumed}"),
+    ]
+
+
+def _bounds(answer: Answer) -> str:
+    end = answer.gave_up
+    if end is None or end.low is None:
+        return "unknown"
+    above = "" if end.high is None else f" and at most {answers.number(end.high)}"
+    return f"at least {answers.number(end.low)}{above}"
+
+
+def _result_rows(answer: Answer, result: Throughput) -> list[tuple[str, str]]:
+    firings = sum(answer.repetitions.values())
+    rows = [("consistent", f"yes, {_count(firings, 'firing')} an iteration")]
+    if result.deadlock is not None:
+        rows.append(("deadlock", "yes; each of these waits for the next, the last for the first:"))
+        rows += [
+            ("", f"{one.actor} needs {one.needed} on {one.channel}, has {one.tokens}, "
+             f"waits for {one.producer}")
+            for one in result.deadlock.cycle
+        ]  # fmt: skip
+        rows.append(("throughput", "0"))
+    else:
+        rows.append(("deadlock", "no"))
+        rows += _period_rows(result)
+    rows.append(("method", f"{result.method}, {answer.seconds * 1000:.3g} ms"))
+    shown = list(answer.repetitions.items())
+    rows.append(("repetitions", _names([f"{actor} {count}" for actor, count in shown])))
+    return rows
+
+
+def _period_rows(result: Throughput) -> list[tuple[str, str]]:
+    cycle = result.critical_cycle
+    if cycle is None or not result.period:
+        return [("period", "0"), ("throughput", "unbounded: no cycle of the graph takes time")]
+    speed = answers.number(1 / result.period)
+    return [
+        ("period", answers.number(result.period)),
+        ("throughput", f"{speed} iterations per time unit"),
+        ("limited by", f"{_names(cycle.actors)}"),
+        ("", f"over {_names(cycle.channels)}: {cycle.time} time units "
+         f"in {_count(cycle.tokens, 'iteration')}"),
+    ]  # fmt: skip
+
+
+def _names(names: Sequence[str]) -> str:
+    listed = ", ".join(names[:SHOWN])
+    return listed if len(names) <= SHOWN else f"{listed} and {len(names) - SHOWN} more"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

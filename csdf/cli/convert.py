@@ -1,0 +1,98 @@
+"""`csdf convert`: from one graph format to another, with transformations on the way."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from csdf.analysis.bounded import limit_concurrency, with_capacities
+from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
+from csdf.analysis.throughput import throughput
+from csdf.cli import answers
+from csdf.io.graph_files import write_graph
+from csdf.model.graph import Graph
+
+
+def main(argv: Sequence[str]) -> int:
+    """Read, transform, write; return the exit code."""
+    options = _parser().parse_args(argv)
+    graph = _transformed(answers.read(options.input, options), options)
+    write_graph(options.output, graph, **_format_options(graph, options))
+    print(
+        f"csdf convert: wrote {options.output}: {len(graph.actors)} actors, "
+        f"{len(graph.channels)} channels",
+        file=sys.stderr,
+    )
+    return answers.ANSWERED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="csdf convert",
+        description="Convert a graph; the suffixes .xml (SDF3), .json and .dot (Graphviz, output "
+        "only) say the formats. What the model does not understand of an SDF3 file is kept.",
+        epilog="example: csdf convert graph.xml bounded.xml --capacity a2b=12",
+    )
+    parser.add_argument("input")
+    parser.add_argument("output")
+    parser.add_argument(
+        "--kind", choices=("sdf", "csdf"), help="type of an SDF3 file; default: as it was"
+    )
+    parser.add_argument(
+        "--capacities",
+        choices=("property", "reverse"),
+        default="property",
+        help="in SDF3, as bufferSize properties (default) or as reverse channels",
+    )
+    change = parser.add_argument_group("transformations, in this order")
+    change.add_argument(
+        "--capacity", action="append", type=answers.named_integers, metavar="CHANNEL=N", default=[]
+    )
+    change.add_argument(
+        "--limit",
+        action="append",
+        type=answers.named_integers,
+        metavar="ACTOR=N",
+        default=[],
+        help="at most N firings of the actor at once",
+    )
+    change.add_argument(
+        "--merge-parallel", action="store_true", help="drop channels that never delay a firing"
+    )
+    change.add_argument("--unfold", type=answers.positive, metavar="N", help="N cycles as one")
+    change.add_argument("--hsdf", action="store_true", help="one actor for each firing")
+    parser.add_argument(
+        "--highlight", action="store_true", help="mark the critical cycle in a .dot file"
+    )
+    answers.add_reading_options(parser)
+    return parser
+
+
+def _transformed(graph: Graph, options: argparse.Namespace) -> Graph:
+    if options.capacity:
+        graph = with_capacities(graph, dict(options.capacity))
+    if options.limit:
+        graph = limit_concurrency(graph, dict(options.limit))
+    if options.merge_parallel:
+        graph = merge_parallel_channels(graph)
+    if options.unfold:
+        graph = unfold(graph, options.unfold)
+    return hsdf(graph) if options.hsdf else graph
+
+
+def _format_options(graph: Graph, options: argparse.Namespace) -> dict[str, object]:
+    suffix = PurePath(options.output).suffix.lower()
+    if suffix == ".xml":
+        return {"kind": options.kind, "capacities": options.capacities}
+    if suffix != ".dot" or not options.highlight:
+        return {}
+    cycle = throughput(graph).critical_cycle
+    if cycle is None:
+        return {}
+    known = {channel.name for channel in graph.channels}
+    return {
+        "highlighted_actors": cycle.actors,
+        "highlighted_channels": [name for name in cycle.channels if name in known],
+    }

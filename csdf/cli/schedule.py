@@ -1,0 +1,162 @@
+"""`csdf schedule`: when each firing starts, self-timed or periodic."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.latency import iteration_times
+from csdf.analysis.liveness import Deadlock, deadlock
+from csdf.analysis.schedules import (
+    listed_firings,
+    periodic_schedule,
+    strictly_periodic_schedule,
+)
+from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
+from csdf.cli import answers
+from csdf.io.files import write_text
+from csdf.io.trace import schedule_to_trace
+from csdf.model.graph import Graph
+from csdf.model.schedule import Firing, PeriodicSchedule
+
+ROWS = 40  # most firings in the table; the other formats list all
+COLUMNS = ("actor", "index", "phase", "start", "end")
+
+
+class Answer(NamedTuple):
+    """The firings to show, and what is to be said about them in one line each."""
+
+    firings: Sequence[Firing]
+    facts: dict[str, Any]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the schedule; return the exit code."""
+    options = _parser().parse_args(argv)
+    graph = answers.read(options.file, options)
+    blocked = deadlock(graph)
+    if blocked is not None:
+        return _report_deadlock(graph, blocked, options)
+    answer = (_self_timed if options.kind == "self-timed" else _periodic)(graph, options)
+    if answer is None:
+        print(
+            f"csdf schedule: {graph.name} has no strictly periodic schedule; try --kind periodic",
+            file=sys.stderr,
+        )
+        return answers.NO
+    if options.trace:
+        write_text(options.trace, schedule_to_trace(graph.name, answer.firings))
+    _print(graph, answer, options.format)
+    return answers.ANSWERED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="csdf schedule",
+        description="Start times of firings: self-timed (every actor as soon as it can), periodic "
+        "(at the period of the graph) or strict (every cycle of an actor at equal distance).",
+        epilog="example: csdf schedule graph.xml --kind periodic --trace trace.json; "
+        "open the trace at chrome://tracing or in Perfetto",
+    )
+    parser.add_argument("file", help="SDF3 XML or JSON")
+    parser.add_argument(
+        "--kind", choices=("self-timed", "periodic", "strict"), default="self-timed"
+    )
+    parser.add_argument(
+        "--iterations", type=answers.positive, help="to list; default: transient and steady part"
+    )
+    parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    parser.add_argument("--json", dest="format", action="store_const", const="json")
+    parser.add_argument("--trace", metavar="FILE", help="write a trace for Chrome or Perfetto")
+    answers.add_reading_options(parser)
+    return parser
+
+
+def _report_deadlock(graph: Graph, blocked: Deadlock, options: argparse.Namespace) -> int:
+    if options.format == "json":
+        print(json.dumps({"graph": graph.name, "deadlock": True, "firings": []}, indent=2))
+    print(f"csdf schedule: {graph.name} deadlocks: {blocked}", file=sys.stderr)
+    return answers.NO
+
+
+def _self_timed(graph: Graph, options: argparse.Namespace) -> Answer | None:
+    execution = self_timed_execution(graph, iterations=options.iterations)
+    return Answer(execution.firings, _execution_facts(graph, execution))
+
+
+def _execution_facts(graph: Graph, execution: SelfTimedExecution) -> dict[str, Any]:
+    is_steady = execution.period is not None
+    return {
+        "kind": "self-timed",
+        "iterations": execution.iterations,
+        "transient_iterations": execution.transient,
+        "steady_iterations": execution.steady,
+        "period": str(execution.period) if is_steady else None,
+        "latency": str(max(iteration_times(graph, execution))) if is_steady else None,
+        "peaks": execution.peaks,
+    }
+
+
+def _periodic(graph: Graph, options: argparse.Namespace) -> Answer | None:
+    make = periodic_schedule if options.kind == "periodic" else strictly_periodic_schedule
+    schedule = make(graph)
+    if schedule is None:
+        return None
+    firings = listed_firings(graph, schedule, iterations=options.iterations or 1)
+    return Answer(firings, _schedule_facts(schedule, options))
+
+
+def _schedule_facts(schedule: PeriodicSchedule, options: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "kind": options.kind,
+        "iterations": options.iterations or 1,
+        "period": str(schedule.period),
+        "starts": {
+            actor: [str(one) for one in starts] for actor, starts in schedule.starts.items()
+        },
+        "recurrence": {actor: str(time) for actor, time in schedule.recurrence.items()},
+    }
+
+
+def _print(graph: Graph, answer: Answer, form: str) -> None:
+    if form == "json":
+        firings = [{name: _plain(getattr(one, name)) for name in COLUMNS} for one in answer.firings]
+        found = {"graph": graph.name, "deadlock": False, **answer.facts, "firings": firings}
+        print(json.dumps(found, indent=2))
+    elif form == "csv":
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows([_plain(getattr(one, name)) for name in COLUMNS] for one in answer.firings)
+        print(text.getvalue(), end="")
+    else:
+        _print_table(graph, answer)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int) else str(value)
+
+
+def _print_table(graph: Graph, answer: Answer) -> None:
+    repetitions = repetition_vector(graph)
+    width = max(len("actor"), *(len(name) for name in repetitions))
+    print(f"{'start':>14} {'end':>14}  {'actor':<{width}} phase iteration")
+    for one in answer.firings[:ROWS]:
+        iteration = one.index // repetitions[one.actor]
+        times = f"{_plain(one.start):>14} {_plain(one.end):>14}"
+        print(f"{times}  {one.actor:<{width}} {one.phase:>5} {iteration:>9}")
+    if len(answer.firings) > ROWS:
+        print(f"{'...':>14} {len(answer.firings) - ROWS} more firings; --format csv lists all")
+    for title, value in answer.facts.items():
+        if title in ("starts", "recurrence"):
+            continue
+        if isinstance(value, dict):
+            value = ", ".join(f"{name} {one}" for name, one in list(value.items())[:12])
+        shown = "none found" if value is None else value
+        print(f"{title.replace('_', ' ')}: {shown}")

@@ -1,0 +1,65 @@
+"""Graphs from files and into files, in the format that the name of the file says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any
+
+from csdf.errors import UnreadableFile, UnwritableFile
+from csdf.io import dot, files, json_graph, sdf3_reader, sdf3_writer
+from csdf.model.graph import Graph
+
+FORMATTERS: dict[str, Callable[..., str]] = {
+    ".xml": sdf3_writer.format_sdf3,
+    ".json": json_graph.graph_to_json,
+    ".dot": dot.graph_to_dot,
+}
+
+
+def read_graph(
+    path: str | os.PathLike[str], *, assume_zero_times: bool = False, buffer_sizes: bool = False
+) -> Graph:
+    """Return the graph of an SDF3 (.xml) or JSON file; another suffix is judged by its content.
+
+    The two options are those of sdf3_reader.parse_sdf3; a JSON graph has no use for them.
+    Raises UnreadableFile.
+    """
+    content = files.read_bytes(path)
+    name = os.fspath(path)
+    if _format_of(name, content) == ".json":
+        return json_graph.graph_from_json(_decoded(content, name), name)
+    return sdf3_reader.parse_sdf3(
+        content, name, assume_zero_times=assume_zero_times, buffer_sizes=buffer_sizes
+    )
+
+
+def write_graph(path: str | os.PathLike[str], graph: Graph, **options: Any) -> None:
+    """Write the graph as SDF3 (.xml), JSON or DOT; the options are those of that format.
+
+    Raises UnwritableFile, also for any other suffix, and leaves nothing half-written.
+    """
+    suffix = PurePath(path).suffix.lower()
+    if suffix not in FORMATTERS:
+        raise UnwritableFile(
+            f"{path}: cannot tell the format from {suffix!r}; expected {', '.join(FORMATTERS)}"
+        )
+    files.write_text(path, FORMATTERS[suffix](graph, **options))
+
+
+def _format_of(name: str, content: bytes) -> str:
+    suffix = PurePath(name).suffix.lower()
+    if suffix in (".xml", ".json"):
+        return suffix
+    start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if start in (b"<", b"{"):
+        return ".xml" if start == b"<" else ".json"
+    raise UnreadableFile(f"{name}: neither SDF3 (.xml) nor JSON (.json)")
+
+
+def _decoded(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(f"{name}: not UTF-8 at byte {error.start}") from None

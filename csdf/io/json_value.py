@@ -1,0 +1,107 @@
+"""A JSON value that knows its place in the document, for messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from csdf.errors import UnreadableFile
+
+
+@dataclass(frozen=True, slots=True)
+class JsonValue:
+    """A value and where it stands; what it is not is refused with UnreadableFile."""
+
+    value: Any
+    file: str
+    place: str
+
+    @classmethod
+    def parse(cls, text: str, file: str) -> JsonValue:
+        """Return the whole document; refuse keys that occur twice, and numbers that are none."""
+        try:
+            value = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
+        except json.JSONDecodeError as error:
+            raise UnreadableFile(f"{file}:{error.lineno}: not JSON: {error.msg}") from None
+        except RecursionError:
+            raise UnreadableFile(f"{file}: nested too deeply") from None
+        except ValueError as error:
+            raise UnreadableFile(f"{file}: {error}") from None
+        return cls(value, file, "")
+
+    @property
+    def where(self) -> str:
+        """The file and the place within."""
+        return f"{self.file}: {self.place}" if self.place else self.file
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is null."""
+        return self.value is None
+
+    def refusal(self, expectation: str) -> UnreadableFile:
+        """Return the error that blames this value."""
+        shown = repr(self.value)
+        found = shown if len(shown) <= 40 else f"{shown[:37]}..."
+        return UnreadableFile(f"{self.where}: found {found}; {expectation}")
+
+    def require_keys(self, keys: tuple[str, ...]) -> None:
+        """Refuse anything but an object with these keys."""
+        if type(self.value) is not dict:
+            raise self.refusal("expected an object")
+        for key in keys:
+            if key not in self.value:
+                raise UnreadableFile(f"{self.where}: the key {key!r} is missing")
+        for key in self.value:
+            if key not in keys:
+                raise UnreadableFile(f"{self.where}: the key {key!r} is unknown")
+
+    def __getitem__(self, key: str) -> JsonValue:
+        place = f"{self.place}.{key}" if self.place else key
+        return JsonValue(self.value[key], self.file, place)
+
+    def items(self) -> Iterator[JsonValue]:
+        """Yield the entries of a list."""
+        if type(self.value) is not list:
+            raise self.refusal("expected a list")
+        for number, value in enumerate(self.value):
+            yield JsonValue(value, self.file, f"{self.place}[{number}]")
+
+    def text(self) -> str:
+        """Return the value if it is a text."""
+        if type(self.value) is not str:
+            raise self.refusal("expected a text")
+        return self.value
+
+    def truth(self) -> bool:
+        """Return the value if it is true or false."""
+        if type(self.value) is not bool:
+            raise self.refusal("expected true or false")
+        return self.value
+
+    def natural(self) -> int:
+        """Return the value if it is an integer >= 0."""
+        if type(self.value) is not int or self.value < 0:
+            raise self.refusal("expected an integer >= 0")
+        return self.value
+
+    def naturals(self) -> tuple[int, ...]:
+        """Return the value if it is a list of integers >= 0."""
+        if type(self.value) is list and all(type(v) is int and v >= 0 for v in self.value):
+            return tuple(self.value)
+        return tuple(entry.natural() for entry in self.items())
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r} occurs twice in one object")
+    return members
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number")

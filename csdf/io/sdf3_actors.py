@@ -1,0 +1,219 @@
+"""The actors of an SDF3 file: their ports, their phases and their times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from lxml import etree
+
+from csdf.io import sequences
+from csdf.io.sdf3_document import Sdf3Document
+from csdf.model.graph import Actor, Processor
+
+MOST_RATES = 5 * 10**7  # in one graph, for memory
+LARGEST_TIME_SCALE = 10**100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """Where a channel meets an actor."""
+
+    name: str
+    direction: str  # in or out
+    sequence: str  # of rates
+    element: etree._Element
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return f"port {self.name!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorTimes:
+    """What the file says of an actor on one processor type."""
+
+    name: str
+    is_default: bool
+    sequence: str  # of times
+    element: etree._Element
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return f"processor {self.name!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorText:
+    """An actor as the file has it."""
+
+    name: str
+    element: etree._Element
+    ports: dict[str, Port]
+    processors: tuple[ProcessorTimes, ...]
+    phases: int
+
+
+def chosen_processor(defaults: Sequence[bool]) -> int | None:
+    """Return which processor counts: the last default one, as in SDF3, else the last."""
+    marked = [number for number, is_default in enumerate(defaults) if is_default]
+    return max(marked, default=len(defaults) - 1 if defaults else None)
+
+
+def read_actor_texts(document: Sdf3Document, *, assume_zero_times: bool) -> dict[str, ActorText]:
+    """Return the actors of the file by name, each with its number of phases."""
+    elements = document.keyed(document.structure, "actor", "name")
+    properties = document.keyed(document.properties, "actorProperties", "actor")
+    for name, element in properties.items():
+        if name not in elements:
+            raise document.refusal(element, f"<actorProperties>: there is no actor {name!r}")
+    texts: dict[str, ActorText] = {}
+    rates = 0
+    for name, element in elements.items():
+        processors = _processors(
+            document, name, properties.get(name), assume_zero_times=assume_zero_times
+        )
+        if not processors and not assume_zero_times:
+            raise document.refusal(
+                properties.get(name, element), f"actor {name!r} has no execution time"
+            )
+        texts[name] = _actor_text(document, name, element, processors)
+        rates += texts[name].phases * (len(texts[name].ports) + len(processors))
+        if rates > MOST_RATES:
+            raise document.refusal(
+                element, f"more than {MOST_RATES} rates in the actors up to {name!r}"
+            )
+    return texts
+
+
+def _actor_text(
+    document: Sdf3Document,
+    name: str,
+    element: etree._Element,
+    processors: tuple[ProcessorTimes, ...],
+) -> ActorText:
+    children = document.keyed(element, "port", "name")
+    ports = {port: _port(document, child, name) for port, child in children.items()}
+    parts: list[Port | ProcessorTimes] = [*ports.values(), *processors]
+    phases = 1
+    for part in parts:
+        phases = math.lcm(phases, _length(document, name, part))
+    if phases > sequences.LARGEST_PHASE_COUNT:
+        raise document.refusal(
+            element,
+            f"actor {name!r} has {phases} phases, the least common multiple of its sequences; "
+            f"the limit is {sequences.LARGEST_PHASE_COUNT}",
+        )
+    if phases > 1 and document.kind == "sdf":
+        raise document.refusal(
+            element, f"actor {name!r} has {phases} phases, but the file has the type sdf"
+        )
+    return ActorText(name=name, element=element, ports=ports, processors=processors, phases=phases)
+
+
+def _length(document: Sdf3Document, actor: str, part: Port | ProcessorTimes) -> int:
+    try:
+        return sequences.sequence_length(part.sequence)
+    except sequences.MalformedText as error:
+        raise document.refusal(part.element, f"actor {actor!r}, {part.label}: {error}") from None
+
+
+def _port(document: Sdf3Document, element: etree._Element, actor: str) -> Port:
+    name = element.get("name", "")
+    owner = f"actor {actor!r}, port {name!r}"
+    direction = document.attribute(element, "type", owner)
+    if direction not in ("in", "out"):
+        raise document.refusal(
+            element, f"{owner} has the type {sequences.shown(direction)}; expected in or out"
+        )
+    rates = document.attribute(element, "rate", owner)
+    return Port(name=name, direction=direction, sequence=rates, element=element)
+
+
+def _processors(
+    document: Sdf3Document,
+    actor: str,
+    properties: etree._Element | None,
+    *,
+    assume_zero_times: bool,
+) -> tuple[ProcessorTimes, ...]:
+    found = []
+    for name, element in document.keyed(properties, "processor", "type").items():
+        owner = f"actor {actor!r}, processor {name!r}"
+        time = document.only_child(element, "executionTime")
+        if time is None and not assume_zero_times:
+            raise document.refusal(element, f"{owner} has no execution time")
+        found.append(
+            ProcessorTimes(
+                name=name,
+                is_default=_is_default(document, element, owner),
+                sequence="0" if time is None else document.attribute(time, "time", owner),
+                element=element if time is None else time,
+            )
+        )
+    return tuple(found)
+
+
+def _is_default(document: Sdf3Document, element: etree._Element, owner: str) -> bool:
+    default = element.get("default", "false")
+    if default not in ("true", "false", "1", "0"):
+        raise document.refusal(
+            element, f"{owner}: default is {sequences.shown(default)}; expected true or false"
+        )
+    return default in ("true", "1")
+
+
+Time = int | Fraction
+Times = dict[str, list[tuple[Time, ...]]]  # of an actor on each of its processors
+
+
+def read_times(document: Sdf3Document, texts: dict[str, ActorText]) -> Times:
+    """Return the times of each actor on each processor, in units of the user."""
+    return {
+        name: [_times(document, text, processor) for processor in text.processors]
+        for name, text in texts.items()
+    }
+
+
+def _times(document: Sdf3Document, text: ActorText, processor: ProcessorTimes) -> tuple[Time, ...]:
+    try:
+        return sequences.parse_times(processor.sequence, text.phases)
+    except sequences.MalformedText as error:
+        where = f"actor {text.name!r}, {processor.label}"
+        raise document.refusal(processor.element, f"{where}: execution time {error}") from None
+
+
+def time_scale(document: Sdf3Document, times: Times) -> int:
+    """Return the least number that turns every time of the graph into an integer."""
+    scale = 1
+    for name, lists in times.items():
+        for denominator in {time.denominator for values in lists for time in values}:
+            scale = math.lcm(scale, denominator)
+        if scale > LARGEST_TIME_SCALE:
+            raise document.refusal(
+                document.structure,
+                f"the denominators of the times up to actor {name!r} have no common "
+                f"multiple below 10**100",
+            )
+    return scale
+
+
+def actor_of(text: ActorText, lists: list[tuple[Time, ...]], scale: int) -> Actor:
+    """Return the actor with its times as integers; processors only where there is a choice."""
+    durations = [tuple(int(time * scale) for time in values) for values in lists]
+    chosen = chosen_processor([processor.is_default for processor in text.processors])
+    if chosen is None:
+        return Actor(name=text.name, durations=(0,) * text.phases)
+    processors = tuple(
+        Processor(name=processor.name, durations=durations[number], is_default=number == chosen)
+        for number, processor in enumerate(text.processors)
+    )
+    return Actor(
+        name=text.name,
+        durations=durations[chosen],
+        processors=processors if len(processors) > 1 else (),
+    )

@@ -1,0 +1,273 @@
+"""An SDF3 document, changed as little as possible until it says what a graph says."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from lxml import etree
+
+from csdf.io import sdf3_actors, sdf3_reader, sequences, xml_edit
+from csdf.io.sdf3_document import Sdf3Document
+from csdf.model.graph import Actor, Channel, Graph
+
+UNNAMED_PROCESSOR = "p"
+
+Elements = dict[str, etree._Element]  # by name, in document order
+
+
+class Sdf3Patch:
+    """A document and where its parts are; every method leaves alone what need not change."""
+
+    def __init__(self, document: Sdf3Document) -> None:
+        actors = sdf3_actors.read_actor_texts(document, assume_zero_times=True)
+        channels = sdf3_reader.read_channel_texts(document, actors)
+        self._document = document
+        self._structure = document.structure
+        self._properties = _properties(document)
+        self._actors: Elements = {name: text.element for name, text in actors.items()}
+        self._channels: Elements = {name: text.element for name, text in channels.items()}
+        self._ports: dict[str, Elements] = {
+            name: {port.name: port.element for port in text.ports.values()}
+            for name, text in actors.items()
+        }
+        self._actor_properties = document.keyed(self._properties, "actorProperties", "actor")
+        self._channel_properties = document.keyed(self._properties, "channelProperties", "channel")
+
+    def set_kind(self, kind: str) -> None:
+        """Make every element say sdf, or csdf."""
+        self._document.tree.getroot().set("type", kind)
+        self._structure.tag = kind
+        self._properties.tag = f"{kind}Properties"
+
+    def set_graph(self, graph: Graph) -> None:
+        """Make the document say what the graph says."""
+        self._set_name(graph.name)
+        self._remove_channels_not_in(graph)
+        self._remove_actors_not_in(graph)
+        for actor in graph.actors:
+            self._set_actor(actor, _user_times(actor, graph.time_unit))
+        says_capacities = any(channel.capacity is not None for channel in graph.channels)
+        for channel in graph.channels:
+            self._set_channel(channel)
+            if says_capacities:
+                self._set_property(channel.name, "bufferSize", channel.capacity)
+        for actor in graph.actors:
+            self._keep_phases(actor, _user_times(actor, graph.time_unit))
+        xml_edit.put_in_order(self._structure, self._actors, [a.name for a in graph.actors])
+        xml_edit.put_in_order(self._structure, self._channels, [c.name for c in graph.channels])
+        self._set_throughput(graph.throughput_constraint)
+
+    def _set_name(self, name: str) -> None:
+        if sdf3_reader.graph_name(self._document) != name:
+            self._document.application.set("name", name)
+            self._structure.set("name", name)
+
+    def _remove_channels_not_in(self, graph: Graph) -> None:
+        ends = {channel.name: (channel.producer, channel.consumer) for channel in graph.channels}
+        for name, element in list(self._channels.items()):
+            if (element.get("srcActor"), element.get("dstActor")) == ends.get(name):
+                continue
+            for side in ("src", "dst"):
+                ports = self._ports[element.get(f"{side}Actor", "")]
+                xml_edit.remove(ports.pop(element.get(f"{side}Port", "")))
+            xml_edit.remove(self._channels.pop(name))
+            if name not in ends and name in self._channel_properties:
+                xml_edit.remove(self._channel_properties.pop(name))
+
+    def _remove_actors_not_in(self, graph: Graph) -> None:
+        names = {actor.name for actor in graph.actors}
+        for name in [name for name in self._actors if name not in names]:
+            xml_edit.remove(self._actors.pop(name))
+            if name in self._actor_properties:
+                xml_edit.remove(self._actor_properties.pop(name))
+
+    def _set_actor(self, actor: Actor, times: dict[str, tuple[Fraction, ...]]) -> None:
+        name = actor.name
+        if name not in self._actors:
+            attributes = {"name": name, "type": name}
+            self._actors[name] = xml_edit.append_child(self._structure, "actor", attributes)
+            self._ports[name] = {}
+        if name not in self._actor_properties:
+            self._actor_properties[name] = xml_edit.append_child(
+                self._properties, "actorProperties", {"actor": name}
+            )
+        self._set_processors(actor, self._named(times, name))
+
+    def _set_processors(self, actor: Actor, wanted: dict[str, tuple[Fraction, ...]]) -> None:
+        properties = self._actor_properties[actor.name]
+        processors = self._processors(actor.name)
+        for processor in [processor for processor in processors if processor not in wanted]:
+            xml_edit.remove(processors.pop(processor))
+        choice = _chosen(actor) or next(iter(wanted))
+        for processor, values in wanted.items():
+            if processor not in processors:
+                attributes = {"type": processor} | (
+                    {"default": "true"} if processor == choice else {}
+                )
+                processors[processor] = xml_edit.append_child(properties, "processor", attributes)
+            _set_time(processors[processor], values)
+        xml_edit.put_in_order(properties, processors, wanted)
+        _choose(processors, choice)
+
+    def _processors(self, actor: str) -> Elements:
+        return self._document.keyed(self._actor_properties.get(actor), "processor", "type")
+
+    def _named(
+        self, times: dict[str, tuple[Fraction, ...]], actor: str
+    ) -> dict[str, tuple[Fraction, ...]]:
+        """Return the times under the name of the processor in the file, if the graph has none."""
+        if list(times) != [UNNAMED_PROCESSOR]:
+            return times
+        processors = self._processors(actor)
+        if not processors:
+            return times
+        return {_file_choice(processors): times[UNNAMED_PROCESSOR]}
+
+    def _set_channel(self, channel: Channel) -> None:
+        if channel.name not in self._channels:
+            self._add_channel(channel)
+        element = self._channels[channel.name]
+        for side, rates in (("src", channel.production), ("dst", channel.consumption)):
+            ports = self._ports[element.get(f"{side}Actor", "")]
+            _set_sequence(ports[element.get(f"{side}Port", "")], "rate", rates)
+        if not _says(element.get("initialTokens", "0"), channel.initial_tokens):
+            element.set("initialTokens", str(channel.initial_tokens))
+        self._set_token_size(element, channel)
+
+    def _add_channel(self, channel: Channel) -> None:
+        attributes = {"name": channel.name}
+        for side, actor, direction, rates in (
+            ("src", channel.producer, "out", channel.production),
+            ("dst", channel.consumer, "in", channel.consumption),
+        ):
+            port = _free_port(f"{direction}_{channel.name}", self._ports[actor])
+            self._ports[actor][port] = xml_edit.append_child(
+                self._actors[actor],
+                "port",
+                {"name": port, "type": direction, "rate": sequences.format_sequence(rates)},
+            )
+            attributes |= {f"{side}Actor": actor, f"{side}Port": port}
+        self._channels[channel.name] = xml_edit.append_child(self._structure, "channel", attributes)
+
+    def _set_token_size(self, element: etree._Element, channel: Channel) -> None:
+        """Change the property, or else the attribute, whichever says the size."""
+        properties = self._channel_properties.get(channel.name)
+        has_property = properties is not None and properties.find("tokenSize") is not None
+        if has_property or "size" not in element.attrib:
+            self._set_property(channel.name, "tokenSize", channel.token_size)
+        elif not _says(element.get("size"), channel.token_size):
+            element.set("size", str(channel.token_size))
+        if channel.token_size is None and "size" in element.attrib:
+            del element.attrib["size"]
+
+    def _set_property(self, channel: str, tag: str, value: int | None) -> None:
+        properties = self._channel_properties.get(channel)
+        element = None if properties is None else properties.find(tag)
+        if value is None:
+            if element is not None:
+                xml_edit.remove(element)
+            return
+        if properties is None:
+            properties = xml_edit.append_child(
+                self._properties, "channelProperties", {"channel": channel}
+            )
+            self._channel_properties[channel] = properties
+        if element is None:
+            element = xml_edit.append_child(properties, tag)
+        if not _says(element.get("sz"), value):
+            element.set("sz", str(value))
+
+    def _keep_phases(self, actor: Actor, times: dict[str, tuple[Fraction, ...]]) -> None:
+        """Write the times in full where no sequence is left that shows the number of phases."""
+        phases = 1
+        for name, port in list(self._ports[actor.name].items()):
+            length = sequences.sequence_length(port.get("rate", ""))
+            if actor.phases % length:  # no channel has this port
+                xml_edit.remove(self._ports[actor.name].pop(name))
+            else:
+                phases = math.lcm(phases, length)
+        processors = self._processors(actor.name)
+        for processor in processors.values():
+            text = processor.find("executionTime").get("time", "")  # type: ignore[union-attr]
+            phases = math.lcm(phases, sequences.sequence_length(text))
+        if phases != actor.phases:
+            for name, values in self._named(times, actor.name).items():
+                time = processors[name].find("executionTime")
+                time.set("time", sequences.format_sequence(values))  # type: ignore[union-attr]
+
+    def _set_throughput(self, constraint: Fraction | None) -> None:
+        if sdf3_reader.throughput_constraint(self._document) == constraint:
+            return
+        element = self._properties
+        for tag in ("graphProperties", "timeConstraints", "throughput"):
+            child = element.find(tag)
+            element = xml_edit.append_child(element, tag) if child is None else child
+        if constraint is None:
+            xml_edit.remove(element)
+        else:
+            element.text = sequences.format_decimal(constraint)
+
+
+def _properties(document: Sdf3Document) -> etree._Element:
+    if document.properties is not None:
+        return document.properties
+    return xml_edit.append_child(document.application, f"{document.structure.tag}Properties")
+
+
+def _chosen(actor: Actor) -> str | None:
+    chosen = sdf3_actors.chosen_processor([p.is_default for p in actor.processors])
+    return None if chosen is None else actor.processors[chosen].name
+
+
+def _user_times(actor: Actor, unit: Fraction) -> dict[str, tuple[Fraction, ...]]:
+    """Return the times on each processor; those of the chosen one are the actor's own."""
+    durations = {processor.name: processor.durations for processor in actor.processors}
+    durations[_chosen(actor) or UNNAMED_PROCESSOR] = actor.durations
+    return {name: tuple(time * unit for time in times) for name, times in durations.items()}
+
+
+def _file_choice(processors: Elements) -> str:
+    flags = [element.get("default") in ("true", "1") for element in processors.values()]
+    return list(processors)[sdf3_actors.chosen_processor(flags) or 0]
+
+
+def _choose(processors: Elements, name: str) -> None:
+    """Make the file choose that processor."""
+    if _file_choice(processors) != name:
+        for processor, element in processors.items():
+            element.set("default", "true" if processor == name else "false")
+
+
+def _set_time(processor: etree._Element, values: tuple[Fraction, ...]) -> None:
+    element = processor.find("executionTime")
+    if element is None:
+        element = xml_edit.append_child(processor, "executionTime")
+    _set_sequence(element, "time", values)
+
+
+def _set_sequence(
+    element: etree._Element, key: str, values: tuple[int, ...] | tuple[Fraction, ...]
+) -> None:
+    text = element.get(key)
+    if text is None or not _repeats_to(text, values):
+        element.set(key, sequences.format_sequence(values))
+
+
+def _repeats_to(text: str, values: tuple[int, ...] | tuple[Fraction, ...]) -> bool:
+    if len(values) % sequences.sequence_length(text):
+        return False
+    return sequences.parse_times(text, len(values)) == values
+
+
+def _says(text: str | None, value: int | None) -> bool:
+    if text is None or value is None:
+        return text is None and value is None
+    digits = text.strip()
+    return digits.isascii() and digits.isdigit() and int(digits) == value
+
+
+def _free_port(wanted: str, taken: Elements) -> str:
+    while wanted in taken:
+        wanted += "_"
+    return wanted

@@ -1,0 +1,259 @@
+"""SDF3 XML to a graph; strict, exact, and with the file and line in every complaint."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+
+from lxml import etree
+
+from csdf.errors import InvalidGraph
+from csdf.io import files, sdf3_actors, sdf3_document, sequences
+from csdf.io.sdf3_actors import ActorText, Port
+from csdf.io.sdf3_document import Sdf3Document
+from csdf.model.graph import Channel, Graph
+
+
+class SuspiciousFile(UserWarning):
+    """A file that can be read, but that may not mean what its author thinks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelText:
+    """A channel as the file has it."""
+
+    name: str
+    element: etree._Element
+    properties: etree._Element | None
+    producer: ActorText
+    consumer: ActorText
+    source: Port
+    destination: Port
+
+
+def read_sdf3(
+    path: str | os.PathLike[str], *, assume_zero_times: bool = False, buffer_sizes: bool = False
+) -> Graph:
+    """Return the graph of an SDF3 file; see parse_sdf3."""
+    return parse_sdf3(
+        files.read_bytes(path),
+        os.fspath(path),
+        assume_zero_times=assume_zero_times,
+        buffer_sizes=buffer_sizes,
+    )
+
+
+def parse_sdf3(
+    text: bytes,
+    name: str = "<text>",
+    *,
+    assume_zero_times: bool = False,
+    buffer_sizes: bool = False,
+) -> Graph:
+    """Return the graph of an SDF3 text of the type sdf or csdf.
+
+    Rational times are scaled to integers; the graph's time unit says by how much. Where several
+    processors are the default of an actor the last one counts, as in SDF3, and SuspiciousFile is
+    issued as a warning. Actor.processors is empty where there is no choice.
+    assume_zero_times: an actor without an execution time takes no time, instead of an error.
+    buffer_sizes: the sz of <bufferSize> becomes the capacity; without it, such sizes are kept in
+    the graph's origin alone. The attribute `size` of a channel is a token size in bytes.
+
+    Raises UnreadableFile, whose message names file, line and object.
+    """
+    document = sdf3_document.open_document(text, name)
+    actors = sdf3_actors.read_actor_texts(document, assume_zero_times=assume_zero_times)
+    channels = read_channel_texts(document, actors)
+    for remark in (*_doubtful_defaults(actors), *_loose_ports(actors, channels)):
+        warnings.warn(f"{name}:{remark}", SuspiciousFile, stacklevel=2)
+    return _graph(document, actors, channels, buffer_sizes=buffer_sizes)
+
+
+def read_channel_texts(
+    document: Sdf3Document, actors: dict[str, ActorText]
+) -> dict[str, ChannelText]:
+    """Return the channels of the file by name, each with the two ports it connects."""
+    elements = document.keyed(document.structure, "channel", "name")
+    properties = document.keyed(document.properties, "channelProperties", "channel")
+    for name, element in properties.items():
+        if name not in elements:
+            raise document.refusal(element, f"<channelProperties>: there is no channel {name!r}")
+    texts = {}
+    for name, element in elements.items():
+        producer, source = _end(document, element, actors, "src")
+        consumer, destination = _end(document, element, actors, "dst")
+        texts[name] = ChannelText(
+            name=name,
+            element=element,
+            properties=properties.get(name),
+            producer=producer,
+            consumer=consumer,
+            source=source,
+            destination=destination,
+        )
+    _require_own_ports(document, texts)
+    return texts
+
+
+def _require_own_ports(document: Sdf3Document, texts: dict[str, ChannelText]) -> None:
+    taken: dict[int, str] = {}  # ports by identity
+    for name, text in texts.items():
+        for port in (text.source, text.destination):
+            other = taken.setdefault(id(port), name)
+            if other != name:
+                raise document.refusal(
+                    text.element,
+                    f"channel {name!r}: its {port.label} already serves channel {other!r}",
+                )
+
+
+def _end(
+    document: Sdf3Document, element: etree._Element, actors: dict[str, ActorText], side: str
+) -> tuple[ActorText, Port]:
+    where = f"channel {element.get('name')!r}"
+    actor_name = document.attribute(element, f"{side}Actor", where)
+    port_name = document.attribute(element, f"{side}Port", where)
+    actor = actors.get(actor_name)
+    if actor is None:
+        raise document.refusal(element, f"{where}: there is no actor {actor_name!r}")
+    port = actor.ports.get(port_name)
+    if port is None:
+        raise document.refusal(element, f"{where}: actor {actor_name!r} has no port {port_name!r}")
+    expected = "out" if side == "src" else "in"
+    if port.direction != expected:
+        raise document.refusal(
+            element,
+            f"{where}: port {port_name!r} of actor {actor_name!r} has the type "
+            f"{port.direction!r}; expected {expected!r}",
+        )
+    return actor, port
+
+
+def _doubtful_defaults(actors: dict[str, ActorText]) -> list[str]:
+    remarks = []
+    for actor in actors.values():
+        defaults = [processor.name for processor in actor.processors if processor.is_default]
+        if len(defaults) > 1:
+            remarks.append(
+                f"{actor.processors[0].element.sourceline}: actor {actor.name!r} has "
+                f"{len(defaults)} default processors ({', '.join(defaults)}); "
+                f"the last one, {defaults[-1]!r}, is used"
+            )
+    return remarks
+
+
+def _loose_ports(actors: dict[str, ActorText], channels: dict[str, ChannelText]) -> list[str]:
+    used = {id(port) for text in channels.values() for port in (text.source, text.destination)}
+    return [
+        f"{port.element.sourceline}: actor {actor.name!r}, {port.label} has no channel; "
+        "it constrains nothing"
+        for actor in actors.values()
+        for port in actor.ports.values()
+        if id(port) not in used
+    ]
+
+
+def _graph(
+    document: Sdf3Document,
+    actors: dict[str, ActorText],
+    channels: dict[str, ChannelText],
+    *,
+    buffer_sizes: bool,
+) -> Graph:
+    times = sdf3_actors.read_times(document, actors)
+    scale = sdf3_actors.time_scale(document, times)
+    try:
+        return Graph(
+            name=graph_name(document),
+            actors=tuple(
+                sdf3_actors.actor_of(text, times[name], scale) for name, text in actors.items()
+            ),
+            channels=tuple(
+                _channel(document, text, buffer_sizes=buffer_sizes) for text in channels.values()
+            ),
+            time_unit=Fraction(1, scale),
+            throughput_constraint=throughput_constraint(document),
+            origin=document.text,
+        )
+    except InvalidGraph as error:
+        raise document.refusal(document.structure, str(error)) from None
+
+
+def graph_name(document: Sdf3Document) -> str:
+    """Return the name of the application graph, or else that of the element within."""
+    for element in (document.application, document.structure):
+        name = element.get("name")
+        if name is not None:
+            return name
+    raise document.refusal(document.application, "<applicationGraph> has no attribute 'name'")
+
+
+def _channel(document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool) -> Channel:
+    capacity = _buffer_size(document, text) if buffer_sizes else None
+    tokens = text.element.get("initialTokens", "0")
+    production = _rates(document, text.producer, text.source)
+    consumption = _rates(document, text.consumer, text.destination)
+    try:
+        return Channel(
+            name=text.name,
+            producer=text.producer.name,
+            consumer=text.consumer.name,
+            production=production,
+            consumption=consumption,
+            initial_tokens=_natural(document, text.element, tokens, text.name, "initial tokens"),
+            capacity=capacity,
+            token_size=_token_size(document, text),
+        )
+    except InvalidGraph as error:
+        raise document.refusal(text.element, str(error)) from None
+
+
+def _rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, ...]:
+    try:
+        return sequences.parse_rates(port.sequence, actor.phases)
+    except sequences.MalformedText as error:
+        where = f"actor {actor.name!r}, {port.label}"
+        raise document.refusal(port.element, f"{where}: rate {error}") from None
+
+
+def _natural(
+    document: Sdf3Document, element: etree._Element, text: str, channel: str, what: str
+) -> int:
+    try:
+        return sequences.parse_natural(text)
+    except sequences.MalformedText as error:
+        raise document.refusal(element, f"channel {channel!r}: {what} {error}") from None
+
+
+def _token_size(document: Sdf3Document, text: ChannelText) -> int | None:
+    element = document.only_child(text.properties, "tokenSize")
+    if element is not None:
+        size = document.attribute(element, "sz", f"channel {text.name!r}")
+        return _natural(document, element, size, text.name, "token size")
+    attribute = text.element.get("size")
+    if attribute is None:
+        return None
+    return _natural(document, text.element, attribute, text.name, "token size")
+
+
+def _buffer_size(document: Sdf3Document, text: ChannelText) -> int | None:
+    element = document.only_child(text.properties, "bufferSize")
+    size = None if element is None else element.get("sz")
+    if element is None or size is None:
+        return None
+    return _natural(document, element, size, text.name, "buffer size")
+
+
+def throughput_constraint(document: Sdf3Document) -> Fraction | None:
+    """Return the throughput that the file asks for."""
+    element: etree._Element | None = document.properties
+    for tag in ("graphProperties", "timeConstraints", "throughput"):
+        element = document.only_child(element, tag)
+    if element is None:
+        return None
+    try:
+        return sequences.parse_rational(element.text or "")
+    except sequences.MalformedText as error:
+        raise document.refusal(element, f"throughput constraint {error}") from None

@@ -1,0 +1,132 @@
+"""Numbers and cyclic sequences as SDF3 writes them: `1,2`, or `3*128,0` for `128,128,128,0`."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import TypeVar
+
+from csdf.errors import CsdfError
+
+Number = TypeVar("Number")
+
+LARGEST_PHASE_COUNT = 10**7
+MOST_DIGITS = 1000
+
+_RATIONAL = re.compile(r"[0-9]+(/[0-9]+|\.[0-9]*)?|\.[0-9]+", re.ASCII)
+_DECIMAL_WITH_EXPONENT = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]{1,3}", re.ASCII)
+
+
+class MalformedText(CsdfError):
+    """A text that is not the number or the sequence it should be; readers add where it stands."""
+
+
+def shown(text: str) -> str:
+    """Return the text in quotes, cut to a length that fits a message."""
+    return repr(text if len(text) <= 40 else f"{text[:37]}...")
+
+
+def parse_natural(text: str) -> int:
+    """Return the integer >= 0 that the text says."""
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > MOST_DIGITS:
+        raise MalformedText(_complaint(digits, "an integer"))
+    return int(digits)
+
+
+def parse_rational(text: str) -> Fraction:
+    """Return the exact number >= 0 that `7`, `3/2`, `1.5` or `3e-8` says."""
+    number = text.strip()
+    if len(number) <= MOST_DIGITS:
+        if _RATIONAL.fullmatch(number) and not _has_zero_denominator(number):
+            return Fraction(number)
+        if _DECIMAL_WITH_EXPONENT.fullmatch(number):
+            return Fraction(number)
+    raise MalformedText(_complaint(number, "a number such as 7, 3/2 or 1.5"))
+
+
+def _has_zero_denominator(number: str) -> bool:
+    return "/" in number and not int(number.partition("/")[2])
+
+
+def _complaint(number: str, expected: str) -> str:
+    if len(number) > MOST_DIGITS:
+        return f"{shown(number)} has more than {MOST_DIGITS} digits"
+    if re.fullmatch(r"-\s*[0-9./]+", number):
+        return f"{shown(number)} is negative"
+    return f"{shown(number)} is not {expected}"
+
+
+def sequence_length(text: str) -> int:
+    """Return the number of phases that the sequence covers before it repeats."""
+    if ";" in text:
+        raise MalformedText(
+            f"{shown(text)}: initial phases (before ';') are not supported; "
+            "give the phases of the cycle alone"
+        )
+    if "*" not in text:
+        return text.count(",") + 1
+    length = sum(_run(entry)[0] for entry in text.split(","))
+    if length > LARGEST_PHASE_COUNT:
+        raise MalformedText(f"{shown(text)} is longer than the limit of {LARGEST_PHASE_COUNT}")
+    return length
+
+
+def _run(entry: str) -> tuple[int, str]:
+    count, star, value = entry.partition("*")
+    if not star:
+        return 1, entry
+    repetitions = parse_natural(count)
+    if not repetitions:
+        raise MalformedText(f"{shown(entry)} repeats a value 0 times")
+    return repetitions, value
+
+
+def parse_rates(text: str, phases: int) -> tuple[int, ...]:
+    """Return the rate of each phase; `phases` is a multiple of the length of the sequence."""
+    return _cycle(text, phases, parse_natural)
+
+
+def parse_times(text: str, phases: int) -> tuple[int | Fraction, ...]:
+    """Return the time of each phase; `phases` is a multiple of the length of the sequence."""
+    return _cycle(text, phases, _parse_time)
+
+
+def _parse_time(text: str) -> int | Fraction:
+    """Return what parse_rational does, as the cheaper integer where it is one."""
+    return (
+        int(text) if text.isascii() and text.isdigit() and len(text) < 19 else parse_rational(text)
+    )
+
+
+def _cycle(text: str, phases: int, parse: Callable[[str], Number]) -> tuple[Number, ...]:
+    if "," not in text and "*" not in text:
+        return (parse(text),) * phases
+    values: list[Number] = []
+    for entry in text.split(","):
+        count, value = _run(entry)
+        values.extend([parse(value)] * count)
+    return tuple(values) * (phases // len(values))
+
+
+def format_sequence(values: Iterable[int | Fraction]) -> str:
+    """Return the values in full, without repetition counts, which not every tool reads."""
+    return ",".join(map(str, values))
+
+
+def format_decimal(number: Fraction) -> str:
+    """Return the number as a decimal where that is exact and short, else as `p/q`."""
+    for places in range(40):
+        scaled = number * 10**places
+        if scaled.denominator == 1:
+            digits = str(scaled.numerator).zfill(places + 1)
+            return f"{digits[:-places]}.{digits[-places:]}" if places else digits
+    return str(number)
+
+
+def abbreviate_sequence(values: Iterable[int]) -> str:
+    """Return the values with equal neighbours run together, for people: `3*128,0`."""
+    runs = [(len(list(group)), value) for value, group in itertools.groupby(values)]
+    return ",".join(str(value) if count == 1 else f"{count}*{value}" for count, value in runs)

@@ -1,0 +1,58 @@
+"""Schedules as Trace Event JSON, which Chrome and Perfetto show on a time line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from math import lcm
+
+from csdf.model.schedule import Firing
+
+
+def schedule_to_trace(name: str, firings: Sequence[Firing]) -> str:
+    """Return the firings as a trace: one process, one thread for each actor and overlap.
+
+    The viewers count whole microseconds: one of them stands for one time unit, or for the part of
+    it in which all times are whole; that factor stands in `otherData`.
+    """
+    scale = lcm(*(time.denominator for one in firings for time in (one.start, one.end)))
+    threads: dict[tuple[str, int], int] = {}
+    events = [
+        {
+            "name": f"{one.actor} [{one.phase}]",
+            "ph": "X",
+            "ts": int(one.start * scale),
+            "dur": int((one.end - one.start) * scale),
+            "pid": 1,
+            "tid": threads.setdefault((one.actor, lane), len(threads) + 1),
+            "args": {"firing": one.index, "phase": one.phase},
+        }
+        for one, lane in _lanes(firings)
+    ]
+    named: list[dict[str, object]] = [
+        {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": name}}
+    ]
+    named += [
+        {"name": "thread_name", "ph": "M", "pid": 1, "tid": tid, "args": {"name": actor}}
+        for (actor, _), tid in threads.items()
+    ]
+    return json.dumps(
+        {
+            "traceEvents": [*named, *events],
+            "displayTimeUnit": "ns",
+            "otherData": {"microseconds_per_time_unit": scale},
+        }
+    )
+
+
+def _lanes(firings: Sequence[Firing]) -> list[tuple[Firing, int]]:
+    """Give firings of one actor that overlap lanes of their own."""
+    busy: dict[str, list[Fraction]] = {}
+    placed = []
+    for one in sorted(firings):
+        ends = busy.setdefault(one.actor, [])
+        lane = next((i for i, end in enumerate(ends) if end <= one.start), len(ends))
+        ends[lane : lane + 1] = [one.end]
+        placed.append((one, lane))
+    return placed
