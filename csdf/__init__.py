@@ -1,0 +1,74 @@
+"""Exact analysis of cyclo-static dataflow graphs.
+
+    import csdf
+
+    graph = csdf.read_graph("graph.xml")
+    csdf.repetition_vector(graph)
+    csdf.throughput(graph).period
+
+Names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from csdf.analysis.bounded import limit_concurrency, with_capacities
+    from csdf.analysis.consistency import repetition_vector
+    from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
+    from csdf.analysis.judge import check_periodic_schedule, check_schedule
+    from csdf.analysis.latency import latency
+    from csdf.analysis.liveness import deadlock
+    from csdf.analysis.schedules import periodic_schedule, strictly_periodic_schedule
+    from csdf.analysis.self_timed import self_timed_execution
+    from csdf.analysis.statistics import statistics
+    from csdf.analysis.throughput import throughput
+    from csdf.errors import CsdfError, InconsistentGraph, InvalidGraph
+    from csdf.generation.random_graphs import random_graph
+    from csdf.generation.shape import GraphShape
+    from csdf.io.graph_files import read_graph, write_graph
+    from csdf.model.builder import GraphBuilder
+    from csdf.model.graph import Actor, Channel, Graph
+
+_HOMES = {
+    "Actor": "csdf.model.graph",
+    "Channel": "csdf.model.graph",
+    "CsdfError": "csdf.errors",
+    "Graph": "csdf.model.graph",
+    "GraphBuilder": "csdf.model.builder",
+    "GraphShape": "csdf.generation.shape",
+    "InconsistentGraph": "csdf.errors",
+    "InvalidGraph": "csdf.errors",
+    "check_periodic_schedule": "csdf.analysis.judge",
+    "check_schedule": "csdf.analysis.judge",
+    "deadlock": "csdf.analysis.liveness",
+    "hsdf": "csdf.analysis.expansion",
+    "latency": "csdf.analysis.latency",
+    "limit_concurrency": "csdf.analysis.bounded",
+    "merge_parallel_channels": "csdf.analysis.expansion",
+    "periodic_schedule": "csdf.analysis.schedules",
+    "random_graph": "csdf.generation.random_graphs",
+    "read_graph": "csdf.io.graph_files",
+    "repetition_vector": "csdf.analysis.consistency",
+    "self_timed_execution": "csdf.analysis.self_timed",
+    "statistics": "csdf.analysis.statistics",
+    "strictly_periodic_schedule": "csdf.analysis.schedules",
+    "throughput": "csdf.analysis.throughput",
+    "unfold": "csdf.analysis.expansion",
+    "with_capacities": "csdf.analysis.bounded",
+    "write_graph": "csdf.io.graph_files",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'csdf' has no name {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

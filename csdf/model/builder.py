@@ -1,0 +1,133 @@
+"""Building a graph actor by actor and channel by channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import lcm
+
+from csdf.errors import InvalidGraph
+from csdf.model.graph import Actor, Channel, Graph
+
+Time = int | str | Fraction
+Rates = int | Sequence[int]
+
+
+class GraphBuilder:
+    """Collects actors and channels; `graph()` returns the frozen graph.
+
+    Times may be integers, fractions or text such as "3/2" or "1.5", never floats. A single time or
+    rate stands for all phases of the actor, and a shorter sequence repeats, as in SDF3: the number
+    of phases is the least common multiple of the lengths.
+    """
+
+    def __init__(self, name: str = "graph") -> None:
+        self._name = name
+        self._times: dict[str, tuple[Fraction, ...]] = {}
+        self._channels: list[Channel] = []
+
+    def actor(
+        self, name: str, times: Time | Sequence[Time], *, overlap: bool = True
+    ) -> GraphBuilder:
+        """Add an actor with the duration of each of its phases.
+
+        overlap: False adds a self-loop with one token, so that only one firing goes on at a time.
+        """
+        if name in self._times:
+            raise InvalidGraph(f"two actors are named {name!r}")
+        listed = [times] if isinstance(times, int | str | Fraction) else list(times)
+        if not listed:
+            raise InvalidGraph(f"actor {name!r} has no phase; give at least one duration")
+        self._times[name] = tuple(_exact(time, name) for time in listed)
+        if not overlap:
+            self.channel(name, 1, name, 1, initial_tokens=1, name=f"{name} self-loop")
+        return self
+
+    def channel(
+        self,
+        producer: str,
+        production: Rates,
+        consumer: str,
+        consumption: Rates,
+        *,
+        initial_tokens: int = 0,
+        capacity: int | None = None,
+        release: Rates | None = None,
+        token_size: int | None = None,
+        name: str | None = None,
+    ) -> GraphBuilder:
+        """Add a channel; without a name it is called after its actors."""
+        self._channels.append(
+            Channel(
+                name=name or self._free_name(f"{producer} to {consumer}"),
+                producer=producer,
+                consumer=consumer,
+                production=_listed(production),
+                consumption=_listed(consumption),
+                initial_tokens=initial_tokens,
+                capacity=capacity,
+                release=None if release is None else _listed(release),
+                token_size=token_size,
+            )
+        )
+        return self
+
+    def graph(self) -> Graph:
+        """Return the graph. Raises InvalidGraph naming what is wrong."""
+        phases = {name: len(times) for name, times in self._times.items()}
+        for channel in self._channels:
+            for end, rates in (
+                (channel.producer, channel.production),
+                (channel.consumer, channel.consumption),
+            ):
+                phases[end] = lcm(phases.get(end, 1), len(rates))
+        scale = lcm(*(time.denominator for times in self._times.values() for time in times))
+        actors = tuple(
+            Actor(
+                name=name,
+                durations=_repeated([int(time * scale) for time in times], phases[name]),
+            )
+            for name, times in self._times.items()
+        )
+        channels = tuple(_stretched(channel, phases) for channel in self._channels)
+        return Graph(
+            name=self._name, actors=actors, channels=channels, time_unit=Fraction(1, scale)
+        )
+
+    def _free_name(self, wanted: str) -> str:
+        taken = {channel.name for channel in self._channels}
+        numbered = (f"{wanted} {number}" for number in range(2, len(taken) + 3))
+        return wanted if wanted not in taken else next(n for n in numbered if n not in taken)
+
+
+def _exact(time: Time, actor: str) -> Fraction:
+    if isinstance(time, float) or isinstance(time, bool):
+        raise InvalidGraph(f"actor {actor!r}: duration {time!r} is not exact; write it as text")
+    try:
+        return Fraction(time)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidGraph(f"actor {actor!r}: duration {time!r} is not a number") from None
+
+
+def _listed(rates: Rates) -> tuple[int, ...]:
+    return (rates,) if isinstance(rates, int) else tuple(rates)
+
+
+def _repeated(values: Sequence[int], length: int) -> tuple[int, ...]:
+    return tuple(values) * (length // len(values))
+
+
+def _stretched(channel: Channel, phases: dict[str, int]) -> Channel:
+    """The channel with its rates repeated to the phases of its actors."""
+    release = channel.release
+    return Channel(
+        name=channel.name,
+        producer=channel.producer,
+        consumer=channel.consumer,
+        production=_repeated(channel.production, phases[channel.producer]),
+        consumption=_repeated(channel.consumption, phases[channel.consumer]),
+        initial_tokens=channel.initial_tokens,
+        capacity=channel.capacity,
+        release=None if release is None else _repeated(release, phases[channel.consumer]),
+        token_size=channel.token_size,
+    )
