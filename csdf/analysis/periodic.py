@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from math import gcd, lcm
-from typing import Any
+from typing import Any, NamedTuple
 
 from csdf.kernels import compile as compiler
 from csdf.kernels import periodic
@@ -58,6 +58,17 @@ class PeriodicSolution:
     work: int  # edges looked at
 
 
+class _Layout(NamedTuple):
+    """Arguments of the kernels that depend on the copies, not on the tokens."""
+
+    nodes: int
+    before_tokens: tuple[Any, ...]
+    after_tokens: tuple[Any, ...]
+    times: Any
+    owner: _Owner
+    room: list[int]  # edges that the latest expansion needed, one entry
+
+
 class PeriodicProblem:
     """The constraints of one graph, ready to be expanded for any number of copies.
 
@@ -75,24 +86,34 @@ class PeriodicProblem:
         self._is_ordered = [int(ordered[actor]) for actor in graph.producer]
         self._before = _running_sums(graph.production_start, graph.production, inclusive=False)
         self._upto = _running_sums(graph.consumption_start, graph.consumption, inclusive=True)
+        self._latest: tuple[tuple[object, ...], _Layout] | None = None
 
     def solve(
-        self, copies: Sequence[int], low: Fraction = Fraction(0), *, unit_times: bool = False
+        self,
+        copies: Sequence[int],
+        low: Fraction = Fraction(0),
+        *,
+        tokens: Sequence[int] | None = None,
+        unit_times: bool = False,
     ) -> PeriodicSolution:
         """Return the smallest period with so many copies of each actor.
 
         low: a proven lower bound of the period; cycles above it are reported as `others`.
+        tokens: initial tokens of each channel, instead of the graph's own.
         unit_times: every firing lasts one unit, whatever the graph says.
         """
+        tokens = self.graph.initial_tokens if tokens is None else tokens
         nodes = sum(k * p for k, p in zip(copies, self.graph.phases, strict=True))
         if nodes >= COMPILE_NODES or (compiler.is_loaded() and nodes >= COMPILE_NODES // 20):
             try:
-                solution = self._solve(copies, low, compiler.COMPILED, unit_times=unit_times)
+                solution = self._solve(
+                    copies, low, tokens, compiler.COMPILED, unit_times=unit_times
+                )
             except OverflowError:
                 solution = None
             if solution is not None:
                 return solution
-        solution = self._solve(copies, low, compiler.PLAIN, unit_times=unit_times)
+        solution = self._solve(copies, low, tokens, compiler.PLAIN, unit_times=unit_times)
         if solution is None:
             raise OverflowError(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
         return solution
@@ -101,31 +122,26 @@ class PeriodicProblem:
         self,
         copies: Sequence[int],
         low: Fraction,
+        tokens: Sequence[int],
         backend: compiler.Backend,
         *,
         unit_times: bool,
     ) -> PeriodicSolution | None:
         """Solve on one backend; None where its numbers do not hold the sums."""
-        expand = backend.kernel(periodic.expand)
-        arguments, edge_start = self._expansion(copies, backend)
+        layout = self._layout(copies, backend, unit_times=unit_times)
+        edge_start, source, height, channel = self._edges(layout, tokens, backend)
         nodes = len(edge_start) - 1
-        nothing = backend.blank(0)
-        edges = expand(*arguments, edge_start, nothing, nothing, nothing)
-        source, height, channel = (backend.blank(edges) for _ in range(3))
-        expand(*arguments, edge_start, source, height, channel)
-        time = backend.array(self._times(copies, unit_times=unit_times))
         policy, value, cycle, order, mark = (backend.blank(nodes) for _ in range(5))
         others = backend.blank(2 * nodes)
         answer = backend.blank(5)
         status = backend.kernel(periodic.maximum_cycle_ratio)(
-            edge_start, source, height, time, int(low), self.scale, backend.limit,
+            edge_start, source, height, layout.times, int(low), self.scale, backend.limit,
             policy, value, cycle, others, order, mark, answer,
         )  # fmt: skip
         if status == periodic.OVERFLOW:
             return None
-        owner = _Owner(self.graph.phases, copies)
         chosen = [int(edge) for edge in cycle[: answer[2]]]
-        circuit = self._circuit(chosen, source, channel, owner, answer)
+        circuit = self._circuit(chosen, source, channel, layout.owner, answer)
         feasible = status == periodic.OPTIMAL
         period = Fraction(circuit.time) / circuit.height if feasible else None
         return PeriodicSolution(
@@ -134,12 +150,37 @@ class PeriodicProblem:
             circuit=circuit,
             starts=value,
             scale=(period / self.scale).denominator if period is not None else 1,
-            others=_separated(others[: answer[3]], source, owner),
-            work=edges + int(answer[4]),
+            others=_separated(others[: answer[3]], source, layout.owner),
+            work=len(source) + int(answer[4]),
         )
 
-    def _expansion(self, copies: Sequence[int], backend: compiler.Backend) -> tuple[list[Any], Any]:
-        """Arguments of the kernel `expand` up to its results, and an empty `edge_start`."""
+    def _edges(
+        self, layout: _Layout, tokens: Sequence[int], backend: compiler.Backend
+    ) -> tuple[Any, Any, Any, Any]:
+        """Where each node's edges begin, and their sources, heights and channels."""
+        expand = backend.kernel(periodic.expand)
+        edge_start = backend.blank(layout.nodes + 1)
+        arguments = (*layout.before_tokens, backend.array(tokens), *layout.after_tokens)
+        room = layout.room[0]
+        while True:
+            source, height, channel = (backend.blank(room) for _ in range(3))
+            edges = expand(*arguments, edge_start, source, height, channel)
+            if edges <= room:
+                return edge_start, source[:edges], height[:edges], channel[:edges]
+            room = layout.room[0] = edges
+
+    def _layout(
+        self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
+    ) -> _Layout:
+        """What does not depend on tokens; that of the latest copies is kept."""
+        key = (tuple(copies), backend, unit_times)
+        if self._latest is None or self._latest[0] != key:
+            self._latest = (key, self._new_layout(copies, backend, unit_times=unit_times))
+        return self._latest[1]
+
+    def _new_layout(
+        self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
+    ) -> _Layout:
         graph = self.graph
         sizes = [k * p for k, p in zip(copies, graph.phases, strict=True)]
         starts = [0, *accumulate(sizes)]
@@ -155,13 +196,20 @@ class PeriodicProblem:
             for c, step in enumerate(steps)
         ]
         wrap = [self.scale * k // r for k, r in zip(copies, self.cycles, strict=True)]
-        columns = [
+        before = (
             starts[:-1], graph.phases, copies, wrap, graph.input_start, graph.input_channel,
             graph.producer, self._produced, self._before, graph.production_start,
-            self._consumed, self._upto, graph.consumption_start, graph.initial_tokens,
-            steps, step_height, self._is_ordered,
-        ]  # fmt: skip
-        return [backend.array(column) for column in columns], backend.blank(starts[-1] + 1)
+            self._consumed, self._upto, graph.consumption_start,
+        )  # fmt: skip
+        after = (steps, step_height, self._is_ordered)
+        return _Layout(
+            nodes=starts[-1],
+            before_tokens=tuple(backend.array(column) for column in before),
+            after_tokens=tuple(backend.array(column) for column in after),
+            times=backend.array(self._times(copies, unit_times=unit_times)),
+            owner=_Owner(graph.phases, copies),
+            room=[2 * starts[-1] + len(graph.producer)],
+        )
 
     def _times(self, copies: Sequence[int], *, unit_times: bool) -> list[int]:
         graph = self.graph

@@ -185,8 +185,9 @@ def _slowest_by_refinement(
     while components:
         unbounded = [component for component in components if component.bound is None]
         candidate = unbounded[0] if unbounded else max(components, key=lambda one: one.bound or 0)
-        if candidate.period is None and not candidate.is_stuck:
-            candidate.refine(may_execute=may_execute)
-        if candidate.is_stuck or (not unbounded and candidate.period is not None):
+        if candidate.period is not None:
+            return candidate
+        candidate.refine(may_execute=may_execute)
+        if candidate.is_stuck:
             return candidate
     return None

@@ -257,7 +257,7 @@ def maximum_cycle_ratio(
                 return OVERFLOW
             for node in range(nodes):
                 value[node] = 0
-        # One node of each cycle keeps its value, all others follow their source.
+        # One node of each cycle keeps its value, all others follow their source, if upwards.
         for node in range(nodes):
             mark[node] = 0
         for i in range(nodes):
@@ -268,8 +268,9 @@ def maximum_cycle_ratio(
                 gain = -numerator * edge_height[edge]
                 if edge != edge_start[node]:
                     gain += denominator * time[source]
-                value[node] = value[source] + gain
-                if abs(value[node]) > limit:
+                # Never less: along a cycle of a smaller ratio all values would sink for ever.
+                value[node] = max(value[node], value[source] + gain)
+                if value[node] > limit:
                     return OVERFLOW
             mark[node] = 1
         # Let every node choose a better source.

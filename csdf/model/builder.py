@@ -101,7 +101,7 @@ class GraphBuilder:
 
 
 def _exact(time: Time, actor: str) -> Fraction:
-    if isinstance(time, float) or isinstance(time, bool):
+    if isinstance(time, float | bool):
         raise InvalidGraph(f"actor {actor!r}: duration {time!r} is not exact; write it as text")
     try:
         return Fraction(time)
