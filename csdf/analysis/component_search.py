@@ -67,9 +67,7 @@ class ComponentSearch:
         graph = self._whole
         start, phases = graph.duration_start[actor], graph.phases[actor]
         busy = sum(graph.duration[start : start + phases])
-        self.circuit = Circuit(
-            actors=(0,), phases=(0,), channels=(0,), time=busy, height=Fraction(1)
-        )
+        self.circuit = Circuit(actors=(0,), channels=(0,), time=busy, height=Fraction(1))
         self.low = self.bound = self.period = Fraction(self.repeats * busy)
 
     def _largest_load(self) -> Fraction:
@@ -104,7 +102,7 @@ class ComponentSearch:
             self._solution = solution
         if solution.period is not None:
             self.bound = self.repeats * solution.period
-        if not self._problem.is_exact(solution):
+        if not solution.is_exact:
             return
         if solution.period is None:
             self.is_stuck = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import gcd, lcm
+from math import lcm
 
 from csdf.errors import InconsistentGraph
 from csdf.model.graph import Channel, Graph
@@ -54,9 +54,8 @@ def _component_cycles(first: str, touching: dict[str, list[Channel]]) -> dict[st
             ratio[other] = ratio[name] * (forward if channel.producer == name else 1 / forward)
             reached.append(other)
     scale = lcm(*(value.denominator for value in ratio.values()))
-    scaled = {name: value.numerator * (scale // value.denominator) for name, value in ratio.items()}
-    shared = gcd(*scaled.values())
-    cycles = {name: value // shared for name, value in scaled.items()}
+    # No prime divides all of these: the first ratio is 1, and the scale is the least common multiple.
+    cycles = {name: value.numerator * (scale // value.denominator) for name, value in ratio.items()}
     for name in reached:
         for channel in touching[name]:
             _require_balance(channel, cycles)

@@ -98,7 +98,6 @@ def critical_circuit(trace: SteadyTrace, iterations: int) -> Circuit:
     steps = list(zip(causes, channels, strict=True))[::-1]
     return Circuit(
         actors=tuple(one for (one, _, _), _ in steps),
-        phases=tuple(index % trace.graph.phases[one] for (one, index, _), _ in steps),
         channels=tuple(channels[::-1]),
         time=sum(trace.duration(one, index) for (one, index, _), channel in steps if channel >= 0),
         height=Fraction(rounds * iterations),

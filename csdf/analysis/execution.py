@@ -14,6 +14,7 @@ from csdf.model.indexed import IndexedGraph
 
 COMPILE_FIRINGS = 100_000  # from here on loading the compiler pays, also in a fresh process
 FUEL = 2_000_000  # firings between two looks at the clock and the keyboard
+INTEGER_BYTES = 40  # of one number in a tuple
 STATE_BYTES = 2**30  # most memory for remembered states
 
 
@@ -49,7 +50,7 @@ class Execution:
         self._watch = watch
         self._firings = list(firings)
         work = sum(firings) * expected_iterations
-        fits = _largest(graph, firings) < compiler.SAFE
+        fits = _largest(graph, firings) < compiler.SAFE >> 20
         worth = work >= COMPILE_FIRINGS or (compiler.is_loaded() and work >= COMPILE_FIRINGS // 50)
         self._backend: compiler.Backend = compiler.COMPILED if fits and worth else compiler.PLAIN
         self._iteration_time = sum(
@@ -192,7 +193,7 @@ def steady_state(
                 record = execution.recorded(iterations)
             return SteadyState(transient=transient, iterations=iterations, time=time, starts=record)
         seen[state] = (execution.iterations, execution.now)
-        remembered += len(state)
+        remembered += len(state) if isinstance(state, bytes) else INTEGER_BYTES * len(state)
         if remembered > STATE_BYTES:
             raise NoRecurrence(
                 f"no state recurred in {execution.iterations} iterations, "

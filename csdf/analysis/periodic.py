@@ -11,7 +11,6 @@ DAC 2016, sections 3 and 4.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,7 +34,6 @@ class Circuit:
     """
 
     actors: tuple[int, ...]
-    phases: tuple[int, ...]
     channels: tuple[int, ...]
     time: int
     height: Fraction
@@ -46,7 +44,8 @@ class PeriodicSolution:
     """The smallest period of a schedule with the given copies, or None where there is no schedule.
 
     starts: scaled start times of each phase of each copy, actor by actor: divide by `scale`.
-    others: the actors of further cycles that stand in the way.
+    others: the actors of further cycles that stand in the way, unless it is exact.
+    is_exact: whether its period, or its lack of one, is that of the graph.
     """
 
     copies: tuple[int, ...]
@@ -55,6 +54,7 @@ class PeriodicSolution:
     starts: Any
     scale: int
     others: tuple[tuple[int, ...], ...]
+    is_exact: bool
     work: int  # edges looked at
 
 
@@ -65,7 +65,7 @@ class _Layout(NamedTuple):
     before_tokens: tuple[Any, ...]
     after_tokens: tuple[Any, ...]
     times: Any
-    owner: _Owner
+    owner: Any  # of each node, its actor
     room: list[int]  # edges that the latest expansion needed, one entry
 
 
@@ -140,8 +140,15 @@ class PeriodicProblem:
         )  # fmt: skip
         if status == periodic.OVERFLOW:
             return None
-        chosen = [int(edge) for edge in cycle[: answer[2]]]
-        circuit = self._circuit(chosen, source, channel, layout.owner, answer)
+        edges = cycle[: answer[2]]
+        circuit = Circuit(
+            # Edges come from consumer to producer; in the order of time they read backwards.
+            actors=tuple(reversed(backend.take(layout.owner, backend.take(source, edges)))),
+            channels=tuple(reversed(backend.take(channel, edges))),
+            time=int(answer[0]),
+            height=Fraction(int(answer[1]), self.scale),
+        )
+        exact = self._is_exact(copies, circuit)
         feasible = status == periodic.OPTIMAL
         period = Fraction(circuit.time) / circuit.height if feasible else None
         return PeriodicSolution(
@@ -150,7 +157,10 @@ class PeriodicProblem:
             circuit=circuit,
             starts=value,
             scale=(period / self.scale).denominator if period is not None else 1,
-            others=_separated(others[: answer[3]], source, layout.owner),
+            others=()
+            if exact
+            else _separated(backend.take(others, range(answer[3])), source, layout.owner),
+            is_exact=exact,
             work=len(source) + int(answer[4]),
         )
 
@@ -207,7 +217,7 @@ class PeriodicProblem:
             before_tokens=tuple(backend.array(column) for column in before),
             after_tokens=tuple(backend.array(column) for column in after),
             times=backend.array(self._times(copies, unit_times=unit_times)),
-            owner=_Owner(graph.phases, copies),
+            owner=backend.array([a for a, size in enumerate(sizes) for _ in range(size)]),
             room=[2 * starts[-1] + len(graph.producer)],
         )
 
@@ -220,29 +230,16 @@ class PeriodicProblem:
             times += graph.duration[start : start + graph.phases[actor]] * copies[actor]
         return times
 
-    def _circuit(
-        self, edges: list[int], source: Any, channel: Any, owner: _Owner, answer: Any
-    ) -> Circuit:
-        firings = [owner.of(int(source[edge])) for edge in edges]
-        # Edges come from consumer to producer; in the order of time they read backwards.
-        return Circuit(
-            actors=tuple(actor for actor, _ in reversed(firings)),
-            phases=tuple(phase for _, phase in reversed(firings)),
-            channels=tuple(int(channel[edge]) for edge in reversed(edges)),
-            time=int(answer[0]),
-            height=Fraction(int(answer[1]), self.scale),
-        )
-
     def needed_copies(self, actors: Sequence[int]) -> dict[int, int]:
         """Copies with which a cycle through these actors is exact."""
         distinct = set(actors)
         shared = gcd(*(self.cycles[actor] for actor in distinct))
         return {actor: self.cycles[actor] // shared for actor in distinct}
 
-    def is_exact(self, solution: PeriodicSolution) -> bool:
-        """Whether the solution's critical cycle limits the graph itself, not only the schedule."""
-        needed = self.needed_copies(solution.circuit.actors)
-        return all(solution.copies[actor] % count == 0 for actor, count in needed.items())
+    def _is_exact(self, copies: Sequence[int], circuit: Circuit) -> bool:
+        """Whether the critical cycle limits the graph itself, not only schedules of this kind."""
+        needed = self.needed_copies(circuit.actors)
+        return all(copies[actor] % count == 0 for actor, count in needed.items())
 
     def refined(self, solution: PeriodicSolution) -> list[int]:
         """Return more copies: as many as the critical cycle, and the others met, need."""
@@ -290,26 +287,13 @@ def _running_sums(starts: Sequence[int], rates: Sequence[int], *, inclusive: boo
     return sums
 
 
-class _Owner:
-    """From the number of a node to its actor and phase."""
-
-    def __init__(self, phases: Sequence[int], copies: Sequence[int]) -> None:
-        self._phases = phases
-        self._ends = list(accumulate(k * p for k, p in zip(copies, phases, strict=True)))
-
-    def of(self, node: int) -> tuple[int, int]:
-        actor = bisect_right(self._ends, node)
-        begin = self._ends[actor - 1] if actor else 0
-        return actor, (node - begin) % self._phases[actor]
-
-
-def _separated(edges: Any, source: Any, owner: _Owner) -> tuple[tuple[int, ...], ...]:
+def _separated(edges: list[int], source: Any, owner: Any) -> tuple[tuple[int, ...], ...]:
     """The distinct sets of actors on cycles whose edges are listed one after the other."""
     found: dict[frozenset[int], None] = {}
     actors: set[int] = set()
     for edge in edges:
         if edge >= 0:
-            actors.add(owner.of(int(source[edge]))[0])
+            actors.add(int(owner[source[edge]]))
         else:
             found[frozenset(actors)] = None
             actors = set()

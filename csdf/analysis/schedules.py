@@ -36,7 +36,7 @@ def periodic_schedule(graph: Graph) -> PeriodicSchedule | None:
     """
     problem = _problem(graph)
     solution = _live_solution(problem, [1] * len(problem.cycles))
-    while not problem.is_exact(solution):
+    while not solution.is_exact:
         solution = _live_solution(problem, problem.refined(solution))
     return None if solution.period is None else _schedule(graph, problem, solution)
 

@@ -29,7 +29,8 @@ class SelfTimedExecution:
     the first state of the whole graph that recurs, and until it does; both None if none did, as where
     one part runs ahead of another for ever. period: of the steady part, per iteration.
     peaks: most tokens that each channel held, space that a producer had claimed and space that a
-    sliding window still kept counted in: the capacity that this execution needs.
+    sliding window still kept counted in: with these as capacities the execution stays as it is,
+    for ever if it has a steady part, the period is not 0 and no number of iterations was asked for.
     deadlock: why it came to an end; then everything else describes no firing at all.
     """
 
@@ -70,20 +71,18 @@ def self_timed_execution(graph: Graph, *, iterations: int | None = None) -> Self
         for i, actor in enumerate(graph.actors)
     }
     transient, steady, time = recurrence or (None, None, 0)
+    observed = per_actor
+    if iterations is None and recurrence is not None and time:
+        observed = _continued(
+            graph, per_actor, dict(zip(per_actor, repetitions, strict=True)), recurrence
+        )
     return SelfTimedExecution(
         firings=_firings(graph, per_actor),
         iterations=shown,
         transient=transient,
         steady=steady,
         period=Fraction(time, steady) * graph.time_unit if steady else None,
-        peaks={
-            channel.name: peak_occupancy(
-                channel,
-                per_actor[channel.producer],
-                _ends(graph, channel.consumer, per_actor[channel.consumer]),
-            )
-            for channel in graph.channels
-        },
+        peaks={channel.name: _peak(graph, channel, observed) for channel in graph.channels},
         deadlock=None,
     )
 
@@ -127,39 +126,69 @@ def _firings(graph: Graph, starts: dict[str, list[int]]) -> tuple[Firing, ...]:
     return tuple(sorted(listed))
 
 
+def _continued(
+    graph: Graph,
+    starts: dict[str, list[int]],
+    repetitions: dict[str, int],
+    recurrence: tuple[int, int, int],
+) -> dict[str, list[int]]:
+    """Repeat the steady part until no producer meets firings of the transient part any more."""
+    transient, steady, time = recurrence
+    rounds = 0
+    for channel in graph.channels if transient else ():
+        before = repetitions[channel.consumer] * transient
+        last_end = max(_ends(graph, channel.consumer, starts[channel.consumer][:before]))
+        first = starts[channel.producer][repetitions[channel.producer] * transient]
+        rounds = max(rounds, -((first - last_end) // time))
+    _require_few(sum(repetitions.values()) * (transient + steady * (rounds + 1)))
+    return {
+        name: [
+            *listed,
+            *(
+                start + round_ * time
+                for round_ in range(1, rounds + 1)
+                for start in listed[repetitions[name] * transient :]
+            ),
+        ]
+        for name, listed in starts.items()
+    }
+
+
 def _ends(graph: Graph, name: str, starts: Sequence[int]) -> list[int]:
     durations = graph.actor(name).durations
-    return [start + durations[i % len(durations)] for i, start in enumerate(starts)]
+    return [start + _rate(durations, i) for i, start in enumerate(starts)]
+
+
+def _peak(graph: Graph, channel: Channel, starts: dict[str, list[int]]) -> int:
+    consumer_starts = starts[channel.consumer]
+    ends = _ends(graph, channel.consumer, consumer_starts)
+    peak = peak_occupancy(channel, starts[channel.producer], consumer_starts, ends)
+    if channel.capacity is None or channel.is_self_loop:
+        return peak
+    return min(peak, channel.capacity)  # with firings that last no time the peak is a bound only
 
 
 def peak_occupancy(
-    channel: Channel, producer_starts: Sequence[int], consumer_ends: Sequence[int]
+    channel: Channel,
+    producer_starts: Sequence[int],
+    consumer_starts: Sequence[int],
+    consumer_ends: Sequence[int],
 ) -> int:
     """Return the most space in use: what firings have claimed, less what the consumer gave back.
 
-    The times are those of successive firings from the first on. At one instant space is given back
-    before it is claimed, except by firings that consume the very tokens.
+    The times are those of successive firings from the first on. Space comes back in the order of the
+    firings, and at one instant before it is claimed; but not from a firing that also starts then,
+    since that one may wait for the claim.
     """
-    given_back = sorted(
-        (end, index) for index, end in enumerate(consumer_ends)
-    )  # ends need not come in the order of the firings
-    times = [end for end, _ in given_back]
-    released = [0, *accumulate(_rate(channel.release_rates, index) for _, index in given_back)]
-    needed = list(accumulate(_rate(channel.consumption, i) for i in range(len(consumer_ends))))
-    claimed = channel.initial_tokens
-    peak = claimed
+    times = [(end, start == end) for start, end in zip(consumer_starts, consumer_ends, strict=True)]
+    in_order = list(accumulate(times, max))
+    released = [0, *accumulate(_rate(channel.release_rates, i) for i in range(len(times)))]
+    claimed = peak = channel.initial_tokens
     for index, start in enumerate(producer_starts):
         made = _rate(channel.production, index)
-        before = bisect_right(times, start)
-        free = released[before]
-        if before > bisect_right(needed, claimed):  # some of them wait for this firing
-            free = min(
-                free,
-                sum(_rate(channel.release_rates, i) for i in range(bisect_right(needed, claimed))),
-            )
         claimed += made
         if made:
-            peak = max(peak, claimed - free)
+            peak = max(peak, claimed - released[bisect_right(in_order, (start, False))])
     return peak
 
 

@@ -93,7 +93,9 @@ def _answer(
     method: str,
 ) -> Throughput:
     found_by = slowest.method if slowest is not None else method.replace("auto", "periodic")
-    if blocked is not None:
+    if slowest is not None and slowest.is_stuck:
+        if blocked is None:
+            raise AssertionError("two analyses disagree about a deadlock")
         return Throughput(period=None, critical_cycle=None, deadlock=blocked, method=found_by)
     if slowest is None or not slowest.period:
         return Throughput(period=Fraction(0), critical_cycle=None, deadlock=None, method=found_by)

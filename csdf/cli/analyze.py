@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Sequence
 from fractions import Fraction
@@ -75,8 +76,9 @@ def _analyse_all(options: argparse.Namespace) -> int:
             answer = _analyse(answers.read(path, options), options)
         except CsdfError as error:
             worst = max(worst, answers.UNUSABLE)
-            found = json.dumps({"file": path, "error": str(error)})
-            print(found if options.json else error, flush=True)
+            print(f"csdf analyze: {error}", file=sys.stderr, flush=True)
+            if options.json:
+                print(json.dumps({"file": path, "error": str(error)}), flush=True)
             continue
         worst = max(worst, answer.exit_code)
         if options.json:
@@ -188,7 +190,7 @@ def _refusal_rows(answer: Answer) -> list[tuple[str, str]]:
     return [
         ("consistent", "no"),
         ("channel", error.channel),
-        ("", f"{error.producer} puts {error.produced} tokens on it in one iteration,"),
+        ("", f"{error.producer} puts {_count(error.produced, 'token')} on it in one iteration,"),
         ("", f"{error.consumer} takes {error.consumed}"),
     ]
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module, metadata
+from importlib import import_module
 
-from csdf.cli.answers import NO, UNUSABLE
-from csdf.errors import CsdfError, InconsistentGraph
+from csdf.cli.answers import ANSWERED, GAVE_UP, NO, UNUSABLE
+from csdf.errors import CsdfError, GaveUp, InconsistentGraph
+
+VERSION = "0.1.0"  # the packaging reads it from here
+MOST_DIGITS = 100_000  # of a number in an answer; Python's own limit is too low for huge rates
 
 COMMANDS = {
     "analyze": "throughput, critical cycle, deadlock and repetition vector of graphs",
@@ -40,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(usage)
         return 0
     if words == ["--version"]:
-        print(f"csdf {metadata.version('csdf')}")
+        print(f"csdf {VERSION}")
         return 0
     if words:
         print(
@@ -52,9 +57,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(command: str, words: list[str]) -> int:
+    """Run the command with room for long numbers and odd names in what it prints."""
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(MOST_DIGITS)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        return _exit_code(command, words)
+    finally:
+        sys.set_int_max_str_digits(limit)
+
+
+def _exit_code(command: str, words: list[str]) -> int:
     """Run the command; every refusal of the project becomes one line."""
     try:
-        return int(import_module(f"csdf.cli.{command}").main(words))
+        code = int(import_module(f"csdf.cli.{command}").main(words))
+        sys.stdout.flush()
+    except GaveUp as error:
+        print(f"csdf {command}: gave up: {error}", file=sys.stderr)
+        return GAVE_UP
+    except MemoryError:
+        print(f"csdf {command}: gave up: out of memory", file=sys.stderr)
+        return GAVE_UP
     except InconsistentGraph as error:
         print(f"csdf {command}: {error}", file=sys.stderr)
         return NO
@@ -64,6 +88,10 @@ def _run(command: str, words: list[str]) -> int:
     except KeyboardInterrupt:
         print(f"csdf {command}: interrupted", file=sys.stderr)
         return UNUSABLE
-    except BrokenPipeError:  # the reader of the output went away
-        sys.stderr.close()
-        return 0
+    except OSError as error:  # standard output takes no more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
+        if isinstance(error, BrokenPipeError):  # its reader has seen enough
+            return ANSWERED
+        print(f"csdf {command}: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return UNUSABLE
+    return code

@@ -73,9 +73,8 @@ def _drawn_ends(random: Random, shape: GraphShape) -> list[tuple[int, int]]:
     for _ in range(shape.extra_channels if shape.actors > 1 else 0):
         producer = random.randrange(shape.actors)
         consumer = (producer + _drawn(random, 1, shape.actors - 1)) % shape.actors
-        if shape.has_parallel_channels or not {(producer, consumer), (consumer, producer)} & {
-            *ends
-        }:
+        is_first = (producer, consumer) not in ends and (consumer, producer) not in ends
+        if is_first or shape.has_parallel_channels:
             ends.append((producer, consumer))
     return ends
 

@@ -27,7 +27,7 @@ class GraphShape:
     is_bounded: bool = False  # a capacity on every channel between two actors
     has_windows: bool = False  # bounded channels give space back later than they consume
     has_self_loops: bool = True  # which limit how many firings of an actor may overlap
-    has_parallel_channels: bool = True  # two actors may share several channels
+    has_parallel_channels: bool = True  # extra channels may join actors that share one already
 
     def __post_init__(self) -> None:
         for field in fields(self):

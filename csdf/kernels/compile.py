@@ -34,6 +34,10 @@ class Plain:
         """Return so many numbers for a kernel to fill."""
         return [0] * length
 
+    def take(self, values: Any, places: Any) -> list[int]:
+        """Return the values at these places."""
+        return [values[place] for place in places]
+
 
 class Compiled:
     """Kernels translated by numba, on int64 arrays; loading the compiler takes half a second."""
@@ -66,6 +70,10 @@ class Compiled:
         import numpy as np
 
         return np.empty(length, dtype=np.int64)
+
+    def take(self, values: Any, places: Any) -> list[int]:
+        """Return the values at these places, as Python integers."""
+        return values[places].tolist()  # type: ignore[no-any-return]
 
 
 Backend = Plain | Compiled

@@ -257,23 +257,19 @@ def maximum_cycle_ratio(
                 return OVERFLOW
             for node in range(nodes):
                 value[node] = 0
-        # One node of each cycle keeps its value, all others follow their source, if upwards.
-        for node in range(nodes):
-            mark[node] = 0
+        # Each node follows its source, if upwards: along a cycle of a smaller ratio values would
+        # sink for ever.
         for i in range(nodes):
             node = order[i]
             edge = policy[node]
-            source = edge_source[edge]
-            if mark[source] == 1:
-                gain = -numerator * edge_height[edge]
-                if edge != edge_start[node]:
-                    gain += denominator * time[source]
-                # Never less: along a cycle of a smaller ratio all values would sink for ever.
-                value[node] = max(value[node], value[source] + gain)
-                if value[node] > limit:
-                    return OVERFLOW
-            mark[node] = 1
-        # Let every node choose a better source.
+            reached = value[edge_source[edge]] - numerator * edge_height[edge]
+            if edge != edge_start[node]:
+                reached += denominator * time[edge_source[edge]]
+            if reached > limit:
+                return OVERFLOW
+            value[node] = max(value[node], reached)
+        # Let every node choose the best source, all by the same values: if some already followed
+        # the new ones, ties would hide the better policy of the others.
         is_changed = False
         for node in range(nodes):
             first = edge_start[node]
@@ -289,7 +285,6 @@ def maximum_cycle_ratio(
                     is_changed = True
             if best > limit:
                 return OVERFLOW
-            value[node] = best
         answer[4] += edge_start[nodes]
         if not is_changed:
             return OPTIMAL

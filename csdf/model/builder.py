@@ -35,7 +35,9 @@ class GraphBuilder:
         """
         if name in self._times:
             raise InvalidGraph(f"two actors are named {name!r}")
-        listed = [times] if isinstance(times, int | str | Fraction) else list(times)
+        listed = (
+            list(times) if isinstance(times, Sequence) and not isinstance(times, str) else [times]
+        )
         if not listed:
             raise InvalidGraph(f"actor {name!r} has no phase; give at least one duration")
         self._times[name] = tuple(_exact(time, name) for time in listed)
@@ -57,16 +59,19 @@ class GraphBuilder:
         name: str | None = None,
     ) -> GraphBuilder:
         """Add a channel; without a name it is called after its actors."""
+        taken = _listed(consumption)
+        given_back = taken if release is None else _listed(release)
+        length = lcm(len(taken) or 1, len(given_back) or 1)
         self._channels.append(
             Channel(
                 name=name or self._free_name(f"{producer} to {consumer}"),
                 producer=producer,
                 consumer=consumer,
                 production=_listed(production),
-                consumption=_listed(consumption),
+                consumption=_repeated(taken, length),
                 initial_tokens=initial_tokens,
                 capacity=capacity,
-                release=None if release is None else _listed(release),
+                release=None if release is None else _repeated(given_back, length),
                 token_size=token_size,
             )
         )
@@ -105,16 +110,16 @@ def _exact(time: Time, actor: str) -> Fraction:
         raise InvalidGraph(f"actor {actor!r}: duration {time!r} is not exact; write it as text")
     try:
         return Fraction(time)
-    except (ValueError, ZeroDivisionError):
+    except (TypeError, ValueError, ZeroDivisionError):
         raise InvalidGraph(f"actor {actor!r}: duration {time!r} is not a number") from None
 
 
 def _listed(rates: Rates) -> tuple[int, ...]:
-    return (rates,) if isinstance(rates, int) else tuple(rates)
+    return tuple(rates) if isinstance(rates, Sequence) else (rates,)
 
 
 def _repeated(values: Sequence[int], length: int) -> tuple[int, ...]:
-    return tuple(values) * (length // len(values))
+    return tuple(values) * (length // (len(values) or 1))
 
 
 def _stretched(channel: Channel, phases: dict[str, int]) -> Channel:

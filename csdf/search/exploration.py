@@ -1,0 +1,135 @@
+"""The search over storage distributions that every question about them shares.
+
+Best first: the cheapest distribution that no cut excludes is evaluated. If it is not sufficient, one
+critical cycle says why, and the channels whose space lies on it become a cut: every sufficient
+distribution exceeds one of these capacities. Each of them, exceeded, is a new candidate. So whatever
+is found first is the cheapest, and what the queue's head costs is a lower bound at any time.
+
+Source: Stuijk, Geilen, Basten, Throughput-buffering trade-off exploration for CSDF and SDF graphs,
+IEEE Trans. Computers 57(10), 2008 (storage dependencies, order by size). Ours are the cuts, each
+enlarged to a largest insufficient region where that pays, and the bound that they give together.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from csdf.search.cuts import Cut, Cuts
+from csdf.search.evaluator import Evaluator
+from csdf.search.variables import Variable
+
+QUEUE_NUMBERS = 40_000_000  # most capacities in the queue: about a gigabyte
+Sufficient = Callable[[Fraction | None], bool]
+
+
+class Exploration:
+    """The queue of candidates, the cuts, and what is proved so far.
+
+    A test of sufficiency may only become stricter from one `cheapest` to the next.
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        variables: Sequence[Variable],
+        watch: Callable[[], None],
+    ) -> None:
+        self.evaluator = evaluator
+        self._variables = variables
+        self._watch = watch
+        self._steps = [variable.step for variable in variables]
+        self._weights = [variable.weight for variable in variables]
+        self._cuts = Cuts(self._steps, self._weights)
+        least = tuple(variable.least for variable in variables)
+        self.lower_bound = self.size(least)
+        self._queue: list[tuple[int, tuple[int, ...], int]] = [(self.lower_bound, least, 0)]
+        self._seen = {least}
+        self._looked_at = 0
+        self._is_full = False
+
+    def size(self, capacities: Sequence[int]) -> int:
+        """Return what a distribution costs."""
+        return sum(map(int.__mul__, capacities, self._weights))
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether no distribution is left, whatever its size."""
+        return not self._queue
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the search had to end for lack of memory."""
+        return self._is_full
+
+    def cheapest(self, is_sufficient: Sufficient) -> tuple[int, ...] | None:
+        """Return the cheapest sufficient distribution; None if there is none, or no memory left."""
+        while self._queue and not self._is_full:
+            self._watch()
+            bound, capacities, cuts_then = heapq.heappop(self._queue)
+            cost, cut = self._cuts.bound(capacities)
+            self._looked_at += len(self._cuts) + 1
+            if cuts_then < len(self._cuts) and self.size(capacities) + cost > bound:
+                entry = (self.size(capacities) + cost, capacities, len(self._cuts))
+                heapq.heappush(self._queue, entry)
+                continue
+            self.lower_bound = max(self.lower_bound, bound)
+            if cut is None:
+                evaluation = self.evaluator.evaluate(capacities)
+                if is_sufficient(evaluation.period):
+                    heapq.heappush(self._queue, (bound, capacities, len(self._cuts)))
+                    return capacities
+                cut = self._cut(capacities, evaluation.holding, is_sufficient)
+                self._cuts.add(cut)
+            self._branch(capacities, cut, bound)
+        return None
+
+    def _branch(self, capacities: tuple[int, ...], cut: Cut, bound: int) -> None:
+        """Queue the candidates that leave the cut by one variable each."""
+        for place, limit in cut.limits.items():
+            steps = (limit - capacities[place]) // self._steps[place] + 1
+            larger = capacities[place] + steps * self._steps[place]
+            candidate = (*capacities[:place], larger, *capacities[place + 1 :])
+            if candidate not in self._seen:
+                self._seen.add(candidate)
+                cost, _ = self._cuts.bound(candidate)
+                self._looked_at += len(self._cuts)
+                least = max(bound, self.size(candidate) + cost)
+                heapq.heappush(self._queue, (least, candidate, len(self._cuts)))
+        self._is_full = len(self._seen) * len(capacities) > QUEUE_NUMBERS
+
+    def _cut(
+        self, capacities: Sequence[int], holding: Sequence[int], is_sufficient: Sufficient
+    ) -> Cut:
+        """The region that a critical cycle excludes, enlarged where looking on costs more."""
+        if self._looked_at < self.evaluator.count * self.evaluator.firings:
+            return Cut({place: capacities[place] for place in holding})
+        limits: list[int | None] = [None] * len(capacities)
+        for place in holding:
+            limits[place] = capacities[place]
+        for place in sorted(holding, key=lambda one: -self._steps[one] * self._weights[one]):
+            limits[place] = self._largest(limits, place, is_sufficient)
+        return Cut({place: limit for place, limit in enumerate(limits) if limit is not None})
+
+    def _largest(
+        self, limits: list[int | None], place: int, is_sufficient: Sufficient
+    ) -> int | None:
+        """The largest capacity with which the others' limits are still insufficient."""
+        start, step = limits[place] or 0, self._steps[place]
+
+        def suffices(steps: int | None) -> bool:
+            self._watch()
+            trial = list(limits)
+            trial[place] = None if steps is None else start + steps * step
+            return is_sufficient(self.evaluator.evaluate(tuple(trial)).period)
+
+        if not suffices(None):
+            return None
+        low, high = 0, 1
+        while not suffices(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if suffices(middle) else (middle, high)
+        return start + low * step

@@ -1,0 +1,205 @@
+"""The complete storage/throughput front, and the smallest storage for one requirement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from csdf.errors import GaveUp
+from csdf.model.graph import Graph
+from csdf.search.evaluator import Evaluator
+from csdf.search.exploration import Exploration, Sufficient
+from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
+from csdf.search.variables import Choice, Variable, prepared
+
+EVERYTHING = Choice()
+
+
+class Progress(NamedTuple):
+    """How far a search has come."""
+
+    points: int
+    lower_bound: int  # size below which nothing is missing
+    evaluations: int
+
+
+Watch = Callable[[Progress], None]
+
+
+def pareto_front(
+    graph: Graph, choice: Choice = EVERYTHING, *, watch: Watch = lambda _: None
+) -> ParetoFront:
+    """Return all pairs of storage size and period that cannot be improved on.
+
+    Points are found by increasing size, each proved when it is found; the last has the period of
+    the unbounded graph. Where nothing limits the unbounded graph (period 0), or where the searched
+    capacities alone decide for ever, the front has no end: let `watch` end it.
+    watch: called now and then; GaveUp or KeyboardInterrupt from it end the search with what is known.
+    Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
+    Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008.
+    """
+    search = _Search(graph, choice, watch)
+    best: Fraction | None = None
+    reason = "every point was found and proved"
+    is_complete = search.best_period is None
+    try:
+        while not is_complete:
+            found = search.next_point(_better_than(best))
+            if found is None:
+                is_complete, reason = search.is_exhausted, search.reason
+                break
+            best = search.add(found)
+            is_complete = best == search.best_period
+    except (GaveUp, KeyboardInterrupt) as end:
+        reason = str(end) or "interrupted"
+    return ParetoFront(
+        points=tuple(search.points),
+        is_complete=is_complete,
+        lower_bound=search.lower_bound,
+        best_period=search.in_units(search.best_period),
+        reason=reason if search.best_period is not None else "the unbounded graph deadlocks",
+        evaluations=search.evaluations,
+    )
+
+
+def smallest_storage(
+    graph: Graph,
+    choice: Choice = EVERYTHING,
+    *,
+    period: Fraction | None = None,
+    watch: Watch = lambda _: None,
+) -> SmallestStorage:
+    """Return the smallest storage without deadlock, or with at most the given period.
+
+    period: in the units of the user. If the search is ended by `watch`, the smallest sufficient
+    distribution that narrowing every channel in turn gives is returned, with its gap.
+    Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
+    """
+    search = _Search(graph, choice, watch)
+    required = None if period is None else period / graph.time_unit
+    if not _fast_enough(required)(search.best_period):
+        has = "deadlocks" if search.best_period is None else (
+            f"has period {search.in_units(search.best_period)}"
+        )  # fmt: skip
+        return search.smallest("infeasible", f"even without bounds the graph {has}")
+    try:
+        found = search.next_point(_fast_enough(required))
+    except (GaveUp, KeyboardInterrupt) as end:
+        return search.narrowed(_fast_enough(required), str(end) or "interrupted")
+    if found is None and not search.is_exhausted:
+        return search.narrowed(_fast_enough(required), search.reason)
+    if found is None:
+        return search.smallest("infeasible", "no capacity of the searched channels suffices")
+    search.add(found)
+    return search.smallest("optimal", "no smaller storage suffices")
+
+
+def _fast_enough(required: Fraction | None) -> Sufficient:
+    return lambda period: period is not None and (required is None or period <= required)
+
+
+def _better_than(best: Fraction | None) -> Sufficient:
+    return lambda period: period is not None and (best is None or period < best)
+
+
+class _Search:
+    """One exploration, its points by the names of the graph."""
+
+    def __init__(self, graph: Graph, choice: Choice, watch: Watch) -> None:
+        bare, self._variables, self._fixed_size = prepared(graph, choice)
+        self._fixed = dict(choice.fixed or {})
+        self._time_unit = graph.time_unit
+        self._watch = watch
+        self._evaluator = Evaluator(bare, self._variables)
+        self._exploration = Exploration(self._evaluator, self._variables, self._look)
+        self.points: list[ParetoPoint] = []
+        nothing: tuple[None, ...] = (None,) * len(self._variables)
+        self.best_period = self._evaluator.evaluate(nothing).period
+
+    def _look(self) -> None:
+        self._watch(Progress(len(self.points), self.lower_bound, self.evaluations))
+
+    @property
+    def lower_bound(self) -> int:
+        return self._exploration.lower_bound + self._fixed_size
+
+    @property
+    def evaluations(self) -> int:
+        return self._evaluator.count
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self._exploration.is_exhausted
+
+    @property
+    def reason(self) -> str:
+        return "the queue of candidates is full" if self._exploration.is_full else "no more points"
+
+    def in_units(self, period: Fraction | None) -> Fraction | None:
+        return None if period is None else period * self._time_unit
+
+    def next_point(self, is_sufficient: Sufficient) -> tuple[int, ...] | None:
+        return self._exploration.cheapest(is_sufficient)
+
+    def add(self, capacities: Sequence[int]) -> Fraction | None:
+        """Take the distribution as a point, instead of a slower one of equal size; its period."""
+        point, period = self._point(capacities)
+        if self.points and self.points[-1].size == point.size:
+            self.points.pop()
+        self.points.append(point)
+        return period
+
+    def _point(self, capacities: Sequence[int]) -> tuple[ParetoPoint, Fraction | None]:
+        period = self._evaluator.evaluate(tuple(capacities)).period
+        named = dict(self._fixed)
+        for variable, capacity in zip(self._variables, capacities, strict=True):
+            named |= {channel.name: capacity for channel in variable.channels}
+        point = ParetoPoint(
+            size=self._exploration.size(capacities) + self._fixed_size,
+            period=self.in_units(period) or Fraction(0),
+            capacities=named,
+        )
+        return point, period
+
+    def smallest(self, status: str, reason: str) -> SmallestStorage:
+        return SmallestStorage(
+            status=status,
+            point=self.points[-1] if self.points else None,
+            lower_bound=self.points[-1].size if status == "optimal" else self.lower_bound,
+            reason=reason,
+            evaluations=self.evaluations,
+        )
+
+    def narrowed(self, is_sufficient: Sufficient, reason: str) -> SmallestStorage:
+        """A sufficient distribution from which no single channel can give anything back."""
+        capacities = narrow_distribution(self._evaluator, self._variables, is_sufficient)
+        self.add(capacities)
+        is_proved = self.points[-1].size == self.lower_bound
+        return self.smallest("optimal" if is_proved else "feasible", reason)
+
+
+def narrow_distribution(
+    evaluator: Evaluator, variables: Sequence[Variable], is_sufficient: Sufficient
+) -> tuple[int, ...]:
+    """Return a sufficient distribution in which no single capacity can be less.
+
+    Capacities on critical cycles are doubled until they suffice, then each is bisected, the most
+    expensive first. It must be known that capacities large enough suffice.
+    """
+    capacities = [variable.least for variable in variables]
+    while not is_sufficient((found := evaluator.evaluate(tuple(capacities))).period):
+        for place in found.holding:
+            variable = variables[place]
+            grown = max(1, (capacities[place] - variable.least) // variable.step)
+            capacities[place] += grown * variable.step
+    for place in sorted(range(len(variables)), key=lambda one: -variables[one].weight):
+        variable = variables[place]
+        low, high = -1, (capacities[place] - variable.least) // variable.step
+        while high - low > 1:
+            middle = (low + high) // 2
+            capacities[place] = variable.least + middle * variable.step
+            is_enough = is_sufficient(evaluator.evaluate(tuple(capacities)).period)
+            low, high = (low, middle) if is_enough else (middle, high)
+        capacities[place] = variable.least + high * variable.step
+    return tuple(capacities)

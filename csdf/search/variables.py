@@ -1,0 +1,99 @@
+"""What a search over storage distributions may choose, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+
+from csdf.errors import CsdfError
+from csdf.model.graph import Channel, Graph
+from csdf.search.bounds import capacity_step, least_capacity
+
+UNITS = ("tokens", "bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """One capacity to choose, for one channel or for several that share it.
+
+    least: no smaller one can run; step: distance between useful capacities from there on; weight:
+    what one token of capacity adds to the size.
+    """
+
+    channels: tuple[Channel, ...]
+    least: int
+    step: int
+    weight: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which capacities are searched, and how storage is counted.
+
+    fixed: channels that keep the given capacity; it counts. excluded: channels that stay as the
+    graph has them and do not count. shared: groups of channels with one common capacity. unit: of
+    the size, tokens or bytes. with_self_loops: whether self-loops are bounded and count.
+    """
+
+    fixed: Mapping[str, int] | None = None
+    excluded: Collection[str] = ()
+    shared: Sequence[Collection[str]] = ()
+    unit: str = "tokens"
+    with_self_loops: bool = False
+
+
+def prepared(graph: Graph, choice: Choice) -> tuple[Graph, tuple[Variable, ...], int]:
+    """Return the graph with its fixed capacities, what is searched, and the size of the fixed ones.
+
+    Raises InvalidGraph for an unknown channel, CsdfError for a channel without a token size where
+    bytes are counted, or one that is named twice.
+    """
+    if choice.unit not in UNITS:
+        raise CsdfError(f"unit {choice.unit!r}; expected tokens or bytes")
+    fixed = dict(choice.fixed or {})
+    groups = [list(group) for group in choice.shared]
+    named = [*fixed, *choice.excluded, *(name for group in groups for name in group)]
+    for name in named:
+        graph.channel(name)
+        if named.count(name) > 1:
+            raise CsdfError(f"channel {name!r} is named twice among fixed, excluded and shared")
+    free = [
+        [channel.name]
+        for channel in graph.channels
+        if channel.name not in named and (choice.with_self_loops or not channel.is_self_loop)
+    ]
+    variables = tuple(_variable(graph, group, choice.unit) for group in groups + free if group)
+    channels = tuple(
+        replace(channel, capacity=fixed.get(channel.name, channel.capacity))
+        for channel in graph.channels
+    )
+    size = sum(
+        capacity * _weight(graph.channel(name), choice.unit) for name, capacity in fixed.items()
+    )
+    return replace(graph, channels=channels, origin=None), variables, size
+
+
+def _variable(graph: Graph, names: Sequence[str], unit: str) -> Variable:
+    channels = tuple(graph.channel(name) for name in names)
+    steps = [capacity_step(channel) for channel in channels]
+    return Variable(
+        channels=channels,
+        least=max(least_capacity(channel) for channel in channels),
+        step=steps[0] if len(steps) == 1 else _common_step(channels, steps),
+        weight=sum(_weight(channel, unit) for channel in channels),
+    )
+
+
+def _common_step(channels: Sequence[Channel], steps: Sequence[int]) -> int:
+    """A step that meets the useful capacities of all channels, which may lie apart."""
+    least = [least_capacity(channel) for channel in channels]
+    return gcd(*steps, *(one - least[0] for one in least))
+
+
+def _weight(channel: Channel, unit: str) -> int:
+    if unit == "tokens":
+        return 1
+    if channel.token_size is None:
+        raise CsdfError(f"channel {channel.name!r} has no token size; sizes in bytes need one")
+    return channel.token_size
