@@ -31,10 +31,13 @@ if TYPE_CHECKING:
     from csdf.io.graph_files import read_graph, write_graph
     from csdf.model.builder import GraphBuilder
     from csdf.model.graph import Actor, Channel, Graph
+    from csdf.search.trade_off import pareto_front, smallest_storage
+    from csdf.search.variables import Choice
 
 _HOMES = {
     "Actor": "csdf.model.graph",
     "Channel": "csdf.model.graph",
+    "Choice": "csdf.search.variables",
     "CsdfError": "csdf.errors",
     "Graph": "csdf.model.graph",
     "GraphBuilder": "csdf.model.builder",
@@ -48,11 +51,13 @@ _HOMES = {
     "latency": "csdf.analysis.latency",
     "limit_concurrency": "csdf.analysis.bounded",
     "merge_parallel_channels": "csdf.analysis.expansion",
+    "pareto_front": "csdf.search.trade_off",
     "periodic_schedule": "csdf.analysis.schedules",
     "random_graph": "csdf.generation.random_graphs",
     "read_graph": "csdf.io.graph_files",
     "repetition_vector": "csdf.analysis.consistency",
     "self_timed_execution": "csdf.analysis.self_timed",
+    "smallest_storage": "csdf.search.trade_off",
     "statistics": "csdf.analysis.statistics",
     "strictly_periodic_schedule": "csdf.analysis.schedules",
     "throughput": "csdf.analysis.throughput",

@@ -16,12 +16,13 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.generation": {"csdf.errors", "csdf.model", "csdf.analysis"},
     "csdf.search": {"csdf.errors", "csdf.model", "csdf.analysis"},
     "csdf.io": {"csdf.errors", "csdf.model"},
-    "csdf.draw": {"csdf.errors", "csdf.model", "csdf.analysis"},
+    "csdf.draw": {"csdf.errors", "csdf.model", "csdf.analysis", "csdf.search"},
     "cnn2csdf": {"csdf.errors", "csdf.model"},
     "planners": {"csdf.errors", "csdf.model", "csdf.analysis", "csdf.search", "cnn2csdf"},
 }
 ONLY_IN = {  # outside module: the one place that may know it
     "argparse": "csdf.cli",
+    "matplotlib": "csdf.draw",
     "lxml": "csdf.io",
     "numba": "csdf.kernels",
     "numpy": "csdf.kernels",

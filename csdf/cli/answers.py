@@ -116,3 +116,11 @@ def positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
+
+
+def above_zero(text: str) -> Fraction:
+    """Parse an exact number above zero; for argparse."""
+    value = fraction(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above zero")
+    return value

@@ -16,6 +16,8 @@ MOST_DIGITS = 100_000  # of a number in an answer; Python's own limit is too low
 
 COMMANDS = {
     "analyze": "throughput, critical cycle, deadlock and repetition vector of graphs",
+    "buffers": "the smallest capacities without deadlock, or fast enough",
+    "pareto": "the storage/throughput front",
     "schedule": "start times: self-timed, periodic or K-periodic",
     "convert": "SDF3 XML, JSON and Graphviz, and transformations on the way",
     "generate": "random consistent live graphs from a seed",

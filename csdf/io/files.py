@@ -34,8 +34,8 @@ def require_size(content: bytes, name: str) -> None:
         )
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Put the text, as UTF-8, in the file; an older file stays whole until the new one is.
+def write_text(path: str | os.PathLike[str], text: str | bytes) -> None:
+    """Put the text, as UTF-8, or the bytes in the file; an older file stays until the new one is whole.
 
     Raises UnwritableFile and leaves nothing behind.
     """
@@ -43,7 +43,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     if target.is_dir():
         raise UnwritableFile(f"{path}: is a folder; expected the name of a file")
     try:
-        _replace(target, text.encode())
+        _replace(target, text if isinstance(text, bytes) else text.encode())
     except UnicodeEncodeError as error:
         raise UnwritableFile(f"{path}: the text is not Unicode: {error.reason}") from None
     except FileNotFoundError:
@@ -59,6 +59,6 @@ def _replace(target: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             temporary.replace(target)
-        except OSError:
+        except BaseException:  # an interrupt too leaves nothing behind
             temporary.unlink()
             raise

@@ -1,0 +1,107 @@
+"""`csdf buffers`: the smallest capacities without deadlock, or fast enough."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from csdf.analysis.bounded import with_capacities
+from csdf.cli import answers, storage_options
+from csdf.io.graph_files import write_graph
+from csdf.model.graph import Graph
+from csdf.search.pareto import SmallestStorage
+from csdf.search.trade_off import smallest_storage
+
+EXIT_CODES = {
+    "optimal": answers.ANSWERED,
+    "feasible": answers.ANSWERED,
+    "infeasible": answers.NO,
+    "gave up": answers.GAVE_UP,
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the smallest storage; return the exit code."""
+    options = _parser().parse_args(argv)
+    graph = answers.read(options.file, options)
+    period = options.period if options.throughput is None else 1 / options.throughput
+    begin = time.perf_counter()
+    result = smallest_storage(
+        graph,
+        storage_options.choice_of(options),
+        period=period,
+        watch=storage_options.watch(options.budget),
+    )
+    seconds = time.perf_counter() - begin
+    if options.output and result.point is not None:
+        write_graph(options.output, with_capacities(graph, result.point.capacities))
+    if options.json:
+        print(json.dumps(_as_json(graph, result, options.unit, seconds), indent=2))
+    else:
+        print(_as_text(graph, result, options.unit, seconds))
+    return EXIT_CODES[result.status]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="csdf buffers",
+        description="The smallest storage with which a graph runs for ever, or reaches a period, "
+        "and a capacity for every channel. Self-loops stay unbounded unless asked for.",
+        epilog="example: csdf buffers graph.xml --period 40 -o bounded.xml",
+    )
+    parser.add_argument("file", help="SDF3 XML or JSON")
+    need = parser.add_mutually_exclusive_group()
+    need.add_argument("--period", type=answers.above_zero, help="at most so long; 7, 3/2 or 1.5")
+    need.add_argument("--throughput", type=answers.above_zero, help="at least so many iterations")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the graph with these capacities")
+    storage_options.add_choice_options(parser)
+    return parser
+
+
+def _as_json(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -> dict[str, Any]:
+    point = result.point
+    return {
+        "graph": graph.name,
+        "unit": unit,
+        "size": None if point is None else point.size,
+        "capacities": {} if point is None else dict(point.capacities),
+        "period": None if point is None else str(point.period),
+        "status": result.status,
+        "reason": result.reason,
+        "lower_bound": result.lower_bound,
+        "gap": None if result.gap is None else str(result.gap),
+        "evaluations": result.evaluations,
+        "seconds": round(seconds, 6),
+    }
+
+
+def _as_text(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -> str:
+    lines = [f"{graph.name}: {result.status}: {result.reason}"]
+    point = result.point
+    if point is None:
+        lines.append(f"  size       at least {result.lower_bound} {unit}")
+    else:
+        proof = "proved the smallest" if result.status == "optimal" else _gap(result)
+        lines += [
+            f"  size       {point.size} {unit}, {proof}",
+            f"  period     {answers.number(point.period)}",
+            *_capacities(point.capacities),
+        ]
+    lines.append(f"  search     {result.evaluations} distributions, {seconds * 1000:.3g} ms")
+    return "\n".join(lines)
+
+
+def _gap(result: SmallestStorage) -> str:
+    gap = float(result.gap or 0)
+    return f"at most {gap:.2%} above the smallest (at least {result.lower_bound})"
+
+
+def _capacities(capacities: Any) -> list[str]:
+    width = max((len(name) for name in capacities), default=0)
+    return [
+        f"  {'capacities' if i == 0 else '':<10} {name:<{width}} {capacity}"
+        for i, (name, capacity) in enumerate(capacities.items())
+    ]

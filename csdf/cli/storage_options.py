@@ -1,0 +1,98 @@
+"""Options and output that `csdf buffers` and `csdf pareto` share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from csdf.cli import answers
+from csdf.errors import GaveUp
+from csdf.search.pareto import ParetoPoint
+from csdf.search.trade_off import Progress
+from csdf.search.variables import UNITS, Choice
+
+
+def add_choice_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which capacities are searched, how they count and how long."""
+    parser.add_argument("--unit", choices=UNITS, default="tokens", help="of the size")
+    parser.add_argument(
+        "--fixed",
+        action="append",
+        type=answers.named_integers,
+        metavar="CHANNEL=N",
+        default=[],
+        help="a capacity that is given; it counts",
+    )
+    parser.add_argument(
+        "--exclude",
+        action="append",
+        metavar="CHANNEL",
+        default=[],
+        help="a channel that stays as the graph has it and does not count",
+    )
+    parser.add_argument(
+        "--share",
+        action="append",
+        type=lambda text: text.split(","),
+        metavar="A,B,..",
+        default=[],
+        help="channels with one common capacity",
+    )
+    parser.add_argument(
+        "--count-self-loops", action="store_true", help="bound self-loops and count them too"
+    )
+    parser.add_argument(
+        "--budget",
+        type=answers.seconds,
+        metavar="TIME",
+        default=60.0,
+        help="e.g. 30s, 5m; default 60s",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    answers.add_reading_options(parser)
+
+
+def choice_of(options: argparse.Namespace) -> Choice:
+    """Return what the options say about the capacities."""
+    return Choice(
+        fixed=dict(options.fixed),
+        excluded=options.exclude,
+        shared=options.share,
+        unit=options.unit,
+        with_self_loops=options.count_self_loops,
+    )
+
+
+def watch(budget: float) -> Callable[[Progress], None]:
+    """Return a function that shows progress on standard error and ends the search in time."""
+    begin = time.monotonic()
+    shown = begin + answers.PATIENCE - 1
+
+    def look(progress: Progress) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if now - begin > budget:
+            raise GaveUp(f"the budget of {budget:g} s is used up")
+        if now - shown > 1:
+            shown = now
+            print(
+                f"csdf: {now - begin:.0f} s, {progress.points} points, nothing missing below size "
+                f"{progress.lower_bound}, {progress.evaluations} distributions evaluated",
+                file=sys.stderr,
+            )
+
+    return look
+
+
+def point_as_json(point: ParetoPoint) -> dict[str, Any]:
+    """Return a point under keys that stay; fractions as "p/q"."""
+    speed = point.throughput
+    return {
+        "size": point.size,
+        "period": str(point.period),
+        "throughput": None if speed is None else str(speed),
+        "capacities": dict(point.capacities),
+    }
