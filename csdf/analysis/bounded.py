@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from csdf.errors import InvalidGraph
 from csdf.model.graph import Channel, Graph
-from csdf.model.space import with_space_channels
+from csdf.model.space import free_name, with_space_channels
 
 SPACE = " (space)"  # what the name of a reverse channel adds to the name of its channel
 
@@ -53,9 +53,11 @@ def with_capacities(graph: Graph, capacities: Mapping[str, int]) -> Graph:
 def limit_concurrency(graph: Graph, limits: Mapping[str, int]) -> Graph:
     """Return the graph in which each named actor has at most so many firings at once.
 
-    A limit is a self-loop, named "<actor> (limit)", with that many tokens, of which each firing
-    holds one. Raises InvalidGraph for an unknown actor or a limit below one.
+    A limit is a self-loop with that many tokens, of which each firing holds one; it is named
+    "<actor> (limit)", numbered where that is taken. Raises InvalidGraph for an unknown actor or a
+    limit below one.
     """
+    taken = {channel.name for channel in graph.channels}
     loops = []
     for name, limit in limits.items():
         phases = len(graph.actor(name).durations)
@@ -64,7 +66,7 @@ def limit_concurrency(graph: Graph, limits: Mapping[str, int]) -> Graph:
         ones = (1,) * phases
         loops.append(
             Channel(
-                name=f"{name} (limit)",
+                name=free_name(f"{name} (limit)", taken),
                 producer=name,
                 consumer=name,
                 production=ones,

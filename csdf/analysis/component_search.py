@@ -9,11 +9,14 @@ from math import gcd
 from csdf.analysis.critical import SteadyTrace, critical_circuit
 from csdf.analysis.execution import steady_state
 from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution, is_one_at_a_time
-from csdf.errors import NoRecurrence
+from csdf.errors import GaveUp, NoRecurrence
 from csdf.model.indexed import IndexedGraph, part_of
 
 TRIAL_ITERATIONS = 64  # of an execution, before the periodic method goes on
 TRIAL_SHARE = 12  # an execution is tried once the periodic method did as much work as so many
+LARGE_SCHEDULE = 1_000_000  # or before it starts to need gigabytes: phases of all copies
+LARGEST_SCHEDULE = 10_000_000  # about 6 GB
+LONGEST_ITERATION = 500_000_000  # firings that an execution may have to remember: 4 GB
 
 Watch = Callable[[], None]  # called now and then; ends the work by raising
 
@@ -83,15 +86,16 @@ class ComponentSearch:
 
     def refine(self, *, may_execute: bool) -> None:
         """Make the bound smaller, or find the period, or that there is none."""
-        if may_execute and self._is_execution_worth_a_try():
-            self._may_try_execution = False
-            if self._execute(TRIAL_ITERATIONS):
-                return
         if self._solution is None:
             self._problem = PeriodicProblem(self._graph, self._cycles)
             copies = [1] * len(self._cycles)
         else:
             copies = self._problem.refined(self._solution)
+        if may_execute and self._is_execution_worth_a_try(copies):
+            self._may_try_execution = False
+            if self._execute(TRIAL_ITERATIONS):
+                return
+        self._require_room(copies)
         self._watch()
         solution = self._problem.solve(copies, self._own_low, unit_times=not self._is_known_live)
         self._work += solution.work
@@ -110,14 +114,28 @@ class ComponentSearch:
             self.period = self.bound
             self.circuit = solution.circuit
 
-    def _is_execution_worth_a_try(self) -> bool:
+    def _is_execution_worth_a_try(self, copies: Sequence[int]) -> bool:
+        """Whether the next step of refining is about as costly as a few iterations."""
         ports = 1 + len(self.channels) // len(self.actors)
-        return self._may_try_execution and self._work > TRIAL_SHARE * ports * sum(self._firings)
+        nodes = sum(map(int.__mul__, copies, self._graph.phases))
+        is_long = self._work > TRIAL_SHARE * ports * sum(self._firings)
+        is_short = sum(self._firings) <= LONGEST_ITERATION
+        return self._may_try_execution and is_short and (is_long or nodes > LARGE_SCHEDULE)
+
+    def _require_room(self, copies: Sequence[int]) -> None:
+        nodes = sum(map(int.__mul__, copies, self._graph.phases))
+        if nodes > LARGEST_SCHEDULE:
+            raise GaveUp(
+                f"the next periodic schedule has {nodes} firings; at most {LARGEST_SCHEDULE}"
+            )
 
     def execute(self) -> None:
         """Find the period by execution alone. Raises GaveUp."""
-        if self.period is None:
-            self._execute(None)
+        if self.period is not None:
+            return
+        if sum(self._firings) > LONGEST_ITERATION:
+            raise GaveUp(f"{sum(self._firings)} firings an iteration; at most {LONGEST_ITERATION}")
+        self._execute(None)
 
     def _execute(self, limit: int | None) -> bool:
         try:

@@ -276,7 +276,7 @@ def is_one_at_a_time(graph: IndexedGraph, channel: int) -> bool:
 def _running_sums(starts: Sequence[int], rates: Sequence[int], *, inclusive: bool) -> list[int]:
     """Sums of the rates since the start of each channel's cycle, with or without the entry itself."""
     sums = [0] * len(rates)
-    ends = [*starts[1:], len(rates)]
+    ends = [*starts, len(rates)][1:]
     for start, end in zip(starts, ends, strict=True):
         total = 0
         for at in range(start, end):

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from csdf.analysis.bounded import with_capacities
+from csdf.analysis.judge import check_periodic_schedule
+from csdf.analysis.schedules import periodic_schedule
+from csdf.analysis.throughput import throughput
 from csdf.cli import answers, storage_options
+from csdf.io.fifo_depths import depth_table, folding_config, parse_depths
+from csdf.io.files import read_bytes, write_text
 from csdf.io.graph_files import write_graph
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
 
+JUDGED_CYCLES = 3  # of each actor that the judge looks at
 EXIT_CODES = {
     "optimal": answers.ANSWERED,
     "feasible": answers.ANSWERED,
@@ -27,6 +34,8 @@ def main(argv: Sequence[str]) -> int:
     """Print the smallest storage; return the exit code."""
     options = _parser().parse_args(argv)
     graph = answers.read(options.file, options)
+    if options.check:
+        return _check(graph, options)
     period = options.period if options.throughput is None else 1 / options.throughput
     begin = time.perf_counter()
     result = smallest_storage(
@@ -38,6 +47,10 @@ def main(argv: Sequence[str]) -> int:
     seconds = time.perf_counter() - begin
     if options.output and result.point is not None:
         write_graph(options.output, with_capacities(graph, result.point.capacities))
+    if options.schedule and result.point is not None:
+        _write_schedule(options.schedule, graph, result.point.capacities)
+    if options.format != "table":
+        return _print_depths(graph, result, options.format)
     if options.json:
         print(json.dumps(_as_json(graph, result, options.unit, seconds), indent=2))
     else:
@@ -57,8 +70,60 @@ def _parser() -> argparse.ArgumentParser:
     need.add_argument("--period", type=answers.above_zero, help="at most so long; 7, 3/2 or 1.5")
     need.add_argument("--throughput", type=answers.above_zero, help="at least so many iterations")
     parser.add_argument("-o", "--output", metavar="FILE", help="the graph with these capacities")
+    parser.add_argument(
+        "--schedule", metavar="FILE", help="a periodic schedule in these capacities, as JSON"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("table", "folding", "depths"),
+        default="table",
+        help="folding: FIFO depths as FINN-style folding JSON; depths: by FIFO, hls4ml-style",
+    )
+    parser.add_argument(
+        "--check", metavar="FILE", help="do not search: what do the depths in this file do?"
+    )
     storage_options.add_choice_options(parser)
     return parser
+
+
+def _print_depths(graph: Graph, result: SmallestStorage, style: str) -> int:
+    if result.point is None:
+        print(f"csdf buffers: {result.status}: {result.reason}", file=sys.stderr)
+    else:
+        depths = result.point.capacities
+        print(folding_config(graph, depths) if style == "folding" else depth_table(depths), end="")
+    return EXIT_CODES[result.status]
+
+
+def _write_schedule(path: str, graph: Graph, capacities: Mapping[str, int]) -> None:
+    """Write start times that repeat, after the judge has seen some iterations of them."""
+    bounded = with_capacities(graph, capacities)
+    schedule = periodic_schedule(bounded)
+    if schedule is None:
+        raise AssertionError("a distribution that runs has a schedule")
+    check_periodic_schedule(bounded, schedule, firings=JUDGED_CYCLES)
+    found = {
+        "period": str(schedule.period),
+        "starts": {name: [str(one) for one in times] for name, times in schedule.starts.items()},
+        "recurrence": {name: str(time) for name, time in schedule.recurrence.items()},
+    }
+    write_text(path, json.dumps(found, indent=2) + "\n")
+
+
+def _check(graph: Graph, options: argparse.Namespace) -> int:
+    """Say what given depths do: the period they leave, or the cycle that deadlocks."""
+    name = options.check
+    depths = parse_depths(read_bytes(name).decode("utf-8", "replace"), graph, name)
+    result = throughput(with_capacities(graph, depths))
+    total = sum(depths.values())
+    if result.deadlock is not None:
+        print(f"{graph.name}: {len(depths)} depths, {total} tokens: deadlock: {result.deadlock}")
+        return answers.NO
+    print(
+        f"{graph.name}: {len(depths)} depths, {total} tokens: "
+        f"period {answers.number(result.period or 0)}"
+    )
+    return answers.ANSWERED
 
 
 def _as_json(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from csdf.errors import UnreadableFile, UnwritableFile
-from csdf.io import dot, files, json_graph, sdf3_reader, sdf3_writer
+from csdf.io import dot, files, json_graph, layer_table, sdf3_reader, sdf3_writer
 from csdf.model.graph import Graph
 
 FORMATTERS: dict[str, Callable[..., str]] = {
@@ -21,15 +21,19 @@ FORMATTERS: dict[str, Callable[..., str]] = {
 def read_graph(
     path: str | os.PathLike[str], *, assume_zero_times: bool = False, buffer_sizes: bool = False
 ) -> Graph:
-    """Return the graph of an SDF3 (.xml) or JSON file; another suffix is judged by its content.
+    """Return the graph of an SDF3 (.xml), JSON or layer table (.csv) file.
 
-    The two options are those of sdf3_reader.parse_sdf3; a JSON graph has no use for them.
+    Another suffix is judged by the content. The options are those of sdf3_reader.parse_sdf3; the
+    other formats have no use for them.
     Raises UnreadableFile.
     """
     content = files.read_bytes(path)
     name = os.fspath(path)
-    if _format_of(name, content) == ".json":
+    suffix = _format_of(name, content)
+    if suffix == ".json":
         return json_graph.graph_from_json(_decoded(content, name), name)
+    if suffix == ".csv":
+        return layer_table.parse_layer_table(_decoded(content, name), name)
     return sdf3_reader.parse_sdf3(
         content, name, assume_zero_times=assume_zero_times, buffer_sizes=buffer_sizes
     )
@@ -50,12 +54,12 @@ def write_graph(path: str | os.PathLike[str], graph: Graph, **options: Any) -> N
 
 def _format_of(name: str, content: bytes) -> str:
     suffix = PurePath(name).suffix.lower()
-    if suffix in (".xml", ".json"):
+    if suffix in (".xml", ".json", ".csv"):
         return suffix
     start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if start in (b"<", b"{"):
         return ".xml" if start == b"<" else ".json"
-    raise UnreadableFile(f"{name}: neither SDF3 (.xml) nor JSON (.json)")
+    raise UnreadableFile(f"{name}: neither SDF3 (.xml) nor JSON (.json) nor a layer table (.csv)")
 
 
 def _decoded(content: bytes, name: str) -> str:

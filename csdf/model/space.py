@@ -37,13 +37,14 @@ def with_space_channels(graph: Graph, names: Collection[str], *, suffix: str) ->
         if channel.name not in names or channel.capacity is None:
             channels.append(replace(channel, release=None))
             continue
-        name = _free_name(channel.name + suffix, taken)
+        name = free_name(channel.name + suffix, taken)
         taken.add(name)
         channels.append(replace(channel, capacity=None, release=None))
         channels.append(space_channel(channel, channel.capacity, name))
     return replace(graph, channels=tuple(channels))
 
 
-def _free_name(wanted: str, taken: Collection[str]) -> str:
+def free_name(wanted: str, taken: Collection[str]) -> str:
+    """Return the name, with a number behind it where it is taken."""
     numbered = (f"{wanted}_{number}" for number in count(2))
     return wanted if wanted not in taken else next(name for name in numbered if name not in taken)

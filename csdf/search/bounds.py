@@ -37,7 +37,8 @@ def least_capacity(channel: Channel) -> int:
         least = made + taken - shared + channel.initial_tokens % shared
         return max(least, channel.initial_tokens)
     if producer_firings + consumer_firings > FIRINGS:
-        return max(*channel.production, *channel.consumption, channel.initial_tokens)
+        fullest = max(*channel.production, *channel.consumption, channel.initial_tokens)
+        return fullest + (channel.initial_tokens - fullest) % capacity_step(channel)
     return _lazy_peak(channel, consumer_firings)
 
 

@@ -31,10 +31,13 @@ class Evaluator:
     """A graph whose capacities are chosen again and again.
 
     Capacities are tuples in the order of the variables, None for one without a bound. Channels that
-    belong to no variable keep what the graph says. Evaluations are exact, and remembered.
+    belong to no variable keep what the graph says, self-loops only where they are bounded at all.
+    Evaluations are exact, and remembered.
     """
 
-    def __init__(self, graph: Graph, variables: Sequence[Variable]) -> None:
+    def __init__(
+        self, graph: Graph, variables: Sequence[Variable], *, with_self_loops: bool = False
+    ) -> None:
         self.count = 0
         self._groups = [variable.channels for variable in variables]
         names = {channel.name for group in self._groups for channel in group}
@@ -42,7 +45,9 @@ class Evaluator:
             replace(channel, capacity=None) if channel.name in names else channel
             for channel in graph.channels
         )
-        self._bare = bound_channels(replace(graph, channels=unbounded))
+        self._bare = bound_channels(
+            replace(graph, channels=unbounded), with_self_loops=with_self_loops
+        )
         self._cycles = list(cycle_vector(graph).values())
         self._systems: dict[tuple[int, ...], _System] = {}
         self._known: dict[tuple[int | None, ...], Evaluation] = {}

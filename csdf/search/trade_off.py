@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from csdf.errors import GaveUp
+from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
 from csdf.search.evaluator import Evaluator
 from csdf.search.exploration import Exploration, Sufficient
@@ -54,7 +54,7 @@ def pareto_front(
     except (GaveUp, KeyboardInterrupt) as end:
         reason = str(end) or "interrupted"
     return ParetoFront(
-        points=tuple(search.points),
+        points=tuple(search.points if is_complete else search.proved_points),
         is_complete=is_complete,
         lower_bound=search.lower_bound,
         best_period=search.in_units(search.best_period),
@@ -76,6 +76,8 @@ def smallest_storage(
     distribution that narrowing every channel in turn gives is returned, with its gap.
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
+    if period is not None and period <= 0:
+        raise CsdfError(f"period {period}; expected more than 0")
     search = _Search(graph, choice, watch)
     required = None if period is None else period / graph.time_unit
     if not _fast_enough(required)(search.best_period):
@@ -111,7 +113,7 @@ class _Search:
         self._fixed = dict(choice.fixed or {})
         self._time_unit = graph.time_unit
         self._watch = watch
-        self._evaluator = Evaluator(bare, self._variables)
+        self._evaluator = Evaluator(bare, self._variables, with_self_loops=choice.with_self_loops)
         self._exploration = Exploration(self._evaluator, self._variables, self._look)
         self.points: list[ParetoPoint] = []
         nothing: tuple[None, ...] = (None,) * len(self._variables)
@@ -123,6 +125,11 @@ class _Search:
     @property
     def lower_bound(self) -> int:
         return self._exploration.lower_bound + self._fixed_size
+
+    @property
+    def proved_points(self) -> list[ParetoPoint]:
+        """Without the last point if a faster one may have its size."""
+        return [point for point in self.points if point.size < self.lower_bound]
 
     @property
     def evaluations(self) -> int:

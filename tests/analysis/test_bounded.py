@@ -1,6 +1,7 @@
 import pytest
 
 from csdf.analysis.bounded import bound_channels, limit_concurrency, with_capacities
+from csdf.analysis.throughput import throughput
 from csdf.errors import InvalidGraph
 from csdf.model.builder import GraphBuilder
 
@@ -72,3 +73,10 @@ def test_a_limit_of_none_at_once_is_refused():
 def test_a_limit_on_an_unknown_actor_is_refused():
     with pytest.raises(InvalidGraph, match="'nobody'"):
         limit_concurrency(pair(), {"nobody": 1})
+
+
+def test_an_actor_that_is_limited_can_be_limited_further():
+    builder = GraphBuilder().actor("a", 6)
+    twice = limit_concurrency(limit_concurrency(builder.graph(), {"a": 3}), {"a": 2})
+    # Two firings of 6 time units go on at once: one ends every 3.
+    assert throughput(twice).period == 3

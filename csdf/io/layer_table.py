@@ -1,0 +1,103 @@
+"""Streaming layers from a CSV table: one row a layer, rates phase by phase."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from typing import TypeVar
+
+from csdf.errors import InvalidGraph, UnreadableFile
+from csdf.io import sequences
+from csdf.model.builder import GraphBuilder
+from csdf.model.graph import Graph
+
+Numbers = TypeVar("Numbers")
+
+COLUMNS = ("layer", "inputs", "consumption", "production", "times")
+
+
+def parse_layer_table(text: str, name: str = "<text>") -> Graph:
+    """Return the graph of a table with the columns layer, inputs, consumption, production, times.
+
+    inputs: the layers it reads from, separated by `;`, none for a source. consumption: tokens per
+    phase, for each input in turn, separated by `;`; one list serves all inputs. production: tokens
+    per phase, the same to every reader. times: of each phase. Lists are like `2,0` or `3*128,0`; a
+    shorter one repeats. A layer works on one phase at a time. A channel is called "producer to
+    consumer". Raises UnreadableFile, naming the line.
+    """
+    rows = _rows(text, name)
+    producers = {row["layer"]: row for _, row in rows}
+    builder = GraphBuilder(name.rpartition("/")[2].removesuffix(".csv") or "layers")
+    for line, row in rows:
+        times = _parsed(row["times"], f"{name}:{line}", sequences.parse_times)
+        try:
+            builder.actor(row["layer"], times, overlap=False)
+        except InvalidGraph as error:
+            raise UnreadableFile(f"{name}:{line}: {error}") from None
+    for line, row in rows:
+        for source, consumption in _inputs(row, f"{name}:{line}"):
+            if source not in producers:
+                raise UnreadableFile(
+                    f"{name}:{line}: layer {row['layer']!r} reads from {source!r}, "
+                    "which is not a layer of the table"
+                )
+            where = f"{name}:{line}"
+            made = _parsed(producers[source]["production"], where, sequences.parse_rates)
+            taken = _parsed(consumption, where, sequences.parse_rates)
+            try:
+                builder.channel(source, made, row["layer"], taken)
+            except InvalidGraph as error:
+                raise UnreadableFile(f"{where}: {error}") from None
+    try:
+        return builder.graph()
+    except InvalidGraph as error:
+        raise UnreadableFile(f"{name}: {error}") from None
+
+
+def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
+    """The rows with their line numbers, every cell stripped."""
+    reader = csv.reader(io.StringIO(text), skipinitialspace=True)
+    rows: list[tuple[int, dict[str, str]]] = []
+    try:
+        header = [cell.strip() for cell in next(reader, [])]
+        if sorted(header) != sorted(COLUMNS):
+            raise UnreadableFile(
+                f"{name}:1: columns {', '.join(header)!r}; expected {', '.join(COLUMNS)}"
+            )
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            if len(cells) != len(header):
+                raise UnreadableFile(
+                    f"{name}:{reader.line_num}: {len(cells)} cells, expected {len(header)}; "
+                    'quote a list: "2,0"'
+                )
+            row = dict(zip(header, (cell.strip() for cell in cells), strict=True))
+            rows.append((reader.line_num, row))
+    except csv.Error as error:
+        raise UnreadableFile(f"{name}:{reader.line_num}: {error}") from None
+    if not rows:
+        raise UnreadableFile(f"{name}: no layer in the table")
+    return rows
+
+
+def _inputs(row: dict[str, str], where: str) -> list[tuple[str, str]]:
+    """Each input of a layer with the text of what it consumes from there."""
+    names = [name.strip() for name in row["inputs"].split(";") if name.strip()]
+    lists = row["consumption"].split(";")
+    if len(lists) == 1:
+        lists *= len(names)
+    if len(lists) != len(names):
+        raise UnreadableFile(
+            f"{where}: layer {row['layer']!r} has {len(names)} inputs "
+            f"but {len(lists)} lists of consumption"
+        )
+    return list(zip(names, lists, strict=True))
+
+
+def _parsed(text: str, where: str, parse: Callable[[str, int], Numbers]) -> Numbers:
+    try:
+        return parse(text, sequences.sequence_length(text))
+    except sequences.MalformedText as error:
+        raise UnreadableFile(f"{where}: {error}") from None

@@ -1,0 +1,3 @@
+from tests.cli.running import answer, run
+
+__all__ = ["answer", "run"]

@@ -1,0 +1,189 @@
+"""Whatever is wrong with a file: one line that says what, exit code 2, and nothing written."""
+
+import os
+
+import pytest
+
+from tests.cli.running import GRAPHS
+
+GOOD = (GRAPHS / "csdf_example.xml").read_text()
+
+
+def changed(old, new):
+    assert old in GOOD
+    return GOOD.replace(old, new, 1).encode()
+
+
+BOMB = b"""<?xml version="1.0"?>
+<!DOCTYPE b [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">
+<!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;"><!ENTITY d "&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;">]>
+<sdf3 type="sdf">&d;</sdf3>"""
+OUTSIDE = b"""<?xml version="1.0"?>
+<!DOCTYPE b [<!ENTITY secret SYSTEM "file:///etc/passwd">]>
+<sdf3 type="sdf" version="1.0"><applicationGraph name="&secret;"/></sdf3>"""
+
+BAD = {
+    "not XML": (b"digraph { a -> b }", "not well-formed XML"),
+    "truncated": (GOOD.encode()[:700], "not well-formed XML"),
+    "empty": (b"", "the file is empty"),
+    "wrong root": (b"<graph/>", "the root is <graph>; expected <sdf3>"),
+    "unknown type": (changed('type="csdf"', 'type="hsdf"'), "type 'hsdf'; expected sdf or csdf"),
+    "no graph": (b'<sdf3 type="sdf"/>', "<sdf3> holds 0 of <applicationGraph>; expected one"),
+    "missing port": (
+        changed('<port name="in_alpha" type="in" rate="4,2"/>', ""),
+        "channel 'alpha': actor 'b' has no port 'in_alpha'",
+    ),
+    "dangling channel": (
+        changed('dstActor="b"', 'dstActor="z"'),
+        "channel 'alpha': there is no actor 'z'",
+    ),
+    "two actors of one name": (
+        changed('<actor name="b"', '<actor name="a"'),
+        "<actor> name='a' is already on line 5",
+    ),
+    "two channels of one name": (
+        changed('<channel name="beta"', '<channel name="alpha"'),
+        "<channel> name='alpha' is already on line",
+    ),
+    "two ports of one name": (
+        changed('name="out_a_state"', 'name="out_alpha"'),
+        "<port> name='out_alpha' is already on line",
+    ),
+    "negative rate": (
+        changed('rate="3,1"', 'rate="3,-1"'),
+        "port 'out_alpha': rate '-1' is negative",
+    ),
+    "rate that is no number": (
+        changed('rate="3,1"', 'rate="3,x"'),
+        "port 'out_alpha': rate 'x' is not an integer",
+    ),
+    "fractional rate": (changed('rate="3,1"', 'rate="3,1.5"'), "rate '1.5' is not an integer"),
+    "rates all zero": (
+        changed('rate="3,1"', 'rate="0,0"'),
+        "channel 'alpha': all production rates are zero",
+    ),
+    "several rates in an sdf file": (
+        GOOD.replace("csdf", "sdf").encode(),
+        "actor 'a' has 2 phases, but the file has the type sdf",
+    ),
+    "no execution time": (
+        changed('<executionTime time="1,3"/>', ""),
+        "actor 'a', processor 'p' has no execution time",
+    ),
+    "negative time": (changed('time="1,3"', 'time="1,-3"'), "execution time '-3' is negative"),
+    "negative tokens": (
+        changed('initialTokens="1"', 'initialTokens="-1"'),
+        "initial tokens '-1' is negative",
+    ),
+    "entity bomb": (BOMB, "a DOCTYPE is refused"),
+    "external entity": (OUTSIDE, "a DOCTYPE is refused"),
+    "10000 levels": (b"<sdf3>" * 10_000 + b"</sdf3>" * 10_000, "not well-formed XML"),
+    "not UTF-8": (
+        b'<?xml version="1.0" encoding="UTF-8"?><sdf3 type="\xff"/>',
+        "not well-formed XML",
+    ),
+}
+
+
+@pytest.fixture(params=BAD)
+def bad_file(request, tmp_path):
+    content, complaint = BAD[request.param]
+    path = tmp_path / "bad.xml"
+    path.write_bytes(content)
+    return path, complaint
+
+
+def assert_refused(result, command, path, complaint=""):
+    code, output, remarks = result
+    assert (code, output) == (2, "")
+    assert remarks.startswith(f"csdf {command}: {path}:")
+    assert complaint in remarks
+    assert remarks.endswith("\n")
+    assert len(remarks.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["analyze", "schedule"])
+def test_a_bad_file_is_refused_in_one_line(run, bad_file, command):
+    path, complaint = bad_file
+    assert_refused(run(command, path), command, path, complaint)
+
+
+def test_a_bad_file_is_not_converted(run, bad_file):
+    path, complaint = bad_file
+    assert_refused(run("convert", path, path.with_name("out.json")), "convert", path, complaint)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_message_names_the_line(run, tmp_path):
+    path = tmp_path / "bad.xml"
+    path.write_bytes(changed('rate="3,1"', 'rate="3,-1"'))
+    line = GOOD[: GOOD.index('rate="3,1"')].count("\n") + 1
+    assert run("analyze", path)[2].startswith(f"csdf analyze: {path}:{line}: actor 'a'")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[" * 10_000, "nested too deeply"),
+        ('{"format": "csdf-graph"', "not JSON"),
+        ('{"format": "csdf-graph", "version": ' + "9" * 5_000 + "}", ""),
+        ('{"format": "csdf-graph", "version": NaN}', "NaN is not a number"),
+        ("[]", "expected an object"),
+        ("null", "expected an object"),
+    ],
+)
+def test_bad_json_is_refused_in_one_line(run, tmp_path, text, complaint):
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    assert_refused(run("analyze", path), "analyze", path, complaint)
+
+
+def test_a_missing_file_is_refused(run, tmp_path):
+    path = tmp_path / "none.xml"
+    assert_refused(
+        run("analyze", path), "analyze", path, "cannot be read: No such file or directory"
+    )
+
+
+def test_a_folder_is_refused(run, tmp_path):
+    assert_refused(run("analyze", tmp_path), "analyze", tmp_path, "is a folder; expected a file")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+def test_a_forbidden_file_is_refused(run, tmp_path):
+    path = tmp_path / "secret.xml"
+    path.write_text(GOOD)
+    path.chmod(0)
+    assert_refused(run("analyze", path), "analyze", path, "cannot be read: Permission denied")
+
+
+def test_a_file_of_200_megabytes_is_refused(run, tmp_path):
+    path = tmp_path / "large.xml"
+    with path.open("wb") as file:
+        file.truncate(200 * 10**6)
+    assert_refused(run("analyze", path), "analyze", path, "larger than the limit of 64 MiB")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("convert", GRAPHS / "deadlocked.xml", "{missing}/out.json"),
+        ("generate", "1", "-o", "{missing}/out.xml"),
+        ("schedule", GRAPHS / "csdf_example.xml", "--trace", "{missing}/trace.json"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_output_in_a_missing_folder_is_refused(run, tmp_path, words):
+    missing = tmp_path / "missing"
+    code, output, remarks = run(*(str(word).format(missing=missing) for word in words))
+    assert (code, output) == (2, "")
+    assert remarks.splitlines()[0].endswith(f"there is no folder {str(missing)!r}")
+    assert len(remarks.splitlines()) == 1
+    assert not missing.exists()
+
+
+def test_an_unknown_output_format_is_refused(run, tmp_path):
+    code, output, remarks = run("convert", GRAPHS / "deadlocked.xml", tmp_path / "out.txt")
+    assert (code, output) == (2, "")
+    assert "cannot tell the format from '.txt'; expected .xml, .json, .dot" in remarks
+    assert not list(tmp_path.iterdir())

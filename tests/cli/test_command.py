@@ -1,0 +1,107 @@
+"""The command as a whole: what it offers, how it ends."""
+
+import re
+
+import pytest
+
+from csdf.cli import main as command
+from csdf.cli import schedule
+from csdf.errors import GaveUp
+from tests.cli.running import GRAPHS
+
+
+def test_without_a_command_the_usage_is_shown_as_an_error(run):
+    code, output, remarks = run()
+    assert (code, output) == (2, "")
+    assert remarks.startswith("usage: csdf COMMAND ...")
+
+
+def test_help_lists_the_commands(run):
+    code, output, _ = run("--help")
+    assert code == 0
+    for name in command.COMMANDS:
+        assert f"\n  {name} " in output
+
+
+@pytest.mark.parametrize("name", command.COMMANDS)
+def test_help_of_a_command_shows_an_example(run, name):
+    code, output, remarks = run(name, "--help")
+    assert (code, remarks) == (0, "")
+    assert f"example: csdf {name} " in " ".join(output.split())
+
+
+def test_an_unknown_command_is_refused_in_one_line(run):
+    code, output, remarks = run("analyse", "graph.xml")
+    assert (code, output) == (2, "")
+    assert remarks.startswith("csdf: there is no command 'analyse'; one of analyze, ")
+    assert len(remarks.splitlines()) == 1
+
+
+def test_the_version_is_printed(run):
+    code, output, _ = run("--version")
+    assert code == 0
+    assert re.fullmatch(r"csdf \d+\.\d+\.\d+\n", output)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("analyze",),
+        ("analyze", "--no-such-option", GRAPHS / "modem.xml"),
+        ("analyze", "--budget", "soon", GRAPHS / "modem.xml"),
+        ("analyze", "--budget", "-1s", GRAPHS / "modem.xml"),
+        ("analyze", "--method", "magic", GRAPHS / "modem.xml"),
+        ("schedule", "--iterations", "0", GRAPHS / "modem.xml"),
+        ("convert", GRAPHS / "modem.xml"),
+        ("convert", GRAPHS / "modem.xml", "out.json", "--capacity", "a_to_b"),
+        ("convert", GRAPHS / "modem.xml", "out.json", "--unfold", "two"),
+        ("generate",),
+        ("generate", "one"),
+    ],
+)
+def test_wrong_usage_exits_with_2(run, words):
+    code, output, remarks = run(*words)
+    assert (code, output) == (2, "")
+    assert remarks.startswith(f"usage: csdf {words[0]}")
+
+
+def test_an_inconsistent_graph_exits_with_1_in_every_command(run, tmp_path):
+    for words in (("schedule",), ("convert", "--hsdf")):
+        target = [tmp_path / "out.json"] if words[0] == "convert" else []
+        code, output, remarks = run(*words, GRAPHS / "inconsistent.xml", *target)
+        assert (code, output) == (1, "")
+        assert remarks.startswith(f"csdf {words[0]}: inconsistent: over one iteration ")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "remark"),
+    [
+        (GaveUp("undecided"), 3, "csdf schedule: gave up: undecided\n"),
+        (MemoryError(), 3, "csdf schedule: gave up: out of memory\n"),
+        (KeyboardInterrupt(), 2, "csdf schedule: interrupted\n"),
+    ],
+)
+def test_work_that_ends_early_says_so_in_one_line(run, monkeypatch, end, code, remark):
+    def fail(graph):
+        raise end
+
+    monkeypatch.setattr(schedule, "deadlock", fail)
+    assert run("schedule", GRAPHS / "modem.xml") == (code, "", remark)
+
+
+def test_progress_is_shown_only_after_some_patience(run, monkeypatch):
+    clock = iter([0.0, 0.5, 1.9, 2.5, 2.6, 4.0])
+    monkeypatch.setattr("csdf.cli.answers.time.monotonic", lambda: next(clock))
+
+    def slow(graph, *, method, watch):
+        for _ in range(5):
+            watch()
+        raise GaveUp("enough")
+
+    monkeypatch.setattr("csdf.cli.analyze.throughput", slow)
+    _, _, remarks = run("analyze", GRAPHS / "modem.xml")
+    assert remarks.splitlines() == [
+        "csdf: analysing modem: 2 s",
+        "csdf: analysing modem: 4 s",
+    ]

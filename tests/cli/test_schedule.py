@@ -1,0 +1,149 @@
+import csv
+import io
+import json
+from fractions import Fraction
+
+import pytest
+
+from csdf.analysis.judge import check_schedule
+from csdf.io.graph_files import read_graph, write_graph
+from csdf.model.builder import GraphBuilder
+from csdf.model.schedule import Firing
+from tests.cli.running import GRAPHS
+
+EXAMPLE = GRAPHS / "csdf_example.xml"
+
+
+def firings_of(rows):
+    return [
+        Firing(
+            actor=row["actor"],
+            index=int(row["index"]),
+            phase=int(row["phase"]),
+            start=Fraction(row["start"]),
+            end=Fraction(row["end"]),
+        )
+        for row in rows
+    ]
+
+
+@pytest.fixture
+def ring(tmp_path):
+    """Two firings of a, 1/2 long each, then b, 3 long."""
+    path = tmp_path / "ring.json"
+    graph = (
+        GraphBuilder("ring")
+        .actor("a", "1/2")
+        .actor("b", 3)
+        .channel("a", 1, "b", 2)
+        .channel("b", 2, "a", 1, initial_tokens=2)
+        .graph()
+    )
+    write_graph(path, graph)
+    return path
+
+
+def test_the_table_lists_the_firings(run, ring):
+    code, output, _ = run("schedule", ring, "--iterations", "1")
+    assert code == 0
+    lines = output.splitlines()
+    # Both firings of a at once, b when they have ended; the next iteration at 7/2.
+    assert [line.split() for line in lines[:4]] == [
+        ["start", "end", "actor", "phase", "iteration"],
+        ["0", "1/2", "a", "0", "0"],
+        ["0", "1/2", "a", "0", "0"],
+        ["1/2", "7/2", "b", "0", "0"],
+    ]
+    assert {"kind: self-timed", "period: 7/2", "latency: 7/2"} <= set(lines)
+
+
+def test_a_long_table_says_what_it_leaves_out(run):
+    lines = run("schedule", EXAMPLE, "--iterations", "5")[1].splitlines()
+    # 5 iterations of 12 firings, of which 40 are listed.
+    assert lines[41].split() == ["...", "20", "more", "firings;", "--format", "csv", "lists", "all"]
+
+
+@pytest.mark.parametrize("kind", ["self-timed", "periodic", "strict"])
+def test_every_format_lists_the_same_valid_firings(run, answer, kind):
+    words = ("schedule", EXAMPLE, "--kind", kind, "--iterations", "3")
+    code, text, _ = run(*words, "--format", "csv")
+    listed = firings_of(csv.DictReader(io.StringIO(text)))
+    assert code == 0
+    assert len(listed) == 3 * 12
+    check_schedule(read_graph(EXAMPLE), listed)
+    code, found = answer(*words)
+    assert (code, found["kind"], found["iterations"]) == (0, kind, 3)
+    assert firings_of(found["firings"]) == listed
+
+
+def test_json_of_a_self_timed_execution(answer, ring):
+    found = answer("schedule", ring)[1]
+    assert found.pop("firings")
+    steady = found.pop("steady_iterations")
+    assert found == {
+        "graph": "ring",
+        "deadlock": False,
+        "kind": "self-timed",
+        "iterations": found["transient_iterations"] + steady,
+        "transient_iterations": 1,
+        "period": "7/2",
+        "latency": "7/2",
+        "peaks": {"a to b": 2, "b to a": 2},
+    }
+
+
+def test_json_of_a_periodic_schedule(answer, ring):
+    found = answer("schedule", ring, "--kind", "periodic")[1]
+    assert found["period"] == "7/2"
+    assert found["starts"] == {"a": ["0", "0"], "b": ["1/2"]}
+    assert found["recurrence"] == {"a": "7/2", "b": "7/2"}
+
+
+def test_the_trace_is_json_with_every_firing(run, ring, tmp_path):
+    path = tmp_path / "trace.json"
+    assert run("schedule", ring, "--iterations", "2", "--trace", path)[0] == 0
+    trace = json.loads(path.read_text())
+    spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    # Half a time unit is one microsecond. Firings of a overlap and need a line each.
+    assert trace["otherData"] == {"microseconds_per_time_unit": 2}
+    assert [(one["name"], one["ts"], one["dur"]) for one in spans[:3]] == [
+        ("a [0]", 0, 1), ("a [0]", 0, 1), ("b [0]", 1, 6),
+    ]  # fmt: skip
+    assert len(spans) == 2 * 3
+    assert spans[0]["tid"] != spans[1]["tid"]
+    by_line = {}
+    for one in spans:
+        assert one["ts"] >= by_line.get(one["tid"], 0)
+        by_line[one["tid"]] = one["ts"] + one["dur"]
+
+
+def test_a_deadlocked_graph_exits_with_1_and_has_no_firings(run, answer, tmp_path):
+    trace = tmp_path / "trace.json"
+    code, output, remarks = run("schedule", GRAPHS / "deadlocked.xml", "--trace", trace)
+    assert (code, output) == (1, "")
+    assert remarks.startswith("csdf schedule: deadlocked deadlocks: a waits for b on b_to_a")
+    assert not trace.exists()
+    code, found = answer("schedule", GRAPHS / "deadlocked.xml")
+    assert (code, found["deadlock"], found["firings"]) == (1, True, [])
+
+
+def test_no_strictly_periodic_schedule_exits_with_1(run, tmp_path):
+    # The ring of tests/schedules/test_periodic_schedules.py, where the reason is given.
+    path = tmp_path / "ring.json"
+    graph = (
+        GraphBuilder("ring")
+        .actor("a", 1)
+        .actor("b", 1)
+        .actor("c", 1)
+        .channel("a", 5, "b", 4, initial_tokens=4)
+        .channel("b", 6, "c", 5, initial_tokens=7)
+        .channel("c", 2, "a", 3)
+        .graph()
+    )
+    write_graph(path, graph)
+    code, output, remarks = run("schedule", path, "--kind", "strict")
+    assert (code, output) == (1, "")
+    assert remarks == (
+        "csdf schedule: ring has no strictly periodic schedule; try --kind periodic\n"
+    )
+    assert run("schedule", path, "--kind", "periodic")[0] == 0

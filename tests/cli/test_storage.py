@@ -1,0 +1,167 @@
+import json
+from fractions import Fraction
+
+import pytest
+
+from csdf.io.graph_files import read_graph
+from csdf.io.json_graph import graph_to_json
+from csdf.model.builder import GraphBuilder
+from tests.cli.running import GRAPHS
+
+EXAMPLE = GRAPHS / "csdf_example.xml"
+# Its front by exhaustive search: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008.
+FRONT = [(11, "17"), (12, "15"), (13, "14"), (14, "13"), (16, "12")]
+
+
+def test_pareto_gives_every_point_and_says_complete(answer):
+    code, found = answer("pareto", EXAMPLE)
+    assert code == 0
+    assert found["complete"] is True
+    assert [(point["size"], point["period"]) for point in found["points"]] == FRONT
+    for point in found["points"]:
+        assert sum(point["capacities"].values()) == point["size"]
+        assert Fraction(point["throughput"]) * Fraction(point["period"]) == 1
+
+
+def test_pareto_as_csv_has_a_line_for_each_point(run):
+    code, output, _ = run("pareto", EXAMPLE, "--csv")
+    lines = output.splitlines()
+    assert code == 0
+    assert lines[0] == "size,period,throughput,alpha,beta"
+    assert [line.split(",")[:2] for line in lines[1:]] == [[str(s), p] for s, p in FRONT]
+
+
+def test_pareto_in_bytes_weighs_tokens(answer):
+    found = answer("pareto", GRAPHS / "h263decoder.xml", "--unit", "bytes")[1]
+    tokens = answer("pareto", GRAPHS / "h263decoder.xml")[1]
+    # All three channels have tokens of 512 bytes.
+    assert [p["size"] for p in found["points"]] == [512 * p["size"] for p in tokens["points"]]
+
+
+def test_a_front_without_an_end_stops_at_the_budget_and_says_so(answer, tmp_path):
+    path = tmp_path / "endless.json"
+    # Without self-loops nothing limits these two: more space always helps.
+    path.write_text(endless_graph_text())
+    code, found = answer("pareto", path, "--budget", "300ms")
+    assert code == 3
+    assert found["complete"] is False
+    assert "budget" in found["reason"]
+    assert found["best_period"] == "0"
+    # With n places n firings of each go on at once, each place being taken for 2 time units.
+    assert [p["period"] for p in found["points"][:3]] == ["2", "1", "2/3"]
+
+
+def endless_graph_text():
+    builder = GraphBuilder("endless").actor("a", 1).actor("b", 1)
+    return graph_to_json(builder.channel("a", 1, "b", 1, name="ab").graph())
+
+
+def test_pareto_of_a_deadlocked_graph_is_no(answer):
+    code, found = answer("pareto", GRAPHS / "deadlocked.xml")
+    assert code == 1
+    assert found["points"] == []
+    assert found["best_period"] is None
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "html", "pdf"])
+def test_the_front_is_drawn(run, tmp_path, suffix):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / f"front.{suffix}"
+    assert run("pareto", EXAMPLE, "--plot", picture)[0] == 0
+    start = {"png": b"\x89PNG", "svg": b"<?xml", "html": b"<!DOCTYPE html>", "pdf": b"%PDF"}
+    assert picture.read_bytes().startswith(start[suffix])
+
+
+def test_an_unknown_picture_format_is_refused(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    code, _, remarks = run("pareto", EXAMPLE, "--plot", tmp_path / "front.bmp")
+    assert code == 2
+    assert "bmp" in remarks
+    assert not list(tmp_path.iterdir())
+
+
+def test_buffers_without_a_requirement_is_the_first_point(answer):
+    code, found = answer("buffers", EXAMPLE)
+    assert code == 0
+    assert (found["size"], found["period"], found["status"]) == (11, "17", "optimal")
+    assert (found["lower_bound"], found["gap"]) == (11, "0")
+
+
+@pytest.mark.parametrize(("need", "size"), [("17", 11), ("29/2", 13), ("13.5", 14), ("12", 16)])
+def test_buffers_for_a_period_is_the_first_point_that_reaches_it(answer, need, size):
+    assert answer("buffers", EXAMPLE, "--period", need)[1]["size"] == size
+
+
+def test_a_throughput_is_the_inverse_of_a_period(answer):
+    assert answer("buffers", EXAMPLE, "--throughput", "1/13")[1]["size"] == 14
+
+
+def test_a_period_below_that_of_the_unbounded_graph_is_infeasible(answer):
+    code, found = answer("buffers", EXAMPLE, "--period", "11")
+    assert (code, found["status"], found["size"]) == (1, "infeasible", None)
+    assert "12" in found["reason"]
+
+
+def test_the_written_graph_has_the_period_that_was_stated(answer, run, tmp_path):
+    target = tmp_path / "bounded.xml"
+    assert run("buffers", EXAMPLE, "--period", "14", "-o", target)[0] == 0
+    assert answer("analyze", target, "--buffer-sizes")[1]["period"] == "14"
+
+
+def test_fixed_capacities_count_and_excluded_ones_do_not(answer):
+    fixed = answer("buffers", EXAMPLE, "--fixed", "alpha=8")[1]
+    excluded = answer("buffers", EXAMPLE, "--exclude", "alpha")[1]
+    # beta alone needs 6 to run.
+    assert (fixed["size"], fixed["capacities"]) == (14, {"alpha": 8, "beta": 6})
+    assert (excluded["size"], excluded["capacities"]) == (6, {"beta": 6})
+
+
+def test_shared_channels_get_one_capacity(answer):
+    found = answer("buffers", EXAMPLE, "--share", "alpha,beta")[1]
+    # alpha runs from 5 on, beta from 6 on.
+    assert found["capacities"] == {"alpha": 6, "beta": 6}
+
+
+def test_a_schedule_for_the_answer_is_written(run, tmp_path):
+    target = tmp_path / "schedule.json"
+    assert run("buffers", EXAMPLE, "--period", "12", "--schedule", target)[0] == 0
+    found = json.loads(target.read_text())
+    assert found["period"] == "12"
+    assert set(found["starts"]) == {"a", "b", "c"}
+
+
+def test_depths_can_be_checked(run, tmp_path):
+    depths = tmp_path / "depths.json"
+    depths.write_text(run("buffers", EXAMPLE, "--period", "12", "--format", "folding")[1])
+    code, output, _ = run("buffers", EXAMPLE, "--check", depths)
+    assert code == 0
+    assert output == "csdf_example: 2 depths, 16 tokens: period 12\n"
+
+
+def test_depths_that_deadlock_are_answered_with_the_cycle(run, tmp_path):
+    depths = tmp_path / "depths.json"
+    depths.write_text('{"alpha": 4, "beta": 6}')
+    code, output, _ = run("buffers", EXAMPLE, "--check", depths)
+    assert code == 1
+    assert "deadlock" in output
+    assert "alpha (space)" in output
+
+
+def test_an_unknown_channel_is_one_message(run):
+    code, output, remarks = run("buffers", EXAMPLE, "--fixed", "gamma=3")
+    assert (code, output) == (2, "")
+    assert remarks == "csdf buffers: graph 'csdf_example': there is no channel 'gamma'\n"
+
+
+def test_bytes_need_token_sizes(run):
+    code, _, remarks = run("buffers", EXAMPLE, "--unit", "bytes")
+    assert code == 2
+    assert "no token size" in remarks
+
+
+def test_self_loops_count_when_asked_for(answer):
+    found = answer("buffers", EXAMPLE, "--count-self-loops")[1]
+    loops = {c.name for c in read_graph(EXAMPLE).channels if c.is_self_loop}
+    # A self-loop with one token needs two places: token and space overlap while a firing lasts.
+    assert {found["capacities"][name] for name in loops} == {2}
+    assert found["size"] == 11 + 2 * len(loops)

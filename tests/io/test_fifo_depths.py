@@ -1,0 +1,59 @@
+import json
+
+import pytest
+
+from csdf.errors import UnreadableFile
+from csdf.io.fifo_depths import depth_table, folding_config, parse_depths
+from csdf.model.builder import GraphBuilder
+
+
+def two_paths():
+    """`split` feeds `join` directly and through `work`."""
+    builder = GraphBuilder()
+    for name in ("split", "work", "join"):
+        builder.actor(name, 1, overlap=False)
+    builder.channel("split", 1, "work", 1, name="up")
+    builder.channel("work", 1, "join", 1, name="down")
+    return builder.channel("split", 1, "join", 1, name="skip").graph()
+
+
+DEPTHS = {"up": 2, "down": 3, "skip": 7}
+
+
+def test_folding_lists_the_depths_at_both_ends_in_the_order_of_the_channels():
+    assert json.loads(folding_config(two_paths(), DEPTHS)) == {
+        "Defaults": {},
+        "split": {"inFIFODepths": [], "outFIFODepths": [2, 7]},
+        "work": {"inFIFODepths": [2], "outFIFODepths": [3]},
+        "join": {"inFIFODepths": [3, 7], "outFIFODepths": []},
+    }
+
+
+@pytest.mark.parametrize(
+    "text", [folding_config(two_paths(), DEPTHS), depth_table(DEPTHS)], ids=["folding", "table"]
+)
+def test_both_styles_read_back(text):
+    assert parse_depths(text, two_paths()) == DEPTHS
+
+
+def test_of_two_depths_for_one_channel_the_larger_holds():
+    text = json.dumps({"split": {"outFIFODepths": [2, 9]}, "join": {"inFIFODepths": [3, 7]}})
+    assert parse_depths(text, two_paths()) == {"up": 2, "down": 3, "skip": 9}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1]", "list; expected an object"),
+        ("{", "not JSON"),
+        ('{"across": 1}', "no 'across'"),
+        ('{"up": -1}', "depth -1 of 'up'"),
+        ('{"up": 1.5}', "depth 1.5 of 'up'"),
+        ('{"split": {"outFIFODepths": [1]}}', "lists 1 depths for 2 channels"),
+    ],
+)
+def test_a_bad_file_says_what_is_wrong(text, message):
+    with pytest.raises(UnreadableFile) as caught:
+        parse_depths(text, two_paths(), "depths.json")
+    assert message in str(caught.value)
+    assert "depths.json" in str(caught.value)

@@ -1,0 +1,61 @@
+import pytest
+
+from csdf.analysis.consistency import repetition_vector
+from csdf.errors import UnreadableFile
+from csdf.io.layer_table import parse_layer_table
+
+TABLE = """layer,inputs,consumption,production,times
+in,,1,1,1
+conv,in,"3,2*1,0",1,2
+add,conv;in,"1;1,1,1,2",1,1/2
+"""
+
+
+def test_a_row_becomes_an_actor_with_a_channel_from_each_input():
+    graph = parse_layer_table(TABLE, "net.csv")
+    fifos = {c.name: (c.production, c.consumption) for c in graph.channels if not c.is_self_loop}
+    # conv's list has four phases: 3, then 1 twice, then 0; add's second list has four phases too.
+    assert fifos == {
+        "in to conv": ((1,), (3, 1, 1, 0)),
+        "conv to add": ((1, 1, 1, 1), (1, 1, 1, 1)),
+        "in to add": ((1,), (1, 1, 1, 2)),
+    }
+
+
+def test_a_layer_works_on_one_phase_at_a_time():
+    graph = parse_layer_table(TABLE, "net.csv")
+    loops = [channel for channel in graph.channels if channel.is_self_loop]
+    assert [loop.initial_tokens for loop in loops] == [1, 1, 1]
+
+
+def test_times_may_be_rational():
+    # The shortest time is 1/2, so that is the unit: 2 becomes 4 of them.
+    graph = parse_layer_table(TABLE, "net.csv")
+    assert graph.actor("conv").durations == (4, 4, 4, 4)
+    assert graph.time_unit * 2 == 1
+
+
+def test_the_table_balances():
+    # A cycle of conv takes 5 rows of in, as a cycle of add does.
+    graph = parse_layer_table(TABLE, "net.csv")
+    assert repetition_vector(graph) == {"in": 5, "conv": 4, "add": 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "net.csv:1: columns"),
+        ("layer,inputs\n", "net.csv:1: columns"),
+        ("layer,inputs,consumption,production,times\n", "net.csv: no layer"),
+        (TABLE + "x,y,1,1,1\n", "net.csv:5: layer 'x' reads from 'y'"),
+        (TABLE + "x,in,1,1\n", "net.csv:5: 4 cells, expected 5"),
+        (TABLE + "x,in,-1,1,1\n", "net.csv:5: '-1' is negative"),
+        (TABLE + "x,in,1;1,1,1\n", "net.csv:5: layer 'x' has 1 inputs but 2 lists"),
+        (TABLE + "in,,1,1,1\n", "net.csv:5: two actors are named 'in'"),
+        (TABLE + "x,in,0,1,1\n", "all consumption rates are zero"),
+    ],
+)
+def test_a_bad_table_names_the_line(text, message):
+    with pytest.raises(UnreadableFile) as caught:
+        parse_layer_table(text, "net.csv")
+    assert message in str(caught.value)

@@ -1,0 +1,27 @@
+"""Random live graphs of many shapes, each small enough for the judge."""
+
+from csdf.generation.random_graphs import random_graph
+from csdf.generation.shape import GraphShape
+
+SHAPES = {
+    "plain": GraphShape(actors=4, most_phases=1),
+    "phases": GraphShape(actors=4, most_phases=3),
+    "zero durations": GraphShape(actors=4, most_phases=2, least_duration=0, most_duration=2),
+    "overlap": GraphShape(actors=4, most_phases=3, has_self_loops=False, most_early_tokens=4),
+    "two at once": GraphShape(actors=3, most_phases=2, most_concurrency=2, most_early_tokens=4),
+    "bounded": GraphShape(actors=4, most_phases=2, is_bounded=True, most_early_tokens=2),
+    "bounded chain": GraphShape(
+        actors=4, most_phases=2, is_bounded=True, is_strongly_connected=False, extra_channels=1
+    ),
+    "windows": GraphShape(actors=3, most_phases=3, is_bounded=True, has_windows=True),
+    "windows, overlap, zero durations": GraphShape(
+        actors=3, most_phases=3, least_duration=0, most_duration=2, is_bounded=True,
+        has_windows=True, has_self_loops=False, most_early_tokens=3,
+    ),
+}  # fmt: skip
+
+DRAWN = {
+    f"{name}, seed {seed}": random_graph(seed, shape)
+    for name, shape in SHAPES.items()
+    for seed in range(8)
+}

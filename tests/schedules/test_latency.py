@@ -1,0 +1,80 @@
+import pytest
+
+from csdf.analysis.latency import iteration_times, latency
+from csdf.analysis.self_timed import self_timed_execution
+from csdf.errors import CsdfError, InvalidGraph
+from csdf.model.builder import GraphBuilder
+
+
+def ring():
+    """a, 2 long, then b, 3 long, one after the other."""
+    return (
+        GraphBuilder("ring")
+        .actor("a", 2)
+        .actor("b", 3)
+        .channel("a", 1, "b", 1)
+        .channel("b", 1, "a", 1, initial_tokens=1)
+        .graph()
+    )
+
+
+def test_the_latency_of_a_ring_is_the_time_around_it():
+    assert latency(ring()) == 2 + 3
+
+
+def test_source_and_sink_say_what_is_measured():
+    assert latency(ring(), source="b") == 3
+    assert latency(ring(), sink="a") == 2
+    # From the start of b, at 2, to the end of a, at 2.
+    assert latency(ring(), source="b", sink="a") == 0
+
+
+@pytest.mark.parametrize(("overlap", "expected"), [(True, 1 + 1), (False, 1 + 1 + 1)])
+def test_an_iteration_lasts_until_its_last_firing_ends(overlap, expected):
+    graph = (
+        GraphBuilder()
+        .actor("a", 1, overlap=overlap)
+        .actor("b", 1)
+        .channel("a", 1, "b", 2)
+        .channel("b", 2, "a", 1, initial_tokens=2)
+        .graph()
+    )
+    # Two firings of a, at once or one after the other, then b.
+    assert latency(graph) == expected
+
+
+def test_the_longest_iteration_counts():
+    graph = (
+        GraphBuilder()
+        .actor("a", 2, overlap=False)
+        .actor("b", 3, overlap=False)
+        .channel("a", 1, "b", 1, capacity=2)
+        .graph()
+    )
+    # Iterations run from the start of a to the end of b: 0-5, 2-8, 5-11, 8-14, ...
+    assert iteration_times(graph, self_timed_execution(graph, iterations=4)) == [5, 6, 6, 6]
+    assert latency(graph) == 6
+
+
+def test_without_a_bound_the_latency_may_grow_for_ever():
+    graph = (
+        GraphBuilder()
+        .actor("a", 2, overlap=False)
+        .actor("b", 3, overlap=False)
+        .channel("a", 1, "b", 1)
+        .graph()
+    )
+    # Iteration i starts at 2i and ends at 2 + 3(i + 1).
+    assert iteration_times(graph, self_timed_execution(graph, iterations=3)) == [5, 6, 7]
+    assert latency(graph) is None
+
+
+def test_a_deadlocked_graph_has_no_latency():
+    graph = GraphBuilder("stuck").actor("a", 1).channel("a", 1, "a", 1).graph()
+    with pytest.raises(CsdfError, match="graph 'stuck' deadlocks and has no latency: a waits"):
+        latency(graph)
+
+
+def test_an_unknown_source_is_refused():
+    with pytest.raises(InvalidGraph, match="there is no actor 'z'"):
+        latency(ring(), source="z")
