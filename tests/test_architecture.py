@@ -14,7 +14,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.model": {"csdf.errors"},
     "csdf.analysis": {"csdf.errors", "csdf.model", "csdf.kernels"},
     "csdf.generation": {"csdf.errors", "csdf.model", "csdf.analysis"},
-    "csdf.search": {"csdf.errors", "csdf.model", "csdf.analysis"},
+    "csdf.search": {"csdf.errors", "csdf.model", "csdf.analysis", "csdf.kernels"},
     "csdf.io": {"csdf.errors", "csdf.model"},
     "csdf.draw": {"csdf.errors", "csdf.model", "csdf.analysis", "csdf.search"},
     "cnn2csdf": {"csdf.errors", "csdf.model"},

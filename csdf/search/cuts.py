@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from csdf.kernels import compile as compiler
+from csdf.kernels import cuts as kernel
+
+COMPILE_WORK = 3_000_000  # looks at a limit, after which loading the compiler pays
 
 
 class Cut(NamedTuple):
@@ -27,55 +33,108 @@ class Cuts:
     """
 
     def __init__(self, steps: Sequence[int], weights: Sequence[int]) -> None:
-        self._steps = steps
-        self._weights = weights
+        self._steps = list(steps)
+        self._weights = list(weights)
         self._cuts: list[Cut] = []
+        self._order: list[tuple[int, int]] = []  # number of limits, number of the cut
+        self._work = 0
+        self._fits = True
+        self._backend: compiler.Backend = compiler.PLAIN
+        self._table: _Table | None = None
 
     def __len__(self) -> int:
         return len(self._cuts)
 
     def add(self, cut: Cut) -> None:
         """Take note of one more region."""
+        number = len(self._cuts)
         self._cuts.append(cut)
+        insort(self._order, (len(cut.limits), number))
+        dearest = sum(
+            (limit + self._steps[place]) * self._weights[place]
+            for place, limit in cut.limits.items()
+        )
+        self._fits = self._fits and dearest < compiler.SAFE
+        if self._table is not None and not self._table.take(number, cut, self._order):
+            self._table = None
 
     def bound(self, capacities: Sequence[int]) -> tuple[int, Cut | None]:
-        """Return what it costs at least to leave all cuts that hold here, and the smallest of them.
+        """Return what it costs at least to leave all cuts that hold here, and one of them.
 
-        A dual ascent in integers: every cut that holds must be left by one of its variables, so it may
-        charge as much as the cheapest of them still bears; what it charges is no longer to be had by
-        cuts that the same step leaves as well.
+        A dual ascent in integers, those with the fewest limits first, of which the first is returned.
         """
-        holding = [cut for cut in self._cuts if cut.holds(capacities)]
-        if not holding:
+        if not self._cuts:
             return 0, None
-        holding.sort(key=lambda cut: len(cut.limits))
-        charged: dict[int, list[tuple[int, int]]] = {}
-        total = 0
-        for cut in holding:
-            prices = {
-                place: (limit + self._steps[place] - capacities[place]) * self._weights[place]
-                for place, limit in cut.limits.items()
-            }
-            charge = min(
-                (_left(price, charged.get(place, ())) for place, price in prices.items()),
-                default=0,
-            )
-            if charge > 0:
-                total += charge
-                for place, price in prices.items():
-                    charged.setdefault(place, []).append((price, charge))
-        return total, holding[0]
+        self._choose_backend()
+        if self._table is None:
+            self._table = _Table(self._backend, self._steps, self._weights, self._cuts, self._order)
+        total, first = self._table.leaving_cost(capacities)
+        self._work += len(self._cuts) * len(capacities)
+        return total, None if first < 0 else self._cuts[first]
+
+    def _choose_backend(self) -> None:
+        is_worth = compiler.is_loaded() or self._work > COMPILE_WORK
+        backend = compiler.COMPILED if is_worth and self._fits else compiler.PLAIN
+        if backend is not self._backend:
+            self._backend, self._table = backend, None
 
 
-def _left(price: int, charged: Sequence[tuple[int, int]]) -> int:
-    """What a step of that price, and every longer one, still bears.
+class _Table:
+    """The cuts as the kernel wants them, with room for as many again."""
 
-    charged: the price of each step that was charged, and how much; a longer step includes it.
-    """
-    spent = sum(charge for other, charge in charged if other <= price)
-    least = price - spent
-    for other, charge in sorted(charged):
-        if other > price:
-            spent += charge
-            least = min(least, other - spent)
-    return least
+    def __init__(
+        self,
+        backend: compiler.Backend,
+        steps: Sequence[int],
+        weights: Sequence[int],
+        cuts: Sequence[Cut],
+        order: Sequence[tuple[int, int]],
+    ) -> None:
+        self._backend = backend
+        self._variables = len(steps)
+        self._room = 2 * len(cuts) + 16
+        self._steps = backend.array(steps)
+        self._weights = backend.array(weights)
+        self._limits = backend.array([-1] * (self._room * self._variables))
+        self._order = backend.array([0] * self._room)
+        self._scratch = (
+            backend.blank(self._variables * self._room),
+            backend.blank(self._variables * self._room),
+            backend.blank(self._variables),
+        )
+        self._first: Any = backend.array([-1])
+        self._count = 0
+        self._run = backend.kernel(kernel.leaving_cost)
+        for number, cut in enumerate(cuts):
+            self._write(number, cut)
+        self._sort(order)
+
+    def take(self, number: int, cut: Cut, order: Sequence[tuple[int, int]]) -> bool:
+        """Add a cut; False if there is no room left."""
+        if number >= self._room:
+            return False
+        self._write(number, cut)
+        self._sort(order)
+        return True
+
+    def _write(self, number: int, cut: Cut) -> None:
+        for place, limit in cut.limits.items():
+            self._limits[number * self._variables + place] = limit
+
+    def _sort(self, order: Sequence[tuple[int, int]]) -> None:
+        self._count = len(order)
+        for position, (_, number) in enumerate(order):
+            self._order[position] = number
+
+    def leaving_cost(self, capacities: Sequence[int]) -> tuple[int, int]:
+        total = self._run(
+            self._backend.array(capacities),
+            self._steps,
+            self._weights,
+            self._limits,
+            self._order,
+            self._count,
+            *self._scratch,
+            self._first,
+        )
+        return int(total), int(self._first[0])
