@@ -1,0 +1,135 @@
+"""The smallest storage for one requirement."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from csdf.analysis.bounded import with_capacities
+from csdf.analysis.liveness import deadlock
+from csdf.analysis.throughput import throughput
+from csdf.errors import CsdfError, GaveUp
+from csdf.generation.random_graphs import random_graph
+from csdf.generation.shape import GraphShape
+from csdf.model.builder import GraphBuilder
+from csdf.search.trade_off import smallest_storage
+from csdf.search.variables import Choice
+from tests.search.front_graphs import SHAPES, Limit, front_of
+from tests.search.shared_graphs import shared_graph
+from tests.shared_data import each, oracle
+
+CNN = {name: known["first"][0] for name, known in oracle("cnn.json").items() if known.get("first")}
+if oracle("cnn.json"):  # what the file's notes say: "at most", by a greedy search
+    CNN["cnn/densenet121_fused_rows_c1.xml"] = 1811048
+    CNN["cnn/densenet121_full_rows_c1.xml"] = 3746408
+LARGER = GraphShape(actors=6, extra_channels=4, most_phases=3, most_early_tokens=4)
+
+
+def drawn_fronts(count=8):
+    """Some graphs of every shape with their complete fronts."""
+    for shape in SHAPES.values():
+        for seed in range(count):
+            graph = random_graph(seed, shape)
+            front = front_of(graph)
+            if front.is_complete:
+                yield graph, front
+
+
+def cycle(tokens):
+    builder = GraphBuilder().actor("a", 2).actor("b", 3).channel("a", 1, "b", 1, name="ab")
+    return builder.channel("b", 1, "a", 1, name="ba", initial_tokens=tokens).graph()
+
+
+def test_the_smallest_storage_is_the_first_point_of_the_front():
+    for graph, front in drawn_fronts():
+        found = smallest_storage(graph)
+        assert found.status == "optimal"
+        assert found.point.size == front.points[0].size
+        assert (found.lower_bound, found.gap) == (found.point.size, 0)
+        assert deadlock(with_capacities(graph, found.point.capacities)) is None
+
+
+def test_a_required_period_takes_the_first_point_that_has_it():
+    for graph, front in drawn_fronts():
+        for point in front.points:
+            for required in {point.period, point.period + Fraction(1, 7)} - {0}:
+                first = next(one for one in front.points if one.period <= required)
+                found = smallest_storage(graph, period=required)
+                assert (found.status, found.point.size) == ("optimal", first.size)
+                reached = throughput(with_capacities(graph, found.point.capacities)).period
+                assert reached == found.point.period <= required
+
+
+def test_a_required_period_is_in_the_units_of_the_user():
+    # 2 + 3 half units around one token.
+    graph = replace(cycle(1), time_unit=Fraction(1, 2))
+    assert smallest_storage(graph, period=Fraction(5, 2)).status == "optimal"
+    assert smallest_storage(graph, period=Fraction(12, 5)).status == "infeasible"
+
+
+def test_less_than_the_best_period_is_infeasible():
+    found = smallest_storage(cycle(1), period=Fraction(4))
+    assert (found.status, found.point, found.gap) == ("infeasible", None, None)
+    assert found.reason == "even without bounds the graph has period 5"
+
+
+def test_a_deadlock_of_the_graph_itself_is_infeasible():
+    found = smallest_storage(cycle(0))
+    assert (found.status, found.point) == ("infeasible", None)
+    assert found.reason == "even without bounds the graph deadlocks"
+
+
+def test_a_fixed_capacity_can_make_it_infeasible():
+    graph = GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 3, "b", 2, name="ab").graph()
+    # 3 + 2 - 1 = 4 is the least that runs.
+    assert smallest_storage(graph, Choice(fixed={"ab": 3})).status == "infeasible"
+    assert smallest_storage(graph, Choice(fixed={"ab": 4})).point.size == 4
+
+
+@pytest.mark.parametrize("period", [0, -1])
+def test_periods_that_nothing_bounded_can_have_are_refused(period):
+    with pytest.raises(CsdfError, match="expected more than 0"):
+        smallest_storage(cycle(1), period=Fraction(period))
+
+
+@pytest.mark.parametrize("error", [GaveUp, KeyboardInterrupt])
+def test_an_ended_search_leaves_a_storage_that_suffices_and_its_gap(error):
+    statuses = set()
+    for seed in range(12):
+        graph = random_graph(seed, LARGER)
+        fastest = throughput(graph).period
+        counter = Limit(1000)
+        smallest = smallest_storage(graph, period=fastest, watch=counter).point.size
+        for calls in {1, (counter.calls + 1) // 2, counter.calls}:
+            ended = smallest_storage(graph, period=fastest, watch=Limit(calls, error))
+            size = ended.point.size
+            assert ended.lower_bound <= smallest <= size
+            assert ended.gap == Fraction(size - ended.lower_bound, ended.lower_bound)
+            assert ended.status == ("optimal" if size == ended.lower_bound else "feasible")
+            assert sum(ended.point.capacities.values()) == size
+            assert throughput(with_capacities(graph, ended.point.capacities)).period == fastest
+            assert ended.reason == "enough"
+            statuses.add(ended.status)
+    assert "feasible" in statuses
+
+
+def test_no_single_channel_of_an_ended_search_can_give_anything_back():
+    for seed in range(6):
+        graph = random_graph(seed, LARGER)
+        fastest = throughput(graph).period
+        ended = smallest_storage(graph, period=fastest, watch=Limit(1))
+        for name, capacity in ended.point.capacities.items():
+            if capacity > graph.channel(name).initial_tokens:
+                less = with_capacities(graph, {**ended.point.capacities, name: capacity - 1})
+                assert throughput(less).period != fastest, (seed, name)
+
+
+@each("name", CNN)
+def test_networks_need_no_more_than_what_others_found(name):
+    graph = shared_graph(name)
+    found = smallest_storage(graph)
+    assert found.status == "optimal"
+    assert found.point.size <= CNN[name]
+    bounded = with_capacities(graph, found.point.capacities)
+    assert throughput(bounded).period == found.point.period
+    assert sum(found.point.capacities.values()) == found.point.size
