@@ -8,9 +8,9 @@ from math import gcd
 
 from csdf.analysis.critical import SteadyTrace, critical_circuit
 from csdf.analysis.execution import steady_state
-from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution, is_one_at_a_time
+from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution
 from csdf.errors import GaveUp, NoRecurrence
-from csdf.model.indexed import IndexedGraph, part_of
+from csdf.model.indexed import IndexedGraph, is_one_at_a_time, part_of
 
 TRIAL_ITERATIONS = 64  # of an execution, before the periodic method goes on
 TRIAL_SHARE = 12  # an execution is tried once the periodic method did as much work as so many

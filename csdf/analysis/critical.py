@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 
-from csdf.analysis.periodic import Circuit, is_ordered
-from csdf.model.indexed import IndexedGraph
+from csdf.analysis.periodic import Circuit
+from csdf.model.indexed import IndexedGraph, is_ordered
 
 
 class SteadyTrace:

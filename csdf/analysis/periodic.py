@@ -20,9 +20,11 @@ from typing import Any, NamedTuple
 
 from csdf.kernels import compile as compiler
 from csdf.kernels import periodic
-from csdf.model.indexed import IndexedGraph
+from csdf.model.indexed import IndexedGraph, is_ordered
 
-COMPILE_NODES = 1_500  # from here on loading the compiler pays, also in a fresh process
+COMPILE_NODES = 12_000  # from here on loading the compiler pays, also in a fresh process,
+COMPILE_WORK = 300_000  # or once so many edges were looked at without it;
+LOADED_NODES = 75  # and from here on using it pays where it is loaded already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,7 @@ class PeriodicProblem:
         self._is_ordered = [int(ordered[actor]) for actor in graph.producer]
         self._before = _running_sums(graph.production_start, graph.production, inclusive=False)
         self._upto = _running_sums(graph.consumption_start, graph.consumption, inclusive=True)
+        self._plain_work = 0
         self._latest: tuple[tuple[object, ...], _Layout] | None = None
 
     def solve(
@@ -103,8 +106,7 @@ class PeriodicProblem:
         unit_times: every firing lasts one unit, whatever the graph says.
         """
         tokens = self.graph.initial_tokens if tokens is None else tokens
-        nodes = sum(k * p for k, p in zip(copies, self.graph.phases, strict=True))
-        if nodes >= COMPILE_NODES or (compiler.is_loaded() and nodes >= COMPILE_NODES // 20):
+        if self._is_compiling_worth(copies):
             try:
                 solution = self._solve(
                     copies, low, tokens, compiler.COMPILED, unit_times=unit_times
@@ -116,7 +118,14 @@ class PeriodicProblem:
         solution = self._solve(copies, low, tokens, compiler.PLAIN, unit_times=unit_times)
         if solution is None:
             raise OverflowError(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
+        self._plain_work += solution.work
         return solution
+
+    def _is_compiling_worth(self, copies: Sequence[int]) -> bool:
+        nodes = sum(map(int.__mul__, copies, self.graph.phases))
+        if compiler.is_loaded():
+            return nodes >= LOADED_NODES
+        return nodes >= COMPILE_NODES or self._plain_work > COMPILE_WORK
 
     def _solve(
         self,
@@ -248,29 +257,6 @@ class PeriodicProblem:
             for actor, count in self.needed_copies(actors).items():
                 copies[actor] = lcm(copies[actor], count)
         return copies
-
-
-def is_ordered(graph: IndexedGraph, actor: int) -> bool:
-    """Whether later firings of the actor never end before earlier ones."""
-    start = graph.duration_start[actor]
-    durations = graph.duration[start : start + graph.phases[actor]]
-    if len(set(durations)) == 1:
-        return True
-    loops = graph.input_channel[graph.input_start[actor] : graph.input_start[actor + 1]]
-    return any(is_one_at_a_time(graph, channel) for channel in loops)
-
-
-def is_one_at_a_time(graph: IndexedGraph, channel: int) -> bool:
-    """Whether the channel is a self-loop of one token that every firing takes and returns."""
-    actor = graph.producer[channel]
-    if actor != graph.consumer[channel] or graph.initial_tokens[channel] != 1:
-        return False
-    made, taken = graph.production_start[channel], graph.consumption_start[channel]
-    ones = [1] * graph.phases[actor]
-    return (
-        graph.production[made : made + len(ones)] == ones
-        and graph.consumption[taken : taken + len(ones)] == ones
-    )
 
 
 def _running_sums(starts: Sequence[int], rates: Sequence[int], *, inclusive: bool) -> list[int]:

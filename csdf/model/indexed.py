@@ -82,6 +82,29 @@ def part_of(graph: IndexedGraph, actors: Sequence[int], channels: Sequence[int])
     )
 
 
+def is_ordered(graph: IndexedGraph, actor: int) -> bool:
+    """Whether later firings of the actor never end before earlier ones."""
+    start = graph.duration_start[actor]
+    durations = graph.duration[start : start + graph.phases[actor]]
+    if len(set(durations)) == 1:
+        return True
+    loops = graph.input_channel[graph.input_start[actor] : graph.input_start[actor + 1]]
+    return any(is_one_at_a_time(graph, channel) for channel in loops)
+
+
+def is_one_at_a_time(graph: IndexedGraph, channel: int) -> bool:
+    """Whether the channel is a self-loop of one token that every firing takes and returns."""
+    actor = graph.producer[channel]
+    if actor != graph.consumer[channel] or graph.initial_tokens[channel] != 1:
+        return False
+    made, taken = graph.production_start[channel], graph.consumption_start[channel]
+    ones = [1] * graph.phases[actor]
+    return (
+        graph.production[made : made + len(ones)] == ones
+        and graph.consumption[taken : taken + len(ones)] == ones
+    )
+
+
 def _assembled(
     *,
     actor_names: Sequence[str],

@@ -38,7 +38,8 @@ class Cuts:
         self._cuts: list[Cut] = []
         self._order: list[tuple[int, int]] = []  # number of limits, number of the cut
         self._work = 0
-        self._fits = True
+        self._fits = max((*steps, *weights), default=0) < compiler.SAFE
+        self._dearest = 0  # no bound is more
         self._backend: compiler.Backend = compiler.PLAIN
         self._table: _Table | None = None
 
@@ -50,11 +51,10 @@ class Cuts:
         number = len(self._cuts)
         self._cuts.append(cut)
         insort(self._order, (len(cut.limits), number))
-        dearest = sum(
+        self._dearest += sum(
             (limit + self._steps[place]) * self._weights[place]
             for place, limit in cut.limits.items()
         )
-        self._fits = self._fits and dearest < compiler.SAFE
         if self._table is not None and not self._table.take(number, cut, self._order):
             self._table = None
 
@@ -65,6 +65,7 @@ class Cuts:
         """
         if not self._cuts:
             return 0, None
+        self._fits = self._fits and max(self._dearest, *capacities) < compiler.SAFE
         self._choose_backend()
         if self._table is None:
             self._table = _Table(self._backend, self._steps, self._weights, self._cuts, self._order)

@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis import execution, periodic
+from csdf.analysis import execution
+from csdf.analysis.periodic import PeriodicProblem
 from csdf.analysis.throughput import throughput
 from csdf.errors import GaveUp
 from csdf.generation.random_graphs import random_graph
@@ -49,7 +50,7 @@ def recorded_run(monkeypatch, graph, method, *, is_compiled):
     with monkeypatch.context() as patch:
         patch.setattr(compiler, name, recorder)
         patch.setattr(execution, "COMPILE_FIRINGS", 0 if is_compiled else NEVER)
-        patch.setattr(periodic, "COMPILE_NODES", 0 if is_compiled else NEVER)
+        patch.setattr(PeriodicProblem, "_is_compiling_worth", lambda *_: is_compiled)
         period = throughput(graph, method=method).period
     return period, recorder.calls
 
@@ -90,7 +91,7 @@ def cycle_of(first, second, tokens):
 def period_of_huge_durations(monkeypatch, method, factor):
     with monkeypatch.context() as patch:
         patch.setattr(execution, "COMPILE_FIRINGS", 0)
-        patch.setattr(periodic, "COMPILE_NODES", 0)
+        patch.setattr(PeriodicProblem, "_is_compiling_worth", lambda *_: True)
         return throughput(cycle_of(5 * factor, 7 * factor, 9), method=method).period
 
 
@@ -115,7 +116,7 @@ def test_an_execution_whose_times_leave_64_bits_is_exact_or_gives_up(monkeypatch
 @pytest.mark.parametrize("tokens", [2**62, 2**63, 2**70])
 def test_token_counts_beyond_64_bits_are_exact(monkeypatch, tokens):
     with monkeypatch.context() as patch:
-        patch.setattr(periodic, "COMPILE_NODES", 0)
+        patch.setattr(PeriodicProblem, "_is_compiling_worth", lambda *_: True)
         found = throughput(cycle_of(5, 7, 6 * tokens), method="periodic").period
     # An iteration is 2 firings of a and 3 of b, and moves 6 tokens. Firing i of a feeds firing
     # floor(3 i / 2) of b at the earliest, and firing j of b floor((6 tokens + 2 j) / 3) of a: from
@@ -136,6 +137,6 @@ def test_rates_near_the_limit_do_not_overflow(monkeypatch, method):
     )
     with monkeypatch.context() as patch:
         patch.setattr(execution, "COMPILE_FIRINGS", 0)
-        patch.setattr(periodic, "COMPILE_NODES", 0)
+        patch.setattr(PeriodicProblem, "_is_compiling_worth", lambda *_: True)
         # Two tokens of that size circulate, each for 2 + 3; an iteration takes both.
         assert throughput(graph, method=method).period == 5
