@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from csdf.io.graph_files import read_graph, write_graph
     from csdf.model.builder import GraphBuilder
     from csdf.model.graph import Actor, Channel, Graph
-    from csdf.search.trade_off import pareto_front, smallest_storage
+    from csdf.search.trade_off import pareto_front, smallest_storage, sufficient_capacities
     from csdf.search.variables import Choice
 
 _HOMES = {
@@ -60,6 +60,7 @@ _HOMES = {
     "smallest_storage": "csdf.search.trade_off",
     "statistics": "csdf.analysis.statistics",
     "strictly_periodic_schedule": "csdf.analysis.schedules",
+    "sufficient_capacities": "csdf.search.trade_off",
     "throughput": "csdf.analysis.throughput",
     "unfold": "csdf.analysis.expansion",
     "with_capacities": "csdf.analysis.bounded",

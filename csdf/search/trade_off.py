@@ -10,10 +10,12 @@ from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
 from csdf.search.evaluator import Evaluator
 from csdf.search.exploration import Exploration, Sufficient
+from csdf.search.narrowing import sufficient_distribution
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
-from csdf.search.variables import Choice, Variable, prepared
+from csdf.search.variables import Choice, prepared
 
 EVERYTHING = Choice()
+LEAST_EFFORT = 50  # distributions to evaluate after the end of a search, to have any answer
 
 
 class Progress(NamedTuple):
@@ -73,7 +75,7 @@ def smallest_storage(
     """Return the smallest storage without deadlock, or with at most the given period.
 
     period: in the units of the user. If the search is ended by `watch`, the smallest sufficient
-    distribution that narrowing every channel in turn gives is returned, with its gap.
+    distribution found by narrowing one channel after the other is returned, with its gap.
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
     if period is not None and period <= 0:
@@ -103,6 +105,21 @@ def _fast_enough(required: Fraction | None) -> Sufficient:
 
 def _better_than(best: Fraction | None) -> Sufficient:
     return lambda period: period is not None and (best is None or period < best)
+
+
+def sufficient_capacities(
+    graph: Graph, choice: Choice = EVERYTHING, *, period: Fraction | None = None
+) -> ParetoPoint | None:
+    """Return capacities beyond which nothing improves: none can be less, all others being equal.
+
+    They reach the given period, by default that of the graph without bounds. Found by narrowing, in a
+    few evaluations a channel; `smallest_storage` may find a smaller sum. None if there are none.
+    """
+    search = _Search(graph, choice, lambda _: None)
+    required = search.best_period if period is None else period / graph.time_unit
+    if search.best_period is None or not required or search.best_period > required:
+        return None
+    return search.sufficient(_fast_enough(required))
 
 
 class _Search:
@@ -178,35 +195,13 @@ class _Search:
             evaluations=self.evaluations,
         )
 
+    def sufficient(self, is_sufficient: Sufficient) -> ParetoPoint:
+        capacities = sufficient_distribution(self._evaluator, self._variables, is_sufficient, None)
+        return self._point(capacities)[0]
+
     def narrowed(self, is_sufficient: Sufficient, reason: str) -> SmallestStorage:
-        """A sufficient distribution from which no single channel can give anything back."""
-        capacities = narrow_distribution(self._evaluator, self._variables, is_sufficient)
-        self.add(capacities)
+        """A sufficient distribution, narrowed with a quarter of the work that was done before."""
+        effort = self.evaluations // 4 + LEAST_EFFORT
+        self.add(sufficient_distribution(self._evaluator, self._variables, is_sufficient, effort))
         is_proved = self.points[-1].size == self.lower_bound
         return self.smallest("optimal" if is_proved else "feasible", reason)
-
-
-def narrow_distribution(
-    evaluator: Evaluator, variables: Sequence[Variable], is_sufficient: Sufficient
-) -> tuple[int, ...]:
-    """Return a sufficient distribution in which no single capacity can be less.
-
-    Capacities on critical cycles are doubled until they suffice, then each is bisected, the most
-    expensive first. It must be known that capacities large enough suffice.
-    """
-    capacities = [variable.least for variable in variables]
-    while not is_sufficient((found := evaluator.evaluate(tuple(capacities))).period):
-        for place in found.holding:
-            variable = variables[place]
-            grown = max(1, (capacities[place] - variable.least) // variable.step)
-            capacities[place] += grown * variable.step
-    for place in sorted(range(len(variables)), key=lambda one: -variables[one].weight):
-        variable = variables[place]
-        low, high = -1, (capacities[place] - variable.least) // variable.step
-        while high - low > 1:
-            middle = (low + high) // 2
-            capacities[place] = variable.least + middle * variable.step
-            is_enough = is_sufficient(evaluator.evaluate(tuple(capacities)).period)
-            low, high = (low, middle) if is_enough else (middle, high)
-        capacities[place] = variable.least + high * variable.step
-    return tuple(capacities)
