@@ -106,20 +106,26 @@ class PeriodicProblem:
         unit_times: every firing lasts one unit, whatever the graph says.
         """
         tokens = self.graph.initial_tokens if tokens is None else tokens
-        if self._is_compiling_worth(copies):
+        for backend, patience in self._attempts(copies):
             try:
                 solution = self._solve(
-                    copies, low, tokens, compiler.COMPILED, unit_times=unit_times
+                    copies, low, tokens, backend, unit_times=unit_times, patience=patience
                 )
-            except OverflowError:
+            except OverflowError:  # a number does not even fit into the arrays
                 solution = None
             if solution is not None:
+                self._plain_work += 0 if backend.is_compiled else solution.work
                 return solution
-        solution = self._solve(copies, low, tokens, compiler.PLAIN, unit_times=unit_times)
-        if solution is None:
-            raise OverflowError(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
-        self._plain_work += solution.work
-        return solution
+            self._plain_work += patience
+        raise OverflowError(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
+
+    def _attempts(self, copies: Sequence[int]) -> list[tuple[compiler.Backend, int]]:
+        """Backends to try in turn, and how many edges each may look at."""
+        sure: list[tuple[compiler.Backend, int]] = [
+            (compiler.COMPILED, compiler.SAFE),
+            (compiler.PLAIN, compiler.SAFE),
+        ]
+        return sure if self._is_compiling_worth(copies) else [(compiler.PLAIN, COMPILE_WORK), *sure]
 
     def _is_compiling_worth(self, copies: Sequence[int]) -> bool:
         nodes = sum(map(int.__mul__, copies, self.graph.phases))
@@ -135,8 +141,9 @@ class PeriodicProblem:
         backend: compiler.Backend,
         *,
         unit_times: bool,
+        patience: int,
     ) -> PeriodicSolution | None:
-        """Solve on one backend; None where its numbers do not hold the sums."""
+        """Solve on one backend; None where its numbers do not hold the sums, or it takes too long."""
         layout = self._layout(copies, backend, unit_times=unit_times)
         edge_start, source, height, channel = self._edges(layout, tokens, backend)
         nodes = len(edge_start) - 1
@@ -145,9 +152,10 @@ class PeriodicProblem:
         answer = backend.blank(5)
         status = backend.kernel(periodic.maximum_cycle_ratio)(
             edge_start, source, height, layout.times, int(low), self.scale, backend.limit,
+            patience,
             policy, value, cycle, others, order, mark, answer,
         )  # fmt: skip
-        if status == periodic.OVERFLOW:
+        if status in (periodic.OVERFLOW, periodic.TIRED):
             return None
         edges = cycle[: answer[2]]
         circuit = Circuit(

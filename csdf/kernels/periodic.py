@@ -29,6 +29,7 @@ from __future__ import annotations
 OPTIMAL = 0  # the ratio is the largest; values are the start times times `height`
 BLOCKED = 1  # a cycle without height: no schedule of this kind exists
 OVERFLOW = 2  # a sum left the allowed range: repeat with unbounded integers
+TIRED = 3  # more edges were looked at than there was patience for
 
 
 def expand(
@@ -140,6 +141,7 @@ def maximum_cycle_ratio(
     low_time,
     low_height,
     limit,
+    patience,
     policy,
     value,
     cycle,
@@ -148,12 +150,12 @@ def maximum_cycle_ratio(
     mark,
     answer,
 ):
-    """Find the largest time / height over all cycles; return OPTIMAL, BLOCKED or OVERFLOW.
+    """Find the largest time / height over all cycles; return OPTIMAL, BLOCKED, OVERFLOW or TIRED.
 
     edge_start: (N + 1,), edge_source, edge_height: (E,) incoming edges of each node, as `expand`
     makes them; every node has one. time: (N,) of each node, >= 0.
     low_time / low_height: other cycles met on the way are reported if their ratio is larger.
-    limit: no sum may pass it.
+    limit: no sum may pass it. patience: most edges to look at.
     policy: (N,) out, for each node the incoming edge that decides it.
     value: (N,) out: start times times `denominator`, if OPTIMAL: they satisfy
     value[v] >= value[u] + denominator * time(u) - numerator * edge_height on every edge u -> v,
@@ -288,3 +290,5 @@ def maximum_cycle_ratio(
         answer[4] += edge_start[nodes]
         if not is_changed:
             return OPTIMAL
+        if answer[4] > patience:
+            return TIRED
