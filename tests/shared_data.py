@@ -1,9 +1,12 @@
 """The material beside the checkout: graphs of other tools and what is known about them."""
 
 import json
+import warnings
 from pathlib import Path
 
 import pytest
+
+from csdf.io.graph_files import read_graph
 
 SHARED = Path(__file__).parents[1].parent / "shared"
 GRAPHS = SHARED / "graphs"
@@ -22,3 +25,10 @@ def each(argument, values):
     """Run a test once for each value; skip it where there is none."""
     absent = pytest.param(None, marks=pytest.mark.skip(reason=f"nothing for it in {SHARED}"))
     return pytest.mark.parametrize(argument, list(values) or [absent], ids=str)
+
+
+def shared_graph(name):
+    """The graph of that file; what is suspicious about it is as it is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return read_graph(GRAPHS / name)

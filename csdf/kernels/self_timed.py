@@ -86,49 +86,49 @@ def advance(
         actor = stack[depth]
         is_stacked[actor] = 0
         burst = min(quota[actor], BURST)
+        for port in range(output_start[actor], output_start[actor + 1]):
+            channel = output_channel[port]
+            if queue_length[channel] == queue_size[channel]:
+                answer[0] = channel
+                return FULL
+            burst = min(burst, queue_size[channel] - queue_length[channel])
         fired = 0
         while fired < burst:
             now = phase[actor]
-            start = latest_start[actor]
             enabled = True
             for port in range(input_start[actor], input_start[actor + 1]):
                 channel = input_channel[port]
-                need = consumption[consumption_start[channel] + now]
-                if tokens[channel] < need:
+                if tokens[channel] < consumption[consumption_start[channel] + now]:
                     enabled = False
                     break
-                # The time of the last token needed: usually in the first batch.
-                entry = queue_head[channel]
-                base = queue_start[channel]
-                while need > queue_count[base + entry]:
-                    need -= queue_count[base + entry]
-                    entry += 1
-                    if entry == queue_size[channel]:
-                        entry = 0
-                if need > 0 and queue_time[base + entry] > start:
-                    start = queue_time[base + entry]
             if not enabled:
                 break
-            for port in range(output_start[actor], output_start[actor + 1]):
-                channel = output_channel[port]
-                if queue_length[channel] == queue_size[channel]:
-                    answer[0] = channel
-                    return FULL
+            start = latest_start[actor]
             for port in range(input_start[actor], input_start[actor + 1]):
                 channel = input_channel[port]
                 need = consumption[consumption_start[channel] + now]
+                if need == 0:
+                    continue
                 tokens[channel] -= need
                 entry = queue_head[channel]
                 base = queue_start[channel]
-                while need > 0 and need >= queue_count[base + entry]:
+                while need > queue_count[base + entry]:
                     need -= queue_count[base + entry]
                     queue_length[channel] -= 1
                     entry += 1
                     if entry == queue_size[channel]:
                         entry = 0
-                queue_head[channel] = entry
-                if need > 0:
+                # The last token needed lies in this batch.
+                if queue_time[base + entry] > start:
+                    start = queue_time[base + entry]
+                if need == queue_count[base + entry]:
+                    queue_length[channel] -= 1
+                    entry += 1
+                    if entry == queue_size[channel]:
+                        entry = 0
+                else:
                     queue_count[base + entry] -= need
+                queue_head[channel] = entry
             end = start + duration[duration_start[actor] + now]
             for port in range(output_start[actor], output_start[actor + 1]):
                 channel = output_channel[port]

@@ -14,20 +14,22 @@ def sufficient_distribution(
     variables: Sequence[Variable],
     is_sufficient: Sufficient,
     effort: int | None,
-) -> tuple[int, ...]:
+) -> tuple[int, ...] | None:
     """Return a sufficient distribution in which, given the effort, no single capacity can be less.
 
     Capacities on critical cycles are doubled until they suffice, then each is bisected, the most
     expensive first. It must be known that capacities large enough suffice. effort: evaluations after
-    which narrowing ends; None for all it takes.
+    which narrowing ends, None for all it takes; if nothing sufficed by then, the answer is None.
     """
+    end = None if effort is None else evaluator.count + effort
     capacities = [variable.least for variable in variables]
     while not is_sufficient((found := evaluator.evaluate(tuple(capacities))).period):
+        if end is not None and evaluator.count >= end:
+            return None
         for place in found.holding:
             variable = variables[place]
             grown = max(1, (capacities[place] - variable.least) // variable.step)
             capacities[place] += grown * variable.step
-    end = None if effort is None else evaluator.count + effort
     for place in sorted(range(len(variables)), key=lambda one: -variables[one].weight):
         capacities[place] = _narrowed(evaluator, variables, is_sufficient, capacities, place, end)
     return tuple(capacities)

@@ -195,13 +195,16 @@ class _Search:
             evaluations=self.evaluations,
         )
 
-    def sufficient(self, is_sufficient: Sufficient) -> ParetoPoint:
-        capacities = sufficient_distribution(self._evaluator, self._variables, is_sufficient, None)
-        return self._point(capacities)[0]
+    def sufficient(self, is_sufficient: Sufficient) -> ParetoPoint | None:
+        found = sufficient_distribution(self._evaluator, self._variables, is_sufficient, None)
+        return None if found is None else self._point(found)[0]
 
     def narrowed(self, is_sufficient: Sufficient, reason: str) -> SmallestStorage:
         """A sufficient distribution, narrowed with a quarter of the work that was done before."""
         effort = self.evaluations // 4 + LEAST_EFFORT
-        self.add(sufficient_distribution(self._evaluator, self._variables, is_sufficient, effort))
+        found = sufficient_distribution(self._evaluator, self._variables, is_sufficient, effort)
+        if found is None:
+            return self.smallest("gave up", reason)
+        self.add(found)
         is_proved = self.points[-1].size == self.lower_bound
         return self.smallest("optimal" if is_proved else "feasible", reason)

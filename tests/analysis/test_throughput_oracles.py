@@ -1,6 +1,5 @@
 """Graphs of other tools, whose answers are known."""
 
-import warnings
 from fractions import Fraction
 
 import pytest
@@ -8,8 +7,7 @@ import pytest
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import METHODS, throughput
 from csdf.errors import InconsistentGraph
-from csdf.io.graph_files import read_graph
-from tests.shared_data import GRAPHS, each, oracle
+from tests.shared_data import each, oracle, shared_graph
 
 TRAPS = oracle("traps.json")
 PERIODS = {
@@ -23,12 +21,6 @@ UNLIMITED = [
 ONLY_AUTO = ("csdf-agb5/", "csdf-ib5/Echo_sized")  # one method alone takes seconds
 
 each_method = pytest.mark.parametrize("method", METHODS)
-
-
-def shared_graph(name):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # several default processors: the files are as they are
-        return read_graph(GRAPHS / name)
 
 
 def known_period(truth):

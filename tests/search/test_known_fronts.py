@@ -5,8 +5,7 @@ from fractions import Fraction
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.throughput import throughput
 from csdf.search.trade_off import pareto_front
-from tests.search.shared_graphs import shared_graph
-from tests.shared_data import each, oracle
+from tests.shared_data import each, oracle, shared_graph
 
 TRAPS = {
     name: known["truth"]["pareto"]

@@ -6,7 +6,10 @@ from csdf.analysis.throughput import throughput
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.io.graph_files import read_graph
+from csdf.search.evaluator import Evaluator
+from csdf.search.narrowing import sufficient_distribution
 from csdf.search.trade_off import pareto_front, sufficient_capacities
+from csdf.search.variables import Choice, prepared
 
 EXAMPLE = Path(__file__).parents[2] / "models" / "graphs" / "csdf_example.xml"
 SHAPE = GraphShape(actors=4, most_phases=2, most_repetitions=3, most_rate=4)
@@ -40,3 +43,11 @@ def test_narrowing_is_never_below_the_front():
 
 def test_a_period_that_no_capacities_reach_has_none():
     assert sufficient_capacities(read_graph(EXAMPLE), period=Fraction(11)) is None
+
+
+def test_without_effort_nothing_is_found():
+    graph = read_graph(EXAMPLE)
+    _, variables, _ = prepared(graph, Choice())
+    evaluator = Evaluator(graph, variables)
+    # The least capacities, 5 and 6, do not reach period 12, and no more may be tried.
+    assert sufficient_distribution(evaluator, variables, lambda period: period == 12, 1) is None

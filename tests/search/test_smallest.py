@@ -15,8 +15,7 @@ from csdf.model.builder import GraphBuilder
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
 from tests.search.front_graphs import SHAPES, Limit, front_of
-from tests.search.shared_graphs import shared_graph
-from tests.shared_data import each, oracle
+from tests.shared_data import each, oracle, shared_graph
 
 CNN = {name: known["first"][0] for name, known in oracle("cnn.json").items() if known.get("first")}
 if oracle("cnn.json"):  # what the file's notes say: "at most", by a greedy search
