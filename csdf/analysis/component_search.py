@@ -14,7 +14,7 @@ from csdf.model.indexed import IndexedGraph, is_one_at_a_time, part_of
 
 TRIAL_ITERATIONS = 64  # of an execution, before the periodic method goes on
 TRIAL_SHARE = 12  # an execution is tried once the periodic method did as much work as so many
-LARGE_SCHEDULE = 1_000_000  # or before it starts to need gigabytes: phases of all copies
+LARGE_SCHEDULE = 300_000  # or before it starts to need gigabytes: phases of all copies
 LARGEST_SCHEDULE = 10_000_000  # about 6 GB
 LONGEST_ITERATION = 500_000_000  # firings that an execution may have to remember: 4 GB
 
