@@ -10,12 +10,14 @@ from csdf.analysis.critical import SteadyTrace, critical_circuit
 from csdf.analysis.execution import steady_state
 from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution
 from csdf.errors import GaveUp, NoRecurrence
+from csdf.kernels import compile as compiler
 from csdf.model.indexed import IndexedGraph, is_one_at_a_time, part_of
 
 TRIAL_ITERATIONS = 64  # of an execution, before the periodic method goes on
 TRIAL_SHARE = 12  # an execution is tried once the periodic method did as much work as so many
 LARGE_SCHEDULE = 300_000  # or before it starts to need gigabytes: phases of all copies
 LARGEST_SCHEDULE = 10_000_000  # about 6 GB
+LARGEST_PLAIN_SCHEDULE = 200_000  # where 64 bits do not hold the heights: some ten seconds
 LONGEST_ITERATION = 500_000_000  # firings that an execution may have to remember: 4 GB
 
 Watch = Callable[[], None]  # called now and then; ends the work by raising
@@ -124,10 +126,9 @@ class ComponentSearch:
 
     def _require_room(self, copies: Sequence[int]) -> None:
         nodes = sum(map(int.__mul__, copies, self._graph.phases))
-        if nodes > LARGEST_SCHEDULE:
-            raise GaveUp(
-                f"the next periodic schedule has {nodes} firings; at most {LARGEST_SCHEDULE}"
-            )
+        most = LARGEST_SCHEDULE if self._problem.scale < compiler.SAFE else LARGEST_PLAIN_SCHEDULE
+        if nodes > most:
+            raise GaveUp(f"the next periodic schedule has {nodes} firings; at most {most}")
 
     def execute(self) -> None:
         """Find the period by execution alone. Raises GaveUp."""

@@ -144,6 +144,8 @@ class PeriodicProblem:
         patience: int,
     ) -> PeriodicSolution | None:
         """Solve on one backend; None where its numbers do not hold the sums, or it takes too long."""
+        if max(self.scale, int(low)) > backend.limit:
+            return None
         layout = self._layout(copies, backend, unit_times=unit_times)
         edge_start, source, height, channel = self._edges(layout, tokens, backend)
         nodes = len(edge_start) - 1

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 
+from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import METHODS, throughput
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.builder import GraphBuilder
@@ -192,3 +193,20 @@ def test_durations_beyond_64_bits_are_exact(method):
     # 2 * 2**60 fits no kernel; three tokens share the time of the cycle.
     graph = two_on_a_cycle(tokens=3, durations=(2**63, 2**60))
     assert throughput(graph, method=method).period == Fraction(2**63 + 2**60, 3)
+
+
+def test_coprime_rates_beyond_any_expansion_end_with_proved_bounds():
+    # Repetitions near 10^12 without a common factor: exact copies would be 10^12 nodes, and heights
+    # need more than 64 bits.
+    p, q, r = 999983, 999979, 999961
+    builder = GraphBuilder()
+    for name in "abc":
+        builder.actor(name, 7, overlap=False)
+    builder.channel("a", p, "b", q, capacity=3 * 10**6)
+    graph = builder.channel("b", p, "c", r, capacity=3 * 10**6).graph()
+    repetitions = repetition_vector(graph)
+    with pytest.raises(GaveUp) as caught:
+        throughput(graph)
+    # One firing at a time: no period is shorter than the busiest actor's work.
+    assert caught.value.low == 7 * max(repetitions.values())
+    assert caught.value.high is None or caught.value.high >= caught.value.low
