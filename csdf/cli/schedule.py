@@ -8,6 +8,7 @@ import io
 import json
 import sys
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
@@ -40,6 +41,8 @@ def main(argv: Sequence[str]) -> int:
     """Print the schedule; return the exit code."""
     options = _parser().parse_args(argv)
     graph = answers.read(options.file, options)
+    for name in filter(None, (options.source, options.sink)):
+        graph.actor(name)
     blocked = deadlock(graph)
     if blocked is not None:
         return _report_deadlock(graph, blocked, options)
@@ -71,6 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--iterations", type=answers.positive, help="to list; default: transient and steady part"
     )
+    parser.add_argument("--source", metavar="ACTOR", help="measure latency from its first start")
+    parser.add_argument("--sink", metavar="ACTOR", help="to its last end in the same iteration")
     parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
     parser.add_argument("--json", dest="format", action="store_const", const="json")
     parser.add_argument("--trace", metavar="FILE", help="write a trace for Chrome or Perfetto")
@@ -87,10 +92,13 @@ def _report_deadlock(graph: Graph, blocked: Deadlock, options: argparse.Namespac
 
 def _self_timed(graph: Graph, options: argparse.Namespace) -> Answer | None:
     execution = self_timed_execution(graph, iterations=options.iterations)
-    return Answer(execution.firings, _execution_facts(graph, execution))
+    times: list[Fraction] = []
+    if execution.period is not None:
+        times = iteration_times(graph, execution, source=options.source, sink=options.sink)
+    return Answer(execution.firings, _execution_facts(execution, times))
 
 
-def _execution_facts(graph: Graph, execution: SelfTimedExecution) -> dict[str, Any]:
+def _execution_facts(execution: SelfTimedExecution, times: list[Fraction]) -> dict[str, Any]:
     is_steady = execution.period is not None
     return {
         "kind": "self-timed",
@@ -98,7 +106,7 @@ def _execution_facts(graph: Graph, execution: SelfTimedExecution) -> dict[str, A
         "transient_iterations": execution.transient,
         "steady_iterations": execution.steady,
         "period": str(execution.period) if is_steady else None,
-        "latency": str(max(iteration_times(graph, execution))) if is_steady else None,
+        "latency": str(max(times)) if times else None,
         "peaks": execution.peaks,
     }
 

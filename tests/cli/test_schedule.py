@@ -147,3 +147,17 @@ def test_no_strictly_periodic_schedule_exits_with_1(run, tmp_path):
         "csdf schedule: ring has no strictly periodic schedule; try --kind periodic\n"
     )
     assert run("schedule", path, "--kind", "periodic")[0] == 0
+
+
+def test_latency_is_measured_from_source_to_sink(answer):
+    # In the first iteration b starts at 4 and c ends at 17 (README shows all of its firings).
+    words = ("schedule", GRAPHS / "csdf_example.xml", "--iterations", "1")
+    assert answer(*words)[1]["latency"] == "17"
+    assert answer(*words, "--source", "b", "--sink", "c")[1]["latency"] == "13"
+    assert answer(*words, "--source", "c", "--sink", "c")[1]["latency"] == "9"
+
+
+def test_an_unknown_source_is_one_message(run):
+    code, output, remarks = run("schedule", GRAPHS / "csdf_example.xml", "--source", "z")
+    assert (code, output) == (2, "")
+    assert remarks == "csdf schedule: graph 'csdf_example': there is no actor 'z'\n"
