@@ -38,9 +38,6 @@ class ParetoFront:
     evaluations: int
 
 
-STATUSES = ("optimal", "feasible", "infeasible", "gave up")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallestStorage:
     """The smallest storage that meets a requirement, or what is known about it.
