@@ -119,13 +119,13 @@ class ComponentSearch:
     def _is_execution_worth_a_try(self, copies: Sequence[int]) -> bool:
         """Whether the next step of refining is about as costly as a few iterations."""
         ports = 1 + len(self.channels) // len(self.actors)
-        nodes = sum(map(int.__mul__, copies, self._graph.phases))
+        nodes = self._problem.nodes(copies)
         is_long = self._work > TRIAL_SHARE * ports * sum(self._firings)
         is_short = sum(self._firings) <= LONGEST_ITERATION
         return self._may_try_execution and is_short and (is_long or nodes > LARGE_SCHEDULE)
 
     def _require_room(self, copies: Sequence[int]) -> None:
-        nodes = sum(map(int.__mul__, copies, self._graph.phases))
+        nodes = self._problem.nodes(copies)
         most = LARGEST_SCHEDULE if self._problem.scale < compiler.SAFE else LARGEST_PLAIN_SCHEDULE
         if nodes > most:
             raise GaveUp(f"the next periodic schedule has {nodes} firings; at most {most}")

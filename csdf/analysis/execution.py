@@ -174,9 +174,10 @@ def steady_state(
 ) -> SteadyState | None:
     """Execute until a state recurs; None if the graph deadlocks.
 
-    graph: strongly connected, without capacities. States are compared after whole iterations.
-    limit: most iterations to try. Raises NoRecurrence when it, or the memory
-    for states, is used up. watch: called now and then; may end the work by raising.
+    graph: without capacities. States are compared after whole iterations; in a strongly connected
+    graph one recurs in the end, in another only where no part runs ahead for ever.
+    limit: most iterations to try. Raises NoRecurrence when it, or the memory for states, is used
+    up. watch: called now and then; may end the work by raising.
     """
     execution = Execution(graph, firings, expected_iterations=8, watch=watch)
     seen: dict[bytes | tuple[int, ...], tuple[int, int]] = {}

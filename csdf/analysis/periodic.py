@@ -128,7 +128,7 @@ class PeriodicProblem:
         return sure if self._is_compiling_worth(copies) else [(compiler.PLAIN, COMPILE_WORK), *sure]
 
     def _is_compiling_worth(self, copies: Sequence[int]) -> bool:
-        nodes = sum(map(int.__mul__, copies, self.graph.phases))
+        nodes = self.nodes(copies)
         if compiler.is_loaded():
             return nodes >= LOADED_NODES
         return nodes >= COMPILE_NODES or self._plain_work > COMPILE_WORK
@@ -248,6 +248,10 @@ class PeriodicProblem:
         for actor, start in enumerate(graph.duration_start):
             times += graph.duration[start : start + graph.phases[actor]] * copies[actor]
         return times
+
+    def nodes(self, copies: Sequence[int]) -> int:
+        """Return the size of the schedule: phases of all copies."""
+        return sum(map(int.__mul__, copies, self.graph.phases))
 
     def needed_copies(self, actors: Sequence[int]) -> dict[int, int]:
         """Copies with which a cycle through these actors is exact."""

@@ -10,11 +10,11 @@ from itertools import accumulate
 
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.execution import Execution
+from csdf.analysis.execution import Execution, steady_state
 from csdf.analysis.liveness import Deadlock, deadlock
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, NoRecurrence
 from csdf.model.graph import Channel, Graph
-from csdf.model.indexed import indexed
+from csdf.model.indexed import IndexedGraph, indexed
 from csdf.model.schedule import Firing
 
 RECURRENCE_LIMIT = 1_000  # iterations to wait for a state of the whole graph to recur
@@ -60,7 +60,7 @@ def self_timed_execution(graph: Graph, *, iterations: int | None = None) -> Self
     repetitions = list(repetition_vector(graph).values())
     numbers = indexed(bound_channels(graph))
     _require_few(sum(repetitions))
-    recurrence = _recurrence(Execution(numbers, repetitions, expected_iterations=20))
+    recurrence = _recurrence(numbers, repetitions)
     shown = iterations or (10 if recurrence is None else recurrence[0] + recurrence[1])
     _require_few(sum(repetitions) * shown)
     starts = Execution(numbers, repetitions, expected_iterations=shown).recorded(shown)
@@ -87,19 +87,13 @@ def self_timed_execution(graph: Graph, *, iterations: int | None = None) -> Self
     )
 
 
-def _recurrence(execution: Execution) -> tuple[int, int, int] | None:
-    """Iterations before a state that recurs, iterations and time until it does."""
-    seen: dict[bytes | tuple[int, ...], tuple[int, int]] = {}
-    for done in range(1, RECURRENCE_LIMIT + 1):
-        execution.recorded(1)
-        state = execution.state()
-        if state in seen:
-            transient, begin = seen[state]
-            return transient, done - transient, execution.now - begin
-        seen[state] = (done, execution.now)
-        if len(state) * done > 10**8:
-            break
-    return None
+def _recurrence(graph: IndexedGraph, firings: Sequence[int]) -> tuple[int, int, int] | None:
+    """Iterations before a state of the whole graph that recurs, iterations and time until it does."""
+    try:
+        state = steady_state(graph, firings, limit=RECURRENCE_LIMIT)
+    except NoRecurrence:
+        return None
+    return None if state is None else (state.transient, state.iterations, state.time)
 
 
 def _require_few(firings: int) -> None:

@@ -8,10 +8,10 @@ import time
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from csdf.errors import GaveUp
-from csdf.io.graph_files import read_graph
+from csdf.io.graph_files import read_graph, write_graph
 
 if TYPE_CHECKING:
     from csdf.model.graph import Graph
@@ -59,6 +59,13 @@ def read(path: str, options: argparse.Namespace) -> Graph:
     for one in found:
         print(f"csdf: warning: {one.message}", file=sys.stderr)
     return graph
+
+
+def write(command: str, path: str, graph: Graph, **options: Any) -> None:
+    """Write a graph and remark upon it. Raises UnwritableFile."""
+    write_graph(path, graph, **options)
+    size = f"{len(graph.actors)} actors, {len(graph.channels)} channels"
+    print(f"{command}: wrote {path}: {size}", file=sys.stderr)
 
 
 def seconds(text: str) -> float:

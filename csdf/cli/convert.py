@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -11,7 +10,6 @@ from csdf.analysis.bounded import limit_concurrency, with_capacities
 from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
 from csdf.analysis.throughput import throughput
 from csdf.cli import answers
-from csdf.io.graph_files import write_graph
 from csdf.model.graph import Graph
 
 
@@ -19,12 +17,7 @@ def main(argv: Sequence[str]) -> int:
     """Read, transform, write; return the exit code."""
     options = _parser().parse_args(argv)
     graph = _transformed(answers.read(options.input, options), options)
-    write_graph(options.output, graph, **_format_options(graph, options))
-    print(
-        f"csdf convert: wrote {options.output}: {len(graph.actors)} actors, "
-        f"{len(graph.channels)} channels",
-        file=sys.stderr,
-    )
+    answers.write("csdf convert", options.output, graph, **_format_options(graph, options))
     return answers.ANSWERED
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import fields
 
 from csdf.cli import answers
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
-from csdf.io.graph_files import write_graph
 from csdf.io.sdf3_writer import format_sdf3
 
 
@@ -22,12 +20,7 @@ def main(argv: Sequence[str]) -> int:
     if options.output is None:
         print(format_sdf3(graph), end="")
         return answers.ANSWERED
-    write_graph(options.output, graph)
-    print(
-        f"csdf generate: wrote {options.output}: {len(graph.actors)} actors, "
-        f"{len(graph.channels)} channels",
-        file=sys.stderr,
-    )
+    answers.write("csdf generate", options.output, graph)
     return answers.ANSWERED
 
 

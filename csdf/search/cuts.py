@@ -124,8 +124,7 @@ class _Table:
 
     def _sort(self, order: Sequence[tuple[int, int]]) -> None:
         self._count = len(order)
-        for position, (_, number) in enumerate(order):
-            self._order[position] = number
+        self._order[: len(order)] = self._backend.array([number for _, number in order])
 
     def leaving_cost(self, capacities: Sequence[int]) -> tuple[int, int]:
         total = self._run(

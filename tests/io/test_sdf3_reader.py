@@ -9,7 +9,8 @@ from csdf.io.sdf3_reader import SuspiciousFile, parse_sdf3, read_sdf3
 from csdf.model.graph import Actor, Channel, Graph, Processor
 from tests.io import sdf3_texts
 from tests.io.sdf3_texts import edited
-from tests.io.shared_graphs import FOLDER, each_shared_graph
+from tests.io.shared_graphs import each_shared_graph
+from tests.shared_data import GRAPHS
 
 SECOND_CHANNEL = '<channel name="d" srcActor="a" srcPort="o" dstActor="b" dstPort="i"/>'
 
@@ -307,16 +308,16 @@ def test_every_shared_graph_is_read(path):
     assert len(graph.channels) == text.count("<channel ")
 
 
-@pytest.mark.skipif(not FOLDER.exists(), reason=f"there is no {FOLDER}")
+@pytest.mark.skipif(not GRAPHS.exists(), reason=f"there is no {GRAPHS}")
 def test_the_mp3_file_with_an_sdf_element_is_csdf():
-    graph = read_sdf3(FOLDER / "small" / "mp3_csdf.xml")
+    graph = read_sdf3(GRAPHS / "small" / "mp3_csdf.xml")
     # 0,0,18*32,0,18*32 has 1 + 1 + 18 + 1 + 18 phases.
     assert graph.actor("mp3").phases == 39
     assert sum(graph.channel("ch0").production) == 36 * 32
 
 
-@pytest.mark.skipif(not FOLDER.exists(), reason=f"there is no {FOLDER}")
+@pytest.mark.skipif(not GRAPHS.exists(), reason=f"there is no {GRAPHS}")
 @pytest.mark.filterwarnings("ignore::csdf.io.sdf3_reader.SuspiciousFile")
 def test_the_h263_decoder_runs_on_its_last_default_processors():
-    graph = read_sdf3(FOLDER / "sdf3" / "h263decoder.xml")
+    graph = read_sdf3(GRAPHS / "sdf3" / "h263decoder.xml")
     assert [actor.durations for actor in graph.actors] == [(13009,), (559,), (486,), (5479,)]
