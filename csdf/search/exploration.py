@@ -44,7 +44,7 @@ class Exploration:
         self._cuts = Cuts(self._steps, self._weights)
         least = tuple(variable.least for variable in variables)
         self.lower_bound = self.size(least)
-        self._queue: list[tuple[int, tuple[int, ...], int]] = [(self.lower_bound, least, 0)]
+        self._queue = [(self.lower_bound, -self.lower_bound, least, 0)]
         self._seen = {least}
         self._looked_at = 0
         self._is_full = False
@@ -67,25 +67,26 @@ class Exploration:
         """Return the cheapest sufficient distribution; None if there is none, or no memory left."""
         while self._queue and not self._is_full:
             self._watch()
-            bound, capacities, cuts_then = heapq.heappop(self._queue)
+            bound, negative_size, capacities, cuts_then = heapq.heappop(self._queue)
             cost, cut = self._cuts.bound(capacities)
             self._looked_at += len(self._cuts) + 1
-            if cuts_then < len(self._cuts) and self.size(capacities) + cost > bound:
-                entry = (self.size(capacities) + cost, capacities, len(self._cuts))
+            if cuts_then < len(self._cuts) and cost - negative_size > bound:
+                entry = (cost - negative_size, negative_size, capacities, len(self._cuts))
                 heapq.heappush(self._queue, entry)
                 continue
             self.lower_bound = max(self.lower_bound, bound)
             if cut is None:
                 evaluation = self.evaluator.evaluate(capacities)
                 if is_sufficient(evaluation.period):
-                    heapq.heappush(self._queue, (bound, capacities, len(self._cuts)))
+                    entry = (bound, negative_size, capacities, len(self._cuts))
+                    heapq.heappush(self._queue, entry)
                     return capacities
                 cut = self._cut(capacities, evaluation.holding, is_sufficient)
                 self._cuts.add(cut)
-            self._branch(capacities, cut, bound)
+            self._branch(capacities, cut, bound, -negative_size)
         return None
 
-    def _branch(self, capacities: tuple[int, ...], cut: Cut, bound: int) -> None:
+    def _branch(self, capacities: tuple[int, ...], cut: Cut, bound: int, size: int) -> None:
         """Queue the candidates that leave the cut by one variable each."""
         for place, limit in cut.limits.items():
             steps = (limit - capacities[place]) // self._steps[place] + 1
@@ -95,8 +96,10 @@ class Exploration:
                 self._seen.add(candidate)
                 cost, _ = self._cuts.bound(candidate)
                 self._looked_at += len(self._cuts)
-                least = max(bound, self.size(candidate) + cost)
-                heapq.heappush(self._queue, (least, candidate, len(self._cuts)))
+                larger_size = size + steps * self._steps[place] * self._weights[place]
+                least = max(bound, larger_size + cost)
+                entry = (least, -larger_size, candidate, len(self._cuts))
+                heapq.heappush(self._queue, entry)
         self._is_full = len(self._seen) * len(capacities) > QUEUE_NUMBERS
 
     def _cut(

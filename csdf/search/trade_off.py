@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
+from csdf.search.blocks import live_blocks
 from csdf.search.evaluator import Evaluator
 from csdf.search.exploration import Exploration, Sufficient
 from csdf.search.narrowing import sufficient_distribution
@@ -78,8 +80,74 @@ def smallest_storage(
     distribution found by narrowing one channel after the other is returned, with its gap.
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
-    if period is not None and period <= 0:
+    if period is None:
+        return _smallest_live(graph, choice, watch)
+    if period <= 0:
         raise CsdfError(f"period {period}; expected more than 0")
+    return _smallest_fast(graph, choice, period, watch)
+
+
+def _smallest_live(graph: Graph, choice: Choice, watch: Watch) -> SmallestStorage:
+    """The smallest storage without deadlock, block by block; how long firings take is no matter."""
+    search = _Search(graph, choice, watch)
+    if search.best_period is None:
+        return search.smallest("infeasible", "even without bounds the graph deadlocks")
+    pieces: list[SmallestStorage] = []
+
+    def look(progress: Progress) -> None:
+        bound = progress.lower_bound + sum(piece.lower_bound for piece in pieces)
+        done = sum(piece.evaluations for piece in pieces)
+        watch(Progress(0, bound, progress.evaluations + done))
+
+    for block in _untimed_blocks(graph, choice):
+        pieces.append(_smallest_fast(block, _part_of(choice, block), None, look))
+        if pieces[-1].point is None:
+            return replace(pieces[-1], lower_bound=sum(piece.lower_bound for piece in pieces))
+    capacities = {
+        name: capacity
+        for piece in pieces
+        if piece.point is not None
+        for name, capacity in piece.point.capacities.items()
+    }
+    weakest = next((piece for piece in pieces if piece.status != "optimal"), None)
+    return SmallestStorage(
+        status="optimal" if weakest is None else weakest.status,
+        point=search.named_point(capacities),
+        lower_bound=sum(piece.lower_bound for piece in pieces),
+        reason="no smaller storage suffices" if weakest is None else weakest.reason,
+        evaluations=sum(piece.evaluations for piece in pieces),
+    )
+
+
+def _untimed_blocks(graph: Graph, choice: Choice) -> list[Graph]:
+    """Pieces that are searched one by one, every firing of one time unit.
+
+    A self-loop that counts would count in every piece that has its actor; then there is one piece.
+    """
+    actors = tuple(
+        replace(actor, durations=(1,) * actor.phases, processors=()) for actor in graph.actors
+    )
+    untimed = replace(graph, actors=actors, origin=None)
+    counted = {*(choice.fixed or {}), *(name for group in choice.shared for name in group)}
+    if choice.with_self_loops or any(graph.channel(name).is_self_loop for name in counted):
+        return [untimed]
+    return live_blocks(untimed, choice.shared)
+
+
+def _part_of(choice: Choice, block: Graph) -> Choice:
+    """What the choice says about the channels of one piece."""
+    names = {channel.name for channel in block.channels}
+    return replace(
+        choice,
+        fixed={name: size for name, size in (choice.fixed or {}).items() if name in names},
+        excluded=[name for name in choice.excluded if name in names],
+        shared=[group for group in choice.shared if names.issuperset(group)],
+    )
+
+
+def _smallest_fast(
+    graph: Graph, choice: Choice, period: Fraction | None, watch: Watch
+) -> SmallestStorage:
     search = _Search(graph, choice, watch)
     required = None if period is None else period / graph.time_unit
     if not _fast_enough(required)(search.best_period):
@@ -173,6 +241,11 @@ class _Search:
             self.points.pop()
         self.points.append(point)
         return period
+
+    def named_point(self, capacities: Mapping[str, int]) -> ParetoPoint:
+        """Return the point of these capacities, by channel."""
+        first = [variable.channels[0].name for variable in self._variables]
+        return self._point([capacities[name] for name in first])[0]
 
     def _point(self, capacities: Sequence[int]) -> tuple[ParetoPoint, Fraction | None]:
         period = self._evaluator.evaluate(tuple(capacities)).period
