@@ -6,12 +6,11 @@ import argparse
 import csv
 import io
 import json
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from csdf.cli import answers, storage_options
+from csdf.cli import answers, pictures, storage_options
 from csdf.io.files import write_text
 from csdf.model.graph import Graph
 from csdf.search.pareto import ParetoFront
@@ -53,14 +52,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plot(options: argparse.Namespace, graph: Graph, front: ParetoFront) -> None:
-    """Draw the front; without the drawing library say how to get it, and go on."""
-    try:
-        from csdf.draw.front import front_picture
-    except ModuleNotFoundError:
-        print("csdf pareto: --plot needs matplotlib: pip install 'csdf[plot]'", file=sys.stderr)
-        return
-    suffix = options.plot.rpartition(".")[2].lower()
-    write_text(options.plot, front_picture(graph.name, front, options.unit, suffix))
+    draw = pictures.drawing("csdf pareto", "csdf.draw.front")
+    if draw is not None:
+        suffix = pictures.suffix_of(options.plot)
+        write_text(options.plot, draw.front_picture(graph.name, front, options.unit, suffix))
 
 
 def _as_json(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> dict[str, Any]:

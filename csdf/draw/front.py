@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import io
-from html import escape
-
 from matplotlib.figure import Figure
 
-from csdf.errors import UnwritableFile
+from csdf.draw.picture import rendered
 from csdf.search.pareto import ParetoFront
-
-TEXT_FORMATS = ("svg", "html")
-BINARY_FORMATS = ("png", "pdf")
 
 
 def front_picture(name: str, front: ParetoFront, unit: str, suffix: str) -> str | bytes:
@@ -20,15 +14,7 @@ def front_picture(name: str, front: ParetoFront, unit: str, suffix: str) -> str 
     Size to the right, throughput upwards; what lies above the steps is proved impossible.
     Raises UnwritableFile for another format.
     """
-    if suffix not in TEXT_FORMATS + BINARY_FORMATS:
-        raise UnwritableFile(f"cannot draw {suffix!r}; expected png, pdf, svg or html")
-    figure = _figure(name, front, unit)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg" if suffix == "html" else suffix, dpi=150)
-    if suffix in BINARY_FORMATS:
-        return buffer.getvalue()
-    text = buffer.getvalue().decode()
-    return text if suffix == "svg" else _page(name, text)
+    return rendered(_figure(name, front, unit), name, suffix)
 
 
 def _figure(name: str, front: ParetoFront, unit: str) -> Figure:
@@ -70,13 +56,3 @@ def _figure(name: str, front: ParetoFront, unit: str) -> Figure:
     axes.set_ylim(0, top)
     axes.legend(loc="lower right", fontsize=8)
     return figure
-
-
-def _page(name: str, picture: str) -> str:
-    drawing = picture[picture.index("<svg") :]
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>{escape(name)}</title>"
-        "<style>body{font-family:sans-serif;margin:1em}svg{max-width:100%;height:auto}</style>"
-        f"</head><body>{drawing}</body></html>\n"
-    )
