@@ -62,3 +62,19 @@ class GaveUp(CsdfError):
 
 class NoRecurrence(GaveUp):
     """An execution in which no state recurred within its limit."""
+
+
+class InvalidNetwork(CsdfError):
+    """A network, layer or operator that breaks a rule of the model."""
+
+
+class UnsupportedOperator(CsdfError):
+    """An operator that a reader does not know, or knows without what this node asks of it."""
+
+
+class ExecutionError(CsdfError):
+    """A run that left its schedule or its buffers: an access outside, or an order that cannot be."""
+
+
+class InvalidPlan(CsdfError):
+    """A memory plan, or the problem it is for, that breaks a rule of the model."""

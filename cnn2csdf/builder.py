@@ -1,0 +1,57 @@
+"""Building a network layer by layer; shapes follow from the operators."""
+
+from __future__ import annotations
+
+from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.operators import Input, Operator, Output
+from cnn2csdf.shapes import output_shape
+from csdf.errors import InvalidNetwork
+
+
+class NetworkBuilder:
+    """Collects layers; `network()` returns the frozen network.
+
+    Every method returns the name of the layer it added, to be given as input to later ones.
+    """
+
+    def __init__(self, name: str = "network") -> None:
+        self._name = name
+        self._layers: dict[str, Layer] = {}
+
+    def input(self, dims: tuple[int, ...], name: str = "input") -> str:
+        """Add a place where frames come in; dims without the batch."""
+        return self.add(Input(dims=dims), name=name)
+
+    def output(self, source: str, name: str = "output") -> str:
+        """Add a place where a result goes out."""
+        return self.add(Output(), source, name=name)
+
+    def add(self, operator: Operator, *inputs: str, name: str | None = None) -> str:
+        """Add a layer. Raises InvalidNetwork, naming it, where its inputs do not fit."""
+        free = self.free_name(type(operator).__name__.lower() if name is None else name)
+        missing = [source for source in inputs if source not in self._layers]
+        if missing:
+            raise InvalidNetwork(f"layer {free!r} reads {missing[0]!r}, which does not exist")
+        try:
+            shape = output_shape(operator, [self._layers[source].shape for source in inputs])
+        except InvalidNetwork as error:
+            raise InvalidNetwork(f"layer {free!r}: {error}") from None
+        self._layers[free] = Layer(name=free, operator=operator, inputs=inputs, shape=shape)
+        return free
+
+    def shape(self, name: str) -> Shape:
+        """Return the shape of what a layer writes."""
+        return self._layers[name].shape
+
+    def free_name(self, wanted: str) -> str:
+        """Return the name, with a number behind it where it is taken."""
+        if wanted not in self._layers:
+            return wanted
+        number = 2
+        while f"{wanted} {number}" in self._layers:
+            number += 1
+        return f"{wanted} {number}"
+
+    def network(self) -> Network:
+        """Return the network. Raises InvalidNetwork naming what is wrong."""
+        return Network(name=self._name, layers=tuple(self._layers.values()))

@@ -1,0 +1,69 @@
+"""The trained numbers of a network, and seeded random ones where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn2csdf.network import Network
+from cnn2csdf.parameters import parameter_shapes
+from csdf.errors import InvalidNetwork
+
+Array = NDArray[np.float32]
+Weights = Mapping[str, Mapping[str, Array]]  # layer name, role: array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A network, with its trained numbers where they were asked for."""
+
+    network: Network
+    weights: Weights | None = None
+
+    def __post_init__(self) -> None:
+        if self.weights is not None:
+            _require_all(self.network, self.weights)
+
+
+def _require_all(network: Network, weights: Weights) -> None:
+    for layer in network.layers:
+        found = weights.get(layer.name, {})
+        for role, dims in parameter_shapes(layer, network.input_shapes(layer)).items():
+            if role not in found:
+                raise InvalidNetwork(f"layer {layer.name!r} has no weights {role!r}")
+            if found[role].shape != dims:
+                raise InvalidNetwork(
+                    f"layer {layer.name!r}: weights {role!r} of shape {found[role].shape}, "
+                    f"expected {dims}"
+                )
+
+
+def random_weights(network: Network, seed: int) -> Weights:
+    """Return weights under which the elements keep their size from layer to layer.
+
+    Kernels and matrices are normal with variance 2 / inputs (He et al., Delving Deep into
+    Rectifiers, ICCV 2015, section 2.2); scales and variances lie around one, the rest around zero.
+    """
+    generator = np.random.default_rng(seed)
+    return {
+        layer.name: {
+            role: _drawn(generator, role, dims)
+            for role, dims in parameter_shapes(layer, network.input_shapes(layer)).items()
+        }
+        for layer in network.layers
+    }
+
+
+def _drawn(generator: np.random.Generator, role: str, dims: tuple[int, ...]) -> Array:
+    kind = role.rpartition(".")[2]
+    if kind in ("kernel", "matrix"):
+        drawn = generator.standard_normal(dims) * (2 / (prod(dims[1:]) or 1)) ** 0.5
+    elif kind in ("scale", "variance", "constant"):
+        drawn = generator.uniform(0.5, 1.5, dims)
+    else:
+        drawn = generator.uniform(-0.2, 0.2, dims)
+    return np.asarray(drawn, dtype=np.float32)
