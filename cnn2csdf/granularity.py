@@ -1,0 +1,82 @@
+"""How each layer's output is cut into parts: whole, by rows, or several rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.operators import Concatenation, Elementwise
+from cnn2csdf.rows import rows_needed
+from csdf.errors import InvalidNetwork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granularity:
+    """Rows of a part: one number for all layers, other numbers for some. None is the whole tensor.
+
+    A layer that needs all of an input at once works as a whole, whatever is said here.
+    joins_wait: additions and concatenations write their whole output with their last part, as in
+    the published accounting of SAMOS 2020; a graph for counting, not one that can run, since the
+    rows in between would be nowhere.
+    """
+
+    rows: int | None = 1
+    layers: Mapping[str, int | None] = field(default_factory=dict)
+    joins_wait: bool = False
+
+    def __post_init__(self) -> None:
+        for rows in (self.rows, *self.layers.values()):
+            if rows is not None and rows < 1:
+                raise InvalidNetwork(f"parts of {rows} rows; expected at least 1, or the whole")
+
+    def check_names(self, network: Network) -> None:
+        """Raise InvalidNetwork if a layer it speaks of does not exist."""
+        for name in self.layers:
+            network.layer(name)
+
+
+WHOLE = Granularity(rows=None)
+ROWS = Granularity(rows=1)
+
+
+def parts(layer: Layer, inputs: Sequence[Shape], granularity: Granularity) -> tuple[int, ...]:
+    """Return where each part of the layer's output ends: rows written after each phase."""
+    height = layer.shape.rows
+    rows = granularity.layers.get(layer.name, granularity.rows)
+    if rows is None or not _works_by_rows(layer, inputs):
+        return (height,)
+    return (*range(rows, height, rows), height)
+
+
+def _works_by_rows(layer: Layer, inputs: Sequence[Shape]) -> bool:
+    return all(
+        rows_needed(layer.operator, index, inputs, layer.shape) is not None
+        for index in range(len(inputs))
+    )
+
+
+def written_rows(
+    layer: Layer, inputs: Sequence[Shape], granularity: Granularity
+) -> tuple[int, ...]:
+    """Return the rows that each phase of the layer writes."""
+    ends = parts(layer, inputs, granularity)
+    if granularity.joins_wait and is_join(layer):
+        return (0,) * (len(ends) - 1) + (ends[-1],)
+    return differences(ends)
+
+
+def is_join(layer: Layer) -> bool:
+    """Whether the layer brings several branches together."""
+    return isinstance(layer.operator, Elementwise | Concatenation) and len(layer.inputs) > 1
+
+
+def differences(totals: Sequence[int]) -> tuple[int, ...]:
+    """Return what each entry adds to the one before: the inverse of running totals."""
+    return tuple(now - before for before, now in zip((0, *totals), totals, strict=False))
+
+
+def totals(amounts: Sequence[int]) -> tuple[int, ...]:
+    """Return the running totals."""
+    return tuple(accumulate(amounts))
