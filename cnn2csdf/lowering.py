@@ -1,0 +1,142 @@
+"""A network and a granularity become a CSDF graph: the assembly, no arithmetic of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+
+from cnn2csdf.granularity import ROWS, Granularity, parts, written_rows
+from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.rates import ReadingRates, reading_rates
+from csdf.errors import InvalidNetwork
+from csdf.model.graph import Actor, Channel, Graph
+
+Durations = Mapping[str, Sequence[int]]  # layer name: time units, one per phase
+
+
+class Overlap(Enum):
+    """Where the rows that neighbouring windows share are kept.
+
+    WINDOW: in the channel, which releases a row when it was last needed. SELF_LOOP: in a channel of
+    the layer to itself, as in Minakova and Stefanov, Buffer Sizes Reduction for Memory-efficient
+    CNN Inference, SAMOS 2020; while a phase runs, those rows are counted twice.
+    """
+
+    WINDOW = "window"
+    SELF_LOOP = "self-loop"
+
+
+def lower(
+    network: Network,
+    granularity: Granularity = ROWS,
+    *,
+    durations: Durations | None = None,
+    overlap: Overlap = Overlap.WINDOW,
+    element_bytes: int = 4,
+) -> Graph:
+    """Return the graph of a network that works by parts.
+
+    One actor a layer, one phase a part, never two firings of a layer at once (a self-loop with one
+    token); one channel for each input of each layer, whose token is one element of the tensor it
+    carries. durations: by default every phase takes one time unit.
+
+    Raises InvalidNetwork where durations do not fit the phases.
+    """
+    granularity.check_names(network)
+    channels: list[Channel] = []
+    for layer in network.layers:
+        channels.append(_state(layer, len(_parts(network, layer, granularity))))
+        channels += _reading_channels(network, layer, granularity, overlap, element_bytes)
+    return Graph(
+        name=network.name,
+        actors=tuple(_actor(network, layer, granularity, durations) for layer in network.layers),
+        channels=tuple(_distinct(channels)),
+    )
+
+
+def _parts(network: Network, layer: Layer, granularity: Granularity) -> tuple[int, ...]:
+    return parts(layer, network.input_shapes(layer), granularity)
+
+
+def _actor(
+    network: Network, layer: Layer, granularity: Granularity, durations: Durations | None
+) -> Actor:
+    phases = len(_parts(network, layer, granularity))
+    if durations is None:
+        return Actor(name=layer.name, durations=(1,) * phases)
+    if layer.name not in durations:
+        raise InvalidNetwork(f"layer {layer.name!r} has no durations")
+    times = tuple(durations[layer.name])
+    if len(times) != phases:
+        raise InvalidNetwork(f"layer {layer.name!r}: {len(times)} durations for {phases} phases")
+    return Actor(name=layer.name, durations=times)
+
+
+def _state(layer: Layer, phases: int) -> Channel:
+    one = (1,) * phases
+    return Channel(
+        name=f"{layer.name} state",
+        producer=layer.name,
+        consumer=layer.name,
+        production=one,
+        consumption=one,
+        initial_tokens=1,
+    )
+
+
+def _reading_channels(
+    network: Network,
+    layer: Layer,
+    granularity: Granularity,
+    overlap: Overlap,
+    element_bytes: int,
+) -> Iterator[Channel]:
+    inputs = network.input_shapes(layer)
+    for index, source in enumerate(layer.inputs):
+        producer = network.layer(source)
+        rates = reading_rates(layer, index, inputs, granularity)
+        written = written_rows(producer, network.input_shapes(producer), granularity)
+        shape = producer.shape
+        is_window = overlap is Overlap.WINDOW and rates.released != rates.consumed
+        yield Channel(
+            name=f"{source} to {layer.name}",
+            producer=source,
+            consumer=layer.name,
+            production=_elements(written, shape),
+            consumption=_elements(rates.consumed, shape),
+            release=_elements(rates.released, shape) if is_window else None,
+            token_size=element_bytes,
+        )
+        if overlap is Overlap.SELF_LOOP and any(rates.kept):
+            yield _overlap_channel(source, layer, rates, shape, element_bytes)
+
+
+def _overlap_channel(
+    source: str, layer: Layer, rates: ReadingRates, shape: Shape, element_bytes: int
+) -> Channel:
+    """The rows a phase keeps are written back, for the next phase to take."""
+    return Channel(
+        name=f"{source} to {layer.name} overlap",
+        producer=layer.name,
+        consumer=layer.name,
+        production=_elements(rates.kept, shape),
+        consumption=_elements((0, *rates.kept[:-1]), shape),
+        token_size=element_bytes,
+    )
+
+
+def _elements(rows: Sequence[int], shape: Shape) -> tuple[int, ...]:
+    return tuple(count * shape.row_elements for count in rows)
+
+
+def _distinct(channels: Sequence[Channel]) -> Iterator[Channel]:
+    """The channels, numbered where a layer reads one tensor twice or names collide."""
+    taken: set[str] = set()
+    for channel in channels:
+        name, number = channel.name, 1
+        while name in taken:
+            number += 1
+            name = f"{channel.name} {number}"
+        taken.add(name)
+        yield channel if name == channel.name else replace(channel, name=name)
