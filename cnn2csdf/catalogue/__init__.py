@@ -1,0 +1,1 @@
+"""The networks of the literature, with the shapes of their papers."""

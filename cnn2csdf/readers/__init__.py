@@ -1,0 +1,1 @@
+"""Texts in the formats of other tools, read into networks."""

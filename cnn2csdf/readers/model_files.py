@@ -1,0 +1,67 @@
+"""Models from files, by the suffix of the name, and from the catalogue."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import PurePath
+
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.readers.darknet import parse_darknet
+from cnn2csdf.readers.json_networks import parse_json_network
+from cnn2csdf.weights import Model
+from csdf.errors import CsdfError, UnreadableFile
+from csdf.io.files import read_bytes
+
+SUFFIXES = (".onnx", ".cfg", ".json")
+
+
+def read_model(
+    source: str | os.PathLike[str],
+    *,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    with_weights: bool = False,
+    repair: bool = False,
+) -> Model:
+    """Return the model of a file (ONNX, Darknet, JSON), or one of the catalogue by its name.
+
+    shapes: of ONNX inputs, with the batch, where the file leaves them open. with_weights: load the
+    trained numbers; only ONNX files have any. repair: recompute shapes in a JSON network that do
+    not fit their inputs.
+
+    Raises UnreadableFile, UnsupportedOperator or InvalidNetwork, with the file and the layer.
+    """
+    name = os.fspath(source)
+    suffix = PurePath(name).suffix.lower()
+    if suffix == ".onnx":
+        return _read_onnx(name, shapes, with_weights=with_weights)
+    if suffix not in (".cfg", ".json"):
+        if os.path.exists(name):
+            raise UnreadableFile(f"{name}: suffix {suffix!r}; expected {', '.join(SUFFIXES)}")
+        return Model(network=from_catalogue(name))
+    text = _text(name)
+    if suffix == ".cfg":
+        return Model(network=parse_darknet(text, name))
+    return Model(network=parse_json_network(text, name, repair=repair))
+
+
+def _text(name: str) -> str:
+    try:
+        return read_bytes(name).decode()
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(f"{name}: not text in UTF-8: {error.reason}") from None
+
+
+def _read_onnx(
+    name: str, shapes: Mapping[str, tuple[int, ...]] | None, *, with_weights: bool
+) -> Model:
+    """ONNX is an extra: what knows it is imported when a file asks for it."""
+    try:
+        reader = import_module("cnn2csdf.onnx_files.reader")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "onnx":
+            raise
+        raise CsdfError(f"{name}: ONNX files need onnx: pip install 'csdf[cnn]'") from None
+    model: Model = reader.read_onnx(name, shapes=shapes, with_weights=with_weights)
+    return model
