@@ -21,8 +21,9 @@ def rows_needed(
 ) -> RowsNeeded | None:
     """Return which rows of input `index` each output row needs; None if it needs them all.
 
-    Fully connected, global and softmax layers, and those that move elements between rows, take
-    everything at once.
+    Fully connected, global and softmax layers, and those that move elements between rows (such as
+    the reorganisation of Darknet, which reads the maps as others of another shape), take everything
+    at once.
     """
     source = inputs[index]
     match operator:
@@ -41,7 +42,7 @@ def rows_needed(
             return _resized(operator, source)
         case op.Pad():
             return _padded(operator, source)
-        case op.SpaceToDepth(block=block):
+        case op.SpaceToDepth(block=block, order="block first"):
             return lambda row: (row * block, row * block + block)
         case op.DepthToSpace(block=block):
             return lambda row: (row // block, row // block + 1)

@@ -1,0 +1,97 @@
+"""Functions of one element, with the formulas of ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.execution.part import Part, along_channels, same_rows
+from cnn2csdf.weights import Array
+
+
+def activation(operator: op.Activation, part: Part) -> Array:
+    """Return the rows of the part of an activation."""
+    values = same_rows(part)
+    if operator.function == "prelu":
+        return _leaky(values, along_channels(part.weights["slope"], values.ndim))
+    return _FUNCTIONS[operator.function](values, *operator.parameters)
+
+
+def _leaky(values: Array, slope: float | Array) -> Array:
+    return np.where(values < 0, values * slope, values)
+
+
+def _clip(values: Array, low: float, high: float) -> Array:
+    clipped: Array = np.maximum(np.minimum(values, np.float32(high)), np.float32(low))
+    return clipped
+
+
+def _sigmoid(values: Array) -> Array:
+    result: Array = np.tanh(values * 0.5) * 0.5 + 0.5
+    return result
+
+
+def _hard_sigmoid(values: Array, alpha: float, beta: float) -> Array:
+    return _clip(values * alpha + beta, 0.0, 1.0)
+
+
+def _hard_swish(values: Array) -> Array:
+    return values * _hard_sigmoid(values, 1 / 6, 0.5)
+
+
+def _softplus(values: Array) -> Array:
+    return np.logaddexp(values, np.float32(0))
+
+
+def _elu(values: Array, alpha: float) -> Array:
+    return np.where(values < 0, np.expm1(np.minimum(values, 0)) * alpha, values)
+
+
+def _celu(values: Array, alpha: float) -> Array:
+    return np.maximum(values, 0) + np.minimum(np.expm1(np.minimum(values, 0) / alpha) * alpha, 0)
+
+
+def _gelu(values: Array) -> Array:
+    return values * 0.5 * (1 + _error_function(values * 0.5**0.5))
+
+
+def _error_function(values: Array) -> Array:
+    """The error function to 1.5e-7.
+
+    Source: Abramowitz, Stegun, Handbook of Mathematical Functions, 7.1.26.
+    """
+    size = np.abs(values)
+    t = 1 / (1 + 0.3275911 * size)
+    series = np.zeros_like(t)
+    for factor in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592):
+        series = (series + factor) * t
+    result: Array = np.copysign(1 - series * np.exp(-size * size), values)
+    return result
+
+
+_FUNCTIONS: dict[str, Callable[..., Array]] = {
+    "relu": lambda values: np.maximum(values, 0),
+    "leaky relu": _leaky,
+    "clip": _clip,
+    "sigmoid": _sigmoid,
+    "hard sigmoid": _hard_sigmoid,
+    "hard swish": _hard_swish,
+    "silu": lambda values: values * _sigmoid(values),
+    "mish": lambda values: values * np.tanh(_softplus(values)),
+    "gelu": _gelu,
+    "elu": _elu,
+    "selu": lambda values, alpha, gamma: _elu(values, alpha) * gamma,
+    "celu": _celu,
+    "tanh": np.tanh,
+    "softplus": _softplus,
+    "softsign": lambda values: values / (1 + np.abs(values)),
+    "thresholded relu": lambda values, alpha: np.where(values > alpha, values, np.float32(0)),
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "abs": np.abs,
+    "negative": np.negative,
+    "reciprocal": np.reciprocal,
+}

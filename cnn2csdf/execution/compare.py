@@ -1,0 +1,82 @@
+"""A run by parts against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cnn2csdf.execution.by_parts import Frame, Run, run_by_parts
+from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.network import Network
+from cnn2csdf.weights import Array, Model
+from csdf.errors import ExecutionError
+from csdf.model.graph import Graph
+from csdf.model.schedule import Firing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How far a tensor is from its reference; NaN where one of them holds a NaN."""
+
+    largest: float  # absolute; infinities that are equal do not differ
+    magnitude: float  # of the largest finite element of the reference
+
+    @property
+    def relative(self) -> float:
+        """The largest difference over the largest magnitude; absolute if that is zero."""
+        return self.largest / self.magnitude if self.magnitude else self.largest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What a run by parts gave beside the reference.
+
+    differences: for each frame, by output layer. run: with the peaks of the buffers.
+    """
+
+    differences: tuple[dict[str, Difference], ...]
+    run: Run
+
+    @property
+    def worst(self) -> Difference:
+        """The largest relative difference of all frames and outputs."""
+        found = [one for frame in self.differences for one in frame.values()]
+        return max(found, key=lambda one: (one.relative != one.relative, one.relative))
+
+
+def random_frames(network: Network, count: int, seed: int) -> list[dict[str, Array]]:
+    """Return frames of normally distributed elements, for each input layer by name."""
+    generator = np.random.default_rng(seed)
+    return [
+        {
+            layer.name: generator.standard_normal(layer.shape.dims, np.float32)
+            for layer in network.inputs
+        }
+        for _ in range(count)
+    ]
+
+
+def difference(ours: Array, reference: Array) -> Difference:
+    """Return how far ours is from the reference. Raises ExecutionError for different shapes."""
+    if ours.shape != reference.shape:
+        raise ExecutionError(f"a tensor of shape {ours.shape}, expected {reference.shape}")
+    differing = np.subtract(ours, reference, out=np.zeros_like(ours), where=ours != reference)
+    magnitudes = np.abs(reference, out=np.zeros_like(ours), where=np.isfinite(reference))
+    return Difference(largest=float(np.max(np.abs(differing))), magnitude=float(np.max(magnitudes)))
+
+
+def verify(
+    model: Model, graph: Graph, schedule: Iterable[Firing], frames: Sequence[Frame]
+) -> Verification:
+    """Run by parts and whole, and compare. Raises ExecutionError as run_by_parts does."""
+    run = run_by_parts(model, graph, schedule, frames)
+    references = [run_whole(model, frame) for frame in frames]
+    return Verification(
+        differences=tuple(
+            {name: difference(found[name], reference[name]) for name in reference}
+            for found, reference in zip(run.outputs, references, strict=True)
+        ),
+        run=run,
+    )

@@ -1,0 +1,67 @@
+"""How long each phase of each layer takes on this machine, with the executor's own operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import median
+from time import perf_counter_ns
+
+import numpy as np
+
+from cnn2csdf.execution.layers import Computation, computation
+from cnn2csdf.execution.part import HeldRows, Reader
+from cnn2csdf.execution.wiring import Rows, wired_layers
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators import Input
+from cnn2csdf.weights import Model
+from csdf.errors import ExecutionError
+from csdf.model.graph import Graph
+
+Clock = Callable[[], int]  # nanoseconds
+
+
+def measure_phases(
+    model: Model,
+    graph: Graph,
+    *,
+    repeats: int = 3,
+    seed: int = 0,
+    clock: Clock = perf_counter_ns,
+) -> dict[str, tuple[int, ...]]:
+    """Return for each layer the nanoseconds of each phase of its actor, at least one.
+
+    Medians over repeats, after one round that is not counted, of computing the phase's output rows
+    from random maps. Raises ExecutionError where graph and network do not match, or for no repeats.
+    """
+    if repeats < 1:
+        raise ExecutionError(f"{repeats} repeats of a measurement; at least 1")
+    generator = np.random.default_rng(seed)
+    times = {}
+    for wired in wired_layers(model.network, graph):
+        inputs = _random_inputs(model.network, wired.layer, generator)
+        computed = computation(model, wired.layer)
+        rounds = [_round(computed, inputs, wired.rows, clock) for _ in range(repeats + 1)]
+        times[wired.layer.name] = tuple(
+            max(1, round(median(phase))) for phase in zip(*rounds[1:], strict=True)
+        )
+    return times
+
+
+def _random_inputs(network: Network, layer: Layer, generator: np.random.Generator) -> list[Reader]:
+    sources = (layer.shape,) if isinstance(layer.operator, Input) else network.input_shapes(layer)
+    return [
+        HeldRows(shape=shape, array=generator.standard_normal(shape.dims, np.float32))
+        for shape in sources
+    ]
+
+
+def _round(computed: Computation, inputs: Sequence[Reader], rows: Rows, clock: Clock) -> list[int]:
+    """Time each phase once; a phase that writes nothing takes no time."""
+    begin, times = 0, []
+    for count in rows:
+        started = clock()
+        if count:
+            computed.rows(inputs, begin, begin + count)
+        times.append(clock() - started)
+        begin = (begin + count) % computed.shape.rows
+    return times

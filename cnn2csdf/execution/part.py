@@ -1,0 +1,81 @@
+"""What one firing computes: some rows of the output of a layer, from rows of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from cnn2csdf.network import Shape
+from cnn2csdf.weights import Array
+from csdf.errors import ExecutionError
+
+
+class Reader(Protocol):
+    """Gives the rows of one tensor of one frame."""
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the whole tensor."""
+
+    def rows(self, first: int, upto: int) -> Array:
+        """Return rows [first, upto): (channels, rows, width), or the tensor if it is no map.
+
+        The array may be a view that is valid until the end of the firing; never write into it.
+        Raises ExecutionError where a row is not there.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldRows:
+    """Rows of a tensor that lie in one array: those from `begin` on."""
+
+    shape: Shape
+    array: Array
+    begin: int = 0
+
+    def rows(self, first: int, upto: int) -> Array:
+        """Return rows [first, upto), a view. Raises ExecutionError where a row is not there."""
+        if not self.shape.is_map:
+            return self.array
+        if not self.begin <= first <= upto <= self.begin + self.array.shape[1]:
+            raise ExecutionError(
+                f"rows {first} to {upto} asked for, rows {self.begin} to "
+                f"{self.begin + self.array.shape[1]} are there"
+            )
+        return self.array[:, first - self.begin : upto - self.begin]
+
+
+class Part(NamedTuple):
+    """Rows [begin, end) of an output, with all that it takes to compute them."""
+
+    inputs: Sequence[Reader]
+    weights: Mapping[str, Array]  # by role
+    shape: Shape  # of the whole output
+    begin: int
+    end: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows are computed."""
+        return self.end - self.begin
+
+
+def whole_tensor(reader: Reader) -> Array:
+    """Return all rows of an input."""
+    return reader.rows(0, reader.shape.rows)
+
+
+def same_rows(part: Part) -> Array:
+    """Return the rows of the only input that stand where the output's do."""
+    return part.inputs[0].rows(part.begin, part.end)
+
+
+def cut(tensor: Array, part: Part) -> Array:
+    """Return the rows of the part out of the whole output."""
+    return tensor[:, part.begin : part.end] if part.shape.is_map else tensor
+
+
+def along_channels(values: Array, rank: int) -> Array:
+    """Return one value a channel such that it spreads over a tensor of that rank."""
+    return values.reshape(-1, *(1,) * (rank - 1))

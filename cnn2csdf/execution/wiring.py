@@ -1,0 +1,146 @@
+"""Which channel of a graph carries which connection of its network, and how many rows at a time."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.operators import Output
+from csdf.errors import ExecutionError
+from csdf.model.graph import Channel, Graph
+
+Rows = tuple[int, ...]  # one number a phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """The end of a channel at one actor: how many rows each phase moves there."""
+
+    channel: Channel
+    rows: Rows  # written by a producer, consumed by a consumer
+    released: Rows = ()  # by a consumer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WiredLayer:
+    """A layer with its channels.
+
+    inputs: in the order of the layer's inputs. loops: channels from the actor to itself, which
+    carry no elements. rows: output rows of each phase, by the production rates; by the consumption
+    rates for an output layer, and none for any other layer that nothing reads.
+    """
+
+    layer: Layer
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    loops: tuple[Channel, ...]
+    rows: Rows
+
+
+def wired_layers(network: Network, graph: Graph) -> tuple[WiredLayer, ...]:
+    """Return the layers with their channels. Raises ExecutionError where the two do not match.
+
+    They match if layers and actors have the same names, there is one channel for each connection,
+    and every rate is whole rows of the tensor. Several channels between the same two layers belong
+    to the inputs in their order.
+    """
+    _require_same_names(network, graph)
+    _require_connections(network, graph)
+    ends = _ChannelEnds(graph)
+    return tuple(_wired(network, ends, layer) for layer in network.layers)
+
+
+def _require_same_names(network: Network, graph: Graph) -> None:
+    layers = {layer.name for layer in network.layers}
+    actors = {actor.name for actor in graph.actors}
+    for name in sorted(layers ^ actors):
+        kind, other = ("layer", "actor") if name in layers else ("actor", "layer")
+        raise ExecutionError(f"{kind} {name!r} has no {other} of its name")
+
+
+def _require_connections(network: Network, graph: Graph) -> None:
+    wanted = Counter((one.producer, one.consumer) for one in network.connections)
+    found = Counter((one.producer, one.consumer) for one in graph.channels if not one.is_self_loop)
+    for producer, consumer in wanted | found:
+        ends = (producer, consumer)
+        if wanted[ends] != found[ends]:
+            raise ExecutionError(
+                f"{found[ends]} channels from {producer!r} to {consumer!r}, "
+                f"but {wanted[ends]} connections"
+            )
+
+
+class _ChannelEnds:
+    """The channels of a graph by their ends."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.phases = {actor.name: actor.phases for actor in graph.actors}
+        self.loops: Mapping[str, list[Channel]] = defaultdict(list)
+        self.outputs: Mapping[str, list[Channel]] = defaultdict(list)
+        self.between: Mapping[tuple[str, str], list[Channel]] = defaultdict(list)
+        for channel in graph.channels:
+            if channel.is_self_loop:
+                self.loops[channel.producer].append(channel)
+                continue
+            self.outputs[channel.producer].append(channel)
+            self.between[channel.producer, channel.consumer].append(channel)
+
+
+def _wired(network: Network, ends: _ChannelEnds, layer: Layer) -> WiredLayer:
+    inputs = tuple(_input_ports(network, ends, layer))
+    outputs = tuple(
+        Port(channel=channel, rows=_whole_rows(channel, channel.production, layer.shape))
+        for channel in ends.outputs[layer.name]
+    )
+    return WiredLayer(
+        layer=layer,
+        inputs=inputs,
+        outputs=outputs,
+        loops=tuple(ends.loops[layer.name]),
+        rows=_written_rows(layer, inputs, outputs) or (0,) * ends.phases[layer.name],
+    )
+
+
+def _input_ports(network: Network, ends: _ChannelEnds, layer: Layer) -> Iterable[Port]:
+    seen: Counter[str] = Counter()
+    for source in layer.inputs:
+        channel = ends.between[source, layer.name][seen[source]]
+        seen[source] += 1
+        shape = network.layer(source).shape
+        if channel.initial_tokens:
+            raise ExecutionError(
+                f"channel {channel.name!r} has {channel.initial_tokens} initial tokens; "
+                "a run starts with empty buffers"
+            )
+        yield Port(
+            channel=channel,
+            rows=_whole_rows(channel, channel.consumption, shape),
+            released=_whole_rows(channel, channel.release_rates, shape),
+        )
+
+
+def _whole_rows(channel: Channel, rates: Iterable[int], shape: Shape) -> Rows:
+    rows = []
+    for phase, tokens in enumerate(rates):
+        count, rest = divmod(tokens, shape.row_elements)
+        if rest:
+            raise ExecutionError(
+                f"channel {channel.name!r}, phase {phase}: a rate of {tokens} tokens, "
+                f"but a row of {shape} has {shape.row_elements} elements"
+            )
+        rows.append(count)
+    return tuple(rows)
+
+
+def _written_rows(layer: Layer, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Rows:
+    for port in outputs[1:]:
+        if port.rows != outputs[0].rows:
+            raise ExecutionError(
+                f"layer {layer.name!r} writes {outputs[0].rows} rows to channel "
+                f"{outputs[0].channel.name!r}, but {port.rows} to {port.channel.name!r}"
+            )
+    if outputs:
+        return outputs[0].rows
+    return inputs[0].rows if isinstance(layer.operator, Output) else ()
