@@ -1,0 +1,209 @@
+"""Rewrites that leave what a network computes as it is: each returns a model with fewer layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.weights import Array, Model, Weights
+
+Rewrite = Callable[[Model], Model]
+
+
+def drop_identities(model: Model) -> Model:
+    """Leave out what moves no element: dropout, and reshapes that only rename the dims.
+
+    A reshape goes where its readers take all elements in order anyway, or where the dims stay.
+    """
+    network = model.network
+    consumers = network.consumers
+    dropped = {
+        layer.name: layer.inputs[0]
+        for layer in network.layers
+        if not layer.epilogue
+        and _is_idle(layer, [network.layer(name) for name in consumers[layer.name]], network)
+    }
+    return _without(model, dropped)
+
+
+def _is_idle(layer: Layer, readers: Sequence[Layer], network: Network) -> bool:
+    if isinstance(layer.operator, op.Identity):
+        return True
+    if not isinstance(layer.operator, op.Reshape):
+        return False
+    if network.input_shapes(layer) == (layer.shape,):
+        return True
+    return bool(readers) and all(isinstance(one.operator, op.FullyConnected) for one in readers)
+
+
+def absorb_biases(model: Model) -> Model:
+    """Let the layer before it make each addition of a trained constant, as if it were its bias.
+
+    Nothing else reads that layer.
+    """
+    return _merged(model, _absorbed)
+
+
+def fold_batch_normalization(model: Model) -> Model:
+    """Multiply a batch normalisation, or a scale and a shift a channel, into the layer before it.
+
+    That layer is a convolution or fully connected, and nothing else reads it.
+    """
+    return _merged(model, _folded)
+
+
+def fuse_activations(model: Model) -> Model:
+    """Let the layer before it apply a function of single elements to its own output.
+
+    Activations, normalisations and constants; nothing else reads that layer.
+    """
+    return _merged(model, _fused)
+
+
+Merged = tuple[Layer, Mapping[str, Array] | None]
+Merge = Callable[[Layer, Layer, Weights | None], Merged | None]
+
+
+def _merged(model: Model, merge: Merge) -> Model:
+    """Merge each layer into the one before it wherever that is possible, in order."""
+    consumers = model.network.consumers
+    layers = {layer.name: layer for layer in model.network.layers}
+    weights = None if model.weights is None else dict(model.weights)
+    moved: dict[str, str] = {}  # merged layer: where it is now
+    for layer in model.network.layers:
+        if len(layer.inputs) != 1 or len(consumers[layer.inputs[0]]) != 1:
+            continue
+        before = layers[moved.get(layer.inputs[0], layer.inputs[0])]
+        found = merge(before, layer, weights)
+        if found is None:
+            continue
+        moved[layer.name] = before.name
+        layers[before.name], new = found
+        if weights is not None and new is not None:
+            weights[before.name] = new
+    network = Network(name=model.network.name, layers=tuple(layers.values()))
+    return _without(Model(network=network), moved, weights)
+
+
+def _absorbed(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
+    match layer.operator:
+        case op.Elementwise(function="add", constant=tuple()):
+            return _fused(before, layer, weights)
+    return None
+
+
+def _fused(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
+    if isinstance(before.operator, op.Input) or not _can_be_fused(before, layer):
+        return None
+    place = len(before.epilogue)
+    merged = replace(before, epilogue=(*before.epilogue, layer.operator, *layer.epilogue))
+    if weights is None:
+        return merged, None
+    joined = dict(weights.get(before.name, {}))
+    for role, array in weights.get(layer.name, {}).items():
+        first, _, rest = role.partition(".")
+        joined[f"{place + 1 + int(first)}.{rest}" if rest else f"{place}.{role}"] = array
+    return merged, joined
+
+
+def _can_be_fused(before: Layer, layer: Layer) -> bool:
+    """Whether it needs one row of the same shape for a row, whichever rows they are."""
+    match layer.operator:
+        case op.Elementwise(constant=tuple(dims)):
+            rows = Shape(dims=dims).rows if len(dims) == 3 else 1
+            return before.shape == layer.shape and rows == 1
+        case op.Activation() | op.BatchNormalization() | op.LocalResponseNormalization():
+            return True
+    return False
+
+
+def _folded(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
+    foldable = op.Convolution | op.FullyConnected
+    if not isinstance(before.operator, foldable) or before.epilogue or layer.epilogue:
+        return None
+    channels = before.shape.channels
+    if not _is_affine(layer.operator, before):
+        return None
+    merged = replace(before, operator=replace(before.operator, has_bias=True))
+    if weights is None:
+        return merged, None
+    scale, shift = _affine(layer.operator, weights[layer.name], channels)
+    own = weights[before.name]
+    role = "kernel" if isinstance(before.operator, op.Convolution) else "matrix"
+    rows = scale.reshape(-1, *(1,) * (own[role].ndim - 1))
+    bias = own.get("bias", np.zeros(channels, np.float32))
+    return merged, {role: _single(own[role] * rows), "bias": _single(bias * scale + shift)}
+
+
+def _is_affine(operator: op.Operator, before: Layer) -> bool:
+    """Whether it is one scale and one shift a channel of what the layer before writes."""
+    if isinstance(operator, op.BatchNormalization):
+        return before.shape.is_map
+    if not isinstance(operator, op.Elementwise) or operator.constant is None:
+        return False
+    if operator.function not in ("add", "multiply"):
+        return False
+    dims = before.shape.dims
+    constant = (1,) * (len(dims) - len(operator.constant)) + operator.constant
+    return constant[1:] == (1,) * (len(dims) - 1) and constant[0] in (1, dims[0])
+
+
+def _affine(
+    operator: op.Operator, weights: Mapping[str, Array], channels: int
+) -> tuple[Array, Array]:
+    if isinstance(operator, op.BatchNormalization):
+        scale = weights["scale"] / np.sqrt(weights["variance"] + np.float32(operator.epsilon))
+        return _single(scale), _single(weights["shift"] - weights["mean"] * scale)
+    constant = np.broadcast_to(weights["constant"].reshape(-1), (channels,))
+    if isinstance(operator, op.Elementwise) and operator.function == "add":
+        return np.ones(channels, np.float32), _single(constant)
+    return _single(constant), np.zeros(channels, np.float32)
+
+
+def _single(array: np.ndarray) -> Array:
+    return np.asarray(array, dtype=np.float32)
+
+
+def _without(model: Model, dropped: Mapping[str, str], weights: Weights | None = None) -> Model:
+    """The model without some layers; whoever reads one of them reads another layer instead.
+
+    dropped: layer: the one to read in its place, which may be dropped as well. weights: to be used
+    instead of the model's own.
+    """
+    place: dict[str, str] = {}
+    for layer in model.network.layers:
+        instead = dropped.get(layer.name, layer.name)
+        place[layer.name] = place.get(instead, instead)
+    left = tuple(
+        replace(layer, inputs=tuple(place[one] for one in layer.inputs))
+        for layer in model.network.layers
+        if layer.name not in dropped
+    )
+    network = Network(name=model.network.name, layers=left)
+    weights = model.weights if weights is None else weights
+    if weights is None:
+        return Model(network=network)
+    return Model(
+        network=network,
+        weights={layer.name: weights[layer.name] for layer in left if layer.name in weights},
+    )
+
+
+REWRITES: Mapping[str, Rewrite] = {
+    "drop": drop_identities,
+    "fold": fold_batch_normalization,
+    "absorb": absorb_biases,
+    "fuse": fuse_activations,
+}
+
+
+def simplified(model: Model, names: tuple[str, ...] = tuple(REWRITES)) -> Model:
+    """Return the model after the rewrites of these names, in the order of REWRITES."""
+    for name, rewrite in REWRITES.items():
+        if name in names:
+            model = rewrite(model)
+    return model

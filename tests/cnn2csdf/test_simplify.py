@@ -1,0 +1,127 @@
+"""Rewrites: fewer layers, the same outputs."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.catalogue.embedded import keyword_spotting, resnet8
+from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.simplify import (
+    REWRITES,
+    absorb_biases,
+    drop_identities,
+    fold_batch_normalization,
+    fuse_activations,
+    simplified,
+)
+from cnn2csdf.weights import Model, random_weights
+from tests.cnn2csdf.execution.random_networks import models
+
+
+def frame_of(model, seed=0):
+    generator = np.random.default_rng(seed)
+    return {
+        layer.name: generator.standard_normal(layer.shape.dims).astype(np.float32)
+        for layer in model.network.inputs
+    }
+
+
+def assert_same_outputs(model, other):
+    frame = frame_of(model)
+    expected, found = run_whole(model, frame), run_whole(other, frame)
+    assert expected.keys() == found.keys()
+    for name, tensor in expected.items():
+        scale = np.abs(tensor).max() or 1
+        assert np.abs(found[name] - tensor).max() <= 1e-4 * scale
+
+
+def names(model):
+    return [layer.name for layer in model.network.layers]
+
+
+def small():
+    """Convolution, batch normalisation, scale, shift, relu, dropout, flatten, fully connected."""
+    builder = NetworkBuilder("small")
+    here = builder.input((3, 6, 6))
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    here = builder.add(op.Convolution(filters=4, window=window, has_bias=False), here, name="conv")
+    here = builder.add(op.BatchNormalization(), here, name="norm")
+    for name, function in (("scale", "multiply"), ("shift", "add")):
+        operator = op.Elementwise(function=function, constant=(4, 1, 1))
+        here = builder.add(operator, here, name=name)
+    here = builder.add(op.Activation(function="relu"), here, name="relu")
+    here = builder.add(op.Identity(kind="dropout"), here, name="dropout")
+    here = builder.add(op.Reshape(dims=(144,)), here, name="flatten")
+    builder.output(builder.add(op.FullyConnected(units=3), here, name="classes"))
+    network = builder.network()
+    return Model(network=network, weights=random_weights(network, 1))
+
+
+def test_dropping_leaves_out_dropout_and_a_reshape_before_a_fully_connected_layer():
+    model = small()
+    dropped = drop_identities(model)
+    assert names(dropped) == [
+        "input", "conv", "norm", "scale", "shift", "relu", "classes", "output",
+    ]  # fmt: skip
+    assert_same_outputs(model, dropped)
+
+
+def test_folding_puts_normalisation_scale_and_shift_into_the_convolution():
+    model = small()
+    folded = fold_batch_normalization(model)
+    assert names(folded) == ["input", "conv", "relu", "dropout", "flatten", "classes", "output"]
+    assert folded.network.layer("conv").operator.has_bias
+    assert_same_outputs(model, folded)
+
+
+def test_absorbing_takes_additions_only():
+    absorbed = absorb_biases(small())
+    assert "shift" not in names(absorbed)
+    assert {"norm", "scale", "relu"} < set(names(absorbed))
+    assert_same_outputs(small(), absorbed)
+
+
+def test_fusing_hangs_functions_of_single_elements_behind_the_layer_before():
+    model = small()
+    fused = fuse_activations(drop_identities(model))
+    assert names(fused) == ["input", "conv", "classes", "output"]
+    assert len(fused.network.layer("conv").epilogue) == 4
+    assert_same_outputs(model, fused)
+
+
+def test_a_layer_that_another_one_reads_keeps_its_output():
+    builder = NetworkBuilder("branch")
+    image = builder.input((2, 4, 4))
+    window = op.Window(kernel=(1, 1))
+    conv = builder.add(op.Convolution(filters=2, window=window), image, name="conv")
+    norm = builder.add(op.BatchNormalization(), conv, name="norm")
+    builder.output(builder.add(op.Elementwise(function="add"), conv, norm, name="sum"))
+    network = builder.network()
+    model = simplified(Model(network=network, weights=random_weights(network, 0)))
+    assert names(model) == ["input", "conv", "norm", "sum", "output"]
+
+
+@pytest.mark.parametrize("build", [resnet8, keyword_spotting])
+def test_networks_of_the_catalogue_compute_the_same(build):
+    network = build()
+    model = Model(network=network, weights=random_weights(network, 3))
+    fewer = simplified(model)
+    assert len(fewer.network.layers) < len(network.layers)
+    assert_same_outputs(model, fewer)
+
+
+@given(models(), st.sets(st.sampled_from(sorted(REWRITES))))
+@settings(deadline=None)
+def test_random_networks_compute_the_same_after_any_rewrites(model, steps):
+    assert_same_outputs(model, simplified(model, tuple(steps)))
+
+
+@given(models(), st.sets(st.sampled_from(sorted(REWRITES))))
+@settings(deadline=None)
+def test_weights_do_not_decide_which_layers_are_left(model, steps):
+    bare = simplified(Model(network=model.network), tuple(steps))
+    assert bare.network == simplified(model, tuple(steps)).network
+    assert bare.weights is None
