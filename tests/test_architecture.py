@@ -15,18 +15,32 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.analysis": {"csdf.errors", "csdf.model", "csdf.kernels"},
     "csdf.generation": {"csdf.errors", "csdf.model", "csdf.analysis"},
     "csdf.search": {"csdf.errors", "csdf.model", "csdf.analysis", "csdf.kernels"},
-    "csdf.io": {"csdf.errors", "csdf.model"},
+    "csdf.io": {"csdf.errors", "csdf.model", "csdf.io.files", "csdf.io.json_value"},
+    "csdf.io.files": {"csdf.errors"},
+    "csdf.io.json_value": {"csdf.errors"},
     "csdf.draw": {"csdf.errors", "csdf.model", "csdf.analysis", "csdf.search"},
-    "cnn2csdf": {"csdf.errors", "csdf.model"},
-    "planners": {"csdf.errors", "csdf.model", "csdf.analysis", "csdf.search", "cnn2csdf"},
+    "cnn2csdf": {"csdf.errors", "csdf.model", "csdf.io.files"},
+    "planners": {
+        "csdf.errors",
+        "csdf.io.json_value",
+        "csdf.model",
+        "csdf.kernels",
+        "csdf.analysis",
+        "csdf.search",
+        "cnn2csdf",
+        "planners.check",
+        "planners.plan",
+    },
+    "planners.check": {"csdf.errors", "planners.plan"},  # the judge knows nothing else
+    "planners.plan": {"csdf.errors"},
 }
-ONLY_IN = {  # outside module: the one place that may know it
-    "argparse": "csdf.cli",
-    "matplotlib": "csdf.draw",
-    "lxml": "csdf.io",
-    "numba": "csdf.kernels",
-    "numpy": "csdf.kernels",
-    "onnx": "cnn2csdf.readers.onnx",
+ONLY_IN = {  # outside module: the places that may know it
+    "argparse": ("csdf.cli",),
+    "matplotlib": ("csdf.draw",),
+    "lxml": ("csdf.io",),
+    "numba": ("csdf.kernels",),
+    "numpy": ("csdf.kernels", "cnn2csdf", "planners"),  # maps and weights; no analysis uses it
+    "onnx": ("cnn2csdf.onnx_files",),
 }
 MAY_IMPORT_LATE = ("csdf.kernels.compile", "csdf.cli")  # inside functions
 
@@ -100,8 +114,9 @@ def violations(path, root):
 
 def refusal(module, name, root):
     top = name.split(".")[0]
-    if top in ONLY_IN and not is_within(module, ONLY_IN[top]):
-        return f"{top} is known to {ONLY_IN[top]} only"
+    places = ONLY_IN.get(top)
+    if places and not any(is_within(module, place) for place in places):
+        return f"{top} is known to {', '.join(places)} only"
     own = layer_of(module)
     if top not in PACKAGES or own is None:
         return None
@@ -169,7 +184,8 @@ def test_a_clean_tree_passes(tmp_path):
         ("csdf/kernels/loop.py", "from csdf.errors import CsdfError", "may not import"),
         ("csdf/io/sdf3.py", "from csdf.analysis.liveness import deadlock", "may not import"),
         ("csdf/generation/random.py", "from csdf.io.sdf3 import read", "may not import"),
-        ("planners/arena.py", "from csdf.kernels import compile", "may not import"),
+        ("planners/arena.py", "import csdf.io.sdf3", "may not import"),
+        ("planners/check.py", "import planners.arena", "may not import"),
         ("csdf/analysis/liveness.py", "from csdf import Graph", "package face"),
         ("csdf/analysis/liveness.py", "from csdf.model import Graph", "package face"),
         ("csdf/analysis/liveness.py", "import csdf", "package face"),

@@ -21,6 +21,8 @@ COMMANDS = {
     "schedule": "start times: self-timed, periodic or K-periodic",
     "convert": "SDF3 XML, JSON and Graphviz, and transformations on the way",
     "generate": "random consistent live graphs from a seed",
+    "cnn": "networks: show, convert to graphs, memory by parts, verify by running",
+    "plan": "memory plans: offsets of buffers",
 }
 USAGE = """usage: csdf COMMAND ...
 

@@ -1,0 +1,206 @@
+"""`csdf cnn memory`: buffers and throughput of whole layers against work by parts."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import sys
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from cnn2csdf.describe import bytes_in_words
+from cnn2csdf.granularity import WHOLE
+from csdf.cli import answers, pictures, storage_options
+from csdf.cli.networks import options as shared
+from csdf.io.files import write_text
+from planners.parts_memory import MemoryComparison, NetworkMemory, memory_comparison
+
+NANOSECONDS = 10**9
+HEADER = (
+    "network",
+    "whole: buffers",
+    "parameters",
+    "total",
+    "by parts: buffers",
+    "total",
+    "reduction",
+    "frames/s",
+    "by parts",
+    "decrease",
+    "pipelined",
+)
+CSV_COLUMNS = (
+    "network",
+    "whole_buffers",
+    "parameters",
+    "whole_total",
+    "parts_buffers",
+    "parts_total",
+    "reduction",
+    "whole_throughput",
+    "parts_throughput",
+    "decrease",
+    "pipelined_throughput",
+)
+
+
+class Row(NamedTuple):
+    """One network and how long the answer took."""
+
+    name: str
+    comparison: MemoryComparison
+    seconds: float
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the comparison; return the exit code."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    rows = [_row(model, options) for model in [options.model, *options.more]]
+    if options.plot:
+        _plot(options.plot, rows)
+    if options.json:
+        print(json.dumps({"networks": [_as_json(row) for row in rows]}, indent=2))
+    else:
+        print(_as_csv(rows) if options.csv else _as_text(rows))
+    return answers.ANSWERED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="csdf cnn memory",
+        description="What a network needs when each layer works as a whole, and when it works by "
+        "parts: the smallest buffers in which it runs (one for each input of each layer), its "
+        "parameters, the time of a frame on one processor, and the period when each layer has a "
+        "processor of its own.",
+        epilog="example: csdf cnn memory resnet18 vgg19 --fuse --plot memory.svg",
+    )
+    shared.add_model_options(parser)
+    parser.add_argument("more", nargs="*", metavar="MODEL", help="more networks, a row each")
+    shared.add_granularity_options(parser)
+    shared.add_duration_options(parser)
+    parser.add_argument(
+        "--whole-durations",
+        metavar="FILE",
+        help="such a table for whole layers; by default the sums over the parts of --durations",
+    )
+    parser.add_argument("--budget", type=answers.seconds, metavar="TIME", default=60.0)
+    parser.add_argument("--json", action="store_true", help="with every buffer")
+    parser.add_argument("--csv", action="store_true", help="one line a network; bytes, frames/s")
+    parser.add_argument("--plot", metavar="FILE", help="bars: .png, .svg, .pdf or .html")
+    return parser
+
+
+def _row(model: str, options: argparse.Namespace) -> Row:
+    begin = time.perf_counter()
+    options.model = model
+    network = shared.read(options).network
+    durations = shared.durations_of(network, options)
+    if options.whole_durations:
+        whole = shared.durations_table(options.whole_durations)
+        parts, durations = durations, lambda cut: whole if cut == WHOLE else parts(cut)
+    comparison = memory_comparison(
+        network,
+        shared.granularity_of(options),
+        durations,
+        element_bytes=options.element_bytes,
+        watch=storage_options.watch(options.budget),
+    )
+    if comparison.by_parts.status != "optimal":
+        gap = float(comparison.by_parts.gap or 0)
+        print(
+            f"csdf cnn memory: {network.name}: buffers at most {gap:.2%} above the smallest",
+            file=sys.stderr,
+        )
+    return Row(network.name, comparison, time.perf_counter() - begin)
+
+
+def _figures(row: Row) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
+    """Bytes, and then frames per second and parts of one."""
+    whole, parts = row.comparison.whole, row.comparison.by_parts
+    return (
+        (whole.buffers, whole.parameters, whole.total, parts.buffers, parts.total),
+        (
+            row.comparison.reduction,
+            Fraction(NANOSECONDS, whole.sequential),
+            Fraction(NANOSECONDS, parts.sequential),
+            row.comparison.slowdown,
+            NANOSECONDS / parts.pipelined,
+        ),
+    )
+
+
+def _as_text(rows: Sequence[Row]) -> str:
+    table: list[tuple[str, ...]] = [HEADER]
+    for row in rows:
+        sizes, (reduction, whole, parts, slowdown, pipelined) = _figures(row)
+        table.append(
+            (
+                row.name,
+                *(bytes_in_words(size) for size in sizes),
+                f"{float(reduction):.1%}",
+                *(f"{float(rate):.4g}" for rate in (whole, parts)),
+                f"{float(slowdown):.1%}",
+                f"{float(pipelined):.4g}",
+            )
+        )
+    widths = [max(len(line[i]) for line in table) for i in range(len(HEADER))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in table
+    )
+
+
+def _as_csv(rows: Sequence[Row]) -> str:
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(CSV_COLUMNS)
+    for row in rows:
+        sizes, rates = _figures(row)
+        table.writerow((row.name, *sizes, *(f"{float(rate):.6g}" for rate in rates)))
+    return text.getvalue().rstrip("\n")
+
+
+def _as_json(row: Row) -> dict[str, Any]:
+    return {
+        "network": row.name,
+        "whole": _memory_as_json(row.comparison.whole),
+        "by_parts": _memory_as_json(row.comparison.by_parts),
+        "reduction": float(row.comparison.reduction),
+        "throughput_decrease": float(row.comparison.slowdown),
+        "seconds": round(row.seconds, 6),
+    }
+
+
+def _memory_as_json(memory: NetworkMemory) -> dict[str, Any]:
+    return {
+        "buffer_bytes": memory.buffers,
+        "parameter_bytes": memory.parameters,
+        "total_bytes": memory.total,
+        "status": memory.status,
+        "sequential_nanoseconds": memory.sequential,
+        "pipelined_nanoseconds": str(memory.pipelined),
+        "capacities": dict(memory.capacities),
+    }
+
+
+def _plot(path: str, rows: Sequence[Row]) -> None:
+    draw = pictures.drawing("csdf cnn memory", "csdf.draw.memory")
+    if draw is None:
+        return
+    bars = [
+        draw.MemoryBar(row.name, label, memory.parameters, memory.buffers)
+        for row in rows
+        for label, memory in (
+            ("whole", row.comparison.whole),
+            ("by parts", row.comparison.by_parts),
+        )
+    ]
+    write_text(path, draw.memory_picture(bars, pictures.suffix_of(path)))

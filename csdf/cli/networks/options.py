@@ -1,0 +1,190 @@
+"""What the commands on networks share: reading a model, cutting it into parts, timing them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from fractions import Fraction
+
+from cnn2csdf.durations import PLATFORMS, Platform, parse_durations, platform_durations
+from cnn2csdf.granularity import WHOLE, Granularity
+from cnn2csdf.lowering import Durations
+from cnn2csdf.network import Network
+from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.simplify import REWRITES, simplified
+from cnn2csdf.weights import Model
+from csdf.cli import answers
+from csdf.io.files import read_bytes
+
+MODEL_HELP = (
+    "an ONNX model (.onnx), a Darknet configuration (.cfg), a network in JSON (.json), or one of "
+    "the catalogue such as resnet18 or mobilenet_v1:width=1/4,resolution=128"
+)
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add the model and how it is to be read and simplified."""
+    parser.add_argument("model", help=MODEL_HELP)
+    parser.add_argument(
+        "--shape",
+        action="append",
+        type=_named_shape,
+        metavar="NAME=1x3x224x224",
+        default=[],
+        help="shape of an ONNX input whose batch or size is left open",
+    )
+    parser.add_argument(
+        "--simplify",
+        type=_rewrites,
+        metavar="STEPS",
+        default=("drop", "absorb"),
+        help=f"none, all, or some of {','.join(REWRITES)}; default: drop,absorb (dropout and reshapes "
+        "that move nothing; constants added to a layer's output)",
+    )
+    parser.add_argument(
+        "--fuse",
+        action="store_const",
+        const=tuple(REWRITES),
+        dest="simplify",
+        help="as --simplify all: batch normalisation folded, activations fused",
+    )
+    parser.add_argument(
+        "--repair", action="store_true", help="recompute shapes of a JSON network that do not fit"
+    )
+
+
+def read(options: argparse.Namespace, *, with_weights: bool = False) -> Model:
+    """Return the model that the options name, simplified as they say."""
+    model = read_model(
+        options.model,
+        shapes=dict(options.shape),
+        with_weights=with_weights,
+        repair=options.repair,
+    )
+    return simplified(model, options.simplify)
+
+
+def add_granularity_options(parser: argparse.ArgumentParser) -> None:
+    """Add how the layers are cut into parts."""
+    parser.add_argument(
+        "--granularity",
+        type=_rows,
+        metavar="rows|whole|N",
+        default=1,
+        help="rows of a part; default: rows, one at a time",
+    )
+    parser.add_argument(
+        "--layer",
+        action="append",
+        type=_layer_rows,
+        metavar="NAME=N|whole",
+        default=[],
+        help="another granularity for one layer",
+    )
+    parser.add_argument(
+        "--element-bytes",
+        type=answers.positive,
+        metavar="N",
+        default=4,
+        help="default 4; int8 is 1",
+    )
+
+
+def granularity_of(options: argparse.Namespace) -> Granularity:
+    """Return what the options say about parts."""
+    return Granularity(rows=options.granularity, layers=dict(options.layer))
+
+
+def add_duration_options(parser: argparse.ArgumentParser) -> None:
+    """Add where the durations of phases come from."""
+    group = parser.add_argument_group("durations of phases, in nanoseconds")
+    group.add_argument(
+        "--platform", choices=PLATFORMS, default="jetson-tx2", help="default: jetson-tx2"
+    )
+    group.add_argument("--operations", type=answers.above_zero, help="per second, instead")
+    group.add_argument("--bandwidth", type=answers.above_zero, help="bytes per second, instead")
+    group.add_argument(
+        "--launch", type=_launch, metavar="TIME", help="to start a phase, instead; e.g. 0, 5us, 1ms"
+    )
+    group.add_argument(
+        "--durations", metavar="FILE", help="a measured table: layer,phase,nanoseconds (CSV)"
+    )
+
+
+def platform_of(options: argparse.Namespace) -> Platform:
+    """Return the platform that the options describe."""
+    chosen = PLATFORMS[options.platform]
+    return Platform(
+        operations_per_second=options.operations or chosen.operations_per_second,
+        bytes_per_second=options.bandwidth or chosen.bytes_per_second,
+        launch=chosen.launch if options.launch is None else options.launch,
+    )
+
+
+def durations_of(
+    network: Network, options: argparse.Namespace
+) -> Callable[[Granularity], Durations]:
+    """Return a function from a granularity to the durations that the options ask for.
+
+    A measured table has one granularity; of it, a whole layer takes as long as all of its parts.
+    """
+    if options.durations:
+        table = durations_table(options.durations)
+        whole = {layer: (sum(times),) for layer, times in table.items()}
+        return lambda granularity: whole if granularity == WHOLE else table
+    platform = platform_of(options)
+    return lambda granularity: platform_durations(
+        network, granularity, platform, element_bytes=options.element_bytes
+    )
+
+
+def durations_table(path: str) -> dict[str, tuple[int, ...]]:
+    """Return the durations in a file. Raises UnreadableFile."""
+    return parse_durations(read_bytes(path).decode("utf-8", "replace"), path)
+
+
+def _rows(text: str) -> int | None:
+    if text == "whole":
+        return None
+    return 1 if text == "rows" else answers.positive(text)
+
+
+def _layer_rows(text: str) -> tuple[str, int | None]:
+    name, _, value = text.rpartition("=")
+    if not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not LAYER=N or LAYER=whole")
+    return name, _rows(value)
+
+
+def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, _, dims = text.rpartition("=")
+    sizes = dims.split("x")
+    if not name or not all(size.isdigit() and int(size) for size in sizes):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=1x3x224x224")
+    return name, tuple(int(size) for size in sizes)
+
+
+def _rewrites(text: str) -> tuple[str, ...]:
+    if text in ("all", "none"):
+        return tuple(REWRITES) if text == "all" else ()
+    names = tuple(text.split(","))
+    unknown = [name for name in names if name not in REWRITES]
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"there is no step {unknown[0]!r}; none, all, or some of {','.join(REWRITES)}"
+        )
+    return names
+
+
+def _launch(text: str) -> Fraction:
+    for suffix, scale in (("ns", 10**9), ("us", 10**6), ("ms", 1000), ("s", 1)):
+        if text.endswith(suffix):
+            return _not_negative(text.removesuffix(suffix)) / scale
+    return _not_negative(text)
+
+
+def _not_negative(text: str) -> Fraction:
+    value = answers.fraction(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is negative")
+    return value

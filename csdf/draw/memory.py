@@ -1,0 +1,47 @@
+"""Memory of networks as bars: whole layers beside work by parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from csdf.draw.picture import rendered
+
+
+class MemoryBar(NamedTuple):
+    """Bytes of one network that works in one way."""
+
+    network: str
+    label: str
+    parameters: int
+    buffers: int
+
+
+def memory_picture(bars: Sequence[MemoryBar], suffix: str) -> str | bytes:
+    """Return the picture in the format of that suffix: a bar each, buffers upon parameters.
+
+    Raises UnwritableFile for another format.
+    """
+    return rendered(_figure(bars), "memory of networks", suffix)
+
+
+def _figure(bars: Sequence[MemoryBar]) -> Figure:
+    figure = Figure(figsize=(7.2, 1.2 + 0.42 * len(bars)), layout="constrained")
+    axes = figure.add_subplot()
+    places = range(len(bars))
+    parameters = [bar.parameters / 1e6 for bar in bars]
+    buffers = [bar.buffers / 1e6 for bar in bars]
+    axes.barh(places, parameters, color="#9ab", label="parameters")
+    axes.barh(places, buffers, left=parameters, color="#357", label="buffers")
+    for place, (low, more) in enumerate(zip(parameters, buffers, strict=True)):
+        text = f" {low + more:.4g} ({more:.3g} in buffers)"
+        axes.text(low + more, place, text, va="center", fontsize=8)
+    axes.set_yticks(places, [f"{bar.network}\n{bar.label}" for bar in bars], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlim(0, max(low + more for low, more in zip(parameters, buffers, strict=True)) * 1.25)
+    axes.set_xlabel("memory (MB = 1,000,000 bytes)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="lower right", fontsize=8)
+    return figure

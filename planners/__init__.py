@@ -1,0 +1,1 @@
+"""Memory planners for CNN inference on small devices."""

@@ -1,0 +1,111 @@
+"""Memory and speed of one network: layer by layer as a whole, against by parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from cnn2csdf.granularity import WHOLE, Granularity
+from cnn2csdf.lowering import Durations, lower
+from cnn2csdf.network import Network
+from cnn2csdf.parameters import layer_parameters
+from csdf.analysis.bounded import with_capacities
+from csdf.errors import GaveUp
+from csdf.model.graph import Graph
+from csdf.search.trade_off import Progress, smallest_storage
+from csdf.search.variables import Choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkMemory:
+    """What a network needs when it works in one way. Bytes, and time units of a frame.
+
+    graph: with the capacities. sequential: time of a frame on one processor, where phases follow
+    one another. pipelined: period of frames where each layer has a processor of its own and the
+    buffers are these. status: of the buffers: "optimal", or "feasible" with its gap.
+    """
+
+    graph: Graph
+    buffers: int
+    parameters: int
+    sequential: int
+    pipelined: Fraction
+    status: str
+    gap: Fraction | None
+
+    @property
+    def total(self) -> int:
+        """Bytes of buffers and parameters."""
+        return self.buffers + self.parameters
+
+    @property
+    def capacities(self) -> Mapping[str, int]:
+        """Elements that each buffer holds, by channel."""
+        return {
+            channel.name: channel.capacity
+            for channel in self.graph.channels
+            if channel.capacity is not None
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryComparison:
+    """A network as a whole and by parts: the columns of Table III of SAMOS 2020."""
+
+    whole: NetworkMemory
+    by_parts: NetworkMemory
+
+    @property
+    def reduction(self) -> Fraction:
+        """The part of the memory that is saved."""
+        return 1 - Fraction(self.by_parts.total, self.whole.total)
+
+    @property
+    def slowdown(self) -> Fraction:
+        """The part of the throughput that is lost on one processor."""
+        return 1 - Fraction(self.whole.sequential, self.by_parts.sequential)
+
+
+def network_memory(
+    network: Network,
+    granularity: Granularity,
+    durations: Durations | None = None,
+    *,
+    element_bytes: int = 4,
+    watch: Callable[[Progress], None] = lambda _: None,
+) -> NetworkMemory:
+    """Return what the network needs with the smallest buffers that let it run at all.
+
+    A buffer for each input of each layer; windows keep the rows they share in it. durations: by
+    default a time unit a phase. Raises GaveUp if `watch` ended the search before any buffers.
+    """
+    graph = lower(network, granularity, durations=durations, element_bytes=element_bytes)
+    found = smallest_storage(graph, Choice(unit="bytes"), watch=watch)
+    if found.point is None:
+        raise GaveUp(f"no buffers for {network.name!r}: {found.reason}")
+    return NetworkMemory(
+        graph=with_capacities(graph, found.point.capacities),
+        buffers=found.point.size,
+        parameters=sum(layer_parameters(network).values()) * element_bytes,
+        sequential=sum(sum(actor.durations) for actor in graph.actors),
+        pipelined=found.point.period,
+        status=found.status,
+        gap=found.gap,
+    )
+
+
+def memory_comparison(
+    network: Network,
+    granularity: Granularity,
+    durations: Callable[[Granularity], Durations | None] = lambda _: None,
+    *,
+    element_bytes: int = 4,
+    watch: Callable[[Progress], None] = lambda _: None,
+) -> MemoryComparison:
+    """Return the network by whole layers, and at the given granularity."""
+    whole, parts = (
+        network_memory(network, chosen, durations(chosen), element_bytes=element_bytes, watch=watch)
+        for chosen in (WHOLE, granularity)
+    )
+    return MemoryComparison(whole=whole, by_parts=parts)

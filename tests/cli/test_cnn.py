@@ -1,0 +1,218 @@
+"""`csdf cnn`: show, convert, memory, verify."""
+
+import csv
+import io
+
+import pytest
+
+from csdf.analysis.throughput import throughput
+from csdf.io.graph_files import read_graph
+from csdf.search.trade_off import smallest_storage
+
+CFG = """[net]
+height=8
+width=8
+channels=3
+[convolutional]
+filters=4
+size=3
+pad=1
+activation=leaky
+[maxpool]
+size=2
+stride=2
+"""
+
+
+@pytest.fixture
+def cfg(tmp_path):
+    path = tmp_path / "tiny.cfg"
+    path.write_text(CFG)
+    return str(path)
+
+
+def test_show_lists_layers_and_totals(run):
+    code, output, remarks = run("cnn", "show", "samos_example")
+    assert (code, remarks) == (0, "")
+    lines = output.splitlines()
+    assert lines[0].split() == [
+        "layer", "operator", "output", "phases", "parameters", "MACs", "output", "bytes",
+    ]  # fmt: skip
+    # n2: 4 filters of 17x17 and a bias each over 16x16 places
+    assert lines[2].split() == [
+        "n2", "conv", "17x17", "4x16x16", "16", "1,160", "295,936", "4.096", "kB",
+    ]  # fmt: skip
+    assert lines[-1].startswith("samos_example: 5 layers, ")
+
+
+def test_show_as_json_has_the_shapes(answer):
+    _, found = answer("cnn", "show", "resnet8")
+    assert found["layers"][0]["output"] == [3, 32, 32]
+    assert found["parameters"] == sum(layer["parameters"] for layer in found["layers"])
+
+
+def test_arguments_of_the_catalogue_are_part_of_the_name(answer):
+    _, found = answer("cnn", "show", "mobilenet_v1:width=1/4,resolution=96")
+    assert found["layers"][0]["output"] == [3, 96, 96]
+
+
+def test_a_graph_in_json_keeps_windows(run, tmp_path):
+    path = tmp_path / "graph.json"
+    assert run("cnn", "convert", "samos_example", "-o", str(path), "--element-bytes", "1")[0] == 0
+    graph = read_graph(path)
+    # 5x5, stride 3, padding -1: window k begins with row 3k + 1, so 4, 7, 10 rows of 64 elements are
+    # free before windows 1 to 3, and all 16 after the last.
+    assert graph.channel("n2 to n3").release == (256, 192, 192, 384)
+    assert smallest_storage(graph).point.size == 978  # Table II of SAMOS 2020
+
+
+def test_a_graph_in_xml_has_overlaps_in_self_loops_and_says_so(run, tmp_path):
+    path = tmp_path / "graph.xml"
+    code, _, remarks = run("cnn", "convert", "samos_example", "-o", str(path))
+    assert code == 0
+    assert "self-loops" in remarks
+    assert read_graph(path).channel("n2 to n3 overlap").production == (128, 128, 128, 0)
+
+
+def test_windows_in_xml_need_capacities(run, tmp_path):
+    path = tmp_path / "graph.xml"
+    arguments = ("cnn", "convert", "samos_example", "-o", str(path), "--overlap", "window")
+    code, _, remarks = run(*arguments)
+    assert code == 2
+    assert "add --bounded" in remarks
+    assert not path.exists()
+    assert run(*arguments, "--bounded")[0] == 0
+    assert throughput(read_graph(path)).period is not None
+
+
+def test_durations_come_from_a_table(run, tmp_path):
+    table = tmp_path / "times.csv"
+    phases = {"n1": 1, "n2": 1, "n3": 1, "n4": 1, "n5": 1}
+    rows = [f"{name},{phase},7" for name, count in phases.items() for phase in range(count)]
+    table.write_text("layer,phase,nanoseconds\n" + "\n".join(rows) + "\n")
+    path = tmp_path / "graph.json"
+    arguments = ("cnn", "convert", "samos_example", "-o", str(path), "--durations", str(table))
+    assert run(*arguments, "--granularity", "whole")[0] == 0
+    assert read_graph(path).actor("n2").durations == (7,)
+    code, _, remarks = run(*arguments)
+    assert code == 2
+    assert "layer 'n1': 1 durations for 32 phases" in remarks
+
+
+def test_measured_durations_fit_the_phases(run, answer, tmp_path):
+    table = tmp_path / "times.csv"
+    code, _, remarks = run("cnn", "measure", "samos_example", "-o", table, "--repeats", "1")
+    assert code == 0
+    assert "54 phases" in remarks  # 32 rows in, 16, 4, 1 and 1
+    whole = tmp_path / "whole.csv"
+    arguments = ("measure", "samos_example", "-o", whole, "--granularity", "whole")
+    assert run("cnn", *arguments, "--repeats", "1")[0] == 0
+    measured = ("cnn", "memory", "samos_example", "--durations", table)
+    _, found = answer(*measured)
+    times = [found["networks"][0][way]["sequential_nanoseconds"] for way in ("whole", "by_parts")]
+    assert times[0] == times[1] > 0  # a whole layer takes as long as its parts
+    _, found = answer(*measured, "--whole-durations", whole)
+    assert found["networks"][0]["whole"]["sequential_nanoseconds"] != times[0]
+    assert found["networks"][0]["by_parts"]["sequential_nanoseconds"] == times[1]
+
+
+def test_memory_has_the_columns_of_the_paper(answer):
+    _, found = answer("cnn", "memory", "samos_example", "--element-bytes", "1")
+    (network,) = found["networks"]
+    assert network["whole"]["buffer_bytes"] == 2098  # Table II of SAMOS 2020
+    assert network["by_parts"]["buffer_bytes"] == 978
+    assert network["by_parts"]["status"] == "optimal"
+    assert network["by_parts"]["capacities"]["n2 to n3"] == 384
+    whole, parts = network["whole"]["total_bytes"], network["by_parts"]["total_bytes"]
+    assert network["reduction"] == pytest.approx(1 - parts / whole)
+
+
+def test_memory_of_several_networks_has_a_line_each(run):
+    code, output, _ = run("cnn", "memory", "samos_example", "resnet8", "--csv")
+    assert code == 0
+    names = [row["network"] for row in csv.DictReader(io.StringIO(output))]
+    assert names == ["samos_example", "resnet8"]
+
+
+def test_more_rows_a_part_need_larger_buffers_and_fewer_launches(answer):
+    one, four = (
+        answer("cnn", "memory", "resnet8", "--granularity", rows)[1]["networks"][0]
+        for rows in ("rows", "4")
+    )
+    assert one["by_parts"]["buffer_bytes"] < four["by_parts"]["buffer_bytes"]
+    times = [each["by_parts"]["sequential_nanoseconds"] for each in (one, four)]
+    assert times[0] > times[1]
+
+
+def test_bars_are_drawn(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "bars.svg"
+    assert run("cnn", "memory", "samos_example", "--plot", str(path))[0] == 0
+    assert path.read_text().startswith("<?xml")
+
+
+def test_verify_runs_by_parts_within_the_buffers(answer, cfg):
+    _, found = answer("cnn", "verify", cfg, "--frames", "3")
+    assert found["equal"]
+    assert found["frames"] == 3
+    assert found["buffers"]
+    for buffer in found["buffers"]:
+        assert buffer["peak_bytes"] <= buffer["capacity_bytes"]
+
+
+def test_verify_says_when_outputs_differ(run, cfg):
+    # By rows and as a whole sums are taken in another order; only a tolerance below zero sees it.
+    code, output, _ = run("cnn", "verify", cfg, "--tolerance", "-1")
+    assert code == 1
+    assert "DIFFERENT" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("show", "no_such_network"), "there is no network 'no_such_network' in the catalogue"),
+        (("show", "missing.onnx"), "missing.onnx"),
+        (("show", "missing.cfg"), "missing.cfg: cannot be read"),
+        (("show", __file__), "expected .onnx, .cfg, .json"),
+        (("memory", "resnet8", "--layer", "conv=2"), "there is no layer 'conv'"),
+        (("wrong",), "there is no command 'wrong'; one of show, convert, memory, measure, verify"),
+    ],
+)
+def test_bad_input_gets_one_line(run, arguments, message):
+    code, output, remarks = run("cnn", *arguments)
+    assert (code, output) == (2, "")
+    assert message in remarks
+    assert len(remarks.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--granularity", "0"),
+        ("--granularity", "fine"),
+        ("--layer", "=3"),
+        ("--simplify", "all,drop"),
+        ("--shape", "data=1x0"),
+        ("--launch", "-1us"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(run, options):
+    code, _, remarks = run("cnn", "memory", "resnet8", *options)
+    assert code == 2
+    assert f"argument {options[0]}" in remarks
+
+
+@pytest.mark.parametrize("name", ["show", "convert", "memory", "measure", "verify"])
+def test_help_shows_an_example(run, name):
+    code, output, _ = run("cnn", name, "--help")
+    assert code == 0
+    assert f"example: csdf cnn {name} " in " ".join(output.split())
+
+
+def test_onnx_is_written_and_reads_back(run, answer, tmp_path):
+    pytest.importorskip("onnx")
+    path = tmp_path / "net.onnx"
+    assert run("cnn", "convert", "resnet8", "-o", str(path), "--seed", "5")[0] == 0
+    _, found = answer("cnn", "show", str(path))
+    _, original = answer("cnn", "show", "resnet8")
+    assert found["parameters"] == original["parameters"]
