@@ -1,1 +1,61 @@
-"""CNN to CSDF: a network becomes a graph whose layers work by parts, and runs by parts."""
+"""CNN to CSDF: a network becomes a graph whose layers work by parts, and runs by parts.
+
+    import cnn2csdf
+
+    model = cnn2csdf.read_model("model.onnx", with_weights=True)
+    graph = cnn2csdf.lower(model.network)
+
+Names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cnn2csdf.builder import NetworkBuilder
+    from cnn2csdf.catalogue.networks import CATALOGUE, from_catalogue
+    from cnn2csdf.durations import PLATFORMS, Platform, platform_durations
+    from cnn2csdf.execution.by_parts import run_by_parts
+    from cnn2csdf.execution.calibration import calibrated_weights
+    from cnn2csdf.execution.compare import verify
+    from cnn2csdf.execution.whole import run_whole
+    from cnn2csdf.granularity import ROWS, WHOLE, Granularity
+    from cnn2csdf.lowering import Overlap, lower
+    from cnn2csdf.network import Layer, Network, Shape
+    from cnn2csdf.readers.model_files import read_model
+    from cnn2csdf.simplify import simplified
+    from cnn2csdf.weights import Model, random_weights
+
+_HOMES = {
+    "CATALOGUE": "cnn2csdf.catalogue.networks",
+    "Granularity": "cnn2csdf.granularity",
+    "Layer": "cnn2csdf.network",
+    "Model": "cnn2csdf.weights",
+    "Network": "cnn2csdf.network",
+    "NetworkBuilder": "cnn2csdf.builder",
+    "Overlap": "cnn2csdf.lowering",
+    "PLATFORMS": "cnn2csdf.durations",
+    "Platform": "cnn2csdf.durations",
+    "ROWS": "cnn2csdf.granularity",
+    "Shape": "cnn2csdf.network",
+    "WHOLE": "cnn2csdf.granularity",
+    "calibrated_weights": "cnn2csdf.execution.calibration",
+    "from_catalogue": "cnn2csdf.catalogue.networks",
+    "lower": "cnn2csdf.lowering",
+    "platform_durations": "cnn2csdf.durations",
+    "random_weights": "cnn2csdf.weights",
+    "read_model": "cnn2csdf.readers.model_files",
+    "run_by_parts": "cnn2csdf.execution.by_parts",
+    "run_whole": "cnn2csdf.execution.whole",
+    "simplified": "cnn2csdf.simplify",
+    "verify": "cnn2csdf.execution.compare",
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cnn2csdf' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

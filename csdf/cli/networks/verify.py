@@ -127,7 +127,7 @@ def _as_text(
             f"  largest difference  {worst.largest:.3g}, {worst.relative:.3g} of the largest output",
             f"  buffers             {len(buffers)}, {bytes_in_words(memory.buffers)} in all, "
             f"{memory.status}; each access inside its buffer",
-            f"  seconds             {seconds:.3g}",
+            f"  time                {seconds * 1000:.0f} ms",
         ]
     )
 

@@ -1,0 +1,198 @@
+"""Table III of SAMOS 2020: memory and throughput of seven networks, ours beside theirs.
+
+Minakova and Stefanov, Buffer Sizes Reduction for Memory-efficient CNN Inference on Mobile and
+Embedded Devices, SAMOS 2020. Run `python figures/samos2020_table3.py`: writes the .md and the .svg
+beside it. Three networks come from the onnx package, the others from the catalogue.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import onnx
+
+from cnn2csdf.catalogue.googlenet import googlenet
+from cnn2csdf.catalogue.resnet import resnet18
+from cnn2csdf.catalogue.squeezenet import squeezenet1_1
+from cnn2csdf.catalogue.vgg import vgg19
+from cnn2csdf.catalogue.yolo import tiny_yolo_v2
+from cnn2csdf.durations import PLATFORMS, platform_durations
+from cnn2csdf.granularity import ROWS, WHOLE, Granularity
+from cnn2csdf.lowering import Overlap, lower
+from cnn2csdf.network import Network
+from cnn2csdf.onnx_files.reader import read_onnx
+from cnn2csdf.operators import LocalResponseNormalization
+from cnn2csdf.parameters import layer_parameters
+from cnn2csdf.simplify import absorb_biases, drop_identities
+from cnn2csdf.weights import Model
+from csdf.draw.memory import MemoryBar, memory_picture
+from csdf.search.trade_off import smallest_storage
+from csdf.search.variables import Choice
+from planners.parts_memory import MemoryComparison, NetworkMemory, memory_comparison
+
+BYTES = 4
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+PHASE_COST = 2.5  # microseconds
+WAITING = Granularity(rows=1, joins_wait=True)
+
+
+class Printed(NamedTuple):
+    """One line of the paper's table: MB and frames per second, frameworks and theirs."""
+
+    whole: int
+    parts: int
+    whole_speed: float
+    parts_speed: float
+
+
+def shipped(name: str) -> Network:
+    """Return a network of the onnx package."""
+    return read_onnx(str(LIGHT / f"light_{name}.onnx")).network
+
+
+NETWORKS: dict[str, tuple[Callable[[], Network], Printed]] = {
+    "resnet18": (resnet18, Printed(84, 52, 46, 36)),
+    "googlenet": (googlenet, Printed(86, 50, 60, 42)),
+    "tiny yolo v2": (lambda: tiny_yolo_v2(classes=80), Printed(142, 66, 26, 21)),
+    "inception v1": (lambda: shipped("inception_v1"), Printed(81, 48, 66, 46)),
+    "VGG19": (vgg19, Printed(700, 579, 3.97, 3.87)),
+    "densenet121": (lambda: shipped("densenet121"), Printed(327, 119, 36, 19)),
+    "squeezenet": (squeezenet1_1, Printed(34, 12, 272, 125)),
+}
+
+
+def unfused(network: Network) -> Network:
+    """Return the network as the paper counts it: without dropout and reshapes, biases absorbed."""
+    return absorb_biases(drop_identities(Model(network=network))).network
+
+
+def published_bytes(network: Network, granularity: Granularity) -> int:
+    """Return the memory of a network in the paper's accounting.
+
+    A buffer for each edge; the rows that windows share in a self-loop, counted once; two tensors
+    of scratch for each local response normalisation, as parameters.
+    """
+    graph = lower(network, granularity, overlap=Overlap.SELF_LOOP, element_bytes=BYTES)
+    found = smallest_storage(graph, Choice(unit="bytes"))
+    if found.point is None:
+        raise AssertionError(found.reason)
+    kept = sum(max(one.production) for one in graph.channels if one.name.endswith(" overlap"))
+    scratch = sum(
+        2 * layer.shape.elements
+        for layer in network.layers
+        if isinstance(layer.operator, LocalResponseNormalization)
+    )
+    parameters = sum(layer_parameters(network).values())
+    return found.point.size + (kept + scratch + parameters) * BYTES
+
+
+def by_rows(network: Network) -> MemoryComparison:
+    """Return what rows throughout give, with sliding windows and the model of the Jetson TX2."""
+    platform = PLATFORMS["jetson-tx2"]
+    return memory_comparison(
+        network, ROWS, lambda granularity: platform_durations(network, granularity, platform)
+    )
+
+
+def memory_table(networks: dict[str, Network], rows: dict[str, MemoryComparison]) -> str:
+    """Return the memory columns."""
+    lines = [
+        "| network | whole: ours | printed | by parts: ours | printed | reduction: ours | printed "
+        "| rows throughout |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, network in networks.items():
+        whole, parts = (published_bytes(network, cut) / 1e6 for cut in (WHOLE, WAITING))
+        printed = NETWORKS[name][1]
+        lines.append(
+            f"| {name} | {whole:.2f} | {printed.whole} | {parts:.2f} | {printed.parts} "
+            f"| {1 - parts / whole:.0%} | {1 - printed.parts / printed.whole:.0%} "
+            f"| {rows[name].by_parts.total / 1e6:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def speed_table(rows: dict[str, MemoryComparison]) -> str:
+    """Return the throughput columns."""
+    lines = [
+        "| network | whole: printed | phases whole, by rows | printed time of a phase more "
+        "| by parts: predicted | printed | decrease | whole: model | by rows: model | pipelined |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, found in rows.items():
+        printed = NETWORKS[name][1]
+        more = phases(found.by_parts) - phases(found.whole)
+        slower = 1e6 / printed.parts_speed - 1e6 / printed.whole_speed
+        predicted = 1e6 / (1e6 / printed.whole_speed + PHASE_COST * more)
+        lines.append(
+            f"| {name} | {printed.whole_speed} | {phases(found.whole)}, {phases(found.by_parts)} "
+            f"| {slower / more:.2f} us | {predicted:.3g} | {printed.parts_speed} "
+            f"| {1 - printed.parts_speed / printed.whole_speed:.0%} "
+            f"| {1e9 / found.whole.sequential:.1f} | {1e9 / found.by_parts.sequential:.1f} "
+            f"| {float(10**9 / found.by_parts.pipelined):.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def phases(memory: NetworkMemory) -> int:
+    """Return the phases of all layers: firings of one frame."""
+    return sum(actor.phases for actor in memory.graph.actors)
+
+
+def page(networks: dict[str, Network], rows: dict[str, MemoryComparison]) -> str:
+    """Return the page."""
+    return f"""# Table III of SAMOS 2020
+
+Made by `python figures/samos2020_table3.py`. MB are 1,000,000 bytes, four bytes an element.
+
+## Memory (MB)
+
+"Ours" in the paper's accounting: unfused networks, a buffer for every edge, parameters included,
+bias additions absorbed, dropout and reshapes dropped, the rows that windows share in a self-loop
+besides their channel, two scratch tensors of each LRN counted as parameters, and additions and
+concatenations that read by rows but write all of their output with their last phase. Where those
+rows are in the meantime the accounting does not say.
+
+"Rows throughout" is another count, and one that runs: joins work by rows too, windows keep shared
+rows in the channel, no scratch. Every size is proved the smallest in its model.
+
+{memory_table(networks, rows)}
+
+The paper does not say which tiny YOLO it used; with the 80 classes of COCO both of its figures come
+out (VOC's 20 classes: 140.9 and 65.0). densenet121 and inception v1 are those of the onnx package:
+its densenet has a multiplication of its own behind each batch normalisation.
+
+## Throughput (frames per second)
+
+The printed speeds are the paper's, measured. From them: a frame by parts takes longer than one by
+whole layers by 2.1 to 2.9 microseconds for each phase more, in all seven networks, if every layer
+has one phase a row. So the printed decrease is the cost of starting phases and of nothing else, and
+the printed whole speed with {PHASE_COST} microseconds a phase gives the printed speed by parts
+("predicted").
+
+"Model" is the time of all phases one after another on a Jetson TX2 by its data sheet (665.6 G
+operations/s, 59.7 GB/s, {PHASE_COST} microseconds to start a phase, parameters read again in each
+phase). It assumes kernels that reach the roofline, which the measured ones do not, and it loses more
+by rows, because the rows of a layer with many parameters wait for memory. "Pipelined" is the exact
+rate of the graph in its smallest buffers if every layer had a processor of its own.
+
+{speed_table(rows)}
+"""
+
+
+def main() -> None:
+    """Write the page and the picture."""
+    networks = {name: unfused(build()) for name, (build, _) in NETWORKS.items()}
+    rows = {name: by_rows(network) for name, network in networks.items()}
+    Path(__file__).with_suffix(".md").write_text(page(networks, rows))
+    bars = [
+        MemoryBar(name, label, memory.parameters, memory.buffers)
+        for name, found in rows.items()
+        for label, memory in (("whole", found.whole), ("rows", found.by_parts))
+    ]
+    picture = memory_picture(bars, "svg")
+    Path(__file__).with_suffix(".svg").write_text(str(picture))
+
+
+if __name__ == "__main__":
+    main()
