@@ -43,5 +43,5 @@ def _figure(bars: Sequence[MemoryBar]) -> Figure:
     axes.set_xlim(0, max(low + more for low, more in zip(parameters, buffers, strict=True)) * 1.25)
     axes.set_xlabel("memory (MB = 1,000,000 bytes)")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower right", fontsize=8)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize=8)
     return figure

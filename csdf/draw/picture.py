@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from html import escape
 
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from csdf.errors import UnwritableFile
@@ -21,9 +22,11 @@ def rendered(figure: Figure, title: str, suffix: str) -> str | bytes:
     if suffix not in TEXT_FORMATS + BINARY_FORMATS:
         raise UnwritableFile(f"cannot draw {suffix!r}; expected png, pdf, svg or html")
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg" if suffix == "html" else suffix, dpi=150)
     if suffix in BINARY_FORMATS:
+        figure.savefig(buffer, format=suffix, dpi=150)
         return buffer.getvalue()
+    with rc_context({"svg.hashsalt": "csdf"}):  # one figure gives one text
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue().decode()
     return text if suffix == "svg" else _page(title, text)
 
