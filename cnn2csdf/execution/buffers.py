@@ -19,8 +19,12 @@ class RingBuffer:
     released and claimed occupy the buffer. A tensor that is no stack of maps is a single row.
     """
 
-    def __init__(self, channel: Channel, shape: Shape) -> None:
-        """Make a buffer for the rows of a tensor. Raises ExecutionError if it could hold none."""
+    def __init__(self, channel: Channel, shape: Shape, storage: Array | None = None) -> None:
+        """Make a buffer for the rows of a tensor. Raises ExecutionError if it could hold none.
+
+        storage: where its elements lie, one for each token of the capacity; it may be a part of a
+        larger array that others use too. By default it has an array of its own.
+        """
         if channel.capacity is None:
             raise ExecutionError(f"channel {channel.name!r} has no capacity; a buffer needs one")
         self.name = channel.name
@@ -32,7 +36,15 @@ class RingBuffer:
                 f"which has {shape.row_elements} elements"
             )
         before, behind = (shape.dims[:1], shape.dims[2:]) if shape.is_map else ((1,), shape.dims)
-        self._array = np.zeros((*before, self.capacity, *behind), np.float32)
+        elements = self.capacity * shape.row_elements
+        if storage is None:
+            storage = np.zeros(elements, np.float32)
+        elif storage.shape != (channel.capacity,):
+            raise ExecutionError(
+                f"channel {channel.name!r}: storage of shape {storage.shape}, "
+                f"expected ({channel.capacity},)"
+            )
+        self._array = storage[:elements].reshape((*before, self.capacity, *behind))
         self.claimed = self.written = self.consumed = self.released = 0
         self.peak = 0  # most rows that occupied the buffer
 

@@ -45,17 +45,23 @@ class Run:
 
 
 def run_by_parts(
-    model: Model, graph: Graph, schedule: Iterable[Firing], frames: Sequence[Frame]
+    model: Model,
+    graph: Graph,
+    schedule: Iterable[Firing],
+    frames: Sequence[Frame],
+    *,
+    storage: Mapping[str, Array] | None = None,
 ) -> Run:
     """Return the outputs of the frames, computed firing by firing.
 
     graph: one actor for each layer, one channel with a capacity for each connection, a token for
-    each tensor element. schedule: firings of exactly so many frames, in any order.
+    each tensor element. schedule: firings of exactly so many frames, in any order. storage: where
+    the elements of a channel lie, as views of an arena; by default each has an array of its own.
     Raises ExecutionError, naming actor, phase and channel, where a firing starts without its tokens
     or its space or out of its order, where it reads a row that is not there, or where the schedule
     ends before the last frame does or goes on after it.
     """
-    machine = _Machine(model, graph, frames)
+    machine = _Machine(model, graph, frames, storage or {})
     for ends, starts in _moments(schedule):
         for firing in ends:
             machine.end(firing)
@@ -83,7 +89,13 @@ def _moments(schedule: Iterable[Firing]) -> Iterable[tuple[list[Firing], list[Fi
 class _Machine:
     """All layers of a network, running."""
 
-    def __init__(self, model: Model, graph: Graph, frames: Sequence[Frame]) -> None:
+    def __init__(
+        self,
+        model: Model,
+        graph: Graph,
+        frames: Sequence[Frame],
+        storage: Mapping[str, Array],
+    ) -> None:
         self._frames = [checked_frame(model.network, frame) for frame in frames]
         self._outputs: tuple[dict[str, Array], ...] = tuple(
             {layer.name: np.empty(layer.shape.dims, np.float32) for layer in model.network.outputs}
@@ -91,7 +103,9 @@ class _Machine:
         )
         wired = wired_layers(model.network, graph)
         self._buffers = {
-            port.channel.name: RingBuffer(port.channel, one.layer.shape)
+            port.channel.name: RingBuffer(
+                port.channel, one.layer.shape, storage.get(port.channel.name)
+            )
             for one in wired
             for port in one.outputs
         }

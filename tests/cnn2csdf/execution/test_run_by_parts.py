@@ -1,7 +1,9 @@
 from dataclasses import replace
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
+import pytest
 from hand_written import (
     CLASSIFYING,
     FLOWING,
@@ -26,6 +28,7 @@ from cnn2csdf.execution.by_parts import run_by_parts
 from cnn2csdf.execution.compare import verify
 from cnn2csdf.operators import Activation, Elementwise
 from cnn2csdf.weights import Model, random_weights
+from csdf.errors import ExecutionError
 from csdf.model.graph import Graph
 
 
@@ -132,3 +135,26 @@ def test_a_layer_that_nothing_reads_takes_its_rows_and_computes_nothing():
         *firings("unread", range(1, 6), phases=5),
     ]
     assert verify(model, graph, schedule, frames(model, 1)).worst.largest == 0
+
+
+def test_buffers_may_lie_in_one_arena():
+    # Both buffers side by side give what buffers of their own give; one upon the other does not.
+    model, graph = blurred(), blurring_graph()
+    sizes = {one.name: one.capacity for one in graph.channels if not one.is_self_loop}
+    arena = np.zeros(sum(sizes.values()), np.float32)
+    begins = dict(zip(sizes, (0, *accumulate(sizes.values())), strict=False))
+    apart = {name: arena[begins[name] : begins[name] + size] for name, size in sizes.items()}
+    upon = {name: arena[:size] for name, size in sizes.items()}
+    given = frames(model, 2)
+    expected = run_by_parts(model, graph, FLOWING, given).outputs[0]["out"]
+    found = run_by_parts(model, graph, FLOWING, given, storage=apart).outputs[0]["out"]
+    assert np.array_equal(found, expected)
+    found = run_by_parts(model, graph, FLOWING, given, storage=upon).outputs[0]["out"]
+    assert not np.array_equal(found, expected)
+
+
+def test_storage_of_another_size_is_refused():
+    model, graph = blurred(), blurring_graph()
+    name = next(one.name for one in graph.channels if not one.is_self_loop)
+    with pytest.raises(ExecutionError, match=rf"channel '{name}': storage of shape \(3,\)"):
+        run_by_parts(model, graph, [], frames(model, 1), storage={name: np.zeros(3, np.float32)})
