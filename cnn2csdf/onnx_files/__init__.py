@@ -1,0 +1,1 @@
+"""Networks from ONNX files and into them; the only place that knows the onnx package."""

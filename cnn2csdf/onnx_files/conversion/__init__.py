@@ -1,0 +1,1 @@
+"""From the nodes of an ONNX graph to layers, one module for each family of operators."""

@@ -1,0 +1,187 @@
+"""The layers of a network under construction, and where the tensors of the ONNX graph come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.network import Shape
+from cnn2csdf.onnx_files.graph_values import GraphValues
+from cnn2csdf.onnx_files.nodes import Node, shortest_decimal, unsupported
+from cnn2csdf.weights import Array
+from csdf.errors import InvalidNetwork
+
+Dims = tuple[int, ...]
+Numbers = Callable[[], Array]  # read or computed when they are wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """An operator with its trained numbers."""
+
+    operator: op.Operator
+    weights: Mapping[str, Numbers] = field(default_factory=dict)
+
+
+class Assembly:
+    """Turns nodes into layers, in running order.
+
+    The layers have no batch axis. A tensor that has lost its batch axis on the way (squeezed, or
+    flattened to a vector) keeps all its axes.
+    """
+
+    def __init__(self, values: GraphValues, name: str, *, with_weights: bool) -> None:
+        self.values = values
+        self.builder = NetworkBuilder(name)
+        self.weights: dict[str, dict[str, Array]] = {}
+        self._with_weights = with_weights
+        self._layers: dict[str, str] = {}  # tensor: the layer that writes it
+        self._batched: set[str] = set()
+
+    def add_input(self, name: str) -> None:
+        """Add the layer where a frame comes in."""
+        dims = self.values.dims(name)
+        self._layers[name] = self.builder.input(dims[1:], name=name)
+        self._batched.add(name)
+
+    def add_output(self, name: str) -> None:
+        """Add the layer where a result goes out."""
+        is_free = self.builder.free_name(name) == name
+        self.builder.output(self._layers[name], name=name if is_free else f"{name} output")
+
+    def add(
+        self,
+        node: Node,
+        *steps: Step | op.Operator,
+        inputs: Sequence[str],
+        output: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Add layers that work one after another; the last writes the node's output tensor.
+
+        Raises InvalidNetwork where its shape is not what the onnx package says.
+        """
+        tensor = output or node.outputs[0]
+        dims = self.values.dims(tensor)
+        sources = [self._layers[source] for source in inputs]
+        for step in steps[:-1]:
+            kind = type(step.operator if isinstance(step, Step) else step).__name__.lower()
+            sources = [self._add_layer(step, sources, f"{name or node.name} {kind}")]
+        layer = self._add_layer(steps[-1], sources, name or node.name)
+        self._bind(tensor, layer, dims)
+
+    def _add_layer(self, step: Step | op.Operator, sources: Sequence[str], wanted: str) -> str:
+        operator = step.operator if isinstance(step, Step) else step
+        layer = self.builder.add(operator, *sources, name=wanted)
+        if isinstance(step, Step) and self._with_weights:
+            self.weights[layer] = {
+                role: np.ascontiguousarray(numbers(), dtype=np.float32)
+                for role, numbers in step.weights.items()
+            }
+        return layer
+
+    def _bind(self, tensor: str, layer: str, theirs: Dims) -> None:
+        ours = self.builder.shape(layer).dims
+        if theirs == (1, *ours):
+            self._batched.add(tensor)
+        elif theirs != ours:
+            listed = "x".join(map(str, theirs))
+            raise InvalidNetwork(
+                f"layer {layer!r}: a shape of {self.builder.shape(layer)}, "
+                f"but the onnx package says {listed}, with the batch"
+            )
+        self._layers[tensor] = layer
+
+    def has(self, tensor: str) -> bool:
+        """Whether a layer writes the tensor."""
+        return tensor in self._layers
+
+    def shape(self, tensor: str) -> Shape:
+        """Return the shape of a tensor as the layers see it."""
+        return self.builder.shape(self._layers[tensor])
+
+    def is_static(self, tensor: str | None) -> bool:
+        """Whether the tensor is there and the same for every frame."""
+        return tensor is not None and self.values.is_static(tensor)
+
+    def dynamic(self, node: Node, index: int) -> str:
+        """Return the input at that place, which must depend on the frame."""
+        tensor = node.required(index)
+        if self.values.is_static(tensor):
+            raise unsupported(node, f"input {tensor!r} is a constant")
+        return tensor
+
+    def map_shape(self, node: Node, index: int) -> Shape:
+        """Return the shape of an input that must be a stack of feature maps."""
+        tensor = self.dynamic(node, index)
+        if not self.shape(tensor).is_map or tensor not in self._batched:
+            listed = "x".join(map(str, self.values.dims(tensor)))
+            raise unsupported(node, f"works on 1 x channels x height x width only, found {listed}")
+        return self.shape(tensor)
+
+    def frame_axis(self, node: Node, tensor: str, axis: int) -> int:
+        """Return which axis of the layer that axis of the tensor is; a negative one from the end."""
+        found = self.frame_axis_or_batch(node, tensor, axis)
+        if found is None:
+            raise unsupported(node, "works along the batch axis")
+        return found
+
+    def frame_axis_or_batch(self, node: Node, tensor: str, axis: int) -> int | None:
+        """Return which axis of the layer that axis of the tensor is; None if it is the batch."""
+        rank = len(self.values.dims(tensor))
+        if not -rank <= axis < rank:
+            raise unsupported(node, f"axis {axis} of a tensor with {rank} axes")
+        found = axis % rank - self.batch_axes(tensor)
+        return None if found < 0 else found
+
+    def batch_axes(self, tensor: str) -> int:
+        """Return 1 if the tensor has a batch axis, else 0."""
+        return int(tensor in self._batched)
+
+    def integers(self, node: Node, index: int, what: str) -> tuple[int, ...] | None:
+        """Return the static integers of an input; None where it is left out."""
+        tensor = node.input(index)
+        if tensor is None:
+            return None
+        self._require_static(node, tensor, what)
+        value = self.values.value(tensor)
+        if value.dtype.kind not in "iub":
+            raise unsupported(node, f"{what} {tensor!r} are not integers")
+        return tuple(int(one) for one in value.reshape(-1))
+
+    def reals(self, node: Node, index: int, what: str) -> tuple[float, ...] | None:
+        """Return the static numbers of an input; None where it is left out."""
+        tensor = node.input(index)
+        if tensor is None:
+            return None
+        self._require_static(node, tensor, what)
+        value = self.values.value(tensor)
+        if np.isnan(value.astype(np.float64)).any():
+            raise unsupported(node, f"{what} {tensor!r} is not a number")
+        return tuple(shortest_decimal(float(one)) for one in value.reshape(-1))
+
+    def trained(self, node: Node, index: int, what: str) -> tuple[str, Dims]:
+        """Return the name and dims of an input that must be static: weights."""
+        tensor = node.required(index)
+        self._require_static(node, tensor, what)
+        return tensor, self.values.dims(tensor)
+
+    def vector(self, node: Node, index: int, what: str, size: int) -> Numbers:
+        """Return a static input as one number for each of `size` places; a single one repeats."""
+        tensor, dims = self.trained(node, index, what)
+        if prod(dims) not in (1, size):
+            raise unsupported(node, f"{what} {tensor!r} has {prod(dims)} numbers, expected {size}")
+        return lambda: np.broadcast_to(self.values.value(tensor).reshape(-1), (size,))
+
+    def numbers(self, tensor: str) -> Numbers:
+        """Return a static tensor as it is."""
+        return lambda: self.values.value(tensor)
+
+    def _require_static(self, node: Node, tensor: str, what: str) -> None:
+        if not self.values.is_static(tensor):
+            raise unsupported(node, f"{what} {tensor!r} is computed from the frame")

@@ -1,0 +1,158 @@
+"""Functions of single elements of ONNX as layers."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import onnx
+
+from cnn2csdf import operators as op
+from cnn2csdf.onnx_files.conversion.assembly import Assembly, Step
+from cnn2csdf.onnx_files.input_dims import FLOATS
+from cnn2csdf.onnx_files.nodes import Node, unsupported
+from cnn2csdf.weights import Array
+
+LARGEST_REAL = 3.4e38  # how exporters write "no limit" in single precision
+
+PLAIN = {  # op type: function and its attributes with the values they have when left out
+    "Relu": ("relu", ()),
+    "LeakyRelu": ("leaky relu", (("alpha", 0.01),)),
+    "Sigmoid": ("sigmoid", ()),
+    "HardSigmoid": ("hard sigmoid", (("alpha", 0.2), ("beta", 0.5))),
+    "HardSwish": ("hard swish", ()),
+    "Mish": ("mish", ()),
+    "Elu": ("elu", (("alpha", 1.0),)),
+    "Selu": ("selu", (("alpha", 1.6732632), ("gamma", 1.050701))),
+    "Celu": ("celu", (("alpha", 1.0),)),
+    "Tanh": ("tanh", ()),
+    "Softplus": ("softplus", ()),
+    "Softsign": ("softsign", ()),
+    "ThresholdedRelu": ("thresholded relu", (("alpha", 1.0),)),
+    "Exp": ("exp", ()),
+    "Log": ("log", ()),
+    "Sqrt": ("sqrt", ()),
+    "Abs": ("abs", ()),
+    "Neg": ("negative", ()),
+    "Reciprocal": ("reciprocal", ()),
+}
+FUNCTIONS = {
+    "Add": "add",
+    "Sum": "add",
+    "Sub": "subtract",
+    "Mul": "multiply",
+    "Div": "divide",
+    "Max": "maximum",
+    "Min": "minimum",
+    "Mean": "mean",
+    "Pow": "power",
+}
+ORDERED = ("subtract", "divide", "power")  # where it matters which operand comes first
+
+
+def activation(node: Node, assembly: Assembly) -> None:
+    """Add an activation whose parameters are attributes."""
+    function, attributes = PLAIN[node.op_type]
+    parameters = tuple(node.real(name, default) for name, default in attributes)
+    operator = op.Activation(function=function, parameters=parameters)
+    assembly.add(node, operator, inputs=(assembly.dynamic(node, 0),))
+
+
+def gelu(node: Node, assembly: Assembly) -> None:
+    """Add a GELU, the exact one."""
+    if node.text("approximate", "none") != "none":
+        raise unsupported(node, f"approximate = {node.text('approximate', '')!r} is not supported")
+    assembly.add(node, op.Activation(function="gelu"), inputs=(assembly.dynamic(node, 0),))
+
+
+def swish(node: Node, assembly: Assembly) -> None:
+    """Add a SiLU."""
+    if node.real("alpha", 1.0) != 1.0:
+        raise unsupported(node, f"alpha = {node.real('alpha', 1.0)} is not supported, 1 is")
+    assembly.add(node, op.Activation(function="silu"), inputs=(assembly.dynamic(node, 0),))
+
+
+def clip(node: Node, assembly: Assembly) -> None:
+    """Add a clip; its limits are attributes before opset 11."""
+    tensor = assembly.dynamic(node, 0)
+    if node.opset < 11:
+        low, high = node.real("min", -inf), node.real("max", inf)
+    else:
+        low = (assembly.reals(node, 1, "the lower limit") or (-inf,))[0]
+        high = (assembly.reals(node, 2, "the upper limit") or (inf,))[0]
+    limits = (-inf if low < -LARGEST_REAL else low, inf if high > LARGEST_REAL else high)
+    operator = op.Activation(function="clip", parameters=limits)
+    assembly.add(node, operator, inputs=(tensor,))
+
+
+def prelu(node: Node, assembly: Assembly) -> None:
+    """Add a rectifier with a trained slope for each feature map."""
+    shape = assembly.shape(assembly.dynamic(node, 0))
+    _, dims = assembly.trained(node, 1, "the slope")
+    rank = len(shape.dims)
+    aligned = ((1,) * (rank - len(dims)) + dims)[-rank:]
+    if aligned[0] not in (1, shape.channels) or max(aligned[1:], default=1) > 1:
+        listed = "x".join(map(str, dims))
+        raise unsupported(node, f"a slope of shape {listed}, expected one for each feature map")
+    slope = assembly.vector(node, 1, "the slope", shape.channels)
+    step = Step(operator=op.Activation(function="prelu"), weights={"slope": slope})
+    assembly.add(node, step, inputs=node.inputs[:1])
+
+
+def elementwise(node: Node, assembly: Assembly) -> None:
+    """Add a function of several tensors, or of tensors and one constant."""
+    function = FUNCTIONS[node.op_type]
+    operands = [node.required(index) for index in range(len(node.inputs))]
+    constants = [name for name in operands if assembly.is_static(name)]
+    tensors = [name for name in operands if not assembly.is_static(name)]
+    if len(constants) > 1:
+        raise unsupported(node, "more than one constant operand is not supported")
+    if not constants and len(tensors) == 1:
+        assembly.add(node, op.Identity(), inputs=tensors)
+        return
+    if not constants:
+        assembly.add(node, op.Elementwise(function=function), inputs=tensors)
+        return
+    dims = _constant_dims(node, assembly, constants[0])
+    operator = op.Elementwise(
+        function=function,
+        constant=dims,
+        constant_first=function in ORDERED and node.inputs[0] == constants[0],
+    )
+
+    def constant() -> Array:
+        value = assembly.values.value(constants[0])
+        return np.asarray(value, dtype=np.float32).reshape(dims)
+
+    assembly.add(node, Step(operator=operator, weights={"constant": constant}), inputs=tensors)
+
+
+def _constant_dims(node: Node, assembly: Assembly, constant: str) -> tuple[int, ...]:
+    """The dims of a constant operand, without a batch axis of one."""
+    dims = assembly.values.dims(constant)
+    if 0 in dims:
+        raise unsupported(node, f"operand {constant!r} holds nothing")
+    has_batch = len(dims) == len(assembly.values.dims(node.outputs[0])) and dims[:1] == (1,)
+    return (dims[1:] if has_batch else dims) or (1,)
+
+
+def identity(node: Node, assembly: Assembly) -> None:
+    """Add a layer that does nothing."""
+    assembly.add(node, op.Identity(), inputs=(assembly.dynamic(node, 0),))
+
+
+def dropout(node: Node, assembly: Assembly) -> None:
+    """Add a dropout, which does nothing at inference."""
+    if any(assembly.integers(node, 2, "the training mode") or ()):
+        raise unsupported(node, "training_mode is not supported; export the model for inference")
+    assembly.add(node, op.Identity(kind="dropout"), inputs=(assembly.dynamic(node, 0),))
+
+
+def cast(node: Node, assembly: Assembly) -> None:
+    """Add a conversion between numbers that keeps their value; layers compute in float32."""
+    target = node.integer("to", 0)
+    if target not in FLOATS:
+        known = onnx.TensorProto.DataType.values()
+        name = onnx.TensorProto.DataType.Name(target) if target in known else target
+        raise unsupported(node, f"a cast to {name} is not supported")
+    assembly.add(node, op.Identity(), inputs=(assembly.dynamic(node, 0),))

@@ -1,0 +1,187 @@
+"""Operators of ONNX that move elements, as layers."""
+
+from __future__ import annotations
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Shape
+from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.nodes import Node, unsupported
+from csdf.errors import UnreadableFile
+
+Range = tuple[int, int, int]  # start, stop, step
+
+
+def reshape(node: Node, assembly: Assembly) -> None:
+    """Add a layer that gives other dims: those the onnx package infers for the output."""
+    dims = assembly.values.dims(node.outputs[0])
+    frame = dims[1:] if len(dims) > 1 and dims[0] == 1 else dims
+    if not frame:
+        raise unsupported(node, "a tensor without axes is not supported")
+    assembly.add(node, op.Reshape(dims=frame), inputs=(assembly.dynamic(node, 0),))
+
+
+def expand(node: Node, assembly: Assembly) -> None:
+    """Add nothing where the shape stays."""
+    tensor = assembly.dynamic(node, 0)
+    if assembly.values.dims(tensor) != assembly.values.dims(node.outputs[0]):
+        raise unsupported(node, "an expansion that repeats elements is not supported")
+    assembly.add(node, op.Identity(), inputs=(tensor,))
+
+
+def transpose(node: Node, assembly: Assembly) -> None:
+    """Add a layer with another order of axes; the batch axis may move as well."""
+    tensor = assembly.dynamic(node, 0)
+    rank = len(assembly.values.dims(tensor))
+    permutation = node.integers("perm") or tuple(reversed(range(rank)))
+    if not assembly.batch_axes(tensor):
+        assembly.add(node, op.Transpose(permutation=permutation), inputs=(tensor,))
+    elif permutation[0] == 0:
+        order = tuple(axis - 1 for axis in permutation[1:])
+        assembly.add(node, op.Transpose(permutation=order), inputs=(tensor,))
+    else:
+        whole = op.Reshape(dims=assembly.values.dims(tensor))
+        assembly.add(node, whole, op.Transpose(permutation=permutation), inputs=(tensor,))
+
+
+def channel_shuffle(node: Node, assembly: Assembly) -> None:
+    """Add a shuffle: made from reshape, transpose and reshape, no operator of ONNX."""
+    operator = op.ChannelShuffle(groups=node.integer("groups", 1))
+    assembly.add(node, operator, inputs=node.inputs)
+
+
+def concatenation(node: Node, assembly: Assembly) -> None:
+    """Add a concatenation."""
+    tensors = [assembly.dynamic(node, index) for index in range(len(node.inputs))]
+    axes = {assembly.frame_axis(node, name, node.integer("axis", 1)) for name in tensors}
+    if len(axes) > 1:
+        raise unsupported(node, "some of its inputs have a batch axis and some have none")
+    assembly.add(node, op.Concatenation(axis=axes.pop()), inputs=tensors)
+
+
+def split(node: Node, assembly: Assembly) -> None:
+    """Add a slice for each output that is read."""
+    tensor = assembly.dynamic(node, 0)
+    wanted = node.integer("axis", 0)
+    axis = assembly.frame_axis(node, tensor, wanted)
+    start = 0
+    for output in node.outputs:
+        if not output:
+            raise unsupported(node, "an output left out is not supported")
+        stop = start + assembly.values.dims(output)[wanted]
+        assembly.add(
+            node,
+            op.Slice(axis=axis, start=start, stop=stop),
+            inputs=(tensor,),
+            output=output,
+            name=output,
+        )
+        start = stop
+
+
+def slices(node: Node, assembly: Assembly) -> None:
+    """Add a slice for each axis that is cut; one that does nothing where none is."""
+    tensor = assembly.dynamic(node, 0)
+    dims = assembly.values.dims(tensor)
+    found: list[op.Operator] = []
+    for axis, (start, stop, step) in _ranges(node, assembly, tensor).items():
+        if (start, stop, step) == (0, dims[axis], 1):
+            continue
+        ours = assembly.frame_axis(node, tensor, axis)
+        found.append(op.Slice(axis=ours, start=start, stop=stop, step=step))
+    assembly.add(node, *(found or [op.Identity()]), inputs=(tensor,))
+
+
+def _ranges(node: Node, assembly: Assembly, tensor: str) -> dict[int, Range]:
+    """What is kept of each axis that the node names."""
+    dims = assembly.values.dims(tensor)
+    lists = _slice_lists(node, assembly)
+    ranges: dict[int, Range] = {}
+    for start, stop, axis, step in zip(*lists, strict=True):
+        if not -len(dims) <= axis < len(dims):
+            raise UnreadableFile(f"{node}: axis {axis} of a tensor with {len(dims)} axes")
+        if step < 1:
+            raise unsupported(node, f"a step of {step} is not supported")
+        length = dims[axis]
+        first, end, _ = slice(start, stop).indices(length)
+        ranges[axis % len(dims)] = (first, end, step)
+    return ranges
+
+
+def _slice_lists(node: Node, assembly: Assembly) -> list[tuple[int, ...]]:
+    """Starts, stops, axes and steps: attributes before opset 10."""
+    if node.opset < 10:
+        starts, stops = node.integers("starts"), node.integers("ends")
+        axes, steps = node.integers("axes"), None
+    else:
+        starts = assembly.integers(node, 1, "the starts")
+        stops = assembly.integers(node, 2, "the ends")
+        axes = assembly.integers(node, 3, "the axes")
+        steps = assembly.integers(node, 4, "the steps")
+    if starts is None or stops is None:
+        raise UnreadableFile(f"{node}: starts or ends are missing")
+    lists = [starts, stops, axes or tuple(range(len(starts))), steps or (1,) * len(starts)]
+    if len({len(one) for one in lists}) > 1:
+        raise UnreadableFile(f"{node}: starts, ends, axes and steps differ in number")
+    return lists
+
+
+def pad(node: Node, assembly: Assembly) -> None:
+    """Add rows and columns around feature maps."""
+    shape = assembly.map_shape(node, 0)
+    mode = node.text("mode", "constant")
+    if mode not in ("constant", "reflect", "edge"):
+        raise unsupported(node, f"mode {mode!r} is not supported")
+    value = _pad_value(node, assembly)
+    amounts = _pad_amounts(node, assembly)
+    if any(amounts[:2]) or any(amounts[4:6]):
+        raise unsupported(node, f"padding of another axis than height and width of {shape}")
+    padding = (amounts[2], amounts[3], amounts[6], amounts[7])
+    operator = op.Pad(padding=padding, mode=mode, value=value if mode == "constant" else 0.0)
+    assembly.add(node, operator, inputs=node.inputs[:1])
+
+
+def _pad_value(node: Node, assembly: Assembly) -> float:
+    if node.opset < 11:
+        return node.real("value", 0.0)
+    return (assembly.reals(node, 2, "the padding value") or (0.0,))[0]
+
+
+def _pad_amounts(node: Node, assembly: Assembly) -> list[int]:
+    """Amounts before each of the four axes, then behind each."""
+    if node.opset < 11:
+        listed, axes = node.integers("pads") or (), None
+    else:
+        listed = assembly.integers(node, 1, "the padding") or ()
+        axes = assembly.integers(node, 3, "the axes")
+    places = range(4) if axes is None else axes
+    if len(listed) != 2 * len(places) or not all(-4 <= axis < 4 for axis in places):
+        raise UnreadableFile(f"{node}: {len(listed)} pads for {len(places)} axes")
+    amounts = [0] * 8
+    for place, axis in enumerate(places):
+        amounts[axis % 4] = listed[place]
+        amounts[4 + axis % 4] = listed[len(places) + place]
+    return amounts
+
+
+def depth_to_space(node: Node, assembly: Assembly) -> None:
+    """Add a layer that spreads channels over blocks of places."""
+    block = _block(node, assembly.map_shape(node, 0))
+    orders = {"DCR": "block first", "CRD": "channel first"}
+    mode = node.text("mode", "DCR")
+    if mode not in orders:
+        raise unsupported(node, f"mode {mode!r} is not supported")
+    operator = op.DepthToSpace(block=block, order=orders[mode])
+    assembly.add(node, operator, inputs=node.inputs[:1])
+
+
+def space_to_depth(node: Node, assembly: Assembly) -> None:
+    """Add a layer that gathers blocks of places in channels."""
+    block = _block(node, assembly.map_shape(node, 0))
+    assembly.add(node, op.SpaceToDepth(block=block), inputs=node.inputs[:1])
+
+
+def _block(node: Node, shape: Shape) -> int:
+    block = node.integer("blocksize", 0)
+    if block < 1:
+        raise UnreadableFile(f"{node}: blocks of {block}x{block} of {shape}")
+    return block

@@ -1,0 +1,87 @@
+"""Changes of height and width in ONNX, as layers."""
+
+from __future__ import annotations
+
+from math import floor
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Shape
+from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.nodes import Node, unsupported
+from csdf.errors import UnreadableFile
+
+COORDINATES = {
+    "half_pixel": "half pixel",
+    "pytorch_half_pixel": "pytorch half pixel",
+    "align_corners": "align corners",
+    "asymmetric": "asymmetric",
+}
+ROUNDINGS = {
+    "round_prefer_floor": "prefer floor",
+    "round_prefer_ceil": "prefer ceil",
+    "floor": "floor",
+    "ceil": "ceil",
+}
+WHOLE = 1e-3  # how far a single-precision scale may be from giving a whole number of rows
+
+
+def resize(node: Node, assembly: Assembly) -> None:
+    """Add a resize to the size that the onnx package infers."""
+    shape = assembly.map_shape(node, 0)
+    channels, *size = assembly.values.dims(node.outputs[0])[1:]
+    if channels != shape.channels:
+        raise unsupported(node, "a resize of another axis than height and width")
+    if node.opset >= 11:
+        _require_plain(node)
+    _require_whole(node, assembly, shape)
+    function = node.text("mode", "nearest")
+    if function not in ("nearest", "linear"):
+        raise unsupported(node, f"mode {function!r} is not supported")
+    coordinates, rounding = _places(node, shape, (size[0], size[1]))
+    operator = op.Resize(
+        size=(size[0], size[1]),
+        function=function,
+        coordinates=coordinates,
+        rounding=rounding if function == "nearest" else "floor",
+    )
+    assembly.add(node, operator, inputs=node.inputs[:1])
+
+
+def _require_plain(node: Node) -> None:
+    if node.integer("antialias", 0):
+        raise unsupported(node, "antialias is not supported")
+    policy = node.text("keep_aspect_ratio_policy", "stretch")
+    if policy != "stretch":
+        raise unsupported(node, f"keep_aspect_ratio_policy {policy!r} is not supported")
+
+
+def _places(node: Node, shape: Shape, size: op.Pair) -> tuple[str, str]:
+    """How an output place is found in the input, and how it is rounded."""
+    if node.opset < 11:
+        shrinks = size[0] < shape.height or size[1] < shape.width
+        return ("asymmetric", "ceil" if shrinks else "floor")
+    mode = node.text("coordinate_transformation_mode", "half_pixel")
+    rounding = node.text("nearest_mode", "round_prefer_floor")
+    if mode not in COORDINATES:
+        raise unsupported(node, f"coordinate_transformation_mode {mode!r} is not supported")
+    if rounding not in ROUNDINGS:
+        raise unsupported(node, f"nearest_mode {rounding!r} is not supported")
+    return (COORDINATES[mode], ROUNDINGS[rounding])
+
+
+def _require_whole(node: Node, assembly: Assembly, shape: Shape) -> None:
+    """Raise UnsupportedOperator where scales leave a fraction of a row, so that size says less."""
+    place = 1 if node.opset < 11 else 2
+    scales = assembly.reals(node, place, "the scales") or ()
+    axes = node.integers("axes") or tuple(range(len(scales)))
+    if len(axes) != len(scales):
+        if scales:
+            raise UnreadableFile(f"{node}: {len(scales)} scales for {len(axes)} axes")
+        return
+    dims = (1, *shape.dims)
+    for axis, scale in zip(axes, scales, strict=True):
+        length = dims[axis] * scale
+        if abs(length - floor(length + 0.5)) > WHOLE:
+            raise unsupported(
+                node, f"a scale of {scale} makes {length} of {dims[axis]} rows or columns"
+            )

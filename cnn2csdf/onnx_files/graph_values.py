@@ -1,0 +1,218 @@
+"""What is known of the tensors of an ONNX graph before any frame comes in.
+
+Every tensor gets its type node by node, from the shape inference of the onnx package; a tensor
+that depends on no frame gets its value, when it is asked for, from the reference implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import checker, defs, numpy_helper, shape_inference
+
+from cnn2csdf.onnx_files.folding import REFUSALS, folded
+from cnn2csdf.onnx_files.nodes import Node, unknown
+from csdf.errors import UnreadableFile
+
+Dims = tuple[int, ...]
+Value = NDArray[Any]
+
+LARGEST_CONSTANT = 2**28  # elements: a gigabyte of float32
+SMALL = 64  # elements of a shape, a list of axes and the like
+RANDOM = ("Bernoulli", "Multinomial")
+DECIDED_BY_NUMBERS = ("Resize", "Upsample", "Range")  # numbers that are no integers give the shape
+RANK_GIVERS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1, "Tile": 1}  # input that has dims
+INTEGERS = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
+
+
+class GraphValues:
+    """Types of all tensors seen so far and values of the static ones; grows node by node."""
+
+    def __init__(
+        self,
+        initializers: Iterable[onnx.TensorProto],
+        *,
+        folder: str,
+        opsets: Mapping[str, int],
+    ) -> None:
+        self._folder = folder
+        self._opsets = [onnx.helper.make_opsetid(*entry) for entry in opsets.items()]
+        self._stored = {tensor.name: tensor for tensor in initializers}
+        self._types = {
+            name: onnx.helper.make_tensor_type_proto(tensor.data_type, tuple(tensor.dims))
+            for name, tensor in self._stored.items()
+        }
+        self._makers: dict[str, Node] = {}  # of the static tensors that a node makes
+        self._places: dict[tuple[str, ...], int] = {}  # of static nodes in running order
+        self._values: dict[str, Value] = {}
+
+    def add_input(self, name: str, element_type: int, dims: Dims) -> None:
+        """Let a frame come in under that name."""
+        self._types[name] = onnx.helper.make_tensor_type_proto(element_type, dims)
+
+    def add_node(self, node: Node) -> None:
+        """Learn about what a node writes, once all it reads is known.
+
+        Raises UnsupportedOperator for an operator that the onnx package does not know, and
+        UnreadableFile where the inputs do not fit it.
+        """
+        types = self._inferred(node)
+        self._types.update(types)
+        if node.op_type in ("Shape", "Size") and not self.is_static(node.required(0)):
+            self._values[node.outputs[0]] = self._measure(node)
+        elif self._depends_on_no_frame(node):
+            self._makers.update(dict.fromkeys(filter(None, node.outputs), node))
+            self._places[node.outputs] = len(self._places)
+
+    def is_static(self, name: str) -> bool:
+        """Whether the tensor is the same for every frame."""
+        return name in self._stored or name in self._values or name in self._makers
+
+    def dims(self, name: str) -> Dims:
+        """Return the dims of a tensor. Raises UnreadableFile where they are not fixed."""
+        dims = self._known_dims(name)
+        if dims is None and self.is_static(name):
+            dims = self.value(name).shape
+        if dims is None:
+            raise UnreadableFile(
+                f"tensor {name!r}: its shape depends on more than the shapes of the inputs"
+            )
+        if 0 in dims and not self.is_static(name):
+            listed = "x".join(map(str, dims))
+            raise UnreadableFile(f"tensor {name!r} of shape {listed} holds nothing")
+        return dims
+
+    def element_type(self, name: str) -> int:
+        """Return the element type of a tensor, a number of TensorProto.DataType."""
+        return int(self._types[name].tensor_type.elem_type)
+
+    def value(self, name: str) -> Value:
+        """Return the value of a static tensor; what is stored in a file beside the model is read.
+
+        Raises UnreadableFile where it cannot be had.
+        """
+        if name not in self._values:
+            if name in self._stored:
+                self._values[name] = self._loaded(self._stored[name])
+            else:
+                self._fold(self._makers[name])
+        return self._values[name]
+
+    def _known_dims(self, name: str) -> Dims | None:
+        tensor = self._types[name].tensor_type if name in self._types else None
+        if tensor is None or not tensor.HasField("shape"):
+            return None
+        if not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
+            return None
+        return tuple(dim.dim_value for dim in tensor.shape.dim)
+
+    def _inferred(self, node: Node) -> Mapping[str, onnx.TypeProto]:
+        try:
+            schema = defs.get_schema(node.op_type, node.opset, node.domain)
+        except defs.SchemaError:
+            raise unknown(node) from None
+        self._require_few_axes(node)
+        try:
+            return shape_inference.infer_node_outputs(
+                schema,
+                node.proto,
+                {name: self._types[name] for name in node.inputs if name in self._types},
+                {name: self._proto(name) for name in node.inputs if self._decides(name, node)},
+                opset_imports=self._opsets,
+            )
+        except (shape_inference.InferenceError, checker.ValidationError, *REFUSALS) as error:
+            raise UnreadableFile(f"{node}: {_first_line(error)}") from None
+
+    def _require_few_axes(self, node: Node) -> None:
+        """Raise UnreadableFile for a list of dims so long that inference would exhaust memory."""
+        giver = node.input(RANK_GIVERS.get(node.op_type, len(node.inputs)))
+        count = prod(self._known_dims(giver) or ()) if giver is not None else 0
+        if count > SMALL:
+            raise UnreadableFile(f"{node}: {count} axes in {giver!r}, expected at most {SMALL}")
+
+    def _decides(self, name: str, node: Node) -> bool:
+        """Whether the shape of what the node writes may depend on the value of that input."""
+        if not name or not self.is_static(name):
+            return False
+        if self.element_type(name) not in INTEGERS and node.op_type not in DECIDED_BY_NUMBERS:
+            return False
+        dims = self._known_dims(name)
+        return dims is not None and len(dims) < 2 and prod(dims) <= SMALL
+
+    def _proto(self, name: str) -> onnx.TensorProto:
+        return numpy_helper.from_array(self.value(name), name)
+
+    def _measure(self, node: Node) -> Value:
+        dims = self.dims(node.required(0))
+        if node.op_type == "Size":
+            return np.asarray(prod(dims), dtype=np.int64)
+        first, last = node.integer("start", 0), node.integer("end", len(dims))
+        return np.asarray(dims[first:last], dtype=np.int64)
+
+    def _depends_on_no_frame(self, node: Node) -> bool:
+        is_random = node.op_type in RANDOM or node.op_type.startswith("Random")
+        return not is_random and all(self.is_static(name) for name in node.inputs if name)
+
+    def _fold(self, last: Node) -> None:
+        """Put in the values of all that the last node writes."""
+        nodes = self._unfolded(last)
+        for node in nodes:
+            for output in filter(None, node.outputs):
+                _require_size(output, self._known_dims(output) or ())
+        made = {output for node in nodes for output in node.outputs}
+        read = {name for node in nodes for name in node.inputs if name} - made
+        given = {name: self.value(name) for name in sorted(read)}
+        self._values.update(folded(nodes, given, self._opsets))
+
+    def _unfolded(self, last: Node) -> list[Node]:
+        """The nodes between known values and what the last one writes, in running order."""
+        chain = {last.outputs: last}
+        frontier = [last]
+        while frontier:
+            for name in frontier.pop().inputs:
+                maker = None if name in self._values else self._makers.get(name)
+                if maker is not None and maker.outputs not in chain:
+                    chain[maker.outputs] = maker
+                    frontier.append(maker)
+        return sorted(chain.values(), key=lambda node: self._places[node.outputs])
+
+    def _loaded(self, tensor: onnx.TensorProto) -> Value:
+        _require_size(tensor.name, tuple(tensor.dims))
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            tensor = self._from_file_beside(tensor)
+        try:
+            return numpy_helper.to_array(tensor)
+        except REFUSALS as error:
+            raise UnreadableFile(f"initializer {tensor.name!r}: {_first_line(error)}") from None
+
+    def _from_file_beside(self, tensor: onnx.TensorProto) -> onnx.TensorProto:
+        places = [entry.value for entry in tensor.external_data if entry.key == "location"]
+        filled = onnx.TensorProto()
+        filled.CopyFrom(tensor)
+        try:
+            onnx.external_data_helper.load_external_data_for_tensor(filled, self._folder)
+        except (OSError, checker.ValidationError, *REFUSALS) as error:
+            raise UnreadableFile(
+                f"weights {tensor.name!r} are in the file {''.join(places)!r} beside the model, "
+                f"which cannot be read: {_first_line(error)}"
+            ) from None
+        return filled
+
+
+def _require_size(name: str, dims: Dims) -> None:
+    if prod(dims) > LARGEST_CONSTANT:
+        listed = "x".join(map(str, dims))
+        raise UnreadableFile(
+            f"constant {name!r} of shape {listed} is larger than the limit of "
+            f"{LARGEST_CONSTANT} elements"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    line = str(error).strip().partition("\n")[0]
+    return line.removeprefix("[ShapeInferenceError] ") or type(error).__name__

@@ -1,0 +1,98 @@
+"""An ONNX file as a protobuf message, and what it says about itself as a whole."""
+
+from __future__ import annotations
+
+import os
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import defs
+
+from csdf.errors import UnreadableFile
+
+OLDEST_OPSET = 7
+LARGEST_MESSAGE_BYTES = 2**31 - 1
+LARGEST_VERSION = 2**31
+DEFAULT_DOMAIN = ""
+
+
+def read_model_file(path: str) -> onnx.ModelProto:
+    """Return the message in the file; external data stays where it is.
+
+    Raises UnreadableFile where there is no file, no ONNX model, or one that cannot be read whole.
+    """
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except IsADirectoryError:
+        raise UnreadableFile("is a folder; expected an ONNX file") from None
+    except OSError as error:
+        raise UnreadableFile(f"cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise UnreadableFile("cannot be read: no file has such a name") from None
+    if not content:
+        raise UnreadableFile("is empty; expected an ONNX model")
+    if len(content) > LARGEST_MESSAGE_BYTES:
+        raise UnreadableFile("is larger than 2 GiB, the most that a protobuf message may have")
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(content)
+    except DecodeError:
+        raise UnreadableFile("is not an ONNX model, or a corrupt one") from None
+    _require_graph(model)
+    _require_text(model)
+    return model
+
+
+def _require_graph(model: onnx.ModelProto) -> None:
+    if not model.HasField("graph") or not model.opset_import:
+        raise UnreadableFile("is not an ONNX model: there is no graph with an opset in it")
+    if not model.graph.output:
+        raise UnreadableFile("the graph has no output")
+    if model.graph.sparse_initializer:
+        name = model.graph.sparse_initializer[0].values.name
+        raise UnreadableFile(f"initializer {name!r} is sparse; store it dense")
+    if model.functions:
+        function = model.functions[0]
+        raise UnreadableFile(
+            f"the model defines functions of its own ({function.name!r}); "
+            "put their nodes in their place first, with onnx.inliner"
+        )
+
+
+def _require_text(model: onnx.ModelProto) -> None:
+    """Raise UnreadableFile for a name that is not UTF-8: protobuf gives its bytes instead."""
+    graph = model.graph
+    named = [*graph.node, *graph.input, *graph.output, *graph.initializer]
+    names = [one.name for one in named] + [entry.domain for entry in model.opset_import]
+    for node in graph.node:
+        names += [node.op_type, node.domain, *node.input, *node.output]
+        names += [attribute.name for attribute in node.attribute]
+    for name in names:
+        if not isinstance(name, str):
+            raise UnreadableFile(f"{name!r} is not text; the file is corrupt")
+
+
+def opset_versions(model: onnx.ModelProto) -> dict[str, int]:
+    """Return the version of each domain; raise UnreadableFile for one that cannot be read."""
+    versions = {
+        DEFAULT_DOMAIN if entry.domain == "ai.onnx" else entry.domain: entry.version
+        for entry in model.opset_import
+    }
+    for domain, version in versions.items():
+        if not 0 < version < LARGEST_VERSION:
+            raise UnreadableFile(f"domain {domain!r} has opset {version}; the file is corrupt")
+    newest = defs.onnx_opset_version()
+    found = versions.setdefault(DEFAULT_DOMAIN, newest)
+    if found < OLDEST_OPSET:
+        raise UnreadableFile(f"opset {found} is too old; expected {OLDEST_OPSET} to {newest}")
+    if found > newest:
+        raise UnreadableFile(
+            f"opset {found} is newer than the onnx package, which knows {newest}; update it"
+        )
+    return versions
+
+
+def folder_of(path: str) -> str:
+    """Return where the external data of the file is looked for."""
+    return os.path.dirname(os.path.abspath(path))

@@ -1,0 +1,136 @@
+"""One node of an ONNX graph, with its attributes by type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+import onnx
+
+from csdf.errors import UnreadableFile, UnsupportedOperator
+
+_KINDS = {
+    "integer": onnx.AttributeProto.INT,
+    "integers": onnx.AttributeProto.INTS,
+    "real": onnx.AttributeProto.FLOAT,
+    "text": onnx.AttributeProto.STRING,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """An operator and the names of the tensors it reads and writes; "" is an input left out."""
+
+    name: str  # that of its first output, if it has none
+    op_type: str
+    domain: str
+    opset: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, onnx.AttributeProto]
+    proto: onnx.NodeProto
+
+    @property
+    def has_graph(self) -> bool:
+        """Whether an attribute is a graph of its own (If, Loop, Scan)."""
+        graphs = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+        return any(attribute.type in graphs for attribute in self.attributes.values())
+
+    def input(self, index: int) -> str | None:
+        """Return the tensor at that place; None where it is left out."""
+        return (self.inputs[index] or None) if index < len(self.inputs) else None
+
+    def required(self, index: int) -> str:
+        """Return the tensor at that place. Raises UnreadableFile where it is left out."""
+        name = self.input(index)
+        if name is None:
+            raise UnreadableFile(f"{self}: input {index} is missing")
+        return name
+
+    def integer(self, name: str, default: int) -> int:
+        """Return an attribute."""
+        found = self._attribute(name, "integer")
+        return default if found is None else int(found.i)
+
+    def real(self, name: str, default: float) -> float:
+        """Return an attribute, the shortest decimal that is the same in single precision.
+
+        Raises UnreadableFile where it is no finite number.
+        """
+        found = self._attribute(name, "real")
+        if found is not None and not isfinite(found.f):
+            raise UnreadableFile(f"{self}: attribute {name} is {found.f}")
+        return default if found is None else shortest_decimal(found.f)
+
+    def text(self, name: str, default: str) -> str:
+        """Return an attribute."""
+        found = self._attribute(name, "text")
+        return default if found is None else bytes(found.s).decode(errors="replace")
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """Return an attribute; None where it is left out."""
+        found = self._attribute(name, "integers")
+        return None if found is None else tuple(found.ints)
+
+    def numbers(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
+        """Return an attribute with as many numbers as the default has."""
+        found = self.integers(name)
+        if found is not None and len(found) != len(default):
+            raise UnreadableFile(
+                f"{self}: attribute {name} has {len(found)} numbers, expected {len(default)}"
+            )
+        return default if found is None else found
+
+    def pair(self, name: str, default: tuple[int, int]) -> tuple[int, int]:
+        """Return an attribute of two numbers, the vertical one first."""
+        rows, columns = self.numbers(name, default)
+        return (rows, columns)
+
+    def _attribute(self, name: str, kind: str) -> onnx.AttributeProto | None:
+        found = self.attributes.get(name)
+        if found is not None and found.type != _KINDS[kind]:
+            expected = onnx.AttributeProto.AttributeType.Name(_KINDS[kind])
+            raise UnreadableFile(f"{self}: attribute {name} is not of type {expected}")
+        return found
+
+    def __str__(self) -> str:
+        return f"node {self.name!r} ({self.op_type}, opset {self.opset})"
+
+
+def shortest_decimal(number: float) -> float:
+    """Return the shortest decimal that is the same number in single precision."""
+    return float(str(np.float32(number)))
+
+
+def node_of(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> Node:
+    """Return the node of a message. Raises UnreadableFile where it writes nothing."""
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    outputs = tuple(proto.output)
+    named = [name for name in outputs if name]
+    if not named:
+        raise UnreadableFile(f"node {proto.name!r} ({proto.op_type}) has no output")
+    return Node(
+        name=proto.name or named[0],
+        op_type=proto.op_type,
+        domain=domain,
+        opset=opsets.get(domain, 0),
+        inputs=tuple(proto.input),
+        outputs=outputs,
+        attributes={attribute.name: attribute for attribute in proto.attribute},
+        proto=proto,
+    )
+
+
+def unsupported(node: Node, what: str) -> UnsupportedOperator:
+    """Return the refusal of a node of a known operator."""
+    return UnsupportedOperator(f"{node}: {what}")
+
+
+def unknown(node: Node) -> UnsupportedOperator:
+    """Return the refusal of a node of an operator that is not known."""
+    return UnsupportedOperator(
+        f"node {node.name!r}: operator {node.op_type!r} of domain {node.domain or 'ai.onnx'!r}, "
+        f"opset {node.opset}, is not supported"
+    )

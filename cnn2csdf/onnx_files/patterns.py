@@ -1,0 +1,213 @@
+"""Several nodes that are one layer: found from the last of them backwards, replaced by one node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isclose, prod, sqrt
+from typing import Any
+
+import onnx
+
+from cnn2csdf.onnx_files.graph_values import GraphValues
+from cnn2csdf.onnx_files.nodes import Node, node_of
+
+TOLERANCE = 1e-3  # of a constant that exporters round, such as 1/6 or the square root of 2
+PRODUCTS = {"Conv": 2, "ConvTranspose": 2, "Gemm": 2, "MatMul": 2}  # where the bias is an input
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Who writes each tensor, how often it is read, and what is known of it."""
+
+    writers: Mapping[str, Node]
+    readers: Mapping[str, int]
+    values: GraphValues
+
+    def behind(self, tensor: str, *op_types: str) -> Node | None:
+        """Return the node of one of these types that writes a tensor nobody else reads."""
+        node = self.writers.get(tensor)
+        if node is None or node.op_type not in op_types or self.readers[tensor] != 1:
+            return None
+        return None if node.domain or self.values.is_static(tensor) else node
+
+    def scalar(self, tensor: str | None) -> float | None:
+        """Return the value of a static tensor of one element."""
+        if tensor is None or not self.values.is_static(tensor):
+            return None
+        if prod(self.values.dims(tensor)) != 1:
+            return None
+        return float(self.values.value(tensor).reshape(-1)[0])
+
+    def operands(self, node: Node) -> tuple[str, float] | None:
+        """Return the dynamic and the static operand of a node with one of each."""
+        if len(node.inputs) != 2:
+            return None
+        for tensor, constant in (node.inputs, node.inputs[::-1]):
+            value = self.scalar(constant)
+            if value is not None and not self.values.is_static(tensor):
+                return tensor, value
+        return None
+
+
+Pattern = Callable[[Node, Context], Node | None]
+
+
+def layer_nodes(
+    nodes: Sequence[Node], outputs: Sequence[str], values: GraphValues
+) -> tuple[list[Node], set[str]]:
+    """Return the nodes that become layers, in running order, and the tensors that are read.
+
+    Nodes that no frame changes are left out, as are those that became part of another.
+    """
+    context = Context(
+        writers={name: node for node in nodes for name in node.outputs},
+        readers=Counter([*outputs, *(name for node in nodes for name in node.inputs)]),
+        values=values,
+    )
+    needed = set(outputs)
+    found: list[Node] = []
+    for node in reversed(nodes):
+        is_needed = not needed.isdisjoint(node.outputs)
+        if not is_needed or values.is_static(next(filter(None, node.outputs))):
+            continue
+        layer = _replaced(node, context)
+        found.append(layer)
+        needed.update(filter(None, layer.inputs))
+    return found[::-1], needed
+
+
+def _replaced(node: Node, context: Context) -> Node:
+    for pattern in PATTERNS.get(node.op_type, ()):
+        replacement = pattern(node, context)
+        if replacement is not None:
+            return replacement
+    return node
+
+
+def _one(node: Node, op_type: str, source: str, **attributes: Any) -> Node:
+    """A node in place of the last one of a pattern."""
+    proto = onnx.helper.make_node(op_type, [source], node.outputs[:1], name=node.name, **attributes)
+    return node_of(proto, {"": node.opset})
+
+
+def bias_addition(node: Node, context: Context) -> Node | None:
+    """A product without a bias, and the addition of one constant a channel behind it."""
+    for source, constant in (node.inputs, node.inputs[::-1]):
+        product = context.behind(source, *PRODUCTS)
+        if product is None or product.input(2) is not None:
+            continue
+        if context.values.is_static(constant) and _is_bias(product, constant, node, context):
+            return _with_bias(product, constant, node)
+    return None
+
+
+def _is_bias(product: Node, constant: str, addition: Node, context: Context) -> bool:
+    dims = context.values.dims(product.outputs[0])
+    if context.values.dims(addition.outputs[0]) != dims or dims[0] != 1 or len(dims) < 2:
+        return False
+    if product.op_type in ("MatMul", "Gemm") and (
+        len(dims) != 2 or not context.values.is_static(product.inputs[1])
+    ):
+        return False
+    added = context.values.dims(constant)
+    aligned = (1,) * (len(dims) - len(added)) + added
+    return aligned[1] in (1, dims[1]) and prod(aligned) == aligned[1]
+
+
+def _with_bias(product: Node, constant: str, addition: Node) -> Node:
+    proto = onnx.NodeProto()
+    proto.CopyFrom(product.proto)
+    del proto.input[2:], proto.output[:], proto.attribute[:]
+    proto.input.append(constant)
+    proto.output.append(addition.outputs[0])
+    proto.name = product.name
+    kept = [one for name, one in product.attributes.items() if name != "beta"]
+    proto.attribute.extend(kept)
+    return node_of(proto, {"": product.opset})
+
+
+def gated_activation(node: Node, context: Context) -> Node | None:
+    """An input times a function of itself: SiLU, hard swish, Mish."""
+    for source, gate in (node.inputs, node.inputs[::-1]):
+        sigmoid = context.behind(gate, "Sigmoid")
+        if sigmoid is not None and sigmoid.inputs[0] == source:
+            return _one(node, "Swish", source)
+        hard = context.behind(gate, "HardSigmoid")
+        if hard is not None and hard.inputs[0] == source and _is_swish_gate(hard):
+            return _one(node, "HardSwish", source)
+        tanh = context.behind(gate, "Tanh")
+        softplus = None if tanh is None else context.behind(tanh.inputs[0], "Softplus")
+        if softplus is not None and softplus.inputs[0] == source:
+            return _one(node, "Mish", source)
+    return None
+
+
+def _is_swish_gate(hard: Node) -> bool:
+    is_sixth = isclose(hard.real("alpha", 0.2), 1 / 6, rel_tol=TOLERANCE)
+    return is_sixth and hard.real("beta", 0.5) == 0.5
+
+
+def error_function_gelu(node: Node, context: Context) -> Node | None:
+    """The product of x, 0.5 and 1 + erf(x / sqrt 2), in any order."""
+    factors = _factors(node, context)
+    halves = [name for name in factors if context.scalar(name) == 0.5]
+    others = [name for name in factors if name not in halves]
+    if len(halves) != 1 or len(others) != 2:
+        return None
+    for source, gate in (others, others[::-1]):
+        if _scaled_error_function(gate, context) == source:
+            return _one(node, "Gelu", source)
+    return None
+
+
+def _factors(node: Node, context: Context) -> list[str]:
+    """The factors of a product of three, by two nodes."""
+    for source, other in (node.inputs, node.inputs[::-1]):
+        inner = context.behind(source, "Mul")
+        if inner is not None:
+            return [*inner.inputs, other]
+    return []
+
+
+def _scaled_error_function(gate: str, context: Context) -> str | None:
+    """The x of 1 + erf(x / sqrt 2)."""
+    addition = context.behind(gate, "Add")
+    summands = None if addition is None else context.operands(addition)
+    erf = None if summands is None or summands[1] != 1 else context.behind(summands[0], "Erf")
+    scaling = None if erf is None else context.behind(erf.inputs[0], "Div", "Mul")
+    operands = None if scaling is None else context.operands(scaling)
+    if scaling is None or operands is None or scaling.inputs[0] != operands[0]:
+        return None
+    expected = sqrt(2) if scaling.op_type == "Div" else sqrt(0.5)
+    return operands[0] if isclose(operands[1], expected, rel_tol=TOLERANCE) else None
+
+
+def channel_shuffle(node: Node, context: Context) -> Node | None:
+    """Channels cut into groups, groups and places in them exchanged, and joined again."""
+    swap = context.behind(node.inputs[0], "Transpose")
+    cut = None if swap is None else context.behind(swap.inputs[0], "Reshape")
+    if swap is None or cut is None:
+        return None
+    before, middle = context.values.dims(cut.inputs[0]), context.values.dims(cut.outputs[0])
+    after = context.values.dims(node.outputs[0])
+    order = (0, 2, 1, *range(3, len(middle)))
+    is_shuffle = (
+        before == after
+        and len(before) == 4
+        and len(middle) in (4, 5)
+        and middle[0] == before[0] == 1
+        and middle[1] * middle[2] == before[1]
+        and swap.integers("perm") == order
+    )
+    if not is_shuffle:
+        return None
+    return _one(node, "ChannelShuffle", cut.inputs[0], groups=middle[1])
+
+
+PATTERNS: Mapping[str, tuple[Pattern, ...]] = {
+    "Add": (bias_addition,),
+    "Mul": (gated_activation, error_function_gelu),
+    "Reshape": (channel_shuffle,),
+}

@@ -1,0 +1,1 @@
+"""From layers to the nodes of an ONNX graph."""

@@ -1,0 +1,84 @@
+"""Nodes and constants of an ONNX graph under construction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx
+from numpy.typing import NDArray
+from onnx import helper
+
+Constant = tuple[str, NDArray[Any]]  # its role, its value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One of the nodes that a layer becomes; each reads what the one before wrote.
+
+    reads: which inputs of the layer it reads behind that; by default the first piece reads all, a
+    later one none. constants: read behind the tensors, before them where `constant_first`; None is
+    an input left out.
+    """
+
+    op_type: str
+    constants: tuple[Constant | None, ...] = ()
+    constant_first: bool = False
+    reads: tuple[int, ...] | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Drawing:
+    """Collects nodes and constants; keeps their names apart."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: dict[str, NDArray[Any]] = {}
+        self._names = set(names)
+
+    def free_name(self, wanted: str) -> str:
+        """Return the name, with a number behind it where it is taken; from now on it is."""
+        name, number = wanted, 2
+        while name in self._names:
+            name, number = f"{wanted} {number}", number + 1
+        self._names.add(name)
+        return name
+
+    def add_identity(self, source: str, target: str) -> None:
+        """Give a tensor another name."""
+        self.nodes.append(
+            helper.make_node("Identity", [source], [target], name=self.free_name(f"{target} copy"))
+        )
+
+    def add(self, pieces: Sequence[Piece], inputs: Sequence[str], target: str, name: str) -> None:
+        """Add the nodes of one operator; the last writes `target` and gets the name."""
+        current: list[str] = []
+        for place, piece in enumerate(pieces):
+            is_last = place == len(pieces) - 1
+            everything = range(len(inputs)) if place == 0 else ()
+            reads = everything if piece.reads is None else piece.reads
+            tensors = [*current, *(inputs[index] for index in reads)]
+            constants = self._added(piece.constants, name)
+            node = name if is_last else self.free_name(f"{name} {piece.op_type.lower()}")
+            current = [target if is_last else node]
+            self.nodes.append(
+                helper.make_node(
+                    piece.op_type,
+                    [*constants, *tensors] if piece.constant_first else [*tensors, *constants],
+                    current,
+                    name=node,
+                    **piece.attributes,
+                )
+            )
+
+    def _added(self, constants: Iterable[Constant | None], name: str) -> list[str]:
+        names = []
+        for constant in constants:
+            if constant is None:
+                names.append("")
+                continue
+            role, value = constant
+            names.append(self.free_name(f"{name}.{role}"))
+            self.constants[names[-1]] = value
+        return names

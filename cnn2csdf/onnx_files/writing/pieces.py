@@ -1,0 +1,274 @@
+"""Which ONNX nodes an operator becomes; tensors have a batch axis of one in front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Shape
+from cnn2csdf.onnx_files.conversion import elementwise, normalizations, resize
+from cnn2csdf.onnx_files.writing.drawing import Constant, Piece
+from cnn2csdf.onnx_files.writing.window_pieces import (
+    convolution,
+    pad_piece,
+    pooling,
+    transposed_convolution,
+)
+from cnn2csdf.weights import Array
+from csdf.errors import InvalidNetwork
+
+Pieces = list[Piece]
+OP_TYPES = {function: (op_type, names) for op_type, (function, names) in elementwise.PLAIN.items()}
+VARIADIC = {"add": "Sum", "mean": "Mean", "maximum": "Max", "minimum": "Min"}
+BINARY = {
+    "add": "Add",
+    "subtract": "Sub",
+    "multiply": "Mul",
+    "divide": "Div",
+    "power": "Pow",
+}
+COORDINATES = {ours: theirs for theirs, ours in resize.COORDINATES.items()}
+ROUNDINGS = {ours: theirs for theirs, ours in resize.ROUNDINGS.items()}
+REDUCTIONS = {ours: theirs for theirs, ours in normalizations.REDUCTIONS.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What surrounds an operator: the shapes it reads and writes and its trained numbers."""
+
+    inputs: tuple[Shape, ...]
+    output: Shape
+    weights: Mapping[str, Array]
+
+    def trained(self, *roles: str) -> tuple[Constant, ...]:
+        """Return those of the trained numbers that are there."""
+        return tuple((role, self.weights[role]) for role in roles if role in self.weights)
+
+
+def pieces_of(operator: op.Operator, place: Place) -> Pieces:
+    """Return the nodes. Raises InvalidNetwork for an operator that ONNX cannot express."""
+    return _WRITERS[type(operator)](operator, place)
+
+
+def _integers(role: str, values: Sequence[int]) -> Constant:
+    return (role, np.array(values, dtype=np.int64))
+
+
+def _convolution(operator: op.Convolution, place: Place) -> Pieces:
+    return convolution(operator, place.trained("kernel", "bias"))
+
+
+def _transposed(operator: op.TransposedConvolution, place: Place) -> Pieces:
+    return transposed_convolution(operator, place.trained("kernel", "bias"))
+
+
+def _pooling(operator: op.Pooling, place: Place) -> Pieces:
+    return pooling(operator, place.inputs[0])
+
+
+def _global_pooling(operator: op.GlobalPooling, _place: Place) -> Pieces:
+    names = {"max": "GlobalMaxPool", "average": "GlobalAveragePool"}
+    return [Piece(op_type=names[operator.function])]
+
+
+def _fully_connected(_operator: op.FullyConnected, place: Place) -> Pieces:
+    flat = [] if len(place.inputs[0].dims) == 1 else [Piece(op_type="Flatten")]
+    constants = place.trained("matrix", "bias")
+    return [*flat, Piece(op_type="Gemm", constants=constants, attributes={"transB": 1})]
+
+
+def _matrix_product(_operator: op.MatrixProduct, place: Place) -> Pieces:
+    return [Piece(op_type="MatMul", constants=place.trained("matrix"))]
+
+
+def _batch_normalization(operator: op.BatchNormalization, place: Place) -> Pieces:
+    constants = place.trained("scale", "shift", "mean", "variance")
+    attributes = {"epsilon": operator.epsilon}
+    return [Piece(op_type="BatchNormalization", constants=constants, attributes=attributes)]
+
+
+def _instance_normalization(operator: op.InstanceNormalization, place: Place) -> Pieces:
+    constants, attributes = place.trained("scale", "shift"), {"epsilon": operator.epsilon}
+    return [Piece(op_type="InstanceNormalization", constants=constants, attributes=attributes)]
+
+
+def _layer_normalization(operator: op.LayerNormalization, place: Place) -> Pieces:
+    attributes = {"axis": operator.axis + 1, "epsilon": operator.epsilon}
+    constants = place.trained("scale", "shift")
+    return [Piece(op_type="LayerNormalization", constants=constants, attributes=attributes)]
+
+
+def _local_response(operator: op.LocalResponseNormalization, _place: Place) -> Pieces:
+    attributes = {
+        "size": operator.size,
+        "alpha": operator.alpha,
+        "beta": operator.beta,
+        "bias": operator.bias,
+    }
+    return [Piece(op_type="LRN", attributes=attributes)]
+
+
+def _activation(operator: op.Activation, place: Place) -> Pieces:
+    match operator.function:
+        case "silu":
+            return [Piece(op_type="Sigmoid"), Piece(op_type="Mul", reads=(0,))]
+        case "gelu":
+            return [Piece(op_type="Gelu")]
+        case "clip":
+            limits = zip(("low", "high"), operator.parameters, strict=True)
+            constants = tuple(
+                (role, np.array(limit, dtype=np.float32)) if isfinite(limit) else None
+                for role, limit in limits
+            )
+            return [Piece(op_type="Clip", constants=constants)]
+        case "prelu":
+            slope = place.weights["slope"]
+            column = slope.reshape(-1, *(1 for _ in place.output.dims[1:]))
+            return [Piece(op_type="PRelu", constants=(("slope", column),))]
+    op_type, names = OP_TYPES[operator.function]
+    found = zip(names, operator.parameters, strict=True)
+    return [Piece(op_type=op_type, attributes={name: value for (name, _), value in found})]
+
+
+def _elementwise(operator: op.Elementwise, place: Place) -> Pieces:
+    function, count = operator.function, len(place.inputs)
+    constants = tuple(
+        (role, array[None] if array.ndim == len(place.output.dims) else array)
+        for role, array in place.trained("constant")
+    )
+    if function in VARIADIC and count + len(constants) != 2:
+        return [Piece(op_type=VARIADIC[function], constants=constants)]
+    op_type = BINARY.get(function) or VARIADIC[function]
+    if constants and count == 1:
+        first = operator.constant_first
+        return [Piece(op_type=op_type, constants=constants, constant_first=first)]
+    if operator.constant_first:
+        raise InvalidNetwork(f"{function} of a constant and {count} inputs has no ONNX node")
+    rest = [Piece(op_type=op_type, reads=(index,)) for index in range(2, count)]
+    scaling = [Piece(op_type=op_type, constants=constants)] if constants else []
+    return [Piece(op_type=op_type, reads=(0, 1)), *rest, *scaling]
+
+
+def _concatenation(operator: op.Concatenation, _place: Place) -> Pieces:
+    return [Piece(op_type="Concat", attributes={"axis": operator.axis + 1})]
+
+
+def _slice(operator: op.Slice, _place: Place) -> Pieces:
+    constants = (
+        _integers("start", [operator.start]),
+        _integers("stop", [operator.stop]),
+        _integers("axis", [operator.axis + 1]),
+        _integers("step", [operator.step]),
+    )
+    return [Piece(op_type="Slice", constants=constants)]
+
+
+def _reshaped(dims: Sequence[int]) -> Piece:
+    return Piece(op_type="Reshape", constants=(_integers("dims", [1, *dims]),))
+
+
+def _reshape(operator: op.Reshape, _place: Place) -> Pieces:
+    return [_reshaped(operator.dims)]
+
+
+def _channel_shuffle(operator: op.ChannelShuffle, place: Place) -> Pieces:
+    channels, height, width = place.output.dims
+    cut = (operator.groups, channels // operator.groups, height, width)
+    swap = Piece(op_type="Transpose", attributes={"perm": [0, 2, 1, 3, 4]})
+    return [_reshaped(cut), swap, _reshaped(place.output.dims)]
+
+
+def _resize(operator: op.Resize, place: Place) -> Pieces:
+    attributes: dict[str, Any] = {
+        "mode": operator.function,
+        "coordinate_transformation_mode": COORDINATES[operator.coordinates],
+    }
+    if operator.function == "nearest":
+        attributes["nearest_mode"] = ROUNDINGS[operator.rounding]
+    sizes = _integers("size", [1, *place.output.dims])
+    return [Piece(op_type="Resize", constants=(None, None, sizes), attributes=attributes)]
+
+
+def _pad(operator: op.Pad, _place: Place) -> Pieces:
+    return [pad_piece(operator.padding, mode=operator.mode, value=operator.value)]
+
+
+def _space_to_depth(operator: op.SpaceToDepth, place: Place) -> Pieces:
+    block = operator.block
+    gather = Piece(op_type="SpaceToDepth", attributes={"blocksize": block})
+    if operator.order == "block first":
+        return [gather]
+    channels, height, width = place.inputs[0].dims
+    if channels % block**2:
+        raise InvalidNetwork(f"{channels} channels are no multiple of {block**2}")
+    large = _reshaped((channels // block**2, height * block, width * block))
+    return [large, gather, _reshaped(place.output.dims)]
+
+
+def _depth_to_space(operator: op.DepthToSpace, _place: Place) -> Pieces:
+    mode = {"block first": "DCR", "channel first": "CRD"}[operator.order]
+    attributes = {"blocksize": operator.block, "mode": mode}
+    return [Piece(op_type="DepthToSpace", attributes=attributes)]
+
+
+def _transpose(operator: op.Transpose, _place: Place) -> Pieces:
+    order = [0, *(axis + 1 for axis in operator.permutation)]
+    return [Piece(op_type="Transpose", attributes={"perm": order})]
+
+
+def _identity(operator: op.Identity, _place: Place) -> Pieces:
+    return [Piece(op_type="Dropout" if operator.kind == "dropout" else "Identity")]
+
+
+def _softmax(operator: op.Softmax, place: Place) -> Pieces:
+    op_type = "LogSoftmax" if operator.is_logarithm else "Softmax"
+    axis, dims = operator.axis, place.output.dims
+    if operator.last in (None, axis):
+        return [Piece(op_type=op_type, attributes={"axis": axis + 1})]
+    if operator.last != len(dims) - 1:
+        raise InvalidNetwork(f"a softmax over the axes {axis} to {operator.last} of {len(dims)}")
+    flat = _reshaped((*dims[:axis], -1))
+    return [flat, Piece(op_type=op_type, attributes={"axis": -1}), _reshaped(dims)]
+
+
+def _reduction(operator: op.Reduction, place: Place) -> Pieces:
+    is_full = len(operator.axes) == len(place.inputs[0].dims) and not operator.keeps
+    axes = _integers("axes", [axis + 1 for axis in operator.axes])
+    keeps = int(operator.keeps or is_full)
+    piece = Piece(
+        op_type=REDUCTIONS[operator.function], constants=(axes,), attributes={"keepdims": keeps}
+    )
+    return [piece, _reshaped(place.output.dims)] if is_full else [piece]
+
+
+_WRITERS: Mapping[type, Callable[[Any, Place], Pieces]] = {
+    op.Convolution: _convolution,
+    op.TransposedConvolution: _transposed,
+    op.Pooling: _pooling,
+    op.GlobalPooling: _global_pooling,
+    op.FullyConnected: _fully_connected,
+    op.MatrixProduct: _matrix_product,
+    op.BatchNormalization: _batch_normalization,
+    op.InstanceNormalization: _instance_normalization,
+    op.LayerNormalization: _layer_normalization,
+    op.LocalResponseNormalization: _local_response,
+    op.Activation: _activation,
+    op.Elementwise: _elementwise,
+    op.Concatenation: _concatenation,
+    op.Slice: _slice,
+    op.ChannelShuffle: _channel_shuffle,
+    op.Resize: _resize,
+    op.Pad: _pad,
+    op.SpaceToDepth: _space_to_depth,
+    op.DepthToSpace: _depth_to_space,
+    op.Reshape: _reshape,
+    op.Transpose: _transpose,
+    op.Identity: _identity,
+    op.Softmax: _softmax,
+    op.Reduction: _reduction,
+}

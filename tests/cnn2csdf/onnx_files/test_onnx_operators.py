@@ -1,0 +1,186 @@
+"""Nodes become layers: their geometry, their attributes and their weights."""
+
+from math import inf
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from cnn2csdf import operators as op
+from cnn2csdf.onnx_files.reader import read_onnx
+from tests.cnn2csdf.onnx_models import graph_model, numbers, one_node, saved
+
+
+def model_of(model, folder):
+    return read_onnx(saved(model, folder), with_weights=True)
+
+
+def operators(model, folder):
+    """The operators between the input and the output."""
+    layers = model_of(model, folder).network.layers
+    return [
+        layer.operator for layer in layers if not isinstance(layer.operator, op.Input | op.Output)
+    ]
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+def test_onnx_lists_padding_as_top_left_bottom_right(tmp_path):
+    model = one_node("Conv", numbers((4, 3, 3, 2)), pads=[1, 2, 3, 4], strides=[2, 1])
+    (found,) = operators(model, tmp_path)
+    window = op.Window(kernel=(3, 2), stride=(2, 1), padding=(1, 2, 3, 4))
+    assert found == op.Convolution(filters=4, window=window, has_bias=False)
+
+
+@pytest.mark.parametrize(
+    ("auto_pad", "padding"),
+    [  # 6 rows by 3 with stride 2: ceil(6 / 2) = 3 windows cover 7, one row more; 7 columns: none,
+        # since 4 windows of 2 cover 8, one column more
+        ("SAME_UPPER", (0, 0, 1, 1)),
+        ("SAME_LOWER", (1, 1, 0, 0)),
+        ("VALID", (0, 0, 0, 0)),
+    ],
+)
+def test_automatic_padding_becomes_numbers(auto_pad, padding, tmp_path):
+    model = one_node("MaxPool", kernel_shape=[3, 2], strides=[2, 2], auto_pad=auto_pad)
+    (found,) = operators(model, tmp_path)
+    assert found.window.padding == padding
+
+
+def test_ceil_mode_becomes_an_overhang(tmp_path):
+    model = one_node("MaxPool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    (found,) = operators(model, tmp_path)
+    # Rows 0-2, 2-4 and 4-6 of 0-5: one beyond. Columns 0-2, 2-4, 4-6 of 0-6: none.
+    assert found.window.overhang == (1, 0)
+
+
+def test_gemm_is_fully_connected_with_its_factors_in_the_weights(tmp_path):
+    matrix, bias = numbers((6, 5)), numbers(5, 1)
+    model = one_node("Gemm", matrix, bias, inputs={"x": (1, 6)}, alpha=0.5, beta=2.0)
+    found = model_of(model, tmp_path)
+    assert found.network.layers[1].operator == op.FullyConnected(units=5)
+    assert np.array_equal(found.weights["the node"]["matrix"], 0.5 * matrix.T)
+    assert np.array_equal(found.weights["the node"]["bias"], 2 * bias)
+
+
+def test_a_product_with_a_matrix_of_weights_depends_on_the_rank(tmp_path):
+    matrix = numbers((6, 5))
+    assert operators(one_node("MatMul", matrix, inputs={"x": (1, 6)}), tmp_path) == [
+        op.FullyConnected(units=5, has_bias=False)
+    ]
+    assert operators(one_node("MatMul", matrix, inputs={"x": (1, 4, 6)}), tmp_path) == [
+        op.MatrixProduct(units=5)
+    ]
+
+
+def test_a_mean_over_rows_and_columns_is_a_global_pooling(tmp_path):
+    pooling = op.GlobalPooling(function="average")
+    model = one_node("ReduceMean", opset=11, axes=[-1, -2])
+    assert operators(model, tmp_path) == [pooling]
+    model = one_node("ReduceMean", opset=11, axes=[2, 3], keepdims=0)
+    assert operators(model, tmp_path) == [pooling, op.Reshape(dims=(3,))]
+
+
+def test_softmax_spans_the_axes_behind_before_opset_13(tmp_path):
+    assert operators(one_node("Softmax", opset=11), tmp_path) == [op.Softmax(axis=0, last=2)]
+    assert operators(one_node("Softmax", opset=13), tmp_path) == [op.Softmax(axis=2)]
+    flat = one_node("Softmax", opset=11, inputs={"x": (1, 9, 1, 1)})
+    assert operators(flat, tmp_path) == [op.Softmax(axis=0)]
+
+
+def test_clip_without_a_limit_has_none(tmp_path):
+    (found,) = operators(one_node("Clip", None, np.float32(6)), tmp_path)
+    assert found.parameters == (-inf, 6)
+    (found,) = operators(one_node("Clip", opset=7, min=0.0), tmp_path)
+    assert found.parameters == (0, inf)
+
+
+def test_an_attribute_is_the_decimal_that_was_meant(tmp_path):
+    (found,) = operators(one_node("LeakyRelu", alpha=0.1), tmp_path)
+    assert found.parameters == (0.1,)
+
+
+def test_a_split_is_a_slice_for_each_output(tmp_path):
+    model = one_node("Split", ints(2, 4), outputs=("y", "z"), axis=2)
+    assert operators(model, tmp_path) == [
+        op.Slice(axis=1, start=0, stop=2),
+        op.Slice(axis=1, start=2, stop=6),
+    ]
+
+
+def test_a_slice_of_two_axes_is_two_slices(tmp_path):
+    model = one_node("Slice", ints(1, 0), ints(-1, 100), ints(2, 3), ints(1, 3))
+    assert operators(model, tmp_path) == [
+        op.Slice(axis=1, start=1, stop=5),
+        op.Slice(axis=2, start=0, stop=7, step=3),
+    ]
+
+
+def test_the_constant_of_a_subtraction_may_come_first(tmp_path):
+    node = helper.make_node("Sub", ["c", "x"], ["y"], name="the node")
+    found = model_of(graph_model([node], constants={"c": numbers((1, 3, 1, 1))}), tmp_path)
+    expected = op.Elementwise(function="subtract", constant=(3, 1, 1), constant_first=True)
+    assert found.network.layers[1].operator == expected
+    assert found.weights["the node"]["constant"].shape == (3, 1, 1)
+
+
+def test_a_shape_computed_in_the_graph_is_a_constant(tmp_path):
+    nodes = [
+        helper.make_node("Shape", ["x"], ["dims"]),
+        helper.make_node("Gather", ["dims", "one"], ["channels"]),
+        helper.make_node("Concat", ["unit", "channels", "rest"], ["target"], axis=0),
+        helper.make_node("Reshape", ["x", "target"], ["y"]),
+    ]
+    constants = {"one": ints(1), "unit": ints(1), "rest": ints(-1)}
+    assert operators(graph_model(nodes, constants=constants), tmp_path) == [
+        op.Reshape(dims=(3, 42))
+    ]
+
+
+def test_weights_that_the_graph_computes_are_constants(tmp_path):
+    kernel = numbers((3, 2, 3, 4))
+    nodes = [
+        helper.make_node("Transpose", ["k"], ["turned"], perm=[3, 0, 1, 2]),
+        helper.make_node("Mul", ["turned", "two"], ["w"]),
+        helper.make_node("Conv", ["x", "w"], ["y"], name="conv"),
+    ]
+    constants = {"k": kernel, "two": np.float32(2)}
+    found = model_of(graph_model(nodes, constants=constants), tmp_path)
+    assert np.array_equal(found.weights["conv"]["kernel"], 2 * kernel.transpose(3, 0, 1, 2))
+
+
+def test_nodes_in_the_wrong_order_are_sorted_and_unneeded_ones_left_out(tmp_path):
+    nodes = [
+        helper.make_node("Relu", ["a"], ["y"], name="second"),
+        helper.make_node("Det", ["a"], ["unread"], name="unneeded"),
+        helper.make_node("Neg", ["x"], ["a"], name="first"),
+    ]
+    layers = model_of(graph_model(nodes), tmp_path).network.layers
+    assert [layer.name for layer in layers] == ["x", "first", "second", "y"]
+
+
+def test_layers_of_nameless_nodes_are_called_as_their_tensors(tmp_path):
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
+    layers = model_of(graph_model(nodes), tmp_path).network.layers
+    assert [layer.name for layer in layers] == ["x", "a", "y", "y output"]
+
+
+def test_two_nodes_of_one_name_become_two_layers(tmp_path):
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], name="same"),
+        helper.make_node("Relu", ["a"], ["y"], name="same"),
+    ]
+    layers = model_of(graph_model(nodes), tmp_path).network.layers
+    assert [layer.name for layer in layers] == ["x", "same", "same 2", "y"]
+
+
+def test_initializers_among_the_inputs_are_no_inputs(tmp_path):
+    model = one_node("Add", numbers((3, 1, 1)))
+    model.graph.input.append(helper.make_tensor_value_info("c0", 1, [3, 1, 1]))
+    assert [layer.name for layer in model_of(model, tmp_path).network.inputs] == ["x"]
+
+
+def test_without_weights_there_are_none(tmp_path):
+    assert read_onnx(saved(one_node("Conv", numbers((4, 3, 3, 3))), tmp_path)).weights is None
