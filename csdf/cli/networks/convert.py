@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--bounded", action="store_true", help="with the smallest capacities that let it run"
     )
-    parser.add_argument("--budget", type=answers.seconds, metavar="TIME", default=60.0)
+    shared.add_budget_option(parser)
     parser.add_argument("--seed", type=int, default=0, help="of random weights, for .onnx")
     shared.add_duration_options(parser)
     return parser

@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="such a table for whole layers; by default the sums over the parts of --durations",
     )
-    parser.add_argument("--budget", type=answers.seconds, metavar="TIME", default=60.0)
+    shared.add_budget_option(parser)
     parser.add_argument("--json", action="store_true", help="with every buffer")
     parser.add_argument("--csv", action="store_true", help="one line a network; bytes, frames/s")
     parser.add_argument("--plot", metavar="FILE", help="bars: .png, .svg, .pdf or .html")

@@ -111,6 +111,17 @@ def add_duration_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_budget_option(parser: argparse.ArgumentParser) -> None:
+    """Add how long the search for the smallest buffers may take."""
+    parser.add_argument(
+        "--budget",
+        type=answers.seconds,
+        metavar="TIME",
+        default=60.0,
+        help="for the smallest buffers, e.g. 30s, 5m; then the smallest found; default 60s",
+    )
+
+
 def platform_of(options: argparse.Namespace) -> Platform:
     """Return the platform that the options describe."""
     chosen = PLATFORMS[options.platform]

@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--tolerance", type=float, default=TOLERANCE, help=f"relative; default {TOLERANCE:g}"
     )
-    parser.add_argument("--budget", type=answers.seconds, metavar="TIME", default=60.0)
+    shared.add_budget_option(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object")
     return parser
 
