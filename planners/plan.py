@@ -1,0 +1,159 @@
+"""What is to be placed in memory, and where it was placed.
+
+A buffer needs `size` bytes over a half-open lifetime: at every time t with start <= t < end. Two
+buffers conflict, and may share no byte, when their lifetimes have a time in common. Three lists of
+pairs say where lifetimes are not the whole story, as with pipelined partitions or several networks:
+
+    conflicts   these conflict although their lifetimes do not meet
+    shares      these do not conflict although their lifetimes meet
+    in_place    of these the one may be computed in the place of the other: they conflict, unless
+                both begin at the same offset
+
+A buffer without bytes or without lifetime conflicts with nothing and takes no room.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from csdf.errors import InvalidPlan
+
+Pair = tuple[str, str]
+
+OPTIMAL = "optimal"  # no plan has a smaller peak
+FEASIBLE = "feasible"  # a plan that fits; a smaller one is not excluded
+INFEASIBLE = "infeasible"  # proved: no plan fits
+GAVE_UP = "gave up"  # neither a plan that fits nor a proof that there is none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffer:
+    """Bytes that are needed over a lifetime.
+
+    offset: where it must lie. hint: where it should lie if that costs no byte, as in an older plan.
+    bank: the memory bank it must lie in, where a problem has banks.
+    """
+
+    name: str
+    size: int  # bytes
+    start: int
+    end: int  # the first time at which it is no longer needed
+    alignment: int = 1  # bytes; its offset is a multiple
+    offset: int | None = None
+    hint: int | None = None
+    bank: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise InvalidPlan(f"buffer {self.name!r} has size {self.size}; expected at least 0")
+        if self.end < self.start:
+            raise InvalidPlan(
+                f"buffer {self.name!r} ends at {self.end}, before it starts at {self.start}"
+            )
+        if self.alignment < 1:
+            raise InvalidPlan(
+                f"buffer {self.name!r} has alignment {self.alignment}; expected at least 1"
+            )
+        for what, place in (("offset", self.offset), ("hint", self.hint)):
+            if place is not None and (place < 0 or place % self.alignment):
+                raise InvalidPlan(
+                    f"buffer {self.name!r} has {what} {place}; "
+                    f"expected a multiple of its alignment {self.alignment}, at least 0"
+                )
+
+    @property
+    def takes_room(self) -> bool:
+        """Whether there is a byte and a time at which it is needed."""
+        return self.size > 0 and self.end > self.start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bank:
+    """A memory of its own, with offsets of its own."""
+
+    name: str
+    capacity: int  # bytes
+
+    def __post_init__(self) -> None:
+        if self.capacity < 0:
+            raise InvalidPlan(f"bank {self.name!r} has capacity {self.capacity}; expected >= 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Buffers that want offsets in one arena, or in several banks, the preferred bank first."""
+
+    name: str
+    buffers: tuple[Buffer, ...]
+    conflicts: tuple[Pair, ...] = ()
+    shares: tuple[Pair, ...] = ()
+    in_place: tuple[Pair, ...] = ()
+    banks: tuple[Bank, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = _unique("buffer", [buffer.name for buffer in self.buffers])
+        banks = _unique("bank", [bank.name for bank in self.banks])
+        told: dict[frozenset[str], str] = {}
+        for what in ("conflicts", "shares", "in_place"):
+            for pair in getattr(self, what):
+                _require_pair(what, pair, names)
+                other = told.setdefault(frozenset(pair), what)
+                if other != what:
+                    raise InvalidPlan(f"the pair {pair} stands in {other} and in {what}")
+        for buffer in self.buffers:
+            if buffer.bank is not None and buffer.bank not in banks:
+                raise InvalidPlan(f"buffer {buffer.name!r} wants the unknown bank {buffer.bank!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPlan:
+    """Offsets for the buffers of a problem, and what is proved of them.
+
+    offsets: by name; empty where there is no plan. Where it gave up below a given capacity they are
+    those of the best plan found, which is too large. lower_bound: no plan has a smaller peak.
+    reason: one sentence on what the status rests on; for `infeasible` it names time and buffers.
+    """
+
+    problem: Problem
+    offsets: Mapping[str, int] = field(default_factory=dict)
+    lower_bound: int
+    status: str
+    reason: str
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether there is a plan at all."""
+        return self.status != INFEASIBLE and len(self.offsets) == len(self.problem.buffers)
+
+    @property
+    def peak(self) -> int:
+        """Bytes of the arena: where the highest buffer ends. Raises InvalidPlan without a plan."""
+        if not self.has_offsets:
+            raise InvalidPlan(f"{self.problem.name}: there is no plan: {self.status}")
+        ends = (self.offsets[b.name] + b.size for b in self.problem.buffers if b.takes_room)
+        return max(ends, default=0)
+
+    @property
+    def gap(self) -> Fraction:
+        """How far the peak may be above the smallest, as a part of the lower bound."""
+        return Fraction(self.peak - self.lower_bound, max(self.lower_bound, 1))
+
+
+def _unique(what: str, names: list[str]) -> set[str]:
+    found = set(names)
+    if len(found) < len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise InvalidPlan(f"two {what}s have the name {twice!r}")
+    return found
+
+
+def _require_pair(what: str, pair: Pair, names: set[str]) -> None:
+    first, second = pair
+    if first == second:
+        raise InvalidPlan(f"{what} pairs buffer {first!r} with itself")
+    for name in pair:
+        if name not in names:
+            raise InvalidPlan(f"{what} names the unknown buffer {name!r}")
