@@ -30,6 +30,10 @@ class Plain:
         """Return the numbers in a sequence of their own, for a kernel to read or change."""
         return list(values)
 
+    def view(self, values: Any) -> Any:
+        """Return the numbers for a kernel to read, without a copy where they may stay."""
+        return values if isinstance(values, list) else [int(value) for value in values]
+
     def blank(self, length: int) -> Any:
         """Return so many numbers for a kernel to fill."""
         return [0] * length
@@ -64,6 +68,12 @@ class Compiled:
         import numpy as np
 
         return np.array(values, dtype=np.int64)
+
+    def view(self, values: Any) -> Any:
+        """Return the numbers for a kernel to read, without a copy where they may stay."""
+        import numpy as np
+
+        return np.asarray(values, dtype=np.int64)
 
     def blank(self, length: int) -> Any:
         """Return an int64 array of that length for a kernel to fill."""

@@ -1,0 +1,1 @@
+"""Offsets for buffers with lifetimes: bounds, greedy orders, exact search."""

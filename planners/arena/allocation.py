@@ -1,0 +1,189 @@
+"""Offsets for the buffers of a problem: the least peak, or any within a capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from csdf.errors import GaveUp
+from planners.arena.blocks import Blocks, blocks_of
+from planners.arena.bounds import Bound
+from planners.arena.greedy import Greedy
+from planners.arena.hints import with_hints
+from planners.arena.in_place import choices, relaxed
+from planners.arena.portfolio import MOST_EXACT, Portfolio
+from planners.check import check_plan
+from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE, OPTIMAL, Buffer, MemoryPlan, Problem
+
+JUDGED = 2000  # buffers up to which every plan is shown to the judge
+MOST_NAMED = 8  # buffers in a message
+
+
+class Progress(NamedTuple):
+    """How far a search has come: bytes of the best plan, and of the bound."""
+
+    peak: int
+    lower_bound: int
+
+
+Watch = Callable[[Progress], None]
+
+
+def plan_arena(
+    problem: Problem, *, capacity: int | None = None, watch: Watch = lambda _: None
+) -> MemoryPlan:
+    """Return a plan with the least peak; with a capacity, the first plan that fits.
+
+    watch: called now and then; GaveUp or KeyboardInterrupt from it end the search with the best plan
+    so far. Without it the search lasts until its end, which may be far.
+    Raises InvalidPlan where fixed offsets contradict each other, GaveUp where there is no first plan.
+    """
+    search = _Allocation(problem, capacity)
+    reason = ""
+    try:
+        while not search.is_done:
+            search.step()
+            watch(Progress(search.peak, search.lower_bound))
+    except (GaveUp, KeyboardInterrupt) as end:
+        reason = str(end) or "interrupted"
+    plan = with_hints(search.plan(reason))
+    if plan.has_offsets and len(problem.buffers) <= JUDGED:
+        check_plan(plan)
+    return plan
+
+
+class _Allocation:
+    """One search over all choices of pairs in place; what each has found and proved."""
+
+    def __init__(self, problem: Problem, capacity: int | None) -> None:
+        _check_fixed(problem)
+        self._problem = problem
+        self._capacity = capacity
+        groups, self._is_complete = choices(problem)
+        self._blocks = [blocks for one in groups if (blocks := blocks_of(problem, one)).can_be]
+        self._portfolios = [_started(blocks, capacity) for blocks in self._blocks]
+        self._best = min(self._portfolios, key=lambda one: one.peak)
+        self._open = list(range(len(self._blocks)))
+        self._relaxed = Bound(0, ())
+        self._relaxed_blocks = self._blocks[0]
+        if not self._is_complete:
+            self._relaxed_blocks = blocks_of(relaxed(problem))
+            self._relaxed = _started(self._relaxed_blocks, capacity).bound
+        self._turn = 0
+        self._close()
+
+    @property
+    def peak(self) -> int:
+        return self._best.peak
+
+    @property
+    def lower_bound(self) -> int:
+        return self._bound()[1].peak
+
+    def _bound(self) -> tuple[Blocks, Bound]:
+        """Return what no choice can be below, and the blocks that it speaks of."""
+        if not self._is_complete:
+            return self._relaxed_blocks, self._relaxed
+        bounds = [one.bound for one in self._portfolios]
+        place = min(range(len(bounds)), key=lambda number: bounds[number].peak)
+        return self._blocks[place], bounds[place]
+
+    @property
+    def _fits(self) -> bool:
+        return self._capacity is not None and self.peak <= self._capacity
+
+    @property
+    def is_done(self) -> bool:
+        return self._fits or not self._open
+
+    def step(self) -> None:
+        number = self._open[self._turn % len(self._open)]
+        self._turn += 1
+        self._portfolios[number].step(self._capacity)
+        self._best = min(self._best, self._portfolios[number], key=lambda one: one.peak)
+        self._close()
+
+    def _close(self) -> None:
+        """Forget the choices that cannot lead to anything better."""
+        most = self.peak - 1 if self._capacity is None else self._capacity
+        self._open = [one for one in self._open if self._portfolios[one].bound.peak <= most]
+        if self.lower_bound >= self.peak:
+            self._open = []
+
+    def plan(self, reason: str) -> MemoryPlan:
+        bound = self.lower_bound
+        status = self._status(bound)
+        resting = {b.name: b.offset or 0 for b in self._problem.buffers if not b.takes_room}
+        offsets = {} if status == INFEASIBLE else resting | self._best.offsets
+        order = [buffer.name for buffer in self._problem.buffers]
+        return MemoryPlan(
+            problem=self._problem,
+            offsets={name: offsets[name] for name in order} if offsets else {},
+            lower_bound=bound,
+            status=status,
+            reason=self._reason(status, reason),
+        )
+
+    def _status(self, bound: int) -> str:
+        if self._capacity is not None and bound > self._capacity:
+            return INFEASIBLE
+        if self._capacity is not None and not self._fits:
+            return GAVE_UP
+        return OPTIMAL if bound == self.peak else FEASIBLE
+
+    def _reason(self, status: str, reason: str) -> str:
+        if status == INFEASIBLE:
+            return f"{self._evidence()}; the capacity is {self._capacity}"
+        if status == OPTIMAL:
+            return self._evidence()
+        if status == GAVE_UP:
+            return f"{reason or 'no choice is left'}; the best plan found needs {self.peak} bytes"
+        if self._fits:
+            return f"fits the capacity of {self._capacity}; a smaller plan was not looked for"
+        return reason or "not every choice of pairs in place was tried"
+
+    def _evidence(self) -> str:
+        """Say which buffers need so much, and when."""
+        blocks, bound = self._bound()
+        buffers = [buffer for number in bound.blocks for buffer in blocks.members[number]]
+        if not buffers:
+            return "no buffer takes room"
+        start, end = max(b.start for b in buffers), min(b.end for b in buffers)
+        when = f"at time {start}"
+        if start >= end:
+            when = f"from time {min(b.start for b in buffers)} to {max(b.end for b in buffers)}"
+        how = "need, as search proved," if bound.by_search else "need"
+        return f"{when} {_named(buffers)} {how} at least {bound.peak} bytes"
+
+
+def _started(blocks: Blocks, capacity: int | None) -> Portfolio:
+    """Return a portfolio that begins with the best plan of the usual orders."""
+    greedy = Greedy(blocks)
+    best: list[int] = []
+    for offsets in greedy.standard_plans():
+        if not best or blocks.peak(offsets) < blocks.peak(best):
+            best = offsets
+        if len(blocks) > MOST_EXACT or (capacity is not None and blocks.peak(best) <= capacity):
+            break  # a large problem gets the others one by one, under the eyes of `watch`
+    return Portfolio(blocks, greedy, best)
+
+
+def _named(buffers: Sequence[Buffer]) -> str:
+    names = [repr(buffer.name) for buffer in buffers[:MOST_NAMED]]
+    more = f" and {len(buffers) - MOST_NAMED} more" if len(buffers) > MOST_NAMED else ""
+    return f"buffer{'s' if len(buffers) > 1 else ''} {', '.join(names)}{more}"
+
+
+def _check_fixed(problem: Problem) -> None:
+    """Raise InvalidPlan if two buffers with fixed offsets are in each other's way."""
+    fixed = tuple(buffer for buffer in problem.buffers if buffer.offset is not None)
+    names = {buffer.name for buffer in fixed}
+    pairs = {
+        what: tuple(pair for pair in getattr(problem, what) if names.issuperset(pair))
+        for what in ("conflicts", "shares", "in_place")
+    }
+    part = Problem(name=problem.name, buffers=fixed, **pairs)
+    offsets = {buffer.name: buffer.offset for buffer in fixed if buffer.offset is not None}
+    check_plan(
+        MemoryPlan(problem=part, offsets=offsets, lower_bound=0, status=FEASIBLE, reason="fixed")
+    )

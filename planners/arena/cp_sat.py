@@ -1,0 +1,69 @@
+"""A second opinion: the same problem for the constraint solver of OR-Tools (extra: cp)."""
+
+from __future__ import annotations
+
+from ortools.sat.python import cp_model
+
+from planners.arena.blocks import Blocks, blocks_of
+from planners.arena.bounds import clique_bound, cliques_of
+from planners.plan import FEASIBLE, GAVE_UP, OPTIMAL, MemoryPlan, Problem
+
+
+def plan_with_cp_sat(problem: Problem, *, seconds: float) -> MemoryPlan:
+    """Return the best plan that CP-SAT finds in so many seconds, pairs in place apart.
+
+    One Boolean for each conflict says who lies above; offsets and the peak count in units.
+    """
+    blocks = blocks_of(problem)
+    bound = clique_bound(blocks, cliques_of(blocks)).peak
+    model = cp_model.CpModel()
+    highest = (sum(blocks.size) + sum(blocks.alignment) + sum(blocks.lowest)) * blocks.unit
+    peak = model.new_int_var(bound, highest, "peak")
+    offsets = [_offset(model, blocks, block, peak) for block in range(len(blocks))]
+    _keep_apart(model, blocks, offsets)
+    model.minimize(peak)
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = seconds
+    solver.parameters.num_workers = 1
+    outcome = solver.solve(model)
+    if outcome not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return MemoryPlan(
+            problem=problem, lower_bound=bound, status=GAVE_UP, reason=f"none in {seconds:g} s"
+        )
+    found = {b.name: b.offset or 0 for b in problem.buffers if not b.takes_room}
+    for (buffer,), offset in zip(blocks.members, offsets, strict=True):
+        found[buffer.name] = solver.value(offset) * blocks.unit
+    proved = outcome == cp_model.OPTIMAL
+    return MemoryPlan(
+        problem=problem,
+        offsets=found,
+        lower_bound=solver.value(peak) if proved else bound,
+        status=OPTIMAL if proved else FEASIBLE,
+        reason="CP-SAT proved it" if proved else f"CP-SAT, {seconds:g} s",
+    )
+
+
+def _offset(
+    model: cp_model.CpModel, blocks: Blocks, block: int, peak: cp_model.IntVar
+) -> cp_model.IntVar:
+    """Return the offset of a block, a multiple of its alignment below the peak."""
+    least = blocks.lowest[block]
+    highest = sum(blocks.size) + sum(blocks.alignment) + sum(blocks.lowest)
+    place = model.new_int_var(least, least if blocks.is_fixed[block] else highest, f"at{block}")
+    if blocks.alignment[block] > 1:
+        step = model.new_int_var(0, highest, f"step{block}")
+        model.add(place == blocks.alignment[block] * step)
+    model.add(blocks.unit * place + blocks.room[block] <= peak)
+    return place
+
+
+def _keep_apart(model: cp_model.CpModel, blocks: Blocks, offsets: list[cp_model.IntVar]) -> None:
+    for block in range(len(blocks)):
+        for entry in range(blocks.neighbour_start[block], blocks.neighbour_start[block + 1]):
+            other = int(blocks.neighbour[entry])
+            if other < block:
+                continue
+            is_above = model.new_bool_var(f"{other}above{block}")
+            rise, lift = int(blocks.rise[entry]), int(blocks.lift[entry])
+            model.add(offsets[other] >= offsets[block] + rise).only_enforce_if(is_above)
+            model.add(offsets[block] >= offsets[other] + lift).only_enforce_if(~is_above)

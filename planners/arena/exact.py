@@ -1,0 +1,151 @@
+"""Exact search of one connected part of a problem, in slices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from csdf.kernels import compile as compiler
+from csdf.kernels import placement as kernel
+from planners.arena.blocks import Blocks
+from planners.arena.bounds import Clique
+
+HEAT_ROOM = 32  # of the trail, for each block: changes of heat on the way down
+FOLLOWED = 1  # the modes of heat: brought up to date where the rest falls apart
+KEPT = 2  # as at the start
+COLD = 3  # none
+
+
+class Order(NamedTuple):
+    """Which block is tried first where several could lie at the same offset."""
+
+    rank: Sequence[int]
+    mode: int
+
+
+class Field:
+    """A part and its cliques, as the kernel of one backend wants them."""
+
+    def __init__(
+        self, blocks: Blocks, cliques: Sequence[Clique], backend: compiler.Backend
+    ) -> None:
+        self.blocks = blocks
+        self.backend = backend
+        self.clique_count = len(cliques)
+        of_block: list[list[tuple[int, int]]] = [[] for _ in range(len(blocks))]
+        for number, clique in enumerate(cliques):
+            for block, weight in zip(clique.blocks, clique.weights, strict=True):
+                of_block[block].append((number, weight))
+        start = [0]
+        for entries in of_block:
+            start.append(start[-1] + len(entries))
+        self.known: tuple[Any, ...] = (
+            *(backend.view(one) for one in (blocks.neighbour_start, blocks.neighbour)),
+            *(backend.view(one) for one in (blocks.rise, blocks.lift, start)),
+            backend.array([number for entries in of_block for number, _ in entries]),
+            backend.array([weight for entries in of_block for _, weight in entries]),
+        )
+        self.sizes = backend.array(blocks.size), backend.array(blocks.alignment)
+        totals = [sum(clique.weights) for clique in cliques]
+        self.heat = [max(totals[number] for number, _ in entries) for entries in of_block]
+        self.cliques_each = [len(entries) for entries in of_block]
+
+
+class Search:
+    """A search for a plan within a capacity, in one order; it goes on where it stopped."""
+
+    def __init__(self, field: Field, capacity: int, order: Order) -> None:
+        backend, blocks = field.backend, field.blocks
+        count = len(blocks)
+        self._field = field
+        self._run = backend.kernel(kernel.search)
+        self._low = backend.array(blocks.lowest)
+        frames = backend.array([0] * (kernel.FRAME * (count + 2)))
+        frames[kernel.PENDING] = count
+        frames[kernel.OLD_OFFSET] = -1
+        state = backend.array([0] * kernel.STATE)
+        state[kernel.FOLLOWS_HEAT] = int(order.mode == FOLLOWED)
+        units = (capacity + blocks.grain - 1) // blocks.unit
+        self._arguments: tuple[Any, ...] = (
+            *field.sizes,
+            backend.array(blocks.highest(capacity)),
+            backend.array(order.rank),
+            *field.known,
+            units,
+            self._low,
+            backend.array([0] * count if order.mode == COLD else field.heat),
+            backend.array([0] * count),
+            backend.array(range(count)),
+            backend.array(range(count)),
+            backend.blank(count),
+            backend.blank(count),
+            backend.array([0] * count),
+            backend.blank(field.clique_count),
+            frames,
+            backend.blank(len(blocks.neighbour) + (2 + HEAT_ROOM) * count),
+            state,
+        )
+
+    def run(self, limit: int) -> int:
+        """Try at most so many placements; return FOUND, NONE or UNDECIDED."""
+        return int(self._run(*self._arguments, limit))
+
+    @property
+    def offsets(self) -> list[int]:
+        """The plan, in units, once it is found."""
+        return self._field.backend.take(self._low, range(len(self._field.blocks)))
+
+
+def standard_orders(field: Field) -> list[Order]:
+    """Return orders of which one or the other is often quick, the best of them first."""
+    length, area, size, conflicts, cliques = _features(field)
+    return [
+        Order(_ranks(lambda block: (length[block], area[block]), field), FOLLOWED),
+        Order(_ranks(lambda block: (cliques[block], area[block]), field), FOLLOWED),
+        Order(_ranks(lambda block: (area[block],), field), FOLLOWED),
+        Order(_ranks(lambda block: (size[block],), field), FOLLOWED),
+        Order(_ranks(lambda block: (length[block], area[block]), field), KEPT),
+        Order(_ranks(lambda block: (conflicts[block], area[block]), field), COLD),
+    ]
+
+
+def random_order(field: Field, random: Random) -> Order:
+    """Return an order that mixes the features of blocks in random parts, with some noise."""
+    count = len(field.blocks)
+    places = [_ranks(_one_by_one(of), field) for of in _features(field)]
+    parts = [random.randrange(11) ** 2 * random.choice((0, 1, 1)) for _ in places]
+    noise = random.choice((0, 5, 20, 50)) * count + 1
+    score = [
+        sum(part * place[block] for part, place in zip(parts, places, strict=True))
+        + random.randrange(noise)
+        for block in range(count)
+    ]
+    rank = _ranks(lambda block: (-score[block],), field)
+    return Order(rank, random.choice((FOLLOWED, KEPT, COLD)))
+
+
+def _one_by_one(values: Sequence[int]) -> Callable[[int], tuple[int, ...]]:
+    return lambda block: (values[block],)
+
+
+def _features(field: Field) -> tuple[list[int], ...]:
+    """Return length, area, size, number of conflicts and of cliques of the blocks."""
+    blocks = field.blocks
+    length = [
+        max(buffer.end for buffer in members) - min(buffer.start for buffer in members)
+        for members in blocks.members
+    ]
+    area = [a * b for a, b in zip(length, blocks.size, strict=True)]
+    first = blocks.neighbour_start
+    conflicts = [first[block + 1] - first[block] for block in range(len(blocks))]
+    return length, area, list(blocks.size), conflicts, field.cliques_each
+
+
+def _ranks(key: Callable[[int], tuple[int, ...]], field: Field) -> list[int]:
+    """Return the rank of each block: 0 for the largest key, equal ones by number."""
+    order = sorted(range(len(field.blocks)), key=lambda block: (*(-k for k in key(block)), block))
+    rank = [0] * len(order)
+    for place, block in enumerate(order):
+        rank[block] = place
+    return rank

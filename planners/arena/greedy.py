@@ -1,0 +1,100 @@
+"""Plans at once: blocks in some order, each as low as those before it leave room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+
+from csdf.kernels import compile as compiler
+from csdf.kernels import placement as kernel
+from planners.arena.blocks import Blocks, backend_for
+
+TRIES = 32  # improvements without success, after which the next starts from the best again
+
+
+class Greedy:
+    """Places the blocks of one problem in any order."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        backend = backend_for(16 * len(blocks.neighbour), blocks.extent)
+        self._backend: compiler.Backend = backend
+        self._place = backend.kernel(kernel.lowest_fit)
+        self._known = (
+            backend.array(blocks.alignment),
+            backend.array(blocks.lowest),
+            backend.array(blocks.neighbour_start),
+            *(backend.view(one) for one in (blocks.neighbour, blocks.rise, blocks.lift)),
+        )
+        start = blocks.neighbour_start
+        most = max((start[one + 1] - start[one] for one in range(len(blocks))), default=0)
+        self._scratch = backend.blank(most), backend.blank(most)
+        fixed = [block for block in range(len(blocks)) if blocks.is_fixed[block]]
+        self._free = [block for block in range(len(blocks)) if not blocks.is_fixed[block]]
+        self._start = [0] * len(blocks), [0] * len(blocks)
+        for block in fixed:
+            self._start[0][block], self._start[1][block] = 1, blocks.lowest[block]
+
+    def offsets(self, order: Sequence[int]) -> list[int]:
+        """Return the offsets, in units; fixed blocks are placed before all others."""
+        backend = self._backend
+        is_placed, offset = (backend.array(values) for values in self._start)
+        free = [block for block in order if not self._blocks.is_fixed[block]]
+        self._place(backend.array(free), *self._known, is_placed, offset, *self._scratch)
+        return backend.take(offset, range(len(self._blocks)))
+
+    def standard_plans(self) -> Iterator[list[int]]:
+        """Yield the plans of the usual orders, those that tend to be good first."""
+        for key in standard_keys(self._blocks):
+            yield self.offsets(sorted(self._free, key=lambda block: (key(block), block)))
+
+    def improvements(self, offsets: Sequence[int], random: Random) -> Iterator[list[int]]:
+        """Yield the usual plans, then others for ever: who ends highest in the best is moved.
+
+        Source: the hill climbing of storage planners, as in Lee et al., On-device neural net
+        inference with mobile GPUs, 2019 (greedy by size is its start).
+        """
+        if not self._free:
+            return
+        best, order = self._blocks.peak(offsets), sorted(self._free, key=offsets.__getitem__)
+        for found in self.standard_plans():
+            yield found
+            if self._blocks.peak(found) < best:
+                best, order = self._blocks.peak(found), sorted(self._free, key=found.__getitem__)
+        current = list(order)
+        failures = 0
+        while True:
+            found = self.offsets(current)
+            yield found
+            peak = self._blocks.peak(found)
+            failures += 1
+            if peak <= best:
+                failures = 0 if peak < best else failures
+                best, order = peak, list(current)
+            current = list(order) if failures % TRIES == 0 else current
+            self._move_highest(current, found, random)
+
+    def _move_highest(self, order: list[int], offsets: Sequence[int], random: Random) -> None:
+        blocks = self._blocks
+        highest = max(order, key=lambda one: offsets[one] * blocks.unit + blocks.room[one])
+        near = [one for one in blocks.neighbours(highest) if not blocks.is_fixed[one]]
+        moved = highest if not near or random.randrange(2) else random.choice(near)
+        place = order.index(int(moved))
+        order.insert(random.randrange(place + 1), order.pop(place))
+
+
+def standard_keys(blocks: Blocks) -> list[Callable[[int], tuple[int, ...]]]:
+    """Return the usual orders as keys to sort by: by size, area, length, conflicts, start."""
+    start = [min(buffer.start for buffer in members) for members in blocks.members]
+    length = [
+        max(buffer.end for buffer in members) - begin
+        for members, begin in zip(blocks.members, start, strict=True)
+    ]
+    size, first = blocks.size, blocks.neighbour_start
+    return [
+        lambda block: (-size[block], start[block]),
+        lambda block: (-size[block] * length[block],),
+        lambda block: (-length[block], -size[block]),
+        lambda block: (first[block] - first[block + 1], -size[block]),
+        lambda block: (start[block], -size[block]),
+    ]
