@@ -1,0 +1,1 @@
+"""Memory problems and plans as text: readers and writers."""

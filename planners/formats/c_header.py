@@ -1,0 +1,55 @@
+"""Plans as C headers: the bytes of the arena, and an offset for each buffer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from csdf.errors import InvalidPlan
+from planners.plan import MemoryPlan
+
+
+def format_header(plans: Sequence[MemoryPlan]) -> str:
+    """Return a header that defines for each plan its bytes, its alignment and its offsets.
+
+    Names become identifiers in capitals; two that would become the same are refused with InvalidPlan.
+    """
+    lines = ["#ifndef MEMORY_PLAN_H", "#define MEMORY_PLAN_H"]
+    definitions: dict[str, str] = {}
+    for plan in plans:
+        lines += ["", f"/* {_comment(plan.problem.name)}: {plan.status} */"]
+        for identifier, value, name in _definitions(plan):
+            if identifier in definitions:
+                raise InvalidPlan(
+                    f"{name!r} and {definitions[identifier]!r} would both be {identifier} in C"
+                )
+            definitions[identifier] = name
+            lines.append(f"#define {identifier} {value}")
+    return "\n".join([*lines, "", "#endif", ""])
+
+
+def _definitions(plan: MemoryPlan) -> list[tuple[str, int, str]]:
+    arena = _identifier(plan.problem.name)
+    alignment = max((buffer.alignment for buffer in plan.problem.buffers), default=1)
+    return [
+        (f"{arena}_ARENA_BYTES", plan.peak, plan.problem.name),
+        (f"{arena}_ARENA_ALIGNMENT", alignment, plan.problem.name),
+        *(
+            (f"{arena}_OFFSET_{_suffix(name)}", offset, name)
+            for name, offset in plan.offsets.items()
+        ),
+    ]
+
+
+def _identifier(name: str) -> str:
+    """Return the name with nothing but what C allows, beginning with a letter."""
+    text = _suffix(name)
+    return text if text[:1].isalpha() else f"N{text}"
+
+
+def _suffix(name: str) -> str:
+    return re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
+def _comment(name: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in name).replace("*/", "* /")

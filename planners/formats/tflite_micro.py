@@ -1,0 +1,58 @@
+"""The offline memory plan of TensorFlow Lite for Microcontrollers.
+
+The content of the buffer that the model's metadata "OfflineMemoryAllocation" names: 32-bit integers,
+little endian: the version of the format, the subgraph, the number of tensors, and for each tensor
+its offset from the start of the arena, or -1 where the runtime is to place it.
+
+Source: tflite-micro, docs/memory_management.md, "Offline planned tensor allocations".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+from csdf.errors import InvalidPlan, UnreadableFile
+from planners.plan import MemoryPlan
+
+VERSION = 1
+AT_RUNTIME = -1
+HEADER = 3  # integers before the offsets
+LARGEST = 2**31 - 1
+
+
+def offline_plan(plan: MemoryPlan, subgraph: int = 0) -> bytes:
+    """Return the plan of buffers whose names are the numbers of their tensors: "0", "1", ...
+
+    Raises InvalidPlan for other names and for offsets beyond 32 bits.
+    """
+    offsets = {_tensor(name): offset for name, offset in plan.offsets.items()}
+    if len(offsets) < len(plan.offsets):
+        raise InvalidPlan(f"{plan.problem.name}: two buffers name the same tensor")
+    if plan.peak > LARGEST:
+        raise InvalidPlan(f"{plan.problem.name}: {plan.peak} bytes; an offset has 32 bits")
+    tensors = range(max(offsets, default=-1) + 1)
+    numbers = [VERSION, subgraph, len(tensors)]
+    numbers += [offsets.get(tensor, AT_RUNTIME) for tensor in tensors]
+    return struct.pack(f"<{len(numbers)}i", *numbers)
+
+
+def parse_offline_plan(content: bytes, name: str) -> Mapping[str, int]:
+    """Return the offsets by tensor, without those that the runtime places. Raises UnreadableFile."""
+    if len(content) < 4 * HEADER or len(content) % 4:
+        raise UnreadableFile(f"{name}: {len(content)} bytes; expected 32-bit integers, at least 3")
+    version, _, count, *offsets = struct.unpack(f"<{len(content) // 4}i", content)
+    if version not in (0, VERSION):  # some compilers write 0, with the same layout
+        raise UnreadableFile(f"{name}: version {version}; expected 0 or {VERSION}")
+    if count != len(offsets):
+        raise UnreadableFile(f"{name}: announces {count} tensors, holds {len(offsets)} offsets")
+    for tensor, offset in enumerate(offsets):
+        if offset < AT_RUNTIME:
+            raise UnreadableFile(f"{name}: tensor {tensor} has offset {offset}")
+    return {str(t): offset for t, offset in enumerate(offsets) if offset != AT_RUNTIME}
+
+
+def _tensor(name: str) -> int:
+    if not (name.isascii() and name.isdigit() and len(name) <= 9):
+        raise InvalidPlan(f"buffer {name!r}: expected the number of a tensor as its name")
+    return int(name)
