@@ -22,6 +22,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "cnn2csdf": {"csdf.errors", "csdf.model", "csdf.io.files"},
     "planners": {
         "csdf.errors",
+        "csdf.io.files",
         "csdf.io.json_value",
         "csdf.model",
         "csdf.kernels",
@@ -41,6 +42,7 @@ ONLY_IN = {  # outside module: the places that may know it
     "numba": ("csdf.kernels",),
     "numpy": ("csdf.kernels", "cnn2csdf", "planners"),  # maps and weights; no analysis uses it
     "onnx": ("cnn2csdf.onnx_files",),
+    "ortools": ("planners.arena.cp_sat",),
 }
 MAY_IMPORT_LATE = ("csdf.kernels.compile", "csdf.cli")  # inside functions
 

@@ -1,0 +1,19 @@
+"""`csdf plan`: memory plans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from csdf.cli import subcommands
+from csdf.cli.subcommands import Subcommand
+
+COMMANDS = {
+    "arena": Subcommand("csdf.cli.plan_arena", "offsets for buffers with lifetimes, proved"),
+}
+
+
+def main(words: Sequence[str]) -> int:
+    """Run one planner; return its exit code."""
+    about = "Plans for the memory of networks, each with a bound on what is possible."
+    example = "csdf plan arena models/alloc/keyword_spotting.csv"
+    return subcommands.run("csdf plan", about, COMMANDS, words, example=example)

@@ -1,0 +1,283 @@
+"""`csdf plan arena`: offsets for buffers with lifetimes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import PurePath
+
+from csdf.cli import answers
+from csdf.cli.pictures import drawing, suffix_of
+from csdf.errors import CsdfError, GaveUp, InvalidPlan, UnreadableFile, UnwritableFile
+from csdf.io.files import read_bytes, write_text
+from planners.arena.allocation import Progress, plan_arena
+from planners.arena.banks import plan_banks
+from planners.check import check_plan
+from planners.formats.c_header import format_header
+from planners.formats.glow import parse_traces
+from planners.formats.json_problems import parse_problems, plan_as_json
+from planners.formats.minimalloc import format_offsets, parse_buffers
+from planners.formats.tflite_micro import offline_plan
+from planners.plan import GAVE_UP, INFEASIBLE, OPTIMAL, MemoryPlan, Problem
+
+SINGLE = ("csv", "bin")  # formats that hold one plan
+FORMATS = ("json", "h", *SINGLE)
+
+Timed = tuple[MemoryPlan, float]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the plans; return the exit code: 1 if one does not fit, 3 if it gave up on one."""
+    options = _parser().parse_args(argv)
+    problems = _chosen(read_problems(options.file), options.only, options.file)
+    _require_writable(options, problems)
+    plans = _planned(problems, options)
+    for plan, _ in plans if options.json or len(plans) != 1 else ():
+        if plan.status != OPTIMAL:  # the table of a single plan says why
+            _remark(f"{plan.problem.name}: {plan.status}: {plan.reason}")
+    if options.plot:
+        _plot(options.plot, plans[0][0], options.capacity)
+    if options.output:
+        _write(options.output, plans)
+    document = {"problems": [plan_as_json(plan, seconds) for plan, seconds in plans]}
+    print(json.dumps(document, indent=2) if options.json else _as_text(plans))
+    statuses = {plan.status for plan, _ in plans}
+    if INFEASIBLE in statuses:
+        return answers.NO
+    return answers.GAVE_UP if GAVE_UP in statuses else answers.ANSWERED
+
+
+def read_problems(path: str) -> list[Problem]:
+    """Return the problems of a file: JSON, a Glow trace or MiniMalloc's CSV, by what is in it."""
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UnreadableFile(f"{path}: is not text; expected CSV, JSON or a Glow trace") from None
+    begin = next((line.strip() for line in text.splitlines() if _says_something(line)), "")
+    if begin.startswith("{"):
+        return parse_problems(text, path)
+    if begin.split(maxsplit=1)[:1] == ["MODEL"]:
+        return parse_traces(text, path)
+    return [parse_buffers(text, path, PurePath(path).stem)]
+
+
+def _says_something(line: str) -> bool:
+    return bool(line.strip()) and not line.strip().startswith("#")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="csdf plan arena",
+        description="Offsets for buffers with lifetimes in one arena: the least bytes, with proof, "
+        "or a plan that fits a capacity; in JSON also several banks. "
+        "Ctrl-C and the budget give the best plan by then.",
+        epilog="example: csdf plan arena models/alloc/keyword_spotting.csv --plot arena.png",
+    )
+    parser.add_argument(
+        "file", help="MiniMalloc CSV, Glow trace, or JSON; it may hold many problems"
+    )
+    parser.add_argument("--only", metavar="NAME", help="the problem of that name in the file")
+    parser.add_argument(
+        "--capacity", type=answers.positive, metavar="N", help="stop at a plan of at most N bytes"
+    )
+    parser.add_argument(
+        "--budget",
+        type=answers.seconds,
+        metavar="TIME",
+        default=60.0,
+        help="for each problem, e.g. 30s, 5m; default 60s",
+    )
+    parser.add_argument(
+        "--method",
+        choices=("own", "cp-sat"),
+        default="own",
+        help="cp-sat: the solver of OR-Tools as a second opinion (extra: cp)",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--plot", metavar="FILE", help=".png, .svg, .pdf or .html (extra: plot)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help=".csv with offsets, .json, .h for C, .bin for TensorFlow Lite Micro (offline plan)",
+    )
+    return parser
+
+
+def _chosen(problems: list[Problem], only: str | None, path: str) -> list[Problem]:
+    if only is None:
+        return problems
+    found = [problem for problem in problems if problem.name == only]
+    if not found:
+        raise UnreadableFile(f"{path}: none of its {len(problems)} problems has the name {only!r}")
+    return found
+
+
+def _require_writable(options: argparse.Namespace, problems: list[Problem]) -> None:
+    """Refuse before the work what cannot be written after it."""
+    suffix = suffix_of(options.output) if options.output else FORMATS[0]
+    if suffix not in FORMATS:
+        raise UnwritableFile(
+            f"{options.output}: cannot write {suffix!r}; expected one of {', '.join(FORMATS)}"
+        )
+    if len(problems) != 1 and (options.plot or suffix in SINGLE):
+        where = options.plot or options.output
+        raise UnwritableFile(
+            f"{where}: holds one plan, but there are {len(problems)} problems; choose with --only"
+        )
+
+
+def _planned(problems: list[Problem], options: argparse.Namespace) -> list[Timed]:
+    """Plan one after another; after an interrupt none is begun any more."""
+    plans: list[Timed] = []
+    for problem in problems:
+        begin = time.perf_counter()
+        try:
+            found = _plans_of(problem, options)
+        except KeyboardInterrupt:
+            _remark(f"interrupted; {len(plans)} of {len(problems)} problems are done")
+            break
+        seconds = time.perf_counter() - begin
+        plans += [(plan, seconds) for plan in found]
+        if any(plan.reason.startswith("interrupted") for plan in found):
+            break
+    return plans
+
+
+def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]:
+    """Return the plan of a problem, or of each of its banks."""
+    if options.method == "cp-sat":
+        return [_by_cp_sat(problem, options)]
+    watch = _watch(problem.name, options.budget)
+    if not problem.banks:
+        return [plan_arena(problem, capacity=options.capacity, watch=watch)]
+    found = plan_banks(problem, watch=watch)
+    if found.plans:
+        return list(found.plans.values())
+    return [
+        MemoryPlan(
+            problem=problem,
+            lower_bound=found.lower_bound,
+            status=found.status,
+            reason=found.reason,
+        )
+    ]
+
+
+def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
+    """The plan of another solver; what it plans, the judge sees too."""
+    if problem.banks or options.capacity is not None:
+        raise CsdfError("--method cp-sat looks for the least peak in one arena only")
+    try:
+        module = import_module("planners.arena.cp_sat")
+    except ModuleNotFoundError:
+        raise CsdfError("--method cp-sat needs ortools: pip install 'csdf[cp]'") from None
+    plan: MemoryPlan = module.plan_with_cp_sat(problem, seconds=options.budget)
+    if plan.has_offsets:
+        check_plan(plan)
+    return plan
+
+
+def _remark(text: str) -> None:
+    print(f"csdf plan arena: {text}", file=sys.stderr)
+
+
+def _watch(name: str, budget: float) -> Callable[[Progress], None]:
+    """Return a function that shows progress on standard error and ends the search in time."""
+    begin = time.monotonic()
+    shown = begin + answers.PATIENCE - 1
+
+    def look(progress: Progress) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if now - begin > budget:
+            raise GaveUp(f"the budget of {budget:g} s is used up")
+        if now - shown > 1:
+            shown = now
+            print(
+                f"csdf: {name}: {now - begin:.0f} s, {progress.peak} bytes found, "
+                f"at least {progress.lower_bound}",
+                file=sys.stderr,
+            )
+
+    return look
+
+
+def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
+    if not plan.has_offsets:
+        _remark(f"{path} is not written: there is no plan to draw")
+        return
+    module = drawing("csdf plan arena", "csdf.draw.arena")
+    if module is None:
+        return
+    boxes = [
+        module.Box(one.name, one.start, one.end, plan.offsets[one.name], one.size)
+        for one in plan.problem.buffers
+        if one.takes_room
+    ]
+    title = f"{plan.problem.name}: {len(boxes)} buffers in {plan.peak} bytes, {plan.status}"
+    picture = module.arena_picture(
+        title, boxes, bound=plan.lower_bound, capacity=capacity, suffix=suffix_of(path)
+    )
+    write_text(path, picture)
+
+
+def _write(path: str, plans: list[Timed]) -> None:
+    """Write the plans in the format of the suffix; what has no plan cannot be written."""
+    suffix = suffix_of(path)
+    found = [plan for plan, _ in plans]
+    if suffix == "json":
+        document = {"problems": [plan_as_json(plan, seconds) for plan, seconds in plans]}
+        write_text(path, json.dumps(document, indent=2) + "\n")
+        return
+    if any(plan.status in (INFEASIBLE, GAVE_UP) for plan in found):
+        _remark(f"{path} is not written: there is not a plan that fits for every problem")
+        return
+    try:
+        write_text(path, _content(suffix, found))
+    except InvalidPlan as error:
+        raise UnwritableFile(f"{path}: {error}") from None
+
+
+def _content(suffix: str, plans: list[MemoryPlan]) -> str | bytes:
+    if suffix == "h":
+        return format_header(plans)
+    return format_offsets(plans[0]) if suffix == "csv" else offline_plan(plans[0])
+
+
+def _as_text(plans: list[Timed]) -> str:
+    width = max((len(plan.problem.name) for plan, _ in plans), default=0)
+    width = max(width, len("problem"))
+    head = f"{'problem':<{width}} {'buffers':>7} {'peak':>12} {'at least':>12} {'gap':>7}  "
+    lines = [f"{head}{'status':<10} time"]
+    for plan, seconds in plans:
+        peak = str(plan.peak) if plan.has_offsets else "-"
+        gap = f"{float(plan.gap):.2%}" if plan.has_offsets else "-"
+        lines.append(
+            f"{plan.problem.name:<{width}} {len(plan.problem.buffers):>7} {peak:>12} "
+            f"{plan.lower_bound:>12} {gap:>7}  {plan.status:<10} {_milliseconds(seconds)} ms"
+        )
+    if len(plans) == 1:
+        lines += _details(plans[0][0])
+    return "\n".join(lines)
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.0f}" if seconds >= 1 else f"{seconds * 1000:.3g}"
+
+
+def _details(plan: MemoryPlan) -> list[str]:
+    lines = [f"  because    {plan.reason}"]
+    width = max((len(name) for name in plan.offsets), default=0)
+    for position, buffer in enumerate(plan.problem.buffers if plan.has_offsets else ()):
+        head = "offsets" if position == 0 else ""
+        offset = plan.offsets[buffer.name]
+        lines.append(
+            f"  {head:<10} {buffer.name:<{width}} {offset:>10} to {offset + buffer.size:<10} "
+            f"time {buffer.start} to {buffer.end}"
+        )
+    return lines

@@ -1,0 +1,171 @@
+"""`csdf plan arena` as its users see it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planners.arena import allocation
+
+EXAMPLE = Path(__file__).parents[2] / "models" / "alloc" / "keyword_spotting.csv"
+# `a` and `b` live together at time 1, `b` and `c` at time 2: 12 bytes at least; c fits over a.
+SMALL = "id,lower,upper,size\na,0,2,4\nb,1,3,8\nc,2,4,4\n"
+
+
+@pytest.fixture
+def small(tmp_path):
+    path = tmp_path / "small.csv"
+    path.write_text(SMALL)
+    return path
+
+
+def test_json_has_these_keys_and_no_others(answer, small):
+    code, found = answer("plan", "arena", small)
+    assert code == 0
+    (plan,) = found["problems"]
+    assert plan.pop("seconds") >= 0
+    assert set(plan.pop("offsets")) == {"a", "b", "c"}
+    assert plan == {
+        "name": "small",
+        "buffers": 3,
+        "peak": 12,
+        "lower_bound": 12,
+        "gap": 0,
+        "status": "optimal",
+    }
+
+
+def test_the_table_says_why(run, small):
+    code, output, remarks = run("plan", "arena", small)
+    assert (code, remarks) == (0, "")
+    assert "need at least 12 bytes" in output
+
+
+def test_below_the_bound_the_answer_is_no_with_time_and_buffers(run, small):
+    code, output, remarks = run("plan", "arena", small, "--capacity", 11, "--json")
+    assert code == 1
+    assert json.loads(output)["problems"][0]["peak"] is None
+    assert "at time 1 buffers 'a', 'b' need at least 12 bytes; the capacity is 11" in remarks
+
+
+def test_without_a_plan_no_file_is_written_but_the_answer_is_given(run, small, tmp_path):
+    picture, table = tmp_path / "plan.png", tmp_path / "plan.csv"
+    words = ("--capacity", 11, "--plot", picture, "-o", table)
+    code, output, remarks = run("plan", "arena", small, *words)
+    assert code == 1
+    assert "infeasible" in output
+    assert f"{picture} is not written" in remarks
+    assert f"{table} is not written" in remarks
+    assert list(tmp_path.iterdir()) == [small]
+
+
+def test_a_file_of_many_problems_gives_many_plans(answer, tmp_path):
+    path = tmp_path / "traces.txt"
+    path.write_text("MODEL x\nALLOC 1 2\nFREE 1\nMODEL y\nALLOC 1 3\nFREE 1\n")
+    code, found = answer("plan", "arena", path)
+    assert code == 0
+    assert [(plan["name"], plan["peak"]) for plan in found["problems"]] == [("x", 2), ("y", 3)]
+    assert [
+        plan["name"] for plan in answer("plan", "arena", path, "--only", "y")[1]["problems"]
+    ] == ["y"]
+
+
+def test_each_bank_has_a_plan_of_its_own(answer, tmp_path):
+    path = tmp_path / "banks.json"
+    buffers = [{"id": n, "size": s, "start": 0, "end": 1} for n, s in (("a", 4), ("b", 9))]
+    banks = [{"name": "fast", "capacity": 4}, {"name": "slow", "capacity": 9}]
+    problem = {"name": "net", "buffers": buffers, "banks": banks}
+    path.write_text(json.dumps({"problems": [problem]}))
+    code, found = answer("plan", "arena", path)
+    assert code == 0
+    assert [(plan["name"], plan["offsets"]) for plan in found["problems"]] == [
+        ("net in fast", {"a": 0}),
+        ("net in slow", {"b": 0}),
+    ]
+    problem["banks"][1]["capacity"] = 8
+    path.write_text(json.dumps({"problems": [problem]}))
+    code, found = answer("plan", "arena", path)
+    assert (code, found["problems"][0]["lower_bound"]) == (1, 13)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "h", "png", "svg"])
+def test_plans_and_pictures_go_into_files(run, tmp_path, suffix):
+    target = tmp_path / f"plan.{suffix}"
+    option = "--plot" if suffix in ("png", "svg") else "-o"
+    assert run("plan", "arena", EXAMPLE, option, target)[0] == 0
+    assert target.stat().st_size > 100
+
+
+def test_an_offline_plan_needs_the_numbers_of_tensors(run, tmp_path, small):
+    code, _, remarks = run("plan", "arena", small, "-o", tmp_path / "plan.bin")
+    assert code == 2
+    assert "'a': expected the number of a tensor as its name" in remarks
+    assert not (tmp_path / "plan.bin").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--capacity", "0"], "not a whole number of at least 1"),
+        (["--budget", "soon"], "is not a time"),
+        (["-o", "plan.xyz"], "cannot write 'xyz'; expected one of json"),
+        (["--only", "none"], "none of its 1 problems has the name 'none'"),
+    ],
+)
+def test_wrong_usage_is_one_message(run, small, words, complaint):
+    code, output, remarks = run("plan", "arena", small, *words)
+    assert (code, output) == (2, "")
+    assert complaint in remarks
+
+
+def test_one_picture_does_not_hold_many_problems(run, tmp_path):
+    path = tmp_path / "traces.txt"
+    path.write_text("MODEL x\nALLOC 1 2\nFREE 1\nMODEL y\nALLOC 1 3\nFREE 1\n")
+    code, _, remarks = run("plan", "arena", path, "--plot", tmp_path / "x.png")
+    assert code == 2
+    assert "there are 2 problems; choose with --only" in remarks
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"{", b"MODEL\n", b"a,b\n1,2\n"])
+def test_unreadable_files_are_one_line(run, tmp_path, content):
+    path = tmp_path / "broken"
+    path.write_bytes(content)
+    code, output, remarks = run("plan", "arena", path)
+    assert (code, output) == (2, "")
+    assert remarks.startswith(f"csdf plan: {path}")
+    assert remarks.count("\n") == 1
+
+
+def test_an_interrupt_leaves_the_best_plan_so_far(run, tmp_path, monkeypatch):
+    # The greedy plans, which are all there is at the interrupt, are not proved.
+    path = tmp_path / "hard.csv"
+    rows = [(n, n % 7, n % 7 + 1 + n % 4, 3 + n * 5 % 11) for n in range(60)]
+    path.write_text(
+        "id,lower,upper,size\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+    )
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(allocation._Allocation, "step", interrupted)
+    code, output, remarks = run("plan", "arena", path, "--json")
+    (plan,) = json.loads(output)["problems"]
+    assert code == 0
+    assert plan["status"] == "feasible"
+    assert plan["peak"] > plan["lower_bound"]
+    assert "feasible: interrupted" in remarks
+
+
+def test_another_solver_agrees(answer):
+    pytest.importorskip("ortools")
+    peaks = {
+        answer("plan", "arena", EXAMPLE, "--method", method)[1]["problems"][0]["peak"]
+        for method in ("own", "cp-sat")
+    }
+    assert len(peaks) == 1
+
+
+def test_another_solver_takes_no_capacity(run):
+    code, _, remarks = run("plan", "arena", EXAMPLE, "--method", "cp-sat", "--capacity", "9")
+    assert code == 2
+    assert "the least peak in one arena only" in remarks
