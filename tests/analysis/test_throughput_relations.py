@@ -109,6 +109,9 @@ def test_removing_all_capacities_never_increases_the_period(graph):
 @given(bounded_graphs)
 @each_graph
 def test_giving_space_back_at_once_never_increases_the_period(graph):
+    # One firing of an actor at a time. Where firings overlap, a later one that ends earlier gives
+    # its own space back earlier, and to shift space from one to the other can go either way.
+    graph = limit_concurrency(graph, {actor.name: 1 for actor in graph.actors})
     channels = [replace(channel, release=None) for channel in graph.channels]
     assert period(replace(graph, channels=tuple(channels))) <= period(graph)
 
