@@ -1,0 +1,1 @@
+"""One partition of an application: its rates, its smallest buffers, its schedule."""

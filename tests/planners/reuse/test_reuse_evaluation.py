@@ -1,0 +1,258 @@
+"""Algorithm 10 on small applications: schedules, storage, periods, memory."""
+
+import pickle
+import random
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.catalogue.embedded import resnet8
+from cnn2csdf.catalogue.mobilenet import mobilenet_v1, mobilenet_v2
+from cnn2csdf.durations import platform_durations
+from cnn2csdf.granularity import Granularity
+from cnn2csdf.lowering import lower
+from cnn2csdf.operators import Activation, Elementwise
+from csdf.analysis.bounded import with_capacities
+from csdf.errors import InvalidNetwork, InvalidPlan
+from csdf.search.trade_off import smallest_storage
+from planners.arena.allocation import plan_arena
+from planners.reuse.applications.application import (
+    Application,
+    Member,
+    Partition,
+    divided,
+    undivided,
+)
+from planners.reuse.bounds import memory_bound
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.offset_problem import elementwise_in_place, offset_problem
+from planners.reuse.search_problem import score, search_problem
+from planners.reuse.self_timed import self_timed_periods
+from tests.planners.reuse.reuse_judges import clashes, replay
+
+RESIDUAL = resnet8()
+ALLELES = (None, 1, 2, 5)
+
+
+def alone(network):
+    return Application(name=network.name, members=(undivided(network),))
+
+
+def pipelined(network, *sizes):
+    member = divided(network, (*sizes, len(network.layers) - sum(sizes)))
+    names = frozenset(partition.name for partition in member.partitions)
+    return Application(name="pipelined", members=(member,), parallel=(names,))
+
+
+def two_networks():
+    first = divided(RESIDUAL, (6, len(RESIDUAL.layers) - 6))
+    second = undivided(mobilenet_v1(width=Fraction(1, 4), resolution=32))
+    names = frozenset(partition.name for partition in first.partitions)
+    return Application(name="two", members=(first, second), parallel=(names,))
+
+
+def chromosomes(application, count, alleles=ALLELES):
+    drawn = random.Random(7)
+    layers = len(application.layers)
+    yield (None,) * layers
+    yield (1,) * layers
+    for _ in range(count):
+        yield tuple(drawn.choice(alleles) for _ in range(layers))
+
+
+def graph_of(application, genes, plan):
+    """The only network of an application in the buffers of its plan."""
+    (member,) = application.members
+    rows = {layer: gene for (_, layer), gene in zip(application.layers, genes, strict=True)}
+    graph = lower(member.network, Granularity(rows=None, layers=rows))
+    capacities = {e.channel: n for e, n in zip(plan.edges, plan.capacities, strict=True)}
+    return with_capacities(graph, capacities)
+
+
+@pytest.mark.parametrize(
+    "application", [two_networks(), pipelined(RESIDUAL, 4, 5)], ids=["two", "pipelined"]
+)
+def test_edges_that_are_in_use_together_have_buffers_of_their_own(application):
+    evaluator = Evaluator(application)
+    groups = evaluator.groups
+    parallel = [
+        {one, other}
+        for one in range(len(groups))
+        for other in range(one)
+        if groups[one] is not None and groups[one] == groups[other]
+    ]
+    for genes in chromosomes(application, 10):
+        plan = evaluator.plan(genes)
+        assert clashes(plan, parallel) == []
+        assert plan.live_load <= plan.elements <= plan.unshared_elements
+
+
+def test_the_schedule_runs_in_the_buffers_of_its_plan():
+    application = alone(RESIDUAL)
+    evaluator = Evaluator(application)
+    names = application.members[0].layers
+    for genes in chromosomes(application, 10):
+        plan = evaluator.plan(genes)
+        order = [names[layer] for layer in plan.orders[0]]
+        assert replay(graph_of(application, genes, plan), order) is None
+
+
+def test_whole_layers_fire_in_the_order_of_the_partition():
+    build = NetworkBuilder("branches")
+    build.input((2, 8, 8), name="a")
+    for name in ("b", "c"):
+        build.add(Activation(function="relu"), "a", name=name)
+    build.add(Elementwise(function="add"), "b", "c", name="d")
+    build.output("d", name="e")
+    swapped = Partition(name="P", layers=("a", "c", "b", "d", "e"))
+    member = Member(network=build.network(), partitions=(swapped,))
+    plan = Evaluator(Application(name="swapped", members=(member,))).plan((None,) * 5)
+    assert plan.orders == ((0, 1, 2, 3, 4),)
+    assert [edge.channel for edge in plan.edges][:2] == ["a to c", "a to b"]
+
+
+def test_lifetimes_are_those_of_the_schedule():
+    application = alone(RESIDUAL)
+    evaluator = Evaluator(application)
+    for genes in chromosomes(application, 10):
+        plan = evaluator.plan(genes)
+        (order,) = plan.orders
+        for edge, spans in zip(plan.edges, plan.spans, strict=True):
+            (stay,) = edge.stays
+            steps = len(order) - 1 - order[::-1].index(stay.last)
+            assert spans == ((order.index(stay.first), steps),)
+
+
+def test_buffers_are_the_smallest_that_the_engine_finds():
+    application = alone(RESIDUAL)
+    evaluator = Evaluator(application)
+    for genes in chromosomes(application, 4):
+        plan = evaluator.plan(genes)
+        rows = {layer: gene for (_, layer), gene in zip(application.layers, genes, strict=True)}
+        found = smallest_storage(lower(RESIDUAL, Granularity(rows=None, layers=rows)))
+        assert found.status == "optimal"
+        assert plan.unshared_elements == plan.least == found.point.size
+
+
+def test_an_evaluation_is_the_same_with_and_without_what_is_remembered():
+    application = two_networks()
+    warm = Evaluator(application)
+    for genes in chromosomes(application, 12):
+        assert warm.evaluate(genes) == Evaluator(application).evaluate(genes)
+
+
+def test_each_chromosome_is_counted_once():
+    evaluator = Evaluator(alone(RESIDUAL))
+    genes = (None,) * len(RESIDUAL.layers)
+    evaluator.evaluate(genes)
+    evaluator.evaluate(genes)
+    assert evaluator.count == 1
+
+
+def test_an_evaluator_can_be_sent_to_another_process():
+    evaluator = Evaluator(two_networks())
+    genes = (1,) * len(evaluator.application.layers)
+    assert pickle.loads(pickle.dumps(evaluator)).evaluate(genes) == evaluator.evaluate(genes)
+
+
+def test_finer_parts_never_lengthen_the_buffer_of_a_single_edge():
+    # Of an edge that is a block of its own, with parts that divide the coarser parts.
+    network = mobilenet_v1(width=Fraction(1, 4), resolution=64)
+    application = alone(network)
+    evaluator = Evaluator(application)
+    layers = len(application.layers)
+    coarse, fine, finest = (evaluator.plan((rows,) * layers) for rows in (4, 2, 1))
+    for one, other in ((coarse, fine), (fine, finest)):
+        pairs = zip(one.capacities, other.capacities, strict=True)
+        assert all(large >= small for large, small in pairs)
+
+
+def test_a_partition_takes_the_time_of_all_its_phases():
+    application, costs = pipelined(RESIDUAL, 4), Costs()
+    evaluator = Evaluator(application, costs)
+    genes = (1,) * len(application.layers)
+    times = platform_durations(RESIDUAL, Granularity(rows=1), costs.platform)
+    longest = max(
+        sum(sum(times[layer]) for layer in partition.layers)
+        for _, partition in application.partitions
+    )
+    assert evaluator.evaluate(genes).periods == (Fraction(longest, 10**9),)
+    serial = Evaluator(replace(application, parallel=()), costs).evaluate(genes)
+    assert serial.periods == (Fraction(sum(map(sum, times.values())), 10**9),)
+
+
+def test_layers_with_processors_of_their_own_are_never_slower_than_one_after_another():
+    application = alone(RESIDUAL)
+    evaluator = Evaluator(application)
+    for genes in chromosomes(application, 2):
+        (fast,), (slow,) = self_timed_periods(evaluator, genes), evaluator.evaluate(genes).periods
+        assert 0 < fast <= slow
+
+
+def test_what_is_outside_takes_neither_time_nor_memory():
+    outside = frozenset({"input", "output"})
+    inside = Application(name="inside", members=(undivided(RESIDUAL, outside),))
+    whole, rest = Evaluator(alone(RESIDUAL)), Evaluator(inside)
+    all_genes, genes = (1,) * len(RESIDUAL.layers), (1,) * len(inside.layers)
+    assert len(genes) == len(all_genes) - 2
+    assert rest.evaluate(genes).buffers <= whole.evaluate(all_genes).buffers
+    assert rest.evaluate(genes).periods < whole.evaluate(all_genes).periods
+    assert self_timed_periods(rest, genes) <= self_timed_periods(whole, all_genes)
+
+
+def test_bytes_of_nothing_are_refused():
+    with pytest.raises(InvalidPlan, match="an element of 0 bytes"):
+        Costs(element_bytes=0)
+
+
+def test_quantisation_scales_buffers_and_weights_on_their_own():
+    application = alone(RESIDUAL)
+    genes = (1,) * len(application.layers)
+    full = Evaluator(application, Costs()).evaluate(genes)
+    mixed = Evaluator(application, Costs(element_bytes=1, parameter_bytes=2)).evaluate(genes)
+    assert (full.buffers, full.weights) == (4 * mixed.buffers, 2 * mixed.weights)
+
+
+def test_no_chromosome_is_below_the_bound():
+    evaluator = Evaluator(two_networks())
+    bound = memory_bound(evaluator, ALLELES)
+    for genes in chromosomes(evaluator.application, 15):
+        assert evaluator.evaluate(genes).memory >= bound
+
+
+def test_a_missing_gene_is_refused():
+    with pytest.raises(InvalidNetwork, match=r"3 genes .* expected one for each of its"):
+        Evaluator(alone(RESIDUAL)).evaluate((None, None, None))
+
+
+def test_offsets_need_no_more_than_whole_buffers_and_no_less_than_the_load():
+    evaluator = Evaluator(two_networks())
+    unit = evaluator.costs.element_bytes
+    for genes in chromosomes(evaluator.application, 3):
+        plan = evaluator.plan(genes)
+        placed = plan_arena(offset_problem(evaluator, plan))
+        assert plan.live_load * unit <= placed.lower_bound
+        assert placed.peak <= plan.elements * unit
+
+
+def test_an_addition_may_write_over_what_it_reads():
+    evaluator = Evaluator(alone(RESIDUAL))
+    plan = evaluator.plan((None,) * len(RESIDUAL.layers))
+    problem = offset_problem(evaluator, plan)
+    placed_over = elementwise_in_place(evaluator, plan, problem)
+    assert problem.in_place == ()
+    names = {name for pair in placed_over.in_place for name in pair}
+    assert names <= {buffer.name for buffer in problem.buffers}
+    assert plan_arena(placed_over).peak <= plan_arena(problem).peak
+
+
+def test_the_evolution_searches_the_genes_that_matter():
+    evaluator = Evaluator(alone(mobilenet_v2(width=Fraction(1, 4), resolution=32)))
+    problem = search_problem(evaluator, (0, 1, 64))
+    # 64 rows are all rows of every tensor here: the same as the whole.
+    assert {len(alleles) for alleles in problem.alleles} == {1, 2}
+    chromosome = tuple(alleles[-1] for alleles in problem.alleles)
+    found = evaluator.evaluate(tuple(allele or None for allele in chromosome))
+    assert score(evaluator, chromosome).objectives == (found.memory, *found.periods)
