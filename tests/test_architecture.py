@@ -36,6 +36,9 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "planners.plan": {"csdf.errors"},
 }
 ONLY_IN = {  # outside module: the places that may know it
+    "dask": ("planners.reuse.evolution.dask_cluster",),
+    "distributed": ("planners.reuse.evolution.dask_cluster",),
+    "yaml": ("planners.reuse.applications.yaml_text",),
     "argparse": ("csdf.cli",),
     "matplotlib": ("csdf.draw",),
     "lxml": ("csdf.io",),

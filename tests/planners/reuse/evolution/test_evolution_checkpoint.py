@@ -1,0 +1,151 @@
+import json
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+
+import pytest
+from evolution_problems import Knapsack
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from csdf.errors import UnreadableFile
+from planners.reuse.evolution.checkpoint import Checkpoint
+from planners.reuse.evolution.evaluation import Serial
+from planners.reuse.evolution.nsga2 import Limits, evolve
+from planners.reuse.evolution.problem import InvalidSearch
+from planners.reuse.evolution.state import origin_of
+from planners.reuse.evolution.variation import Settings
+
+SMALL = Settings(population=10)
+EVALUATE = Knapsack(limit=60)
+PROBLEM = EVALUATE.problem
+SEEDS = ((1,) * 8,)
+LIMITS = Limits(evaluations=117)  # in the middle of a generation
+
+
+def origin(*, seed=1, searched=PROBLEM, made_by=SMALL, seeds=SEEDS):
+    return origin_of(searched, random=Random(seed), settings=made_by, seeds=seeds)
+
+
+def search(*, seed=1, limits=LIMITS, **options):
+    place = Serial(EVALUATE)
+    return evolve(
+        PROBLEM, place, random=Random(seed), limits=limits, settings=SMALL, seeds=SEEDS, **options
+    )
+
+
+@pytest.fixture(scope="module")
+def states():
+    kept = []
+    search(keep=kept.append)
+    return kept
+
+
+@pytest.fixture
+def file(tmp_path, states):
+    Checkpoint(tmp_path / "state.json", PROBLEM).write(states[3])
+    return tmp_path / "state.json"
+
+
+def test_a_state_survives_its_file(file, states):
+    assert Checkpoint(file, PROBLEM).read(origin()) == states[3]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 110), st.integers(0, 1000))
+def test_a_killed_search_resumes_to_the_same_front(tmp_path_factory, looks, seed):
+    file = tmp_path_factory.mktemp("killed") / "state.json"
+    left = iter(range(looks))
+
+    def watch():
+        if next(left, None) is None:
+            raise SystemExit  # not answered, as if the process had ended
+
+    with pytest.raises(SystemExit):
+        search(seed=seed, watch=watch, keep=Checkpoint(file, PROBLEM).write)
+    state = Checkpoint(file, PROBLEM).read(origin(seed=seed)) if file.exists() else None
+    resumed, whole = search(seed=seed, state=state), search(seed=seed)
+    assert resumed == whole
+
+
+def test_a_resumed_search_may_go_further_than_the_first(states):
+    further = Limits(evaluations=150)
+    assert search(limits=further, state=states[-1]) == search(limits=further)
+
+
+def test_every_digit_of_a_number_survives(tmp_path, states):
+    point = states[0].population[0]
+    score = replace(point.score, objectives=(10**40 + 1, Fraction(1, 3**50)))
+    state = replace(states[0], population=(replace(point, score=score),))
+    Checkpoint(tmp_path / "state.json", PROBLEM).write(state)
+    read = Checkpoint(tmp_path / "state.json", PROBLEM).read(origin())
+    assert read.population[0].score.objectives == (10**40 + 1, Fraction(1, 3**50))
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        (origin(searched=replace(PROBLEM, identity="another")), "another problem"),
+        (origin(made_by=Settings(population=11)), "another settings"),
+        (origin(seeds=()), "another chromosomes to start from"),
+        (origin(seed=2), "another random seed"),
+    ],
+)
+def test_a_checkpoint_of_another_search_is_refused(file, other, what):
+    with pytest.raises(UnreadableFile, match=what) as caught:
+        Checkpoint(file, PROBLEM).read(other)
+    assert str(file) in str(caught.value)
+
+
+def test_a_state_of_another_search_is_refused(states):
+    with pytest.raises(InvalidSearch, match="another random seed"):
+        search(seed=2, state=states[0])
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": "other"}', "\0"])
+def test_what_is_no_checkpoint_is_refused(tmp_path, text):
+    (tmp_path / "state.json").write_text(text)
+    with pytest.raises(UnreadableFile, match=r"state\.json"):
+        Checkpoint(tmp_path / "state.json", PROBLEM).read(origin())
+
+
+def test_a_missing_file_and_one_that_is_not_text_are_refused(tmp_path):
+    with pytest.raises(UnreadableFile, match="cannot be read"):
+        Checkpoint(tmp_path / "state.json", PROBLEM).read(origin())
+    (tmp_path / "state.json").write_bytes(b"\xff")
+    with pytest.raises(UnreadableFile, match="UTF-8"):
+        Checkpoint(tmp_path / "state.json", PROBLEM).read(origin())
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "complaint"),
+    [
+        (("generation",), -1, "expected an integer >= 0"),
+        (("generation",), None, "expected an integer >= 0"),
+        (("origin", "seeds"), 3, "expected a text"),
+        (("random",), [3], "expected the state of a random generator"),
+        (("random", 0), 99, "expected the state of a random generator"),
+        (("random", 1), [2**32] * 625, "expected the state of a random generator"),
+        (("population", 0, "genes"), "zz", "expected a chromosome"),
+        (("population", 0, "genes"), "09" * 8, "not a chromosome of this problem"),
+        (("population", 0, "genes"), "00", "not a chromosome of this problem"),
+        (("population", 0, "objectives"), ["1"], "a score of 1 values"),
+        (("population", 0, "objectives"), [], "no objective"),
+        (("population", 0, "objectives", 0), "1/0", "expected a number"),
+        (("archive", 0, "violation"), "x", "expected a number"),
+        (("archive", 0, "violation"), "-1", "violation of -1"),
+        (("archive",), {}, "expected a list"),
+        (("seen",), "*", "base 64"),
+        (("seen",), "AAAA", "8 bytes"),
+    ],
+)
+def test_a_malformed_checkpoint_is_one_message(file, place, value, complaint):
+    document = json.loads(file.read_text())
+    inner = document
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    file.write_text(json.dumps(document))
+    with pytest.raises(UnreadableFile, match=complaint) as caught:
+        Checkpoint(file, PROBLEM).read(origin())
+    assert str(file) in str(caught.value)
