@@ -9,6 +9,7 @@ from csdf.cli.subcommands import Subcommand
 
 COMMANDS = {
     "arena": Subcommand("csdf.cli.plan_arena", "offsets for buffers with lifetimes, proved"),
+    "reuse": Subcommand("csdf.cli.plan_reuse", "memory of several networks against throughput"),
 }
 
 

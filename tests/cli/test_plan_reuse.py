@@ -1,0 +1,105 @@
+"""`csdf plan reuse` as its users see it."""
+
+import json
+
+import pytest
+
+from tests.shared_data import SHARED
+
+APPLICATION = "keyword_spotting+samos_example"
+QUICK = ("--generations", "3", "--population", "12", "--seed", "4")
+TABLE = SHARED / "networks" / "applications.json"
+
+
+def test_the_front_and_the_methods(answer):
+    code, found = answer("plan", "reuse", APPLICATION, *QUICK)
+    assert code == 0
+    assert found["networks"] == ["keyword_spotting", "samos_example"]
+    methods = found["methods"]
+    assert methods["no_reduction"] > methods["reuse_only"] > methods["pipelined_reuse"]
+    sizes = [point["memory_bytes"] for point in found["front"]]
+    assert sizes == sorted(sizes)
+    assert found["lower_bound"] <= sizes[0] <= methods["pipelined_reuse"]
+    assert found["chosen"] == found["front"][0]
+
+
+def test_one_seed_gives_one_front_wherever_it_is_evaluated(answer):
+    fronts = [
+        answer("plan", "reuse", APPLICATION, *QUICK, "--workers", workers)[1]["front"]
+        for workers in ("1", "2")
+    ]
+    assert fronts[0] == fronts[1]
+
+
+def test_a_limit_of_memory_chooses_the_fastest_that_fits(answer):
+    _, free = answer("plan", "reuse", APPLICATION, *QUICK)
+    limit = free["methods"]["no_reduction"]
+    _, found = answer("plan", "reuse", APPLICATION, *QUICK, "--memory", limit)
+    assert found["chosen"]["memory_bytes"] > free["chosen"]["memory_bytes"]
+
+
+def test_demands_that_no_plan_found_meets(run):
+    code, output, _ = run("plan", "reuse", APPLICATION, *QUICK, "--memory", "1kB")
+    assert code == 3
+    assert "chosen none" in output
+
+
+def test_a_checkpoint_is_resumed_to_the_same_front(answer, run, tmp_path):
+    path = tmp_path / "state.json"
+    common = ("--population", "12", "--seed", "4")
+    _, whole = answer("plan", "reuse", APPLICATION, "--generations", "5", *common)
+    run("plan", "reuse", APPLICATION, "--generations", "2", *common, "--checkpoint", path)
+    assert json.loads(path.read_text())["generation"] == 2
+    resumed = ("--generations", "5", *common, "--checkpoint", path)
+    _, found = answer("plan", "reuse", APPLICATION, *resumed)
+    assert found["front"] == whole["front"]
+
+
+def test_an_application_file(answer, tmp_path):
+    path = tmp_path / "app.json"
+    partitions = [{"name": "A", "last": "n2"}, {"name": "B"}]
+    networks = [{"model": "samos_example", "partitions": partitions}]
+    path.write_text(json.dumps({"networks": networks, "parallel": [["A", "B"]]}))
+    code, found = answer("plan", "reuse", path, *QUICK)
+    assert code == 0
+    assert found["application"] == "app"
+
+
+def test_the_front_is_drawn(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "front.svg"
+    assert run("plan", "reuse", "samos_example", *QUICK, "--plot", path)[0] == 0
+    assert path.read_text().startswith("<?xml")
+
+
+@pytest.mark.skipif(not TABLE.exists(), reason="nothing for it beside the checkout")
+def test_a_published_application_in_the_published_accounting(answer):
+    # TODAES 2022 by a model of it: 42.66 MB without reduction, 21.13 with reuse within networks
+    _, found = answer("plan", "reuse", TABLE, "--entry", "application 1", *QUICK)
+    assert round(found["methods"]["no_reduction"] / 1e6, 2) == 42.66
+    assert round(found["methods"]["reuse_only"] / 1e6, 2) == 21.13
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("no_network",), "there is no network 'no_network' in the catalogue"),
+        (("missing.json",), "missing.json: cannot be read"),
+        (("samos_example", "--throughput", "CNN=3"), "has no network 'CNN'"),
+        (("samos_example+samos_example",), "two networks are named 'samos_example'"),
+    ],
+)
+def test_bad_input_gets_one_line(run, arguments, message):
+    code, output, remarks = run("plan", "reuse", *arguments)
+    assert (code, output) == (2, "")
+    assert message in remarks
+    assert len(remarks.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "option", [("--memory", "much"), ("--throughput", "5"), ("--rows", "1,1"), ("--rows", "a")]
+)
+def test_options_that_mean_nothing_are_refused(run, option):
+    code, _, remarks = run("plan", "reuse", "samos_example", *option)
+    assert code == 2
+    assert f"argument {option[0]}" in remarks
