@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from csdf.errors import GaveUp
 from csdf.io.graph_files import read_graph, write_graph
@@ -20,6 +20,8 @@ ANSWERED = 0
 NO = 1
 UNUSABLE = 2
 GAVE_UP = 3
+
+Progress = TypeVar("Progress")
 
 PATIENCE = 2.0  # seconds before progress is shown
 
@@ -87,17 +89,29 @@ def seconds(text: str) -> float:
 
 def watch(what: str, budget: float | None) -> Callable[[], None]:
     """Return a function that long work calls: it shows progress and ends the work in time."""
-    begin = time.monotonic()
-    shown = begin
+    look = watch_progress(budget, lambda _: what)
+    return lambda: look(None)
 
-    def look() -> None:
+
+def watch_progress(
+    budget: float | None, describe: Callable[[Progress], str]
+) -> Callable[[Progress], None]:
+    """Return a function that long work calls with how far it has come.
+
+    Once a second, when patience is at its end, that is shown on standard error; after the budget
+    (seconds) it raises GaveUp.
+    """
+    begin = time.monotonic()
+    shown = begin + PATIENCE - 1
+
+    def look(progress: Progress) -> None:
         nonlocal shown
         now = time.monotonic()
         if budget is not None and now - begin > budget:
             raise GaveUp(f"the budget of {budget:g} s is used up")
-        if now - max(shown, begin + PATIENCE - 1) > 1:
+        if now - shown > 1:
             shown = now
-            print(f"csdf: {what}: {now - begin:.0f} s", file=sys.stderr)
+            print(f"csdf: {now - begin:.0f} s, {describe(progress)}", file=sys.stderr)
 
     return look
 

@@ -12,7 +12,7 @@ from pathlib import PurePath
 
 from csdf.cli import answers
 from csdf.cli.pictures import drawing, suffix_of
-from csdf.errors import CsdfError, GaveUp, InvalidPlan, UnreadableFile, UnwritableFile
+from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
 from csdf.io.files import read_bytes, write_text
 from planners.arena.allocation import Progress, plan_arena
 from planners.arena.banks import plan_banks
@@ -188,23 +188,10 @@ def _remark(text: str) -> None:
 
 def _watch(name: str, budget: float) -> Callable[[Progress], None]:
     """Return a function that shows progress on standard error and ends the search in time."""
-    begin = time.monotonic()
-    shown = begin + answers.PATIENCE - 1
-
-    def look(progress: Progress) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if now - begin > budget:
-            raise GaveUp(f"the budget of {budget:g} s is used up")
-        if now - shown > 1:
-            shown = now
-            print(
-                f"csdf: {name}: {now - begin:.0f} s, {progress.peak} bytes found, "
-                f"at least {progress.lower_bound}",
-                file=sys.stderr,
-            )
-
-    return look
+    return answers.watch_progress(
+        budget,
+        lambda progress: f"{name}: {progress.peak} bytes found, at least {progress.lower_bound}",
+    )
 
 
 def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:

@@ -6,7 +6,6 @@ import argparse
 import functools
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -164,7 +163,7 @@ def _searched(evaluator: Evaluator, problem: Problem, options: argparse.Namespac
     seeds = [whole] if whole == parts else [whole, parts]
     random = Random(options.seed)
     state: State | None = None
-    keep = _progress(options.budget)
+    keep = _progress()
     if options.checkpoint:
         checkpoint = Checkpoint(options.checkpoint, problem)
         if os.path.exists(options.checkpoint):
@@ -209,24 +208,15 @@ def _deadline(budget: float) -> Callable[[], None]:
     return look
 
 
-def _progress(budget: float) -> Callable[[State], None]:
+def _progress() -> Callable[[State], None]:
     """Return a function that shows a generation now and then on standard error."""
-    begin = time.monotonic()
-    shown = begin + answers.PATIENCE - 1
-
-    def look(state: State) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if now - shown > 1:
-            shown = now
-            least = min((point.score.objectives[0] for point in state.archive), default=0)
-            print(
-                f"csdf: {now - begin:.0f} s of {budget:g}, generation {state.generation}, "
-                f"{len(state.archive)} points, smallest {bytes_in_words(int(least))}",
-                file=sys.stderr,
-            )
-
-    return look
+    return answers.watch_progress(
+        None,
+        lambda state: (
+            f"generation {state.generation}, {len(state.archive)} points, smallest "
+            f"{bytes_in_words(min((int(one.score.objectives[0]) for one in state.archive), default=0))}"
+        ),
+    )
 
 
 def _as_text(answer: Answer) -> str:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 from csdf.cli import answers
-from csdf.errors import GaveUp
 from csdf.search.pareto import ParetoPoint
 from csdf.search.trade_off import Progress
 from csdf.search.variables import UNITS, Choice
@@ -68,23 +65,13 @@ def choice_of(options: argparse.Namespace) -> Choice:
 
 def watch(budget: float) -> Callable[[Progress], None]:
     """Return a function that shows progress on standard error and ends the search in time."""
-    begin = time.monotonic()
-    shown = begin + answers.PATIENCE - 1
-
-    def look(progress: Progress) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if now - begin > budget:
-            raise GaveUp(f"the budget of {budget:g} s is used up")
-        if now - shown > 1:
-            shown = now
-            print(
-                f"csdf: {now - begin:.0f} s, {progress.points} points, nothing missing below size "
-                f"{progress.lower_bound}, {progress.evaluations} distributions evaluated",
-                file=sys.stderr,
-            )
-
-    return look
+    return answers.watch_progress(
+        budget,
+        lambda progress: (
+            f"{progress.points} points, nothing missing below size {progress.lower_bound}, "
+            f"{progress.evaluations} distributions evaluated"
+        ),
+    )
 
 
 def point_as_json(point: ParetoPoint) -> dict[str, Any]:

@@ -102,6 +102,6 @@ def test_progress_is_shown_only_after_some_patience(run, monkeypatch):
     monkeypatch.setattr("csdf.cli.analyze.throughput", slow)
     _, _, remarks = run("analyze", GRAPHS / "modem.xml")
     assert remarks.splitlines() == [
-        "csdf: analysing modem: 2 s",
-        "csdf: analysing modem: 4 s",
+        "csdf: 2 s, analysing modem",
+        "csdf: 4 s, analysing modem",
     ]
