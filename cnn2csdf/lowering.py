@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 
 from cnn2csdf.granularity import ROWS, Granularity, parts, written_rows
-from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.network import Connection, Layer, Network, Shape
 from cnn2csdf.rates import ReadingRates, reading_rates
 from csdf.errors import InvalidNetwork
 from csdf.model.graph import Actor, Channel, Graph
@@ -44,15 +44,35 @@ def lower(
     Raises InvalidNetwork where durations do not fit the phases.
     """
     granularity.check_names(network)
+    names = channel_names(network)
     channels: list[Channel] = []
     for layer in network.layers:
         channels.append(_state(layer, len(_parts(network, layer, granularity))))
-        channels += _reading_channels(network, layer, granularity, overlap, element_bytes)
+        channels += _reading_channels(network, layer, names, granularity, overlap, element_bytes)
     return Graph(
         name=network.name,
         actors=tuple(_actor(network, layer, granularity, durations) for layer in network.layers),
-        channels=tuple(_distinct(channels)),
+        channels=tuple(_distinct(channels, names.values())),
     )
+
+
+def channel_names(network: Network) -> dict[Connection, str]:
+    """Return the name of the channel of each connection; a number where two would be the same."""
+    names: dict[Connection, str] = {}
+    taken: set[str] = set()
+    for connection in network.connections:
+        wanted = f"{connection.producer} to {connection.consumer}"
+        names[connection] = _free(wanted, taken)
+        taken.add(names[connection])
+    return names
+
+
+def _free(wanted: str, taken: Collection[str]) -> str:
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted} {number}"
+    return name
 
 
 def _parts(network: Network, layer: Layer, granularity: Granularity) -> tuple[int, ...]:
@@ -88,6 +108,7 @@ def _state(layer: Layer, phases: int) -> Channel:
 def _reading_channels(
     network: Network,
     layer: Layer,
+    names: Mapping[Connection, str],
     granularity: Granularity,
     overlap: Overlap,
     element_bytes: int,
@@ -98,9 +119,10 @@ def _reading_channels(
         rates = reading_rates(layer, index, inputs, granularity)
         written = written_rows(producer, network.input_shapes(producer), granularity)
         shape = producer.shape
+        name = names[Connection(producer=source, consumer=layer.name, index=index)]
         is_window = overlap is Overlap.WINDOW and rates.released != rates.consumed
         yield Channel(
-            name=f"{source} to {layer.name}",
+            name=name,
             producer=source,
             consumer=layer.name,
             production=_elements(written, shape),
@@ -109,15 +131,15 @@ def _reading_channels(
             token_size=element_bytes,
         )
         if overlap is Overlap.SELF_LOOP and any(rates.kept):
-            yield _overlap_channel(source, layer, rates, shape, element_bytes)
+            yield _overlap_channel(name, layer, rates, shape, element_bytes)
 
 
 def _overlap_channel(
-    source: str, layer: Layer, rates: ReadingRates, shape: Shape, element_bytes: int
+    channel: str, layer: Layer, rates: ReadingRates, shape: Shape, element_bytes: int
 ) -> Channel:
     """The rows a phase keeps are written back, for the next phase to take."""
     return Channel(
-        name=f"{source} to {layer.name} overlap",
+        name=f"{channel} overlap",
         producer=layer.name,
         consumer=layer.name,
         production=_elements(rates.kept, shape),
@@ -130,13 +152,10 @@ def _elements(rows: Sequence[int], shape: Shape) -> tuple[int, ...]:
     return tuple(count * shape.row_elements for count in rows)
 
 
-def _distinct(channels: Sequence[Channel]) -> Iterator[Channel]:
-    """The channels, numbered where a layer reads one tensor twice or names collide."""
-    taken: set[str] = set()
+def _distinct(channels: Sequence[Channel], kept: Collection[str]) -> Iterator[Channel]:
+    """The channels, where others than those kept are numbered if their name is taken."""
+    taken = set(kept)
     for channel in channels:
-        name, number = channel.name, 1
-        while name in taken:
-            number += 1
-            name = f"{channel.name} {number}"
+        name = _free(channel.name, taken) if channel.is_self_loop else channel.name
         taken.add(name)
         yield channel if name == channel.name else replace(channel, name=name)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cnn2csdf.lowering import channel_names
 from cnn2csdf.network import Connection
 from planners.reuse.applications.application import Application, Member
 
@@ -95,10 +96,11 @@ def _member_buffers(
         for partition, one in enumerate(member.partitions)
         for place, layer in enumerate(one.layers)
     }
+    names = channel_names(member.network)
     inner = [0] * len(groups)
     for connection in _ordered(member, homes):
         (source, first), (target, last) = homes[connection.producer], homes[connection.consumer]
-        channel = _channel(member, connection)
+        channel = names[connection]
         elements = member.network.layer(connection.producer).shape.elements
         copies = _copies(source, target, groups)
         for copy, (start, end) in enumerate(copies, start=1):
@@ -129,14 +131,6 @@ def _ordered(member: Member, homes: dict[str, tuple[int, int]]) -> list[Connecti
         one for one in member.network.connections if {one.producer, one.consumer} <= set(homes)
     ]
     return sorted(counted, key=lambda one: (homes[one.producer], homes[one.consumer]))
-
-
-def _channel(member: Member, connection: Connection) -> str:
-    """A name that no other connection of the network has."""
-    inputs = member.network.layer(connection.consumer).inputs
-    again = inputs[: connection.index].count(connection.producer)
-    number = f" {again + 1}" if again else ""
-    return f"{connection.producer} to {connection.consumer}{number}"
 
 
 def _copies(source: int, target: int, groups: Sequence[int | None]) -> list[tuple[int, int]]:

@@ -41,7 +41,7 @@ class PartitionModel:
         self.table = PartitionRows(network, partition)
         self.blocks = _blocks(len(partition.layers), self.table.edges)
         self.above, self.below = _reached(len(partition.layers), self.table.edges)
-        self._gates = _gates(self.above, self.below)
+        self._gates = _gates(self.above, self._waiting())
         self._is_gate = [layer in self._gates for layer in range(len(partition.layers))]
         self._inputs: list[list[int]] = [[] for _ in partition.layers]
         self._outputs: list[list[int]] = [[] for _ in partition.layers]
@@ -53,6 +53,18 @@ class PartitionModel:
         self._stretches: dict[tuple[int, tuple[int, ...]], Steps] = {}
         self._heights = [layer.shape.rows for layer in self.table.layers]
         self._rows: list[dict[int | None, int]] = [{} for _ in partition.layers]
+
+    def _waiting(self) -> list[int]:
+        """For each layer, as bits, those whose first firing waits for it, whatever their parts.
+
+        Not all that depend on it: a first row may lie in the padding, or come from another input.
+        """
+        edges = [
+            edge
+            for number, edge in enumerate(self.table.edges)
+            if self.table.reading(number, 1).consumed[0]
+        ]
+        return _reached(len(self.table.layers), edges)[1]
 
     def part_rows(self, genes: Sequence[int | None]) -> tuple[int, ...]:
         """Return the rows of a part that each layer has at these genes."""
@@ -191,13 +203,14 @@ def _blocks(layers: int, edges: Sequence[Edge]) -> tuple[Block, ...]:
     return tuple(sorted(blocks))
 
 
-def _gates(above: Sequence[int], below: Sequence[int]) -> tuple[int, ...]:
+def _gates(above: Sequence[int], waiting: Sequence[int]) -> tuple[int, ...]:
     """Layers that come after all before them, and before all after them, whatever is fired first."""
     everything = (1 << len(above)) - 1
     return tuple(
         layer
         for layer in range(len(above))
-        if above[layer] == (1 << layer) - 1 and below[layer] == everything >> layer + 1 << layer + 1
+        if above[layer] == (1 << layer) - 1
+        and waiting[layer] == everything >> layer + 1 << layer + 1
     )
 
 

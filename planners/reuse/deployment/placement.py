@@ -1,0 +1,45 @@
+"""Places for the buffers of a chromosome, found in two ways; both are shown to the judge."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from planners.arena.allocation import Watch, plan_arena
+from planners.check import check_plan
+from planners.plan import FEASIBLE, OPTIMAL, MemoryPlan
+from planners.reuse.evaluation import Evaluator, ReusePlan
+from planners.reuse.offset_problem import offset_problem
+
+
+def whole_buffers(evaluator: Evaluator, plan: ReusePlan) -> MemoryPlan:
+    """Return the published plan: the shared buffers, one after another."""
+    unit = evaluator.costs.element_bytes
+    begins = accumulate((buffer.size for buffer in plan.shared), initial=0)
+    offsets = {
+        plan.edges[edge].name: begin * unit
+        for begin, buffer in zip(begins, plan.shared, strict=False)
+        for edge in buffer.edges
+    }
+    memory = MemoryPlan(
+        problem=offset_problem(evaluator, plan),
+        offsets=offsets,
+        lower_bound=plan.live_load * unit,
+        status=OPTIMAL if plan.live_load == plan.elements else FEASIBLE,
+        reason="whole buffers that edges share, one after another",
+    )
+    check_plan(memory)
+    return memory
+
+
+def free_offsets(
+    evaluator: Evaluator, plan: ReusePlan, *, watch: Watch = lambda _: None
+) -> MemoryPlan:
+    """Return a plan in which each edge has an offset of its own.
+
+    watch: ends the search with the best plan so far, as in planners.arena. Where that needs more
+    bytes than whole buffers, the answer is whole buffers.
+    """
+    memory = plan_arena(offset_problem(evaluator, plan), watch=watch)
+    check_plan(memory)
+    published = whole_buffers(evaluator, plan)
+    return memory if memory.peak <= published.peak else published

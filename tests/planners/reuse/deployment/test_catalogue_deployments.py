@@ -1,0 +1,68 @@
+"""Networks of the catalogue together in one arena."""
+
+import random
+from fractions import Fraction
+
+import pytest
+
+from cnn2csdf.catalogue.embedded import keyword_spotting, resnet8
+from cnn2csdf.catalogue.mobilenet import mobilenet_v2
+from planners.arena.allocation import plan_arena
+from planners.reuse.applications.application import Application, divided, undivided
+from planners.reuse.deployment.making import deployment
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.offset_problem import elementwise_in_place, offset_problem
+from tests.planners.reuse.deployment.deployed import (
+    TOLERANCE,
+    after,
+    as_published,
+    by_offsets,
+    calibrated,
+    run,
+)
+
+EYES = mobilenet_v2(width=Fraction(1, 4), resolution=32)
+EARS = keyword_spotting()
+TOUCH = resnet8()
+
+
+def application():
+    """A pipeline of three partitions, a network in two that take turns, one in one."""
+    third = len(EYES.layers) // 3
+    eyes = divided(EYES, (third, third, len(EYES.layers) - 2 * third))
+    touch = divided(TOUCH, (7, len(TOUCH.layers) - 8), frozenset({TOUCH.layers[0].name}))
+    names = frozenset(partition.name for partition in eyes.partitions)
+    members = (eyes, touch, undivided(EARS))
+    return Application(name="robot", members=members, parallel=(names,))
+
+
+ROBOT = application()
+EVALUATOR = Evaluator(ROBOT)
+WEIGHTS = calibrated(ROBOT)
+
+
+def chromosomes():
+    drawn = random.Random(3)
+    layers = len(ROBOT.layers)
+    yield (None,) * layers
+    yield (1,) * layers
+    yield tuple(drawn.choice((None, 1, 2, 5)) for _ in range(layers))
+
+
+@pytest.mark.parametrize("genes", list(chromosomes()), ids=["whole", "rows", "mixed"])
+@pytest.mark.parametrize("make", [as_published, by_offsets])
+def test_interleaved_networks_give_what_each_gives_alone(make, genes):
+    plan = make(EVALUATOR, genes)
+    assert run(ROBOT, plan, weights=WEIGHTS, counts=3) < TOLERANCE
+
+
+def test_additions_in_the_place_of_what_they_read_run_in_fewer_bytes():
+    alone = Application(name="alone", members=(undivided(TOUCH),))
+    evaluator = Evaluator(alone)
+    plan = evaluator.plan((None,) * len(alone.layers))
+    apart = offset_problem(evaluator, plan)
+    over = elementwise_in_place(evaluator, plan, apart)
+    found = deployment(evaluator, plan, plan_arena(over, watch=after(20)))
+    assert any(buffer.in_place for buffer in found.buffers)
+    assert found.arena_bytes <= plan_arena(apart, watch=after(20)).peak
+    assert run(alone, found) < TOLERANCE

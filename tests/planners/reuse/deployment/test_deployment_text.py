@@ -1,0 +1,129 @@
+"""Deployments as JSON and as C."""
+
+import json
+import shutil
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from csdf.errors import UnreadableFile
+from planners.reuse.applications.worked_example import worked_example
+from planners.reuse.deployment.c_tables import format_tables
+from planners.reuse.deployment.json_text import format_deployment, parse_deployment
+from planners.reuse.evaluation import Evaluator
+from tests.planners.reuse.deployment.deployed import as_published, by_offsets
+
+EXAMPLE = worked_example()
+EVALUATOR = Evaluator(EXAMPLE)
+WHOLE = (None,) * len(EXAMPLE.layers)
+ROWS = (1,) * len(EXAMPLE.layers)
+PUBLISHED = as_published(EVALUATOR, WHOLE)
+
+
+@pytest.mark.parametrize("genes", [WHOLE, ROWS])
+@pytest.mark.parametrize("make", [as_published, by_offsets])
+def test_json_reads_back_as_the_same_plan(make, genes):
+    plan = make(EVALUATOR, genes)
+    assert parse_deployment(format_deployment(plan), "plan.json") == plan
+
+
+def test_the_keys_of_the_json_stay():
+    found = json.loads(format_deployment(PUBLISHED))
+    assert list(found) == [
+        "name", "status", "reason", "arena_bytes", "lower_bound", "weights", "element_bytes",
+        "parallel", "buffers", "partitions",
+    ]  # fmt: skip
+    # Table 6.2: 24,586 elements. Weights: 5 * 5 * 3 * 8 + 8 of each l2, 5 * 5 * 8 * 8 + 8 of CNN1's
+    # l3, and 28 * 28 * 8 * 10 + 10 of CNN2's.
+    assert found["arena_bytes"] == 4 * 24_586
+    assert found["weights"] == 4 * (2 * 608 + 1608 + 62_730)
+    assert found["parallel"] == [["P2", "P3"]]
+    assert found["buffers"][0] == {
+        "name": "CNN1: l1 to l2", "network": "CNN1", "producer": "l1", "consumer": "l2", "input": 0,
+        "offset": 0, "size": 12_288, "stays": [["P1", 0, 1]], "in_place": False,
+    }  # fmt: skip
+    assert found["partitions"][2] == {
+        "name": "P3", "network": "CNN2", "layers": ["l3", "l4"],
+        "firings": [[0, 0, 0, 1], [1, 0, 0, 1]],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('"arena_bytes": 98344', '"arena_bytes": 98343', "of an arena of 98343"),
+        ('"arena_bytes": 98344', '"arena_bytes": "98344"', "expected an integer"),
+        ('"lower_bound"', '"bound"', "'lower_bound' is missing"),
+        ('[["P1", 0, 1]]', '[["P1", 0]]', "expected a partition, a first step and a last step"),
+        ('[["P1", 0, 1]]', '[["P1", 0, 5]]', "from step 0 to 5 of partition 'P1', which has 5"),
+        ('[["P1", 0, 1]]', "[]", "is in use in no partition"),
+        ('[["P2", "P3"]]', '[["P2", "P4"]]', "there is no partition 'P4'"),
+        ("[[0, 0, 0, 1], [1, 0, 0, 1]]", "[[0, 0, 0]]", "expected a layer, a phase"),
+        ("[[0, 0, 0, 1], [1, 0, 0, 1]]", "[[2, 0, 0, 1]]", "fires layer 2; it has 2"),
+        ("[[0, 0, 0, 1], [1, 0, 0, 1]]", "[]", "fires nothing"),
+        ('"element_bytes": 4', '"element_bytes": 0', "expected at least 1"),
+        ('"element_bytes": 4', '"element_bytes": 3', "expected whole elements of 3"),
+    ],
+)
+def test_a_document_with_a_mistake_is_refused_with_its_place(old, new, complaint):
+    text = format_deployment(PUBLISHED)
+    assert old in text
+    with pytest.raises(UnreadableFile, match=complaint):
+        parse_deployment(text.replace(old, new, 1), "plan.json")
+
+
+PROGRAM = """
+#include <stdio.h>
+#include "plan.h"
+#define SHOW(array) do { \\
+    for (unsigned i = 0; i < sizeof array / sizeof *array; i++) \\
+        printf("%lu ", (unsigned long)array[i]); \\
+    puts(""); \\
+} while (0)
+int main(void) {
+    printf("%d %d\\n", WORKED_EXAMPLE_ARENA_BYTES, WORKED_EXAMPLE_PARTITION_0_FIRINGS);
+    SHOW(worked_example_buffer_offset);
+    SHOW(worked_example_buffer_size);
+    SHOW(worked_example_partition_0_layer);
+    SHOW(worked_example_partition_0_phase);
+    SHOW(worked_example_partition_0_first_row);
+    SHOW(worked_example_partition_0_end_row);
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_a_c_program_reads_the_same_numbers(tmp_path):
+    plan = by_offsets(EVALUATOR, ROWS)
+    (tmp_path / "plan.h").write_text(format_tables(plan))
+    (tmp_path / "main.c").write_text(PROGRAM)
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-const-variable"]
+    flags += ["-Wno-unused-variable"]
+    subprocess.run(["cc", *flags, "main.c", "-o", "main"], cwd=tmp_path, check=True)
+    shown = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True).stdout
+    found = [[int(word) for word in line.split()] for line in shown.splitlines()]
+    firings = plan.partitions[0].firings
+    assert found == [
+        [plan.arena_bytes, len(firings)],
+        [buffer.offset for buffer in plan.buffers],
+        [buffer.size for buffer in plan.buffers],
+        *([firing[column] for firing in firings] for column in range(4)),
+    ]
+
+
+def test_names_in_c_comments_end_no_comment():
+    first, *others = PUBLISHED.buffers
+    buffers = (replace(first, name="a */ int evil; /* b"), *others)
+    text = format_tables(replace(PUBLISHED, buffers=buffers, name="9 lives"))
+    assert "a * / int evil; / * b */" in text
+    assert "#define N9_LIVES_ARENA_BYTES 98344" in text
+
+
+def test_columns_have_the_smallest_type_that_holds_them():
+    text = format_tables(as_published(EVALUATOR, ROWS))
+    # CNN1 by rows: 5 layers and 32 phases fit a byte; rows end at 32.
+    assert "static const uint8_t worked_example_partition_0_end_row[160]" in text
+    # 13,536 elements of 4 bytes: the last offsets need two bytes.
+    assert "static const uint16_t worked_example_buffer_offset[9]" in text

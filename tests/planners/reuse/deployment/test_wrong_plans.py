@@ -1,0 +1,179 @@
+"""Plans with a mistake in them, executed: the run finds it out."""
+
+from dataclasses import replace
+from itertools import accumulate, combinations
+
+import pytest
+
+from csdf.errors import ExecutionError, InvalidPlan
+from planners.arena.allocation import plan_arena
+from planners.check import check_plan
+from planners.reuse.applications.worked_example import worked_example
+from planners.reuse.deployment.making import deployment
+from planners.reuse.deployment.placement import whole_buffers
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.offset_problem import offset_problem
+from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, calibrated, run
+
+EXAMPLE = worked_example()
+EVALUATOR = Evaluator(EXAMPLE)
+WHOLE = (None,) * len(EXAMPLE.layers)
+ROWS = (1,) * len(EXAMPLE.layers)
+PUBLISHED = as_published(EVALUATOR, WHOLE)
+PROBLEM = offset_problem(EVALUATOR, EVALUATOR.plan(WHOLE))
+WEIGHTS = calibrated(EXAMPLE)
+NAMES = [buffer.name for buffer in PROBLEM.buffers]
+
+
+def at(offsets):
+    """The published plan with its buffers elsewhere, and an arena that holds them."""
+    moved = tuple(replace(one, offset=offsets[one.name]) for one in PUBLISHED.buffers)
+    end = max(one.offset + one.size for one in moved)
+    return replace(PUBLISHED, buffers=moved, arena_bytes=end)
+
+
+def side_by_side(*names):
+    """Offsets at which no two buffers share a byte, but the named ones the last and the first."""
+    rest = [one for one in PROBLEM.buffers if one.name not in names]
+    buffers = [one for name in names for one in PROBLEM.buffers if one.name == name] + rest
+    offsets = dict(
+        zip(
+            [one.name for one in buffers],
+            accumulate((one.size for one in buffers), initial=0),
+            strict=False,
+        )
+    )
+    if names:
+        offsets[names[1]] -= 1
+    return offsets
+
+
+def runs(plan):
+    """Whether it runs; outputs are looked at if it does."""
+    try:
+        assert run(EXAMPLE, plan, weights=WEIGHTS, counts=2) < TOLERANCE
+    except ExecutionError:
+        return False
+    return True
+
+
+def conflict(one, other):
+    first, second = (next(b for b in PROBLEM.buffers if b.name == name) for name in (one, other))
+    meets = first.start < second.end and second.start < first.end
+    return meets or (one, other) in PROBLEM.conflicts or (other, one) in PROBLEM.conflicts
+
+
+def test_buffers_that_share_nothing_run():
+    assert runs(at(side_by_side()))
+
+
+@pytest.mark.parametrize(("one", "other"), list(combinations(NAMES, 2)))
+def test_one_byte_in_common_is_found_out_exactly_where_two_buffers_conflict(one, other):
+    assert runs(at(side_by_side(one, other))) != conflict(one, other)
+    assert runs(at(side_by_side(other, one))) != conflict(one, other)
+
+
+def test_a_lifetime_one_step_too_short_is_found_out():
+    refused = 0
+    for place, buffer in enumerate(PROBLEM.buffers):
+        buffers = list(PROBLEM.buffers)
+        buffers[place] = replace(buffer, end=buffer.end - 1)
+        short = plan_arena(replace(PROBLEM, buffers=tuple(buffers)))
+        try:
+            check_plan(replace(short, problem=PROBLEM, lower_bound=0, status="feasible"))
+        except InvalidPlan:
+            refused += 1
+            assert not runs(at(short.offsets))
+    assert refused
+
+
+def test_a_plan_for_shorter_lifetimes_is_not_deployed():
+    plan = EVALUATOR.plan(WHOLE)
+    buffers = tuple(replace(one, end=one.end - 1) for one in PROBLEM.buffers)
+    short = plan_arena(replace(PROBLEM, buffers=buffers))
+    with pytest.raises(InvalidPlan, match="not those of the chromosome"):
+        deployment(EVALUATOR, plan, short)
+
+
+def test_a_plan_that_forgets_the_pipeline_is_not_deployed():
+    plan = EVALUATOR.plan(WHOLE)
+    with pytest.raises(InvalidPlan, match="they run in parallel"):
+        deployment(EVALUATOR, plan, plan_arena(replace(PROBLEM, conflicts=())))
+
+
+def test_the_judge_is_asked():
+    plan = EVALUATOR.plan(WHOLE)
+    memory = whole_buffers(EVALUATOR, plan)
+    wrong = replace(memory, offsets=dict.fromkeys(memory.offsets, 0))
+    with pytest.raises(InvalidPlan, match="share bytes"):
+        deployment(EVALUATOR, plan, wrong)
+
+
+def changed(plan, name, **values):
+    buffers = tuple(replace(one, **values) if one.name == name else one for one in plan.buffers)
+    return replace(plan, buffers=buffers)
+
+
+def error_of(plan):
+    with pytest.raises(ExecutionError) as found:
+        run(EXAMPLE, plan, weights=WEIGHTS, counts=2)
+    return str(found.value)
+
+
+def test_a_buffer_in_use_for_too_short_a_time_is_named():
+    (buffer,) = (one for one in PUBLISHED.buffers if one.name == "CNN1: l2 to l4")
+    (stay,) = buffer.stays
+    stays = (replace(stay, last=stay.last - 1),)
+    found = error_of(changed(PUBLISHED, buffer.name, stays=stays))
+    # l2 is step 1 of P1 and l4 is step 3.
+    assert "'l4' needs buffer 'CNN1: l2 to l4', which is in use from step 1 to 2 only" in found
+
+
+def test_a_buffer_that_is_a_row_too_small_is_named():
+    plan = as_published(EVALUATOR, ROWS)
+    size = next(one.size for one in plan.buffers if one.name == "CNN1: l2 to l3")
+    found = error_of(changed(plan, "CNN1: l2 to l3", size=size - 4 * 32 * 8))
+    assert "'CNN1: l2 to l3' has space for" in found
+
+
+def test_firings_in_a_wrong_order_are_refused():
+    first, *others = PUBLISHED.partitions
+    swapped = replace(first, firings=first.firings[1::-1] + first.firings[2:])
+    found = error_of(replace(PUBLISHED, partitions=(swapped, *others)))
+    assert "actor 'l2', firing 0 (phase 0) is to fire, but" in found
+
+
+def test_rows_that_are_not_those_of_the_firing_are_refused():
+    first, *others = PUBLISHED.partitions
+    firings = (first.firings[0]._replace(first_row=8, end_row=40), *first.firings[1:])
+    found = error_of(replace(PUBLISHED, partitions=(replace(first, firings=firings), *others)))
+    assert "layer 'l1' has written 32 rows by now; the plan says 40" in found
+
+
+def test_a_connection_without_a_buffer_is_refused():
+    found = error_of(replace(PUBLISHED, buffers=PUBLISHED.buffers[1:]))
+    assert "what 'l1' writes for 'l2' has no buffer" in found
+
+
+def test_a_buffer_of_no_connection_is_refused():
+    found = error_of(changed(PUBLISHED, "CNN1: l1 to l2", consumer="l3"))
+    assert "buffer 'CNN1: l1 to l2' is that of no connection" in found
+
+
+def test_a_plan_of_another_application_is_refused():
+    found = error_of(
+        replace(PUBLISHED, partitions=PUBLISHED.partitions[:1], buffers=(), parallel=())
+    )
+    assert "has not the partitions of 'worked example'" in found
+
+
+def test_other_elements_than_single_precision_are_refused():
+    quantised = Evaluator(EXAMPLE, Costs(element_bytes=1))
+    plan = as_published(quantised, WHOLE)
+    assert plan.arena_bytes == 24_586
+    assert "elements of 1 bytes; only float32, of 4, is executed" in error_of(plan)
+
+
+def test_a_buffer_outside_of_the_arena_is_no_plan():
+    with pytest.raises(InvalidPlan, match=r"has bytes 98304 to 98344 of an arena of 98343"):
+        replace(PUBLISHED, arena_bytes=PUBLISHED.arena_bytes - 1)
