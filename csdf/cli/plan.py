@@ -8,8 +8,8 @@ from csdf.cli import subcommands
 from csdf.cli.subcommands import Subcommand
 
 COMMANDS = {
-    "arena": Subcommand("csdf.cli.plan_arena", "offsets for buffers with lifetimes, proved"),
-    "reuse": Subcommand("csdf.cli.plan_reuse", "memory of several networks against throughput"),
+    "arena": Subcommand("csdf.cli.planning.arena", "offsets for buffers with lifetimes, proved"),
+    "reuse": Subcommand("csdf.cli.planning.reuse", "memory of several networks against throughput"),
 }
 
 

@@ -13,7 +13,7 @@ Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 10 of the thesis.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -31,6 +31,8 @@ from planners.reuse.partitions.remember import remember
 from planners.reuse.sharing import SharedBuffer, shared_buffers
 
 MOST_EVALUATIONS = 50_000  # to remember
+
+Share = Callable[[Sequence[int], Sequence[int]], list[SharedBuffer]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +110,20 @@ class ReusePlan:
 class Evaluator:
     """An application whose chromosomes are evaluated, each once: `count` says how many were.
 
-    An evaluation is remembered until MOST_EVALUATIONS others came after it.
+    share: how edges share whole buffers; by default Algorithm 8. An evaluation is remembered until
+    MOST_EVALUATIONS others came after it.
     """
 
-    def __init__(self, application: Application, costs: Costs | None = None) -> None:
+    def __init__(
+        self,
+        application: Application,
+        costs: Costs | None = None,
+        *,
+        share: Share = shared_buffers,
+    ) -> None:
         self.application = application
         self.costs = costs or Costs()
+        self._share = share
         self.edges = edge_buffers(application)
         self.groups = partition_groups(application)
         self.count = 0
@@ -153,7 +163,7 @@ class Evaluator:
                 tuple(partition.order(state))
                 for partition, state in zip(self._partitions, states, strict=True)
             ),
-            shared=tuple(shared_buffers(sizes, self._conflicts(states))),
+            shared=tuple(self._share(sizes, self._conflicts(states))),
             least=sum(edge.elements for edge in self.edges if edge.inner is None)
             + sum(state.lower_bound for state in states),
             live_load=self.together([state.load(sizes) for state in states]),
@@ -183,7 +193,7 @@ class Evaluator:
 
     def _new_evaluation(self, genes: Genes) -> Evaluation:
         states = self._states(genes)
-        shared = shared_buffers(self._sizes(states), self._conflicts(states))
+        shared = self._share(self._sizes(states), self._conflicts(states))
         return Evaluation(
             buffers=self.costs.element_bytes * sum(buffer.size for buffer in shared),
             weights=self.weights,

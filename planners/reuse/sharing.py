@@ -7,6 +7,10 @@ may be, and those of one partition are where their lifetimes, closed intervals o
 in common.
 Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 8 of the thesis (its `else` is that of
 line 9); Tables 6.2 and 6.3.
+
+Ours is the other order, the largest edges first: Algorithm 8 takes edges in the order of layers, where
+a buffer opened for a small edge grows later and what it held before stays small in it. Then no buffer
+grows.
 """
 
 from __future__ import annotations
@@ -42,6 +46,34 @@ def shared_buffers(sizes: Sequence[int], conflicts: Sequence[int]) -> list[Share
         users[place] |= 1 << edge
         stored[place].append(edge)
     return [SharedBuffer(size, tuple(edges)) for size, edges in zip(room, stored, strict=True)]
+
+
+def shared_largest_first(sizes: Sequence[int], conflicts: Sequence[int]) -> list[SharedBuffer]:
+    """Return the buffers when each edge, from the largest on, goes to the first that is free.
+
+    The edges of a buffer are in their own order. conflicts: as for `shared_buffers`.
+    """
+    users: list[int] = []
+    room: list[int] = []
+    stored: list[list[int]] = []
+    for edge in sorted(range(len(sizes)), key=lambda one: -sizes[one]):
+        conflict = conflicts[edge]
+        place = next((n for n, bits in enumerate(users) if not bits & conflict), len(users))
+        if place == len(users):
+            users.append(0)
+            room.append(sizes[edge])
+            stored.append([])
+        users[place] |= 1 << edge
+        stored[place].append(edge)
+    return [
+        SharedBuffer(size, tuple(sorted(edges))) for size, edges in zip(room, stored, strict=True)
+    ]
+
+
+def best_shared(sizes: Sequence[int], conflicts: Sequence[int]) -> list[SharedBuffer]:
+    """Return the smaller of Algorithm 8's buffers and those shared largest first."""
+    either = [shared_buffers(sizes, conflicts), shared_largest_first(sizes, conflicts)]
+    return min(either, key=lambda buffers: sum(buffer.size for buffer in buffers))
 
 
 def _least_growth(size: int, conflict: int, room: Sequence[int], users: Sequence[int]) -> int:

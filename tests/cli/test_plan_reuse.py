@@ -21,6 +21,7 @@ def test_the_front_and_the_methods(answer):
     assert sizes == sorted(sizes)
     assert found["lower_bound"] <= sizes[0] <= methods["pipelined_reuse"]
     assert found["chosen"] == found["front"][0]
+    assert found["lower_bound"] <= found["weight_bytes"] + found["arena_bytes"] <= sizes[0]
 
 
 def test_one_seed_gives_one_front_wherever_it_is_evaluated(answer):
@@ -46,13 +47,39 @@ def test_demands_that_no_plan_found_meets(run):
 
 def test_a_checkpoint_is_resumed_to_the_same_front(answer, run, tmp_path):
     path = tmp_path / "state.json"
-    common = ("--population", "12", "--seed", "4")
+    common = ("--method", "evolution", "--population", "12", "--seed", "4")
     _, whole = answer("plan", "reuse", APPLICATION, "--generations", "5", *common)
     run("plan", "reuse", APPLICATION, "--generations", "2", *common, "--checkpoint", path)
     assert json.loads(path.read_text())["generation"] == 2
     resumed = ("--generations", "5", *common, "--checkpoint", path)
     _, found = answer("plan", "reuse", APPLICATION, *resumed)
     assert found["front"] == whole["front"]
+
+
+def test_a_checkpoint_is_for_the_evolution(run, tmp_path):
+    path = tmp_path / "state.json"
+    code, _, remarks = run("plan", "reuse", APPLICATION, *QUICK, "--checkpoint", path)
+    assert code == 2
+    assert "--checkpoint is for --method evolution" in remarks
+
+
+def test_the_chosen_plan_runs_in_its_arena(answer):
+    _, found = answer("plan", "reuse", APPLICATION, *QUICK, "--verify")
+    assert found["relative_difference"] < 1e-5
+
+
+def test_the_published_plan_lays_whole_buffers_one_after_another(answer):
+    _, found = answer("plan", "reuse", APPLICATION, *QUICK, "--whole-buffers", "--verify")
+    arena = found["arena_bytes"]
+    assert found["weight_bytes"] + arena == found["chosen"]["memory_bytes"]
+    assert found["relative_difference"] < 1e-5
+
+
+def test_the_plan_is_written_as_json_and_for_c(run, tmp_path):
+    for name, beginning in (("plan.json", "{"), ("plan.h", "#ifndef ")):
+        path = tmp_path / name
+        assert run("plan", "reuse", APPLICATION, *QUICK, "-o", path)[0] == 0
+        assert path.read_text().startswith(beginning)
 
 
 def test_an_application_file(answer, tmp_path):
@@ -87,6 +114,8 @@ def test_a_published_application_in_the_published_accounting(answer):
         (("missing.json",), "missing.json: cannot be read"),
         (("samos_example", "--throughput", "CNN=3"), "has no network 'CNN'"),
         (("samos_example+samos_example",), "two networks are named 'samos_example'"),
+        (("samos_example", "-o", "plan.csv"), "plan.csv: expected .json, or .h for C"),
+        (("samos_example", "--verify", "--element-bytes", "1"), "--element-bytes 4"),
     ],
 )
 def test_bad_input_gets_one_line(run, arguments, message):

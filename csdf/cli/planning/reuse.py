@@ -3,76 +3,71 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from fractions import Fraction
-from random import Random
-from typing import Any, NamedTuple
 
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.durations import PLATFORMS
+from cnn2csdf.execution.calibration import calibrated_weights
+from cnn2csdf.execution.compare import difference, random_frames
+from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
-from csdf.cli import answers, pictures
-from csdf.errors import GaveUp
+from cnn2csdf.weights import Model
+from csdf.cli import answers
+from csdf.cli.pictures import suffix_of
+from csdf.cli.planning.reuse_answer import Answer, as_json, as_text, plot
+from csdf.cli.planning.reuse_search import searched
+from csdf.errors import CsdfError, GaveUp, UnwritableFile
 from csdf.io.files import write_text
 from planners.reuse.applications.application import Application, undivided
 from planners.reuse.applications.application_files import read_application
 from planners.reuse.applications.published_applications import read_published_application
 from planners.reuse.bounds import memory_bound
-from planners.reuse.comparison import Comparison, comparison
+from planners.reuse.comparison import comparison
+from planners.reuse.deployment.c_tables import format_tables
+from planners.reuse.deployment.deployment import Deployment
+from planners.reuse.deployment.execution import run_deployment
+from planners.reuse.deployment.json_text import format_deployment
+from planners.reuse.deployment.making import deployment
+from planners.reuse.deployment.placement import free_offsets, whole_buffers
 from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.evolution.checkpoint import Checkpoint
-from planners.reuse.evolution.evaluation import Evaluator as EvaluationPlace
-from planners.reuse.evolution.nsga2 import Limits, evolve
-from planners.reuse.evolution.places import cluster_place, local_place
-from planners.reuse.evolution.problem import Front, Point, Problem, Score
-from planners.reuse.evolution.state import State, origin_of
-from planners.reuse.evolution.variation import Settings
-from planners.reuse.search_problem import score, search_problem
+from planners.reuse.evolution.problem import Point
 from planners.reuse.selection import Demands, selected
+from planners.reuse.sharing import best_shared, shared_buffers
 
-METHODS = {  # fields of Comparison, and what they are called
-    "no_reduction": "no reduction",
-    "reuse_only": "reuse within each network [76]",
-    "pipelined_reuse": "reuse in the whole application",
-    "parts_only": "parts only [65]",
-    "parts_and_reuse": "all by rows, and reuse",
-}
-
-
-class Answer(NamedTuple):
-    """All that is printed."""
-
-    application: Application
-    evaluator: Evaluator
-    methods: Comparison
-    front: Front
-    chosen: Point | None
-    bound: int
-    seconds: float
+FORMATS = {"json": format_deployment, "h": format_tables}
+TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
+PATIENCE = 2000  # looks at the search for offsets, after which the best by then is taken
 
 
 def main(argv: Sequence[str]) -> int:
     """Search, choose, print; return the exit code: 1 if no plan meets the demands."""
     options = _parser().parse_args(argv)
     demands = Demands(memory=options.memory, throughput=dict(options.throughput))
+    _require_possible(options)
     application = _application(options)
     demands.check_names(application)
     answer = _answer(application, options, demands)
     if options.plot:
-        _plot(options.plot, answer)
-    if options.json:
-        print(json.dumps(_as_json(answer), indent=2))
-    else:
-        print(_as_text(answer))
+        plot(options.plot, answer)
+    if options.output and answer.deployment is not None:
+        write_text(options.output, FORMATS[suffix_of(options.output)](answer.deployment))
+    print(json.dumps(as_json(answer), indent=2) if options.json else as_text(answer))
     if answer.chosen is None:
         return answers.NO if answer.front.is_proved else answers.GAVE_UP
-    return answers.ANSWERED
+    is_equal = answer.difference is None or answer.difference <= TOLERANCE
+    return answers.ANSWERED if is_equal else answers.NO
+
+
+def _require_possible(options: argparse.Namespace) -> None:
+    """Refuse before the work what cannot be done after it."""
+    if options.output and suffix_of(options.output) not in FORMATS:
+        raise UnwritableFile(f"{options.output}: expected .json, or .h for C")
+    if options.verify and options.element_bytes != 4:
+        raise CsdfError("--verify runs in single precision: --element-bytes 4")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -105,6 +100,12 @@ def _parser() -> argparse.ArgumentParser:
         default=(0, 1),
         help="rows of a part that a layer may choose; 0 is the whole; default 0,1 as published",
     )
+    parser.add_argument(
+        "--method",
+        choices=("beyond", "evolution"),
+        default="beyond",
+        help="evolution: NSGA-II as published; beyond: exact seeds, a descent and walks",
+    )
     parser.add_argument("--generations", type=answers.positive, metavar="N", default=100)
     parser.add_argument("--population", type=answers.positive, metavar="N", default=100)
     parser.add_argument("--seed", type=int, default=0)
@@ -118,6 +119,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--budget", type=answers.seconds, metavar="TIME", default=60.0, help="default 60s"
+    )
+    parser.add_argument(
+        "--whole-buffers",
+        action="store_true",
+        help="the published plan; by default every buffer has an offset of its own",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="the chosen plan: .json, or tables for C (.h)"
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="run all networks in one array of the planned size, and compare",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--plot", metavar="FILE", help=".png, .svg, .pdf or .html (extra: plot)")
@@ -141,194 +155,61 @@ def _answer(application: Application, options: argparse.Namespace, demands: Dema
         parameter_bytes=options.parameter_bytes,
         platform=PLATFORMS[options.platform],
     )
-    evaluator = Evaluator(application, costs)
-    problem = search_problem(evaluator, options.rows)
-    front = _searched(evaluator, problem, options)
+    share = best_shared if options.method == "beyond" else shared_buffers
+    evaluator = Evaluator(application, costs, share=share)
+    front = searched(evaluator, options)
+    if not front.points:
+        raise GaveUp(f"no plan was evaluated: {front.reason}")
+    chosen = selected(application, front.points, demands)
+    plan = None if chosen is None else _deployed(evaluator, chosen, options)
+    run = plan is not None and options.verify
     return Answer(
         application=application,
         evaluator=evaluator,
         methods=comparison(application, costs),
         front=front,
-        chosen=selected(application, front.points, demands),
+        smallest=_deployed(evaluator, front.points[0], options),
+        chosen=chosen,
+        deployment=plan,
         bound=memory_bound(evaluator, [allele or None for allele in options.rows]),
+        difference=_largest_difference(application, plan, options) if plan and run else None,
         seconds=time.perf_counter() - begin,
     )
 
 
-def _searched(evaluator: Evaluator, problem: Problem, options: argparse.Namespace) -> Front:
-    """Run the evolution from the two plans that everybody has: all whole, all by rows."""
-    settings = Settings(population=max(2, options.population))
-    whole = tuple(alleles[0] for alleles in problem.alleles)
-    parts = tuple(alleles[-1] for alleles in problem.alleles)
-    seeds = [whole] if whole == parts else [whole, parts]
-    random = Random(options.seed)
-    state: State | None = None
-    keep = _progress()
-    if options.checkpoint:
-        checkpoint = Checkpoint(options.checkpoint, problem)
-        if os.path.exists(options.checkpoint):
-            origin = origin_of(problem, random=random, settings=settings, seeds=seeds)
-            state = checkpoint.read(origin)
-        shown = keep
+def _deployed(evaluator: Evaluator, point: Point, options: argparse.Namespace) -> Deployment:
+    """The final plan of a point; the search for offsets ends after some patience."""
+    plan = evaluator.plan(tuple(gene or None for gene in point.chromosome))
+    if options.whole_buffers:
+        return deployment(evaluator, plan, whole_buffers(evaluator, plan))
+    left = PATIENCE
 
-        def keep(now: State) -> None:
-            shown(now)
-            checkpoint.write(now)
+    def look(_: object) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise GaveUp(f"{PATIENCE} looks found no smaller arena")
 
-    with _place(evaluator, options) as place:
-        return evolve(
-            problem,
-            place,
-            random=random,
-            limits=Limits(generations=options.generations),
-            settings=settings,
-            seeds=seeds,
-            watch=_deadline(options.budget),
-            keep=keep,
-            state=state,
-        )
+    return deployment(evaluator, plan, free_offsets(evaluator, plan, watch=look))
 
 
-def _place(
-    evaluator: Evaluator, options: argparse.Namespace
-) -> AbstractContextManager[EvaluationPlace]:
-    evaluate: Callable[[tuple[int, ...]], Score] = functools.partial(score, evaluator)
-    if options.scheduler:
-        return cluster_place(evaluate, options.scheduler)
-    return local_place(evaluate, workers=options.workers)
-
-
-def _deadline(budget: float) -> Callable[[], None]:
-    begin = time.monotonic()
-
-    def look() -> None:
-        if time.monotonic() - begin > budget:
-            raise GaveUp(f"the budget of {budget:g} s is used up")
-
-    return look
-
-
-def _progress() -> Callable[[State], None]:
-    """Return a function that shows a generation now and then on standard error."""
-    return answers.watch_progress(
-        None,
-        lambda state: (
-            f"generation {state.generation}, {len(state.archive)} points, smallest "
-            f"{bytes_in_words(min((int(one.score.objectives[0]) for one in state.archive), default=0))}"
-        ),
-    )
-
-
-def _as_text(answer: Answer) -> str:
-    weights = answer.evaluator.weights
-    lines = [
-        f"{answer.application.name}: {len(answer.application.members)} networks, "
-        f"{len(answer.application.layers)} layers, weights {bytes_in_words(weights)}",
-        "  memory with weights",
-    ]
-    for field, label in METHODS.items():
-        total = weights + getattr(answer.methods, field)
-        lines.append(f"    {label:<32} {bytes_in_words(total):>10}")
-    points = answer.front.points
-    smallest = f"{bytes_in_words(int(points[0].score.objectives[0])):>10}" if points else "none"
-    lines += [
-        f"    {'smallest of the front':<32} {smallest}",
-        f"    {'no plan of this kind has less':<32} {bytes_in_words(answer.bound):>10}",
-        f"  front  {len(points)} points, {answer.front.evaluations} evaluations, "
-        f"{answer.front.generations} generations: {answer.front.reason}",
-    ]
-    return "\n".join([*lines, *_chosen_lines(answer), f"  time   {answer.seconds * 1000:.0f} ms"])
-
-
-def _chosen_lines(answer: Answer) -> list[str]:
-    if answer.chosen is None:
-        return ["  chosen none: no point of the front meets the demands"]
-    memory, *periods = answer.chosen.score.objectives
-    by_parts = [
-        f"{network}: {layer}"
-        for (network, layer), gene in zip(
-            answer.application.layers, answer.chosen.chromosome, strict=True
-        )
-        if gene
-    ]
-    speeds = ", ".join(
-        f"{member.name} {float(1 / Fraction(period)):.4g} frames/s"
-        for member, period in zip(answer.application.members, periods, strict=True)
-    )
-    return [
-        f"  chosen {bytes_in_words(int(memory))}, {speeds}",
-        f"         {len(by_parts)} of {len(answer.application.layers)} layers by parts",
-    ]
-
-
-def _point_as_json(answer: Answer, point: Point) -> dict[str, Any]:
-    memory, *periods = point.score.objectives
-    members = answer.application.members
-    return {
-        "memory_bytes": int(memory),
-        "seconds_per_frame": {
-            member.name: str(period) for member, period in zip(members, periods, strict=True)
-        },
-        "rows": [
-            {"network": network, "layer": layer, "rows": gene}
-            for (network, layer), gene in zip(
-                answer.application.layers, point.chromosome, strict=True
-            )
-            if gene
-        ],
-    }
-
-
-def _as_json(answer: Answer) -> dict[str, Any]:
-    chosen = answer.chosen
-    return {
-        "application": answer.application.name,
-        "networks": [member.name for member in answer.application.members],
-        "weight_bytes": answer.evaluator.weights,
-        "methods": {
-            field: answer.evaluator.weights + getattr(answer.methods, field) for field in METHODS
-        },
-        "lower_bound": answer.bound,
-        "front": [_point_as_json(answer, point) for point in answer.front.points],
-        "is_finished": answer.front.is_finished,
-        "reason": answer.front.reason,
-        "evaluations": answer.front.evaluations,
-        "chosen": None if chosen is None else _point_as_json(answer, chosen),
-        "seconds": round(answer.seconds, 6),
-    }
-
-
-def _plot(path: str, answer: Answer) -> None:
-    draw = pictures.drawing("csdf plan reuse", "csdf.draw.tradeoff")
-    if draw is None:
-        return
-    layers = len(answer.application.layers)
-    whole, rows = (answer.evaluator.evaluate((gene,) * layers) for gene in (None, 1))
-    others = [
-        draw.Place(whole.memory, float(sum(whole.periods)), "reuse only"),
-        draw.Place(rows.memory, float(sum(rows.periods)), "all by rows"),
-    ]
-    front = [
-        draw.Place(int(point.score.objectives[0]), float(sum(point.score.objectives[1:])))
-        for point in answer.front.points
-    ]
-    chosen = next(
-        (
-            place
-            for place, point in zip(front, answer.front.points, strict=True)
-            if point is answer.chosen
-        ),
-        None,
-    )
-    picture = draw.tradeoff_picture(
-        f"{answer.application.name}: memory against time",
-        sorted(front),
-        others,
-        chosen=chosen,
-        bound=answer.bound,
-        suffix=pictures.suffix_of(path),
-    )
-    write_text(path, picture)
+def _largest_difference(
+    application: Application, plan: Deployment, options: argparse.Namespace
+) -> float:
+    """Run all networks in the arena, two frames each, and compare with each network alone."""
+    weights = {}
+    frames = {}
+    for member in application.members:
+        weights[member.name] = calibrated_weights(member.network, options.seed)
+        frames[member.name] = random_frames(member.network, 2, options.seed)
+    found = run_deployment(application, plan, weights=weights, frames=frames)
+    worst = 0.0
+    for member in application.members:
+        model = Model(network=member.network, weights=weights[member.name])
+        for frame, outputs in zip(frames[member.name], found[member.name], strict=True):
+            for name, expected in run_whole(model, frame).items():
+                worst = max(worst, difference(outputs[name], expected).relative)
+    return worst
 
 
 def _bytes(text: str) -> int:

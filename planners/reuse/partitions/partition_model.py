@@ -34,15 +34,16 @@ class Steps(NamedTuple):
 class PartitionModel:
     """The layers of a partition, for any rows of their parts.
 
-    above, below: for each layer, as bits, those it depends on, and those that depend on it.
+    above, below: for each layer, as bits, those it depends on, and those that depend on it. gates:
+    layers that fire after all before them have begun, and before any behind them does.
     """
 
     def __init__(self, network: Network, partition: Partition) -> None:
         self.table = PartitionRows(network, partition)
         self.blocks = _blocks(len(partition.layers), self.table.edges)
         self.above, self.below = _reached(len(partition.layers), self.table.edges)
-        self._gates = _gates(self.above, self._waiting())
-        self._is_gate = [layer in self._gates for layer in range(len(partition.layers))]
+        self.gates = _gates(self.above, self._waiting())
+        self._is_gate = [layer in self.gates for layer in range(len(partition.layers))]
         self._inputs: list[list[int]] = [[] for _ in partition.layers]
         self._outputs: list[list[int]] = [[] for _ in partition.layers]
         for number, edge in enumerate(self.table.edges):
@@ -134,7 +135,7 @@ class PartitionModel:
     def _cuts(self, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
         """The stretches; one begins with the layer that ends the one before, if there is one."""
         begin = 0
-        for gate in self._gates:
+        for gate in self.gates:
             if rows[gate] == self._heights[gate] and gate > begin:
                 yield begin, gate + 1
                 begin = gate

@@ -1,0 +1,168 @@
+"""What `csdf plan reuse` prints, as text, JSON and a picture."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from cnn2csdf.describe import bytes_in_words
+from csdf.cli import pictures
+from csdf.io.files import write_text
+from planners.reuse.applications.application import Application
+from planners.reuse.comparison import Comparison
+from planners.reuse.deployment.deployment import Deployment
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.evolution.problem import Front, Point
+
+METHODS = {  # fields of Comparison, and what they are called
+    "no_reduction": "no reduction",
+    "reuse_only": "reuse within each network [76]",
+    "pipelined_reuse": "reuse in the whole application",
+    "parts_only": "parts only [65]",
+    "parts_and_reuse": "all by rows, and reuse",
+}
+
+
+class Answer(NamedTuple):
+    """All that is printed. smallest, chosen: with offsets in one arena.
+
+    difference: largest relative one of the outputs, where the chosen plan was run.
+    """
+
+    application: Application
+    evaluator: Evaluator
+    methods: Comparison
+    front: Front
+    smallest: Deployment
+    chosen: Point | None
+    deployment: Deployment | None
+    bound: int
+    difference: float | None
+    seconds: float
+
+
+def as_text(answer: Answer) -> str:
+    """Return the methods, the front and the chosen plan in lines."""
+    weights = answer.evaluator.weights
+    lines = [
+        f"{answer.application.name}: {len(answer.application.members)} networks, "
+        f"{len(answer.application.layers)} layers, weights {bytes_in_words(weights)}",
+        "  memory with weights",
+    ]
+    for field, label in METHODS.items():
+        total = weights + getattr(answer.methods, field)
+        lines.append(f"    {label:<32} {bytes_in_words(total):>10}")
+    points = answer.front.points
+    least = int(points[0].score.objectives[0])
+    lines += [
+        f"    {'smallest of the front':<32} {bytes_in_words(least):>10}",
+        f"    {'the same, offsets in one arena':<32} "
+        f"{bytes_in_words(weights + answer.smallest.arena_bytes):>10}",
+        f"    {'no plan of this kind has less':<32} {bytes_in_words(answer.bound):>10}",
+        f"  front  {len(points)} points, {answer.front.evaluations} evaluations: "
+        f"{answer.front.reason}",
+    ]
+    return "\n".join([*lines, *_chosen_lines(answer), f"  time   {answer.seconds * 1000:.0f} ms"])
+
+
+def _chosen_lines(answer: Answer) -> list[str]:
+    if answer.chosen is None:
+        return ["  chosen none: no point of the front meets the demands"]
+    memory, *periods = answer.chosen.score.objectives
+    by_parts = [gene for gene in answer.chosen.chromosome if gene]
+    speeds = ", ".join(
+        f"{member.name} {float(1 / Fraction(period)):.4g} frames/s"
+        for member, period in zip(answer.application.members, periods, strict=True)
+    )
+    lines = [
+        f"  chosen {bytes_in_words(int(memory))}, {speeds}",
+        f"         {len(by_parts)} of {len(answer.application.layers)} layers by parts",
+    ]
+    if answer.deployment is not None:
+        total = answer.evaluator.weights + answer.deployment.arena_bytes
+        lines.append(
+            f"         {bytes_in_words(total)} with {len(answer.deployment.buffers)} buffers in one "
+            f"arena of {bytes_in_words(answer.deployment.arena_bytes)}, {answer.deployment.status}"
+        )
+    if answer.difference is not None:
+        lines.append(
+            "         run in this arena, largest difference "
+            f"{answer.difference:.3g}, {answer.difference:.3g} of the largest output"
+        )
+    return lines
+
+
+def _point_as_json(answer: Answer, point: Point) -> dict[str, Any]:
+    memory, *periods = point.score.objectives
+    members = answer.application.members
+    return {
+        "memory_bytes": int(memory),
+        "seconds_per_frame": {
+            member.name: str(period) for member, period in zip(members, periods, strict=True)
+        },
+        "rows": [
+            {"network": network, "layer": layer, "rows": gene}
+            for (network, layer), gene in zip(
+                answer.application.layers, point.chromosome, strict=True
+            )
+            if gene
+        ],
+    }
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """Return all under keys that stay; exact seconds as texts."""
+    chosen = answer.chosen
+    return {
+        "application": answer.application.name,
+        "networks": [member.name for member in answer.application.members],
+        "weight_bytes": answer.evaluator.weights,
+        "methods": {
+            field: answer.evaluator.weights + getattr(answer.methods, field) for field in METHODS
+        },
+        "lower_bound": answer.bound,
+        "front": [_point_as_json(answer, point) for point in answer.front.points],
+        "is_finished": answer.front.is_finished,
+        "reason": answer.front.reason,
+        "evaluations": answer.front.evaluations,
+        "chosen": None if chosen is None else _point_as_json(answer, chosen),
+        "smallest_arena_bytes": answer.smallest.arena_bytes,
+        "arena_bytes": None if answer.deployment is None else answer.deployment.arena_bytes,
+        "arena_status": None if answer.deployment is None else answer.deployment.status,
+        "relative_difference": answer.difference,
+        "seconds": round(answer.seconds, 6),
+    }
+
+
+def plot(path: str, answer: Answer) -> None:
+    """Draw memory against the time of a frame of every network."""
+    draw = pictures.drawing("csdf plan reuse", "csdf.draw.tradeoff")
+    if draw is None:
+        return
+    layers = len(answer.application.layers)
+    whole, rows = (answer.evaluator.evaluate((gene,) * layers) for gene in (None, 1))
+    others = [
+        draw.Place(whole.memory, float(sum(whole.periods)), "reuse only"),
+        draw.Place(rows.memory, float(sum(rows.periods)), "all by rows"),
+    ]
+    front = [
+        draw.Place(int(point.score.objectives[0]), float(sum(point.score.objectives[1:])))
+        for point in answer.front.points
+    ]
+    chosen = next(
+        (
+            place
+            for place, point in zip(front, answer.front.points, strict=True)
+            if point is answer.chosen
+        ),
+        None,
+    )
+    picture = draw.tradeoff_picture(
+        f"{answer.application.name}: memory against time",
+        sorted(front),
+        others,
+        chosen=chosen,
+        bound=answer.bound,
+        suffix=pictures.suffix_of(path),
+    )
+    write_text(path, picture)

@@ -1,0 +1,62 @@
+"""What no chromosome as fast as a point is below: a lower bound for every point of a front.
+
+At least as much as is in use at once is needed, in whole buffers or with offsets. Where the front of
+loads is exact, a chromosome as fast as the point has a load no smaller than that of some chromosome of
+the exact front that is as fast as the point as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planners.reuse.beyond.load_front import LoadFront
+from planners.reuse.bounds import memory_bound
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.evolution.problem import Number, Point, Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedPoint:
+    """A point, and the bytes that no chromosome of its problem needs less than if it is as fast."""
+
+    point: Point
+    lower_bound: int
+
+
+def bounded_points(
+    evaluator: Evaluator, problem: Problem, points: Sequence[Point], fronts: Sequence[LoadFront]
+) -> tuple[BoundedPoint, ...]:
+    """Return the points with their bounds; the first objective is memory, the others are periods.
+
+    fronts: of loads. One counts only if it is exact, and for all genes of the problem.
+    """
+    genes = tuple(dict.fromkeys(allele or None for some in problem.alleles for allele in some))
+    least = memory_bound(evaluator, genes)
+    exact = [front for front in fronts if front.is_exact and front.covers(genes)]
+    loads = [load for front in exact for load in _timed_loads(evaluator, front)]
+    return tuple(
+        BoundedPoint(point=point, lower_bound=max(least, _bound(point, loads))) for point in points
+    )
+
+
+def _timed_loads(evaluator: Evaluator, front: LoadFront) -> list[tuple[int, tuple[Number, ...]]]:
+    """Bytes of weights and load, and the periods, of each chromosome of a front."""
+    unit = evaluator.costs.element_bytes
+    return [
+        (evaluator.weights + unit * load, evaluator.evaluate(genes).periods)
+        for genes, load in zip(front.chromosomes, front.loads, strict=True)
+    ]
+
+
+def _bound(point: Point, loads: Sequence[tuple[int, tuple[Number, ...]]]) -> int:
+    """The least load that is as fast as the point; nothing if no front is exact."""
+    limits = point.score.objectives[1:]
+    return min(
+        (
+            load
+            for load, periods in loads
+            if all(own <= limit for own, limit in zip(periods, limits, strict=True))
+        ),
+        default=0,
+    )
