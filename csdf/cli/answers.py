@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 import warnings
@@ -22,6 +23,18 @@ UNUSABLE = 2
 GAVE_UP = 3
 
 Progress = TypeVar("Progress")
+
+SIZE_UNITS = {
+    "": 1,
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+}
+SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)")
 
 PATIENCE = 2.0  # seconds before progress is shown
 
@@ -145,3 +158,13 @@ def above_zero(text: str) -> Fraction:
     if value <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not above zero")
     return value
+
+
+def size(text: str) -> int:
+    """Parse bytes such as 64MB, 16MiB or 65536; for argparse."""
+    found = SIZE.fullmatch(text)
+    if not found or found[2] not in SIZE_UNITS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536"
+        )
+    return int(Fraction(found[1]) * SIZE_UNITS[found[2]])

@@ -9,6 +9,9 @@ from csdf.cli.subcommands import Subcommand
 
 COMMANDS = {
     "arena": Subcommand("csdf.cli.planning.arena", "offsets for buffers with lifetimes, proved"),
+    "fusion": Subcommand(
+        "csdf.cli.planning.fusion", "groups of layers and tiles under a memory limit"
+    ),
     "reuse": Subcommand("csdf.cli.planning.reuse", "memory of several networks against throughput"),
 }
 

@@ -84,7 +84,9 @@ def _parser() -> argparse.ArgumentParser:
         help="a JSON or YAML file, or networks of the catalogue with + between them (fused)",
     )
     parser.add_argument("--entry", metavar="NAME", help="one of a table of published applications")
-    parser.add_argument("--memory", type=_bytes, metavar="SIZE", help="at most, e.g. 15MB, 256kB")
+    parser.add_argument(
+        "--memory", type=answers.size, metavar="SIZE", help="at most, e.g. 15MB, 256KiB"
+    )
     parser.add_argument(
         "--throughput",
         action="append",
@@ -210,14 +212,6 @@ def _largest_difference(
             for name, expected in run_whole(model, frame).items():
                 worst = max(worst, difference(outputs[name], expected).relative)
     return worst
-
-
-def _bytes(text: str) -> int:
-    """Parse 256000, 256kB or 15MB; a kB is 1000 bytes."""
-    for suffix, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("KB", 10**3), ("B", 1)):
-        if text.endswith(suffix):
-            return int(answers.above_zero(text.removesuffix(suffix)) * size)
-    return int(answers.above_zero(text))
 
 
 def _named_rate(text: str) -> tuple[str, Fraction]:

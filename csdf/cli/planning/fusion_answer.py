@@ -1,0 +1,132 @@
+"""The answer of `csdf plan fusion` in words and as JSON."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from cnn2csdf.describe import bytes_in_words
+from cnn2csdf.execution.compare import Difference
+from cnn2csdf.weights import Model
+from planners.fusion.configurations import Group
+from planners.fusion.planning import FusionAnswer, FusionPlan, necessary_work
+from planners.fusion.search import Point, merged
+
+TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
+
+
+class Check(NamedTuple):
+    """What a run of the plan showed."""
+
+    difference: Difference
+    touched: int
+    seconds: float
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the output is that of the network as a whole."""
+        return self.difference.relative <= TOLERANCE
+
+
+def as_text(
+    model: Model,
+    answer: FusionAnswer,
+    check: Check | None,
+    seconds: float,
+    options: argparse.Namespace,
+) -> str:
+    """Return the front and the plan, as they were asked for, and what a run showed."""
+    lines = _front_lines(answer) if options.front else []
+    if answer.plan is not None and options.memory is not None:
+        lines += _plan_lines(answer.plan, answer.status)
+    if check is not None:
+        verdict = "equal" if check.is_equal else "DIFFERENT"
+        lines += [
+            f"{model.network.name}: {verdict}: the whole network and the plan in its arena",
+            f"  largest difference  {check.difference.largest:.3g}, "
+            f"{check.difference.relative:.3g} of the largest output",
+            f"  arena touched       {bytes_in_words(check.touched)}; each access inside its buffer",
+            f"  time of the run     {check.seconds * 1000:.0f} ms",
+        ]
+    return "\n".join([*lines, f"  time                {seconds * 1000:.0f} ms"])
+
+
+def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
+    layers = [plan.chain.layers(group.first, group.upto) for group in plan.groups]  # of each group
+    names = [f"{one[0].name} to {one[-1].name}" if len(one) > 1 else one[0].name for one in layers]
+    width = max(map(len, names))
+    necessary = necessary_work(plan.chain.network)
+    return [
+        *(
+            f"  {name:<{width}}  {len(one):>3} layers  {group}"
+            for name, one, group in zip(names, layers, plan.groups, strict=True)
+        ),
+        f"{plan.chain.network.name}: {status}: {len(plan.groups)} groups",
+        f"  arena               {bytes_in_words(plan.memory)} ({plan.memory} bytes)",
+        f"  weights             {bytes_in_words(plan.parameter_bytes)}, outside the arena",
+        f"  predicted time      {plan.cost.nanoseconds / 1e6:.4g} ms",
+        f"  redundant work      {plan.redundant / max(1, necessary):.2%} of {necessary} "
+        "multiply-accumulates",
+    ]
+
+
+def _front_lines(answer: FusionAnswer) -> list[str]:
+    return [
+        f"  {point.memory:>12} bytes  {point.cost.nanoseconds / 1e6:>9.4g} ms  "
+        f"{_groups_in_words(merged(point.groups))}"
+        for point in answer.front
+    ]
+
+
+def _groups_in_words(groups: Sequence[Group]) -> str:
+    return ", ".join(f"{group.first}:{group.upto} {group}" for group in groups)
+
+
+def as_json(
+    answer: FusionAnswer, check: Check | None, seconds: float, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Return all of the answer."""
+    found: dict[str, Any] = {"status": answer.status, "reason": answer.reason, "plan": None}
+    if answer.plan is not None:
+        plan = answer.plan
+        found["plan"] = {
+            "groups": [_group_as_json(plan, group) for group in plan.groups],
+            "arena_bytes": plan.memory,
+            "weight_bytes": plan.parameter_bytes,
+            "nanoseconds": plan.cost.nanoseconds,
+            "multiply_accumulates": plan.cost.multiply_accumulates,
+            "redundant_multiply_accumulates": plan.redundant,
+            "buffers": [
+                {"name": one.name, "offset": plan.arena.offsets[one.name], "size": one.size}
+                for one in plan.arena.problem.buffers
+            ],
+        }
+    if options.front:
+        found["front"] = [_point_as_json(point) for point in answer.front]
+    if check is not None:
+        found["verified"] = {
+            "equal": check.is_equal,
+            "relative_difference": check.difference.relative,
+            "touched_bytes": check.touched,
+            "seconds": round(check.seconds, 6),
+        }
+    return {**found, "seconds": round(seconds, 6)}
+
+
+def _group_as_json(plan: FusionPlan, group: Group) -> dict[str, Any]:
+    return {
+        "layers": [layer.name for layer in plan.chain.layers(group.first, group.upto)],
+        "way": group.way.value,
+        "row_ends": list(group.grid.rows) if group.is_tiled else None,
+        "column_ends": list(group.grid.columns) if group.is_tiled else None,
+    }
+
+
+def _point_as_json(point: Point) -> dict[str, Any]:
+    return {
+        "memory_bytes": point.memory,
+        "nanoseconds": point.cost.nanoseconds,
+        "multiply_accumulates": point.cost.multiply_accumulates,
+        "groups": [f"{one.first}:{one.upto} {one}" for one in merged(point.groups)],
+    }

@@ -1,0 +1,126 @@
+"""Fused tiles as pictures: memory and time over configurations, and tiles on feature maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter
+
+from csdf.draw.picture import rendered
+
+COLOURS = ("#357", "#c63", "#585", "#85a", "#999", "#a33", "#3aa")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Points of one kind. style: "line", "dashed", "points" alone, or "steps" of a front.
+
+    colour: a number; by default each line has its own.
+    """
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    style: str = "line"
+    colour: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TiledMap:
+    """A feature map with what some tiles hold of it: top, bottom, left, right."""
+
+    name: str
+    height: int
+    width: int
+    tiles: Sequence[tuple[int, int, int, int]]
+
+
+def lines_picture(
+    title: str,
+    lines: Sequence[Line],
+    *,
+    across: str,
+    up: str,
+    scale: float = 1.0,
+    ticks: Sequence[str] = (),
+    marks: Mapping[str, float | None] | None = None,
+    is_front: bool = False,
+    suffix: str,
+) -> str | bytes:
+    """Return the picture in the format of that suffix.
+
+    scale: what the unit of the horizontal axis is in units of x. ticks: names for x = 0, 1, ... .
+    marks: vertical lines. is_front: sizes across that differ by factors, and times that differ by
+    little. Raises UnwritableFile for another format.
+    """
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(title, fontsize=10)
+    for number, line in enumerate(lines):
+        colour = number if line.colour is None else line.colour
+        _draw(axes, line, COLOURS[colour % len(COLOURS)], scale)
+    for number, (label, place) in enumerate((marks or {}).items()):
+        if place is not None:
+            style = ("--", ":")[number % 2]
+            axes.axvline(place / scale, color="#777", linewidth=1.1, linestyle=style, label=label)
+    if ticks:
+        axes.set_xticks(range(len(ticks)), ticks, fontsize=8)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    _scale(axes, [value for line in lines for value in line.y], is_front=is_front)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
+    return rendered(figure, title, suffix)
+
+
+def _scale(axes: Axes, values: Sequence[float], *, is_front: bool) -> None:
+    if not is_front:
+        axes.set_ylim(0, max(values, default=1) * 1.08)
+        return
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(FuncFormatter(_few))
+
+
+def _few(value: float, _: int) -> str:
+    """A label at two and five of each power of ten."""
+    return f"{value:g}" if f"{value:e}"[0] in "25" else ""
+
+
+def _draw(axes: Axes, line: Line, colour: str, scale: float) -> None:
+    x = [one / scale for one in line.x]
+    match line.style:
+        case "steps":
+            axes.step(x, line.y, where="post", color=colour, linewidth=1.2)
+            axes.plot(x, line.y, "o", color=colour, markersize=3, label=line.label)
+        case "points":
+            axes.plot(x, line.y, "o", color=colour, markersize=5, label=line.label)
+        case "dashed":
+            axes.plot(x, line.y, "--", color=colour, linewidth=1.2, label=line.label)
+        case _:
+            axes.plot(x, line.y, "-", color=colour, linewidth=1.4, label=line.label)
+
+
+def tiles_picture(title: str, maps: Sequence[TiledMap], suffix: str) -> str | bytes:
+    """Return maps side by side with the rectangles that tiles hold of them.
+
+    Raises UnwritableFile for another format.
+    """
+    figure = Figure(figsize=(2.3 * len(maps), 2.9), layout="constrained")
+    figure.suptitle(title, fontsize=10)
+    for axes, one in zip(figure.subplots(1, len(maps), squeeze=False)[0], maps, strict=True):
+        axes.set_title(f"{one.name}: {one.height}x{one.width}", fontsize=8)
+        axes.set_xlim(0, one.width)
+        axes.set_ylim(one.height, 0)
+        axes.set_aspect("equal")
+        axes.tick_params(labelsize=6)
+        for number, (top, bottom, left, right) in enumerate(one.tiles):
+            colour = COLOURS[number % len(COLOURS)]
+            place = (left, top), right - left, bottom - top
+            axes.add_patch(Rectangle(*place, facecolor=colour, alpha=0.35))
+            axes.add_patch(Rectangle(*place, fill=False, edgecolor=colour, linewidth=1.2))
+    return rendered(figure, title, suffix)

@@ -1,0 +1,259 @@
+"""A fusion plan in real memory: every tensor and every tile in one arena, at its planned offset.
+
+The run is the judge of tiles and buffers: it refuses a view that is larger than its buffer, and
+finds by a pattern laid out before which bytes were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from cnn2csdf.execution.by_parts import run_by_parts
+from cnn2csdf.execution.part import HeldRows
+from cnn2csdf.execution.whole import checked_frame
+from cnn2csdf.network import Layer
+from cnn2csdf.rows import rows_needed
+from cnn2csdf.weights import Array, Model
+from csdf.analysis.self_timed import self_timed_execution
+from csdf.errors import ExecutionError
+from planners.fusion.computing import Piece, compute_region, compute_whole
+from planners.fusion.configurations import Group, Way
+from planners.fusion.memory import (
+    edge_name,
+    lines_name,
+    scratch_elements,
+    scratch_name,
+    tile_name,
+)
+from planners.fusion.planning import FusionPlan, part_of_group
+from planners.fusion.regions import Needs, Region, can_be_tiled, whole_region
+from planners.fusion.streaming import channel_name
+from planners.fusion.tiles import Place, TiledGroup
+from planners.plan import MemoryPlan
+
+ELEMENT_BYTES = 4  # single precision
+LOOK = 1 << 16  # elements compared at once
+UNTOUCHED = 0x7FC0DEAD  # bits of a NaN that no operator writes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedRun:
+    """What a run gave. arena_bytes: of the arena; touched: up to the last byte that was written."""
+
+    output: Array
+    arena_bytes: int
+    touched: int
+
+
+class Arena:
+    """One block of memory with a buffer at each planned offset."""
+
+    def __init__(self, plan: MemoryPlan) -> None:
+        self._offsets = plan.offsets
+        self._sizes = {buffer.name: buffer.size for buffer in plan.problem.buffers}
+        self._cells = np.full(plan.peak // ELEMENT_BYTES, UNTOUCHED, np.uint32)
+
+    def view(self, name: str, dims: tuple[int, ...]) -> Array:
+        """Return a tensor at the start of a buffer. Raises ExecutionError where it does not fit."""
+        if name not in self._offsets:
+            raise ExecutionError(f"no buffer {name!r} was planned")
+        size = prod(dims) * ELEMENT_BYTES
+        if size > self._sizes[name]:
+            raise ExecutionError(
+                f"buffer {name!r} of {self._sizes[name]} bytes is asked for {size} bytes"
+            )
+        first = self._offsets[name] // ELEMENT_BYTES
+        cells = self._cells[first : first + prod(dims)].view(np.float32)
+        return cells.reshape(dims)
+
+    @property
+    def touched(self) -> int:
+        """Bytes up to the last one that was written."""
+        for begin in reversed(range(0, len(self._cells), LOOK)):
+            written = np.flatnonzero(self._cells[begin : begin + LOOK] != UNTOUCHED)
+            if len(written):
+                return (begin + int(written[-1]) + 1) * ELEMENT_BYTES
+        return 0
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self._cells.nbytes
+
+
+def run_fused(model: Model, plan: FusionPlan, frame: Mapping[str, Array]) -> FusedRun:
+    """Return the output of a frame, computed as the plan says.
+
+    model: with the network of the plan and its weights. Raises ExecutionError for an access outside
+    of a buffer, and where the plan is not for elements of four bytes.
+    """
+    if plan.terms.element_bytes != ELEMENT_BYTES:
+        raise ExecutionError(
+            f"a plan for elements of {plan.terms.element_bytes} bytes; they are run in 4"
+        )
+    run = _Run(model, plan)
+    given = checked_frame(plan.chain.network, frame)
+    run.tensor(plan.chain.frame)[...] = given[plan.chain.frame]
+    for number, group in enumerate(plan.groups):
+        if group.way is Way.WHOLE:
+            run.work_whole(group)
+        elif group.way is Way.ROWS:
+            run.stream(number, group)
+        else:
+            run.work_tiles(plan.tiled[number])
+    return FusedRun(
+        output=run.tensor(plan.chain.result).copy(),
+        arena_bytes=run.arena.size,
+        touched=run.arena.touched,
+    )
+
+
+class _Run:
+    """The arena and what works in it."""
+
+    def __init__(self, model: Model, plan: FusionPlan) -> None:
+        self.arena = Arena(plan.arena)
+        self._model, self._plan = model, plan
+        self._network = plan.chain.network
+        self._needs = Needs(self._network)
+
+    def tensor(self, name: str) -> Array:
+        """The whole tensor that a layer writes."""
+        return self.arena.view(name, self._network.layer(name).shape.dims)
+
+    def work_whole(self, group: Group) -> None:
+        """Work layer by layer."""
+        for layer in self._plan.chain.layers(group.first, group.upto):
+            shapes = self._network.input_shapes(layer)
+            out = self.tensor(layer.name)
+            if can_be_tiled(self._network, layer):
+                pieces = {source: self._whole_piece(source) for source in layer.inputs}
+                target = Piece(whole_region(layer.shape), out)
+                self._compute(layer, pieces, target)
+                continue
+            readers = [
+                HeldRows(shape=shape, array=self.tensor(source))
+                for shape, source in zip(shapes, layer.inputs, strict=True)
+            ]
+            by_rows = layer.shape.is_map and all(
+                rows_needed(layer.operator, index, shapes, layer.shape) is not None
+                for index in range(len(shapes))
+            )
+            compute_whole(self._model, layer, readers, out, by_rows=by_rows)
+
+    def _whole_piece(self, name: str) -> Piece:
+        return Piece(whole_region(self._network.layer(name).shape), self.tensor(name))
+
+    def _compute(self, layer: Layer, pieces: Mapping[str, Piece], target: Piece) -> None:
+        elements = scratch_elements(
+            self._network, layer, target.region.places, self._plan.terms.scratch
+        )
+        scratch = self.arena.view(scratch_name(layer.name), (elements,)) if elements else None
+        compute_region(self._model, self._needs, layer, pieces, target, scratch)
+
+    def stream(self, number: int, group: Group) -> None:
+        """Stream rows through the buffers of a graph, which lie in the arena."""
+        plan, chain = self._plan, self._plan.chain
+        part, graph = part_of_group(chain, group), plan.graphs[number]
+        source = chain.sections[group.first].source
+        result = chain.sections[group.upto - 1].result
+        inner = {layer.name for layer in chain.layers(group.first, group.upto)}
+        weights = self._model.weights or {}
+        run = run_by_parts(
+            Model(network=part, weights={name: weights[name] for name in weights if name in inner}),
+            graph,
+            self_timed_execution(graph, iterations=1).firings,
+            [{source: self.tensor(source)}],
+            storage={
+                channel.name: self.arena.view(channel_name(channel.name), (channel.capacity,))
+                for channel in graph.channels
+                if channel.capacity
+            },
+        )
+        self.tensor(result)[...] = run.outputs[0][part.outputs[0].name]
+
+    def work_tiles(self, group: TiledGroup) -> None:
+        """Work tile by tile; each writes its piece of the result where it belongs."""
+        for place in group.places:
+            pieces = {group.source: self._whole_piece(group.source)}
+            for layer in group.layers:
+                if layer is group.layers[-1]:
+                    region = group.held(layer.name, place)
+                    whole = self._whole_piece(layer.name)
+                    self._compute(layer, pieces, Piece(region, whole.cut(region)))
+                    continue
+                pieces[layer.name] = self._tile(group, layer, place)
+                self._work_tile(group, layer, place, pieces)
+
+    def _tile(self, group: TiledGroup, layer: Layer, place: Place) -> Piece:
+        region = group.held(layer.name, place)
+        dims = layer.shape.channels, region.height, region.width
+        return Piece(region, self.arena.view(tile_name(layer.name), dims))
+
+    def _work_tile(
+        self, group: TiledGroup, layer: Layer, place: Place, pieces: Mapping[str, Piece]
+    ) -> None:
+        """Compute what the tile holds of a tensor, but for what others before it have kept."""
+        tile, region = pieces[layer.name], group.computed(layer.name, place)
+        if group.keeps:
+            _Keeper(self.arena, group, layer).restore(place, tile)
+        if region.places:
+            self._compute(layer, pieces, Piece(region, tile.cut(region)))
+        if group.keeps:
+            _Keeper(self.arena, group, layer).keep(place, tile)
+
+
+class _Keeper:
+    """What tiles keep of one tensor: rows for the tiles below, columns for the next tile."""
+
+    def __init__(self, arena: Arena, group: TiledGroup, layer: Layer) -> None:
+        self._arena, self._layer = arena, layer
+        self._rows, self._columns = group.rows[layer.name], group.columns[layer.name]
+
+    def restore(self, place: Place, tile: Piece) -> None:
+        """Put into the tile what tiles before it have computed."""
+        down, across = place
+        (top, bottom), (left, right) = tile.region
+        known = left
+        if across and (edge := self._edge(down, across - 1)) is not None:
+            known = edge.region.columns[1]
+            region = Region((top, bottom), (left, known))
+            tile.cut(region)[...] = edge.cut(region)
+        if down and (lines := self._lines(down - 1)) is not None:
+            region = Region(lines.region.rows, (known, right))
+            tile.cut(region)[...] = lines.cut(region)
+
+    def keep(self, place: Place, tile: Piece) -> None:
+        """Keep what tiles after this one need."""
+        down, across = place
+        begin = max(tile.region.columns[0], self._columns[across - 1][1] if across else 0)
+        if (lines := self._lines(down)) is not None:
+            region = Region(lines.region.rows, (begin, tile.region.columns[1]))
+            lines.cut(region)[...] = tile.cut(region)
+        if (edge := self._edge(down, across)) is not None:
+            edge.array[...] = tile.cut(edge.region)
+
+    def _lines(self, down: int) -> Piece | None:
+        """Rows that tiles share with those below them, of the whole width."""
+        if down + 1 == len(self._rows):
+            return None
+        rows = (self._rows[down + 1][0], self._rows[down][1])
+        columns = (self._columns[0][0], self._columns[-1][1])
+        return self._kept(lines_name(self._layer.name), Region(rows, columns))
+
+    def _edge(self, down: int, across: int) -> Piece | None:
+        """Columns that a tile shares with the next one."""
+        if across + 1 == len(self._columns):
+            return None
+        columns = (self._columns[across + 1][0], self._columns[across][1])
+        return self._kept(edge_name(self._layer.name), Region(self._rows[down], columns))
+
+    def _kept(self, name: str, region: Region) -> Piece | None:
+        if min(region.height, region.width) <= 0:
+            return None
+        dims = self._layer.shape.channels, region.height, region.width
+        return Piece(region, self._arena.view(name, dims))

@@ -1,0 +1,178 @@
+"""The buffers of a group of layers, with their lifetimes in steps: one step for each layer.
+
+The input of a group lies whole in memory and is read where it lies; the output lies whole, and
+each tile writes its piece where it belongs. In between a tile has one buffer for what it holds of
+each tensor, as large as the largest tile needs it; all tiles use the same buffers. Where tiles keep
+what others computed, two more buffers of each tensor hold it: the rows that the tiles below need
+(`lines`, as wide as the map), and the columns that the next tile needs (`edge`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from math import prod
+from typing import NamedTuple
+
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators import Convolution
+from planners.fusion.regions import Range
+from planners.fusion.tiles import TiledGroup, fresh, largest_shared
+from planners.plan import Buffer
+
+
+class Scratch(Enum):
+    """What a convolution needs besides its operands.
+
+    IM2COL: all that its windows see, as a matrix, for one group of filters at a time, as Darknet
+    does; with it Farley and Gerstlauer count. NONE: nothing, as a direct convolution.
+    """
+
+    IM2COL = "im2col"
+    NONE = "none"
+
+
+class Sizes(NamedTuple):
+    """Elements of one tensor of a tiled group: of a tile, and of what tiles keep for others."""
+
+    tile: int
+    lines: int
+    edge: int
+
+    @property
+    def kept(self) -> int:
+        """Elements that stay from tile to tile."""
+        return self.lines + self.edge
+
+
+def sizes(channels: int, rows: Sequence[Range], columns: Sequence[Range], *, keeps: bool) -> Sizes:
+    """Return the buffers of a tensor of which tiles hold these rows and columns."""
+    height, width = longest(rows), longest(columns)
+    if not keeps:
+        return Sizes(channels * height * width, 0, 0)
+    span = columns[-1][1] - columns[0][0]
+    return Sizes(
+        channels * height * width,
+        channels * largest_shared(rows) * span,
+        channels * height * largest_shared(columns),
+    )
+
+
+def longest(ranges: Sequence[Range]) -> int:
+    """Return the most places that one tile has along an axis."""
+    return max(end - first for first, end in ranges)
+
+
+def scratch_elements(network: Network, layer: Layer, places: int, scratch: Scratch) -> int:
+    """Return the elements of scratch for so many output places of a layer."""
+    match layer.operator:
+        case Convolution(window=window, groups=groups) if scratch is Scratch.IM2COL:
+            channels = network.input_shapes(layer)[0].channels // groups
+            return places * channels * prod(window.kernel)
+    return 0
+
+
+def tile_name(layer: str) -> str:
+    """Name of the buffer for what a tile holds of the output of a layer."""
+    return f"{layer} tile"
+
+
+def lines_name(layer: str) -> str:
+    """Name of the buffer for rows of the output of a layer that tiles below need."""
+    return f"{layer} lines"
+
+
+def edge_name(layer: str) -> str:
+    """Name of the buffer for columns of the output of a layer that the next tile needs."""
+    return f"{layer} edge"
+
+
+def scratch_name(layer: str) -> str:
+    """Name of the scratch of a layer."""
+    return f"{layer} scratch"
+
+
+def tiled_buffers(
+    group: TiledGroup, scratch: Scratch, *, begin: int, element_bytes: int
+) -> Iterator[Buffer]:
+    """Yield the buffers of a group but its input and output; its first step is at time `begin`."""
+    last = last_steps(group.layers)
+    end = begin + len(group.layers)
+    for step, layer in enumerate(group.layers):
+        rows, columns = group.rows[layer.name], group.columns[layer.name]
+        if layer is not group.layers[-1]:
+            found = sizes(layer.shape.channels, rows, columns, keeps=group.keeps)
+            yield Buffer(
+                name=tile_name(layer.name),
+                size=found.tile * element_bytes,
+                start=begin + step,
+                end=begin + last[layer.name] + 1,
+            )
+            for name, elements in (
+                (lines_name(layer.name), found.lines),
+                (edge_name(layer.name), found.edge),
+            ):
+                if elements:
+                    yield Buffer(name=name, size=elements * element_bytes, start=begin, end=end)
+        if group.keeps:
+            rows, columns = fresh(rows), fresh(columns)
+        elements = scratch_elements(group.network, layer, longest(rows) * longest(columns), scratch)
+        if elements:
+            yield Buffer(
+                name=scratch_name(layer.name),
+                size=elements * element_bytes,
+                start=begin + step,
+                end=begin + step + 1,
+            )
+
+
+def last_steps(layers: Sequence[Layer]) -> Mapping[str, int]:
+    """Return for each tensor the step of the last layer that reads it, or writes it."""
+    last: dict[str, int] = {}
+    for step, layer in enumerate(layers):
+        last[layer.name] = step
+        for source in layer.inputs:
+            last[source] = step
+    return last
+
+
+def whole_buffers(
+    network: Network,
+    layers: Sequence[Layer],
+    scratch: Scratch,
+    *,
+    begin: int,
+    element_bytes: int,
+) -> Iterator[Buffer]:
+    """Yield the buffers of layers that work on whole maps, but for input and output."""
+    last = last_steps(layers)
+    for step, layer in enumerate(layers):
+        places = layer.shape.height * layer.shape.width
+        if layer is not layers[-1]:
+            yield Buffer(
+                name=layer.name,
+                size=layer.shape.elements * element_bytes,
+                start=begin + step,
+                end=begin + last[layer.name] + 1,
+            )
+        elements = scratch_elements(network, layer, places, scratch)
+        if elements:
+            yield Buffer(
+                name=scratch_name(layer.name),
+                size=elements * element_bytes,
+                start=begin + step,
+                end=begin + step + 1,
+            )
+
+
+def most_alive(buffers: Sequence[Buffer]) -> int:
+    """Return the most bytes that are needed at one time: no arena is smaller."""
+    changes: dict[int, int] = {}
+    for buffer in buffers:
+        changes[buffer.start] = changes.get(buffer.start, 0) + buffer.size
+        changes[buffer.end] = changes.get(buffer.end, 0) - buffer.size
+    alive = most = 0
+    for time in sorted(changes):
+        alive += changes[time]
+        most = max(most, alive)
+    return most

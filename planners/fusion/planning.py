@@ -1,0 +1,274 @@
+"""A configuration of a chain with every buffer in its place; the best one under a memory limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from cnn2csdf.durations import platform_durations
+from cnn2csdf.granularity import ROWS as BY_ROWS
+from cnn2csdf.network import Network
+from cnn2csdf.parameters import layer_parameters, multiply_accumulates
+from csdf.errors import GaveUp
+from csdf.model.graph import Graph
+from planners.arena.allocation import Progress, plan_arena
+from planners.fusion.chains import Chain, part_of
+from planners.fusion.choices import NOTHING, Cost, Look, Option, Terms, options
+from planners.fusion.configurations import Configuration, Group, Way, check_configuration
+from planners.fusion.cost import LayerCost, lengths, price_of
+from planners.fusion.memory import last_steps, most_alive, tiled_buffers, whole_buffers
+from planners.fusion.regions import COLUMNS, ROWS, Needs
+from planners.fusion.search import Point, best_under, front, merged
+from planners.fusion.streaming import streaming_buffers, streaming_graph
+from planners.fusion.tiles import TiledGroup, fresh, tiled_group
+from planners.plan import (
+    FEASIBLE,
+    GAVE_UP,
+    INFEASIBLE,
+    OPTIMAL,
+    Buffer,
+    MemoryPlan,
+    Problem,
+)
+
+MOST_LOOKS = 200  # of the search for offsets at a better arena, which chains never need
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionPlan:
+    """A configuration, its cost, and an arena in which all of its buffers have a place.
+
+    parameter_bytes: of the weights, which lie outside the arena. tiled, graphs: by number of group,
+    the tiles of those that work tile by tile, the graphs of those that stream rows.
+    """
+
+    chain: Chain
+    terms: Terms
+    groups: Configuration
+    cost: Cost
+    arena: MemoryPlan
+    parameter_bytes: int
+    tiled: Mapping[int, TiledGroup] = field(default_factory=dict)
+    graphs: Mapping[int, Graph] = field(default_factory=dict)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the arena."""
+        return self.arena.peak
+
+    @property
+    def redundant(self) -> int:
+        """Multiply-accumulates beyond those of the network as a whole."""
+        return self.cost.multiply_accumulates - necessary_work(self.chain.network)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionAnswer:
+    """The answer to a question for a plan within a limit.
+
+    front: configurations no other improves on, as far as they were looked at. status: of `plan`;
+    "optimal": none that was to be considered is faster and fits.
+    """
+
+    plan: FusionPlan | None
+    front: tuple[Point, ...]
+    status: str
+    reason: str
+
+
+def necessary_work(network: Network) -> int:
+    """Return the multiply-accumulates of a network as a whole."""
+    return sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
+
+
+def fusion_plan(chain: Chain, groups: Configuration, terms: Terms) -> FusionPlan:
+    """Return a configuration with a place for every buffer.
+
+    Raises InvalidPlan where the groups do not cover the chain, InvalidNetwork where a tiled layer
+    cannot be tiled.
+    """
+    check_configuration(chain, groups)
+    needs = Needs(chain.network)
+    tiled = {number: _tiled(chain, group) for number, group in enumerate(groups) if group.is_tiled}
+    graphs = {
+        number: streaming_graph(part_of_group(chain, group), terms.element_bytes)
+        for number, group in enumerate(groups)
+        if group.way is Way.ROWS
+    }
+    costs = [
+        _group_cost(needs, chain, group, terms, tiled.get(number))
+        for number, group in enumerate(groups)
+    ]
+    buffers = tuple(_buffers(chain, groups, terms, tiled, graphs))
+    return FusionPlan(
+        chain=chain,
+        terms=terms,
+        groups=groups,
+        cost=_sum(costs),
+        arena=_arena(chain.network.name, buffers, terms.element_bytes),
+        parameter_bytes=sum(layer_parameters(chain.network).values()) * terms.element_bytes,
+        tiled=tiled,
+        graphs=graphs,
+    )
+
+
+def best_plan(chain: Chain, terms: Terms, memory: int, look: Look = lambda: None) -> FusionAnswer:
+    """Return the plan of least time whose arena fits the memory, in bytes, and the whole front.
+
+    Exact over all groups and all choices of the terms. look: called now and then; GaveUp or
+    KeyboardInterrupt from it end the search with what was found by then.
+    """
+    found: list[Option] = []
+    ended = ""
+    try:
+        for option in options(chain, terms, look):
+            found.append(option)
+    except (GaveUp, KeyboardInterrupt) as end:
+        ended = str(end) or "interrupted"
+    points = tuple(front(found, len(chain.sections)))
+    plan, is_first = _fitting(chain, terms, points, memory)
+    if plan is None:
+        least = (
+            f"no configuration needs less than {points[0].memory} bytes"
+            if points
+            else "no groups that work in these ways cover the network"
+        )
+        return FusionAnswer(
+            plan=None,
+            front=points,
+            status=GAVE_UP if ended else INFEASIBLE,
+            reason=ended or least,
+        )
+    is_best = is_first and not ended
+    return FusionAnswer(
+        plan=plan,
+        front=points,
+        status=OPTIMAL if is_best else FEASIBLE,
+        reason=ended or ("none that fits is faster" if is_best else "a faster one may fit"),
+    )
+
+
+def _fitting(
+    chain: Chain, terms: Terms, points: Sequence[Point], memory: int
+) -> tuple[FusionPlan | None, bool]:
+    """The fastest plan that fits with all of its offsets, and whether it is the fastest point."""
+    limit, is_first = memory, True
+    while (point := best_under(points, limit)) is not None:
+        plan = fusion_plan(chain, merged(point.groups), terms)
+        if plan.memory <= memory:
+            return plan, is_first
+        limit, is_first = point.memory - 1, False
+    return None, False
+
+
+def part_of_group(chain: Chain, group: Group) -> Network:
+    """Return the layers of a group as a network of their own."""
+    return part_of(
+        chain.network,
+        chain.sections[group.first].source,
+        chain.layers(group.first, group.upto),
+    )
+
+
+def _tiled(chain: Chain, group: Group) -> TiledGroup:
+    return tiled_group(
+        chain.network,
+        chain.sections[group.first].source,
+        chain.layers(group.first, group.upto),
+        group.grid,
+        keeps=group.way is Way.KEEP,
+    )
+
+
+def _sum(costs: Sequence[Cost]) -> Cost:
+    total = NOTHING
+    for cost in costs:
+        total = total.plus(cost)
+    return total
+
+
+def _group_cost(
+    needs: Needs, chain: Chain, group: Group, terms: Terms, tiles: TiledGroup | None
+) -> Cost:
+    layers = chain.layers(group.first, group.upto)
+    network, price = chain.network, price_of(terms.platform)
+    work = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in layers)
+    if group.way is Way.ROWS:
+        part = part_of_group(chain, group)
+        times = platform_durations(part, BY_ROWS, terms.platform, element_bytes=terms.element_bytes)
+        return Cost(sum(sum(times[layer.name]) for layer in layers), work)
+    total = 0
+    for layer in layers:
+        cost = LayerCost(
+            network=network, layer=layer, price=price, element_bytes=terms.element_bytes
+        )
+        if tiles is None:
+            total += cost.whole()
+            continue
+        held = tiles.rows[layer.name], tiles.columns[layer.name]
+        rows, columns = map(fresh, held) if tiles.keeps else held
+        total += cost.tiled(
+            lengths(needs, layer, rows, ROWS), lengths(needs, layer, columns, COLUMNS)
+        )
+    return Cost(total, work if tiles is None else tiles.multiply_accumulates)
+
+
+def _buffers(
+    chain: Chain,
+    groups: Configuration,
+    terms: Terms,
+    tiled: Mapping[int, TiledGroup],
+    graphs: Mapping[int, Graph],
+) -> Iterator[Buffer]:
+    """Every buffer of the configuration; times are steps, one for each layer."""
+    size, network = terms.element_bytes, chain.network
+    start, begin = 0, 0
+    for number, group in enumerate(groups):
+        layers = chain.layers(group.first, group.upto)
+        source = network.layer(chain.sections[group.first].source)
+        is_whole = group.way is Way.WHOLE
+        last = last_steps(layers)[source.name] if is_whole else len(layers) - 1
+        yield Buffer(
+            name=source.name,
+            size=source.shape.elements * size,
+            start=start,
+            end=begin + last + 1,
+        )
+        if is_whole:
+            yield from whole_buffers(
+                network, layers, terms.scratch, begin=begin, element_bytes=size
+            )
+        elif number in tiled:
+            yield from tiled_buffers(tiled[number], terms.scratch, begin=begin, element_bytes=size)
+        else:
+            yield from streaming_buffers(
+                network, graphs[number], layers, terms.scratch, begin=begin, element_bytes=size
+            )
+        start = begin + len(layers) - 1 if is_whole else begin
+        begin += len(layers)
+    result = network.layer(chain.result)
+    yield Buffer(name=result.name, size=result.shape.elements * size, start=start, end=begin)
+
+
+def _arena(name: str, buffers: Sequence[Buffer], alignment: int) -> MemoryPlan:
+    problem = Problem(
+        name=name, buffers=tuple(replace(buffer, alignment=alignment) for buffer in buffers)
+    )
+    return plan_arena(problem, watch=_patience())
+
+
+def _patience() -> Callable[[Progress], None]:
+    looks = 0
+
+    def look(_: Progress) -> None:
+        nonlocal looks
+        looks += 1
+        if looks > MOST_LOOKS:
+            raise GaveUp(f"{MOST_LOOKS} looks are used up")
+
+    return look
+
+
+def alive_bytes(plan: FusionPlan) -> int:
+    """Return the most bytes alive at one time: no arena for these buffers is smaller."""
+    return most_alive(plan.arena.problem.buffers)

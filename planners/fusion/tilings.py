@@ -1,0 +1,289 @@
+"""All tiled groups that end with one section: what their tiles hold and cost, for many grids at once.
+
+One walk backwards through the chain gives the tiles of all groups: what a tile holds of a tensor
+does not depend on where its group begins. Rows and columns are independent of each other, so that
+sizes, time and work of a grid are products of what its rows and its columns say: arrays (D, A), a
+row for each number of tiles down, a column for each number across.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn2csdf.network import Layer, Shape
+from cnn2csdf.parameters import operations
+from planners.fusion.chains import Chain, Section
+from planners.fusion.cost import LayerCost, Price, lengths
+from planners.fusion.memory import Scratch, last_steps, longest, scratch_elements
+from planners.fusion.regions import COLUMNS, ROWS, Needs, Range, can_be_tiled, length
+from planners.fusion.tiles import Bands, Grid, bands, even_ends, fresh, largest_shared, per_place
+
+Numbers = NDArray[Any]  # int64, or Python's integers where those might be too small
+LARGEST = 2**61
+
+
+class Tilings(NamedTuple):
+    """Grids to look at, and the numbers of tiles along each axis that occur in them."""
+
+    pairs: frozenset[tuple[int, int]]
+    down: tuple[int, ...]
+    across: tuple[int, ...]
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[int, int]]) -> Tilings:
+        """Return the tilings of these pairs; one tile is none."""
+        found = frozenset(pair for pair in pairs if pair != (1, 1))
+        return cls(
+            found,
+            tuple(sorted({down for down, _ in found})),
+            tuple(sorted({across for _, across in found})),
+        )
+
+
+class TiledOption(NamedTuple):
+    """A group from section `first` on, with the most elements alive besides its input and output."""
+
+    first: int
+    grid: Grid
+    elements: int
+    nanoseconds: int
+    multiply_accumulates: int
+
+
+class _Along(NamedTuple):
+    """Tiles of one tensor along one axis; (N,) for each of N numbers of tiles."""
+
+    held: Numbers  # most places that one tile holds
+    shared: Numbers  # most places that one tile keeps for the next
+    span: Numbers  # places that all tiles hold
+    computed: Numbers  # most places that one tile computes
+    total: Numbers  # places that all tiles compute, one after another
+
+
+class _Lengths(NamedTuple):
+    """The distinct lengths of tiles along one axis, E in all, one number of tiles after another."""
+
+    places: Numbers  # (E, 1 + inputs): of the output, and of each input
+    tiles: Numbers  # (E,) that are so long
+    begin: Numbers  # (N,) where each number of tiles begins
+
+
+class _Section(NamedTuple):
+    """A section inside a group, (D, A): elements alive at most, without those kept; and its cost.
+
+    begun: alive where the section begins the group, so that its input is no tile. kept: of what its
+    own layers write.
+    """
+
+    alive: Numbers
+    begun: Numbers
+    kept: Numbers
+    nanoseconds: Numbers
+    multiply_accumulates: Numbers
+
+
+class TilesTo:
+    """The tiled groups that end with one section."""
+
+    def __init__(
+        self,
+        needs: Needs,
+        chain: Chain,
+        upto: int,
+        tilings: Tilings,
+        price: Price,
+        *,
+        scratch: Scratch,
+        element_bytes: int,
+    ) -> None:
+        self._chain, self._upto, self._tilings = chain, upto, tilings
+        self._network, self._needs, self._scratch = chain.network, needs, scratch
+        self._first = _tiled_from(chain, upto)
+        self._layers = chain.layers(self._first, upto)
+        self._price, self._element_bytes = price, element_bytes
+        if not self._layers:
+            return
+        shape = self._layers[-1].shape
+        self._down = [tiles for tiles in tilings.down if tiles <= shape.height]
+        self._across = [tiles for tiles in tilings.across if tiles <= shape.width]
+        self._rows = self._bands(self._down, ROWS)
+        self._is_square = self._down == self._across and all(map(needs.is_square, self._layers))
+        self._columns = self._rows if self._is_square else self._bands(self._across, COLUMNS)
+
+    def _bands(self, counts: Sequence[int], axis: int) -> list[Bands]:
+        extent = length(self._layers[-1].shape, axis)
+        return [
+            bands(self._needs, self._layers, even_ends(extent, tiles), axis) for tiles in counts
+        ]
+
+    def groups(self, *, keeps: bool) -> Iterator[TiledOption]:
+        """Yield the groups, for each beginning all grids."""
+        if not self._layers or not self._down or not self._across:
+            return
+        shape = self._layers[-1].shape
+        grids = [
+            (
+                row,
+                column,
+                Grid(rows=even_ends(shape.height, down), columns=even_ends(shape.width, across)),
+            )
+            for row, down in enumerate(self._down)
+            for column, across in enumerate(self._across)
+            if (down, across) in self._tilings.pairs
+        ]
+        alive = kept = nanoseconds = work = np.zeros((len(self._down), len(self._across)), np.int64)
+        for first in reversed(range(self._first, self._upto)):
+            found = self._section(self._chain.sections[first], keeps=keeps)
+            nanoseconds = nanoseconds + found.nanoseconds
+            work = work + found.multiply_accumulates
+            elements = kept + found.kept + np.maximum(alive, found.begun)
+            for row, column, grid in grids:
+                yield TiledOption(
+                    first,
+                    grid,
+                    int(elements[row, column]),
+                    int(nanoseconds[row, column]),
+                    int(work[row, column]),
+                )
+            alive = np.maximum(alive, found.alive)
+            kept = kept + found.kept
+
+    def _section(self, section: Section, *, keeps: bool) -> _Section:
+        layers = [self._network.layer(name) for name in section.layers]
+        names = (section.source, *section.layers)
+        rows = {name: _along(self._rows, name, keeps=keeps) for name in names}
+        columns = rows
+        if not self._is_square:
+            columns = {name: _along(self._columns, name, keeps=keeps) for name in names}
+        tile, kept = {}, {}
+        for name in rows:
+            if name != self._layers[-1].name:
+                channels = self._network.layer(name).shape.channels
+                down, across = rows[name], columns[name]
+                tile[name] = channels * np.multiply.outer(down.held, across.held)
+                kept[name] = channels * (
+                    np.multiply.outer(down.shared, across.span)
+                    + np.multiply.outer(down.held, across.shared)
+                )
+        nothing = np.zeros_like(kept.pop(section.source))
+        scratch = [
+            scratch_elements(self._network, layer, 1, self._scratch)
+            * np.multiply.outer(rows[layer.name].computed, columns[layer.name].computed)
+            for layer in layers
+        ]
+        return _Section(
+            _most_alive(section, layers, tile, scratch),
+            _most_alive(section, layers, tile | {section.source: nothing}, scratch),
+            sum(kept.values(), nothing),
+            sum((self._nanoseconds(layer, keeps=keeps) for layer in layers), nothing),
+            sum(
+                (
+                    per_place(self._network, layer)
+                    * np.multiply.outer(rows[layer.name].total, columns[layer.name].total)
+                    for layer in layers
+                ),
+                nothing,
+            ),
+        )
+
+    def _nanoseconds(self, layer: Layer, *, keeps: bool) -> Numbers:
+        """(D, A): the time of a layer in all tiles, LayerCost.tiled for all grids at once."""
+        inputs = self._network.input_shapes(layer)
+        shape, price = layer.shape, self._price
+        cost = LayerCost(
+            network=self._network, layer=layer, price=price, element_bytes=self._element_bytes
+        )
+        kind = np.int64 if self._fits(layer, inputs, cost) else object
+        rows = columns = self._lengths(self._rows, layer, ROWS, kind, keeps=keeps)
+        if not self._is_square:
+            columns = self._lengths(self._columns, layer, COLUMNS, kind, keeps=keeps)
+        moved: Numbers = np.zeros((len(rows.tiles), len(columns.tiles)), kind) + cost.parameters
+        for index, one in enumerate((shape, *inputs)):
+            moved = moved + one.channels * np.multiply.outer(
+                rows.places[:, index], columns.places[:, index]
+            )
+        each = operations(layer, inputs) // (shape.height * shape.width)
+        work = each * np.multiply.outer(rows.places[:, 0], columns.places[:, 0])
+        busy = price.launch + np.maximum(
+            work * price.operation, moved * (self._element_bytes * price.byte)
+        )
+        times = np.maximum(-(-busy // price.scale), 1) * np.multiply.outer(
+            rows.tiles, columns.tiles
+        )
+        down: Numbers = np.add.reduceat(times, rows.begin, axis=0)
+        both: Numbers = np.add.reduceat(down, columns.begin, axis=1)
+        return both
+
+    def _fits(self, layer: Layer, inputs: Sequence[Shape], cost: LayerCost) -> bool:
+        """Whether 64 bits hold the time of all tiles: none takes longer than the whole layer."""
+        tiles = max(self._down) * max(self._across)
+        elements = layer.shape.elements + sum(shape.elements for shape in inputs) + cost.parameters
+        busy = self._price.launch + max(
+            operations(layer, inputs) * self._price.operation,
+            elements * self._element_bytes * self._price.byte,
+        )
+        return busy * tiles < LARGEST
+
+    def _lengths(
+        self, found: Sequence[Bands], layer: Layer, axis: int, kind: Any, *, keeps: bool
+    ) -> _Lengths:
+        tables = [
+            lengths(self._needs, layer, _computed(one[layer.name], keeps=keeps), axis)
+            for one in found
+        ]
+        begin = np.cumsum([0, *(len(table) for table in tables[:-1])])
+        return _Lengths(
+            np.array([places for table in tables for places in table], kind),
+            np.array([tiles for table in tables for tiles in table.values()], kind),
+            begin,
+        )
+
+
+def _along(found: Sequence[Bands], name: str, *, keeps: bool) -> _Along:
+    held = [one[name] for one in found]
+    computed = [_computed(ranges, keeps=keeps) for ranges in held]
+    table = [
+        (
+            longest(ranges),
+            largest_shared(ranges) * keeps,
+            ranges[-1][1] - ranges[0][0],
+            longest(own),
+            sum(end - first for first, end in own),
+        )
+        for ranges, own in zip(held, computed, strict=True)
+    ]
+    return _Along(*np.array(table, np.int64).T)
+
+
+def _computed(ranges: tuple[Range, ...], *, keeps: bool) -> tuple[Range, ...]:
+    return fresh(ranges) if keeps else ranges
+
+
+def _most_alive(
+    section: Section,
+    layers: Sequence[Layer],
+    tile: Mapping[str, Numbers],
+    scratch: Sequence[Numbers],
+) -> Numbers:
+    """Most elements alive at one step of the section; its result lives to the end."""
+    last = {**last_steps(layers), section.result: len(layers) - 1}
+    born = {section.source: 0, **{layer.name: step for step, layer in enumerate(layers)}}
+    most = np.zeros_like(scratch[0])
+    for step, needed in enumerate(scratch):
+        alive = [size for name, size in tile.items() if born[name] <= step <= last[name]]
+        most = np.maximum(most, sum(alive, needed))
+    return most
+
+
+def _tiled_from(chain: Chain, upto: int) -> int:
+    """The first section of the longest tiled group that ends there; `upto` if there is none."""
+    first = upto
+    while first and all(
+        can_be_tiled(chain.network, layer) for layer in chain.layers(first - 1, first)
+    ):
+        first -= 1
+    return first

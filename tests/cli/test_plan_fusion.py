@@ -1,0 +1,120 @@
+"""`csdf plan fusion` as its users see it."""
+
+import json
+
+import pytest
+
+from csdf.cli import answers
+from csdf.cli.planning import fusion
+from planners.fusion import choices
+
+MODEL = "resnet8"
+
+
+@pytest.fixture
+def fuse(capsys):
+    """Run the command; return its exit code, standard output and standard error."""
+
+    def run_command(*words):
+        capsys.readouterr()
+        try:
+            code = fusion.main([str(word) for word in words])
+        except SystemExit as end:  # argparse
+            code = end.code
+        return code, *capsys.readouterr()
+
+    return run_command
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("64MB", 64_000_000), ("16MiB", 2**24), ("1.5kB", 1500), ("2 KiB", 2048), ("65536", 65536)],
+)
+def test_sizes_state_their_unit(text, count):
+    assert answers.size(text) == count
+
+
+def test_a_plan_fits_runs_and_is_equal(fuse):
+    code, output, _ = fuse(MODEL, "--memory", "600kB", "--verify")
+    assert code == 0
+    assert "resnet8: optimal" in output
+    assert "resnet8: equal" in output
+
+
+def test_json_has_these_keys_and_no_others(fuse):
+    code, output, _ = fuse(MODEL, "--memory", "600kB", "--json", "--front", "--verify")
+    found = json.loads(output)
+    assert code == 0
+    assert set(found) == {"status", "reason", "plan", "front", "verified", "seconds"}
+    plan = found["plan"]
+    assert set(plan) == {
+        "groups",
+        "arena_bytes",
+        "weight_bytes",
+        "nanoseconds",
+        "multiply_accumulates",
+        "redundant_multiply_accumulates",
+        "buffers",
+    }
+    assert plan["arena_bytes"] <= 600_000
+    assert max(one["offset"] + one["size"] for one in plan["buffers"]) == plan["arena_bytes"]
+    assert found["verified"]["touched_bytes"] == plan["arena_bytes"]
+    assert {"memory_bytes", "nanoseconds", "multiply_accumulates", "groups"} == set(
+        found["front"][0]
+    )
+
+
+def test_what_does_not_fit_is_a_no_with_the_least_bytes(fuse):
+    code, output, remarks = fuse(MODEL, "--memory", 1000, "--json")
+    least = json.loads(fuse(MODEL, "--front", "--json")[1])["front"][0]["memory_bytes"]
+    assert code == 1
+    assert json.loads(output)["plan"] is None
+    assert f"infeasible: no configuration needs less than {least} bytes" in remarks
+
+
+def test_some_of_the_layers(fuse):
+    code, output, _ = fuse("yolo_v2", "--layers", "0:3", "--memory", "1GB", "--json")
+    groups = json.loads(output)["plan"]["groups"]
+    assert code == 0
+    assert [name for group in groups for name in group["layers"]] == ["conv0", "pool1", "conv2"]
+
+
+def test_weights_count_where_they_are_asked_to(fuse):
+    plain = json.loads(fuse(MODEL, "--memory", "600kB", "--json")[1])["plan"]
+    weights = plain["weight_bytes"]
+    limit = 600_000 + weights
+    joint = json.loads(fuse(MODEL, "--memory", limit, "--with-weights", "--json")[1])["plan"]
+    assert joint["arena_bytes"] == plain["arena_bytes"]
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "html"])
+def test_the_front_can_be_drawn(fuse, tmp_path, suffix):
+    target = tmp_path / f"front.{suffix}"
+    assert fuse(MODEL, "--memory", "600kB", "--plot", target)[0] == 0
+    assert target.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ((), "give --memory, --front or both"),
+        (("--memory", "64 megabytes"), "is not a size such as 64MB"),
+        (("--memory", "1MB", "--layers", "3"), "is not a range such as 0:16"),
+        (("--memory", "1MB", "--ways", "sideways"), "there is no way 'sideways'"),
+    ],
+)
+def test_wrong_usage_is_one_message(fuse, words, complaint):
+    code, output, remarks = fuse(MODEL, *words)
+    assert (code, output) == (2, "")
+    assert complaint in remarks
+
+
+def test_an_interrupt_gives_the_best_so_far(fuse, monkeypatch):
+    def interrupted(*words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(choices, "_by_rows", interrupted)
+    code, output, remarks = fuse(MODEL, "--memory", "1MB")
+    assert code == 0
+    assert "resnet8: feasible" in output
+    assert "interrupted" in remarks

@@ -1,0 +1,163 @@
+"""The search over groups, cuts and grids."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cnn2csdf.catalogue.networks import CATALOGUE
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
+from csdf.errors import GaveUp, InvalidNetwork, InvalidPlan
+from planners.fusion.chains import chain_of, layer_range
+from planners.fusion.choices import NOTHING, options
+from planners.fusion.configurations import Way, configuration
+from planners.fusion.memory import Scratch
+from planners.fusion.planning import alive_bytes, best_plan, fusion_plan, necessary_work
+from planners.fusion.search import best_under, front, merged
+from tests.planners.fusion.chains import TERMS, networks, plain_chain, yolo_chain
+
+FEW = ((1, 2), (2, 1), (2, 2), (3, 2))
+
+
+@given(network=networks(), scratch=st.sampled_from(list(Scratch)))
+@settings(max_examples=25, deadline=None)
+def test_each_option_states_what_its_buffers_and_tiles_add_up_to(network, scratch):
+    # Sums over sections against the buffers of the group on their own.
+    chain = chain_of(network)
+    terms = replace(TERMS, tilings=FEW, scratch=scratch)
+    for option in options(chain, terms):
+        group = option.group
+        part = chain_of(layer_range(Model(network=network), *_range(chain, group)).network)
+        alone = replace(group, first=0, upto=len(part.sections))
+        plan = fusion_plan(part, (alone,), terms)
+        assert plan.cost == option.cost
+        assert alive_bytes(plan) == option.memory
+
+
+def _range(chain, group):
+    before = len(chain.layers(0, group.first))
+    return before, before + len(chain.layers(group.first, group.upto))
+
+
+def _everything(found, sections):
+    """Memory and cost of all configurations, one after the other."""
+    by_first = {}
+    for option in found:
+        by_first.setdefault(option.group.first, []).append(option)
+
+    def extended(place, memory, cost):
+        if place == sections:
+            yield memory, cost
+        for one in by_first.get(place, ()):
+            yield from extended(one.group.upto, max(memory, one.memory), cost.plus(one.cost))
+
+    return set(extended(0, 0, NOTHING))
+
+
+@given(network=networks(most=3), limit=st.integers(0, 60_000))
+@settings(max_examples=25, deadline=None)
+def test_the_front_is_that_of_all_configurations(network, limit):
+    chain = chain_of(network)
+    found = list(options(chain, replace(TERMS, tilings=((2, 2), (1, 3)))))
+    everything = _everything(found, len(chain.sections))
+    points = front(found, len(chain.sections))
+    best = {
+        (memory, cost)
+        for memory, cost in everything
+        if not any(
+            other != (memory, cost) and other[0] <= memory and other[1] <= cost
+            for other in everything
+        )
+    }
+    assert {(point.memory, point.cost) for point in points} == best
+    fitting = [cost for memory, cost in everything if memory <= limit]
+    chosen = best_under(points, limit)
+    assert (None if chosen is None else chosen.cost) == min(fitting, default=None)
+
+
+@given(network=networks())
+@settings(max_examples=10, deadline=None)
+def test_a_plan_fits_its_limit_and_nothing_fits_below_the_front(network):
+    chain = chain_of(network)
+    least = front(options(chain, TERMS), len(chain.sections))[0].memory
+    answer = best_plan(chain, TERMS, least)
+    assert answer.plan is None or answer.plan.memory <= least
+    below = best_plan(chain, TERMS, least - 1)
+    assert (below.plan, below.status) == (None, "infeasible")
+
+
+def test_more_memory_never_costs_time():
+    chain = yolo_chain()
+    points = best_plan(chain, TERMS, 10**9).front
+    assert [point.memory for point in points] == sorted({point.memory for point in points})
+    times = [point.cost for point in points]
+    assert times == sorted(set(times), reverse=True)
+
+
+def test_with_all_memory_layers_work_as_a_whole():
+    # Tiles only add starts of phases and overlaps.
+    answer = best_plan(yolo_chain(), TERMS, 10**9)
+    assert [str(group) for group in answer.plan.groups] == ["whole"]
+    assert answer.plan.redundant == 0
+    # Layer 2 needs 304 * 304 places of 32 + 64 elements and 9 * 32 more for its windows.
+    assert answer.plan.memory == 304 * 304 * (32 + 64 + 9 * 32) * 4
+
+
+def test_an_ended_search_gives_the_best_so_far():
+    looks = 0
+
+    def look():
+        nonlocal looks
+        looks += 1
+        if looks > 20:
+            raise GaveUp("enough")
+
+    answer = best_plan(yolo_chain(), TERMS, 10**9, look)
+    assert (answer.status, answer.reason) == ("feasible", "enough")
+    assert best_plan(yolo_chain(), TERMS, 1000, look).status == "gave up"
+
+
+def test_without_a_way_for_each_layer_there_is_no_plan():
+    # Nothing of one tile: no grid is left.
+    terms = replace(TERMS, ways=frozenset({Way.KEEP}), tilings=((1, 1),))
+    answer = best_plan(plain_chain((2, 3, 1)), terms, 10**9)
+    assert (answer.status, answer.front) == ("infeasible", ())
+    assert "no groups that work in these ways" in answer.reason
+
+
+def test_neighbours_that_work_as_a_whole_are_one_group():
+    chain = plain_chain((2, 3, 1), (2, 3, 1), (2, 3, 1))
+    groups = configuration(chain, (1, 2), [(1, 1), (1, 1), (2, 1)])
+    assert [(one.first, one.upto, one.way) for one in merged(groups)] == [
+        (0, 2, Way.WHOLE),
+        (2, 3, Way.RECOMPUTE),
+    ]
+
+
+def test_groups_cover_the_chain():
+    chain = plain_chain((2, 3, 1), (2, 3, 1))
+    groups = configuration(chain, (1,), [(1, 1), (2, 1)])
+    with pytest.raises(InvalidPlan, match="expected each of 0:2 once"):
+        fusion_plan(chain, groups[:1], TERMS)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_network_of_the_catalogue_is_a_chain(name):
+    network = simplified(Model(network=CATALOGUE[name]())).network
+    chain = chain_of(network)
+    working = {layer.name for layer in network.layers} - {"output", chain.frame}
+    named = [layer for section in chain.sections for layer in section.layers]
+    assert len(named) == len(set(named))
+    assert set(named) <= working
+    assert necessary_work(network) > 0
+
+
+def test_layers_can_be_taken_out_where_one_tensor_goes_in_and_one_comes_out():
+    network = simplified(Model(network=CATALOGUE["resnet8"]())).network
+    assert len(chain_of(layer_range(Model(network=network), 0, 1).network).sections) == 1
+    with pytest.raises(InvalidNetwork, match="are no part of a chain"):
+        layer_range(Model(network=network), 0, 2)
+    with pytest.raises(InvalidNetwork, match="which has"):
+        layer_range(Model(network=network), 3, 300)
