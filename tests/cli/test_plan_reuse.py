@@ -7,6 +7,7 @@ import pytest
 from tests.shared_data import SHARED
 
 APPLICATION = "keyword_spotting+samos_example"
+RESIDUAL = "resnet8+keyword_spotting"
 QUICK = ("--generations", "3", "--population", "12", "--seed", "4")
 TABLE = SHARED / "networks" / "applications.json"
 
@@ -37,6 +38,15 @@ def test_a_limit_of_memory_chooses_the_fastest_that_fits(answer):
     limit = free["methods"]["no_reduction"]
     _, found = answer("plan", "reuse", APPLICATION, *QUICK, "--memory", limit)
     assert found["chosen"]["memory_bytes"] > free["chosen"]["memory_bytes"]
+
+
+def test_offsets_may_fit_where_whole_buffers_do_not(answer):
+    _, free = answer("plan", "reuse", RESIDUAL, *QUICK)
+    by_offsets = free["weight_bytes"] + free["smallest_arena_bytes"]
+    assert by_offsets < free["front"][0]["memory_bytes"]
+    code, found = answer("plan", "reuse", RESIDUAL, *QUICK, "--memory", by_offsets)
+    assert code == 0
+    assert found["weight_bytes"] + found["arena_bytes"] <= by_offsets
 
 
 def test_demands_that_no_plan_found_meets(run):

@@ -40,6 +40,7 @@ from planners.reuse.sharing import best_shared, shared_buffers
 
 FORMATS = {"json": format_deployment, "h": format_tables}
 TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
+MOST_ARENAS = 20  # of the smallest points, to look for one that fits with offsets
 PATIENCE = 2000  # looks at the search for offsets, after which the best by then is taken
 
 
@@ -108,9 +109,17 @@ def _parser() -> argparse.ArgumentParser:
         default="beyond",
         help="evolution: NSGA-II as published; beyond: exact seeds, a descent and walks",
     )
-    parser.add_argument("--generations", type=answers.positive, metavar="N", default=100)
-    parser.add_argument("--population", type=answers.positive, metavar="N", default=100)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--generations",
+        type=answers.positive,
+        metavar="N",
+        default=100,
+        help="times --population: the number of evaluations; default 100",
+    )
+    parser.add_argument(
+        "--population", type=answers.positive, metavar="N", default=100, help="default 100"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="default 0")
     parser.add_argument("--element-bytes", type=answers.positive, metavar="N", default=4)
     parser.add_argument("--parameter-bytes", type=answers.positive, metavar="N", default=4)
     parser.add_argument("--platform", choices=PLATFORMS, default="jetson-tx2")
@@ -163,6 +172,8 @@ def _answer(application: Application, options: argparse.Namespace, demands: Dema
     if not front.points:
         raise GaveUp(f"no plan was evaluated: {front.reason}")
     chosen = selected(application, front.points, demands)
+    if chosen is None and demands.memory is not None:
+        chosen = _selected_by_offsets(evaluator, front.points, demands, options)
     plan = None if chosen is None else _deployed(evaluator, chosen, options)
     run = plan is not None and options.verify
     return Answer(
@@ -177,6 +188,21 @@ def _answer(application: Application, options: argparse.Namespace, demands: Dema
         difference=_largest_difference(application, plan, options) if plan and run else None,
         seconds=time.perf_counter() - begin,
     )
+
+
+def _selected_by_offsets(
+    evaluator: Evaluator, points: Sequence[Point], demands: Demands, options: argparse.Namespace
+) -> Point | None:
+    """The point to take where no whole buffers fit, but offsets in one arena may."""
+    fast = Demands(throughput=demands.throughput)
+    fitting = [
+        point
+        for point in points[:MOST_ARENAS]
+        if selected(evaluator.application, [point], fast) is not None
+        and evaluator.weights + _deployed(evaluator, point, options).arena_bytes
+        <= (demands.memory or 0)
+    ]
+    return min(fitting, key=lambda point: sum(point.score.objectives[1:]), default=None)
 
 
 def _deployed(evaluator: Evaluator, point: Point, options: argparse.Namespace) -> Deployment:
