@@ -5,32 +5,8 @@ import pytest
 
 from cnn2csdf.readers.darknet import parse_darknet
 from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile, UnsupportedOperator
+from tests.cnn2csdf.readers.darknet_texts import NET, TINY
 
-TINY = """
-# a comment
-[net]
-batch=1
-height = 8
-width = 6
-channels=3
-learning_rate=0.001
-
-[convolutional]
-batch_normalize=1
-filters=16
-size=3
-pad=1            ; half the kernel
-activation=leaky
-
-[maxpool]
-size=2
-stride=2
-
-[convolutional]
-filters=10
-activation=linear
-"""
-NET = "[net]\nheight=8\nwidth=6\nchannels=4\n"
 LONG = TINY.replace("filters=10", "filters=8") + (
     "[shortcut]\nfrom=-1\nactivation=mish\n[upsample]\nstride=2\n[reorg]\nstride=2\n"
     "[normalization]\nalpha=.1\n[connected]\noutput=3\n[softmax]\n[cost]\n"
