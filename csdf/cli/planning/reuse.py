@@ -96,6 +96,13 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="frames a second that a network must reach",
     )
+    _add_search_options(parser)
+    _add_output_options(parser)
+    return parser
+
+
+def _add_search_options(parser: argparse.ArgumentParser) -> None:
+    """Add what is searched, what things cost, where and how long."""
     parser.add_argument(
         "--rows",
         type=_alleles,
@@ -131,6 +138,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--budget", type=answers.seconds, metavar="TIME", default=60.0, help="default 60s"
     )
+
+
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add what becomes of the plan."""
     parser.add_argument(
         "--whole-buffers",
         action="store_true",
@@ -146,7 +157,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--plot", metavar="FILE", help=".png, .svg, .pdf or .html (extra: plot)")
-    return parser
 
 
 def _application(options: argparse.Namespace) -> Application:
