@@ -70,11 +70,6 @@ class Evaluation:
         """Bytes of buffers and weights."""
         return self.buffers + self.weights
 
-    @property
-    def throughputs(self) -> tuple[Fraction, ...]:
-        """Frames a second of each network."""
-        return tuple(1 / period for period in self.periods)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReusePlan:

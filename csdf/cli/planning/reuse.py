@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from cnn2csdf.durations import PLATFORMS
@@ -181,17 +182,18 @@ def _answer(application: Application, options: argparse.Namespace, demands: Dema
     front = searched(evaluator, options)
     if not front.points:
         raise GaveUp(f"no plan was evaluated: {front.reason}")
+    deployed = functools.cache(functools.partial(_deployed, evaluator, options=options))
     chosen = selected(application, front.points, demands)
     if chosen is None and demands.memory is not None:
-        chosen = _selected_by_offsets(evaluator, front.points, demands, options)
-    plan = None if chosen is None else _deployed(evaluator, chosen, options)
+        chosen = _selected_by_offsets(evaluator, front.points, demands, deployed)
+    plan = None if chosen is None else deployed(chosen)
     run = plan is not None and options.verify
     return Answer(
         application=application,
         evaluator=evaluator,
         methods=comparison(application, costs),
         front=front,
-        smallest=_deployed(evaluator, front.points[0], options),
+        smallest=deployed(front.points[0]),
         chosen=chosen,
         deployment=plan,
         bound=memory_bound(evaluator, [allele or None for allele in options.rows]),
@@ -201,7 +203,10 @@ def _answer(application: Application, options: argparse.Namespace, demands: Dema
 
 
 def _selected_by_offsets(
-    evaluator: Evaluator, points: Sequence[Point], demands: Demands, options: argparse.Namespace
+    evaluator: Evaluator,
+    points: Sequence[Point],
+    demands: Demands,
+    deployed: Callable[[Point], Deployment],
 ) -> Point | None:
     """The point to take where no whole buffers fit, but offsets in one arena may."""
     fast = Demands(throughput=demands.throughput)
@@ -209,13 +214,12 @@ def _selected_by_offsets(
         point
         for point in points[:MOST_ARENAS]
         if selected(evaluator.application, [point], fast) is not None
-        and evaluator.weights + _deployed(evaluator, point, options).arena_bytes
-        <= (demands.memory or 0)
+        and evaluator.weights + deployed(point).arena_bytes <= (demands.memory or 0)
     ]
     return min(fitting, key=lambda point: sum(point.score.objectives[1:]), default=None)
 
 
-def _deployed(evaluator: Evaluator, point: Point, options: argparse.Namespace) -> Deployment:
+def _deployed(evaluator: Evaluator, point: Point, *, options: argparse.Namespace) -> Deployment:
     """The final plan of a point; the search for offsets ends after some patience."""
     plan = evaluator.plan(tuple(gene or None for gene in point.chromosome))
     if options.whole_buffers:
