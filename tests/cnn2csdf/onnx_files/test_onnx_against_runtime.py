@@ -65,6 +65,16 @@ def window_cases():
     yield one_node("ConvTranspose", backwards, dilations=[2, 1])
 
 
+def rows_by_gemm(*constants, **attributes):
+    """A Gemm of five vectors at once; a reshape before it drops the axis of the frames."""
+    named = {"rows": ints(5, 6)} | {f"c{place}": one for place, one in enumerate(constants)}
+    nodes = [
+        helper.make_node("Reshape", ["x", "rows"], ["r"]),
+        helper.make_node("Gemm", ["r", *list(named)[1:]], ["y"], **attributes),
+    ]
+    return graph_model(nodes, inputs=ROWS, constants=named)
+
+
 def product_cases():
     matrix, bias = numbers((6, 5), 1), numbers(5, 2)
     for opset in (7, 9, 11, 13):
@@ -72,6 +82,8 @@ def product_cases():
     yield one_node("Gemm", matrix.T.copy(), bias[None], inputs=VECTOR, transB=1)
     yield one_node("Gemm", matrix, scalar(3.0), inputs=VECTOR)
     yield one_node("Gemm", matrix, inputs=VECTOR)
+    yield rows_by_gemm(matrix, bias, alpha=0.5, beta=2.0)
+    yield rows_by_gemm(matrix.T.copy(), transB=1)
     yield one_node("MatMul", matrix, inputs=VECTOR)
     yield one_node("MatMul", matrix, inputs=ROWS)
     yield one_node("MatMul", matrix[None], inputs=ROWS)
