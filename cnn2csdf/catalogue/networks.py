@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 
+from cnn2csdf.catalogue.alexnet import alexnet
 from cnn2csdf.catalogue.densenet import densenet121
 from cnn2csdf.catalogue.efficientnet import efficientnet_b0
 from cnn2csdf.catalogue.embedded import keyword_spotting, person_detection, resnet8
@@ -25,6 +26,7 @@ CATALOGUE: Mapping[str, Callable[..., Network]] = MappingProxyType(
     {
         builder.__name__: builder
         for builder in (
+            alexnet,
             densenet121,
             efficientnet_b0,
             googlenet,

@@ -23,6 +23,7 @@ from cnn2csdf.onnx_files.writer import onnx_bytes  # noqa: E402
 from tests.cnn2csdf.onnx_models import NETWORKS, network_with_random_weights  # noqa: E402
 
 SMALL = {  # of the full size in the paper only where that is small; large maps add nothing new
+    "alexnet": "resolution=67",
     "keyword_spotting": "",
     "samos_example": "",
     "squeezenet1_0": "resolution=99",

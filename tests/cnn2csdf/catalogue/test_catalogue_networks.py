@@ -93,6 +93,14 @@ def test_resnet8_has_the_parameters_of_its_layers():
     assert parameters(network) == first + second + third + fourth + (64 * 10 + 10)
 
 
+def test_alexnet_has_the_parameters_of_its_layers():
+    # Krizhevsky et al., section 3.5: the sizes of all kernels; "60 million parameters" in all.
+    kernels = 96 * 11 * 11 * 3 + 256 * 5 * 5 * 48 + 384 * 3 * 3 * (256 + 192) + 256 * 3 * 3 * 192
+    matrices = 4096 * (6 * 6 * 256) + 4096 * 4096 + 1000 * 4096
+    biases = 96 + 256 + 384 + 384 + 256 + 4096 + 4096 + 1000
+    assert parameters(from_catalogue("alexnet")) == kernels + matrices + biases == 60_965_224
+
+
 @pytest.mark.parametrize(
     ("text", "expected", "unit"),
     [
@@ -162,6 +170,12 @@ def test_outputs_have_the_published_shapes(text, dims):
 @pytest.mark.parametrize(
     ("name", "layer", "dims"),
     [
+        # Krizhevsky et al., figure 2: the second to fifth layer have 186,624, 64,896, 64,896 and
+        # 43,264 neurons; and section 3.5: 256 kernels of size 5x5x48, 384 of 3x3x256.
+        ("alexnet", "conv2", (256, 27, 27)),
+        ("alexnet", "conv3", (384, 13, 13)),
+        ("alexnet", "conv4", (384, 13, 13)),
+        ("alexnet", "conv5", (256, 13, 13)),
         # He et al., table 1.
         ("resnet18", "conv1", (64, 112, 112)),
         ("resnet18", "conv3_2_relu", (128, 28, 28)),

@@ -52,7 +52,7 @@ def test_channels_are_rounded_to_multiples_of_eight(wanted, expected):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("resnet19", "there is no network 'resnet19' in the catalogue; there are densenet121, "),
+        ("resnet19", "there is no network 'resnet19' in the catalogue; there are alexnet, "),
         ("", "there is no network ''"),
         ("resnet18:width=1", "'width=1' is not one argument of resnet18, which takes classes, res"),
         ("resnet18:", None),
