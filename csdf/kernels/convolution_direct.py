@@ -1,0 +1,235 @@
+"""Convolutions as loops over their sums, in several orders of the loops.
+
+Maps of float32: by channels (channels, rows, columns), or by places (rows, columns, channels). steps:
+stride down and across, dilation down and across, padding at the top and on the left. A window may
+reach beyond the map, where it finds nothing. The channels of a group are those of `kernel`.
+The innermost loop runs along memory, over columns or over filters, without a sum in one number:
+so compilers can work on many elements at a time and the order of every sum stays as written.
+"""
+
+from __future__ import annotations
+
+
+def by_maps(source, kernel, steps, output):
+    """Add one input map after another to one output map after another.
+
+    source, output: by channels. kernel: (filters, channels of a group, rows, columns).
+    """
+    down, across, row_dilation, column_dilation, top, left = steps
+    filters, group_channels, kernel_rows, kernel_columns = kernel.shape
+    channels, height, width = source.shape
+    group_filters = filters * group_channels // channels
+    for f in range(filters):
+        first_channel = f // group_filters * group_channels
+        for y in range(output.shape[1]):
+            for x in range(output.shape[2]):
+                output[f, y, x] = 0.0
+        for c in range(group_channels):
+            for i in range(kernel_rows):
+                for j in range(kernel_columns):
+                    weight = kernel[f, c, i, j]
+                    shift = j * column_dilation - left
+                    first = max(0, -(shift // across))
+                    upto = min(output.shape[2], (width - 1 - shift) // across + 1)
+                    for y in range(output.shape[1]):
+                        row = y * down + i * row_dilation - top
+                        if 0 <= row < height:
+                            for x in range(first, upto):
+                                output[f, y, x] += (
+                                    weight * source[first_channel + c, row, x * across + shift]
+                                )
+
+
+def by_rows(source, kernel, steps, output):
+    """Finish one output row after another, map by map.
+
+    source, output: by channels. kernel: (filters, channels of a group, rows, columns).
+    """
+    down, across, row_dilation, column_dilation, top, left = steps
+    filters, group_channels, kernel_rows, kernel_columns = kernel.shape
+    channels, height, width = source.shape
+    group_filters = filters * group_channels // channels
+    for f in range(filters):
+        first_channel = f // group_filters * group_channels
+        for y in range(output.shape[1]):
+            for x in range(output.shape[2]):
+                output[f, y, x] = 0.0
+            for c in range(group_channels):
+                for i in range(kernel_rows):
+                    row = y * down + i * row_dilation - top
+                    if row < 0 or row >= height:
+                        continue
+                    for j in range(kernel_columns):
+                        weight = kernel[f, c, i, j]
+                        shift = j * column_dilation - left
+                        first = max(0, -(shift // across))
+                        upto = min(output.shape[2], (width - 1 - shift) // across + 1)
+                        for x in range(first, upto):
+                            output[f, y, x] += (
+                                weight * source[first_channel + c, row, x * across + shift]
+                            )
+
+
+def by_rows_of_all_filters(source, kernel, steps, output):
+    """Finish one row of all output maps after another, so that input rows stay near.
+
+    source, output: by channels. kernel: (filters, channels of a group, rows, columns).
+    """
+    down, across, row_dilation, column_dilation, top, left = steps
+    filters, group_channels, kernel_rows, kernel_columns = kernel.shape
+    channels, height, width = source.shape
+    group_filters = filters * group_channels // channels
+    for y in range(output.shape[1]):
+        for f in range(filters):
+            first_channel = f // group_filters * group_channels
+            for x in range(output.shape[2]):
+                output[f, y, x] = 0.0
+            for c in range(group_channels):
+                for i in range(kernel_rows):
+                    row = y * down + i * row_dilation - top
+                    if row < 0 or row >= height:
+                        continue
+                    for j in range(kernel_columns):
+                        weight = kernel[f, c, i, j]
+                        shift = j * column_dilation - left
+                        first = max(0, -(shift // across))
+                        upto = min(output.shape[2], (width - 1 - shift) // across + 1)
+                        for x in range(first, upto):
+                            output[f, y, x] += (
+                                weight * source[first_channel + c, row, x * across + shift]
+                            )
+
+
+def by_four_filters(source, kernel, steps, output):
+    """Finish a row of four output maps at a time: each input element is read once for the four.
+
+    source, output: by channels. kernel: (filters / 4, channels, rows, columns, 4), without groups.
+    """
+    down, across, row_dilation, column_dilation, top, left = steps
+    blocks, channels, kernel_rows, kernel_columns, _ = kernel.shape
+    height, width = source.shape[1], source.shape[2]
+    for block in range(blocks):
+        f = 4 * block
+        for y in range(output.shape[1]):
+            for x in range(output.shape[2]):
+                output[f, y, x] = 0.0
+                output[f + 1, y, x] = 0.0
+                output[f + 2, y, x] = 0.0
+                output[f + 3, y, x] = 0.0
+            for c in range(channels):
+                for i in range(kernel_rows):
+                    row = y * down + i * row_dilation - top
+                    if row < 0 or row >= height:
+                        continue
+                    for j in range(kernel_columns):
+                        shift = j * column_dilation - left
+                        first = max(0, -(shift // across))
+                        upto = min(output.shape[2], (width - 1 - shift) // across + 1)
+                        weight0 = kernel[block, c, i, j, 0]
+                        weight1 = kernel[block, c, i, j, 1]
+                        weight2 = kernel[block, c, i, j, 2]
+                        weight3 = kernel[block, c, i, j, 3]
+                        for x in range(first, upto):
+                            element = source[c, row, x * across + shift]
+                            output[f, y, x] += weight0 * element
+                            output[f + 1, y, x] += weight1 * element
+                            output[f + 2, y, x] += weight2 * element
+                            output[f + 3, y, x] += weight3 * element
+
+
+def by_places(source, kernel, steps, output):
+    """Finish all filters of one place after another.
+
+    source, output: by places. kernel: (rows, columns, channels, filters of a group).
+    """
+    down, across, row_dilation, column_dilation, top, left = steps
+    kernel_rows, kernel_columns, channels, group_filters = kernel.shape
+    height, width = source.shape[0], source.shape[1]
+    group_channels = channels * group_filters // output.shape[2]
+    for y in range(output.shape[0]):
+        for x in range(output.shape[1]):
+            for f in range(output.shape[2]):
+                output[y, x, f] = 0.0
+            for i in range(kernel_rows):
+                row = y * down + i * row_dilation - top
+                if row < 0 or row >= height:
+                    continue
+                for j in range(kernel_columns):
+                    column = x * across + j * column_dilation - left
+                    if column < 0 or column >= width:
+                        continue
+                    for c in range(channels):
+                        element = source[row, column, c]
+                        first = c // group_channels * group_filters
+                        for f in range(group_filters):
+                            output[y, x, first + f] += element * kernel[i, j, c, f]
+
+
+def by_four_places(source, kernel, steps, output):
+    """Finish all filters of four neighbouring places at a time: weights are read once for the four.
+
+    source, output: by places; columns of the output that four do not divide are done one by one.
+    kernel: (rows, columns, channels, filters), without groups.
+    """
+    down, across, row_dilation, column_dilation, top, left = steps
+    kernel_rows, kernel_columns, channels, filters = kernel.shape
+    height, width = source.shape[0], source.shape[1]
+    for y in range(output.shape[0]):
+        x = 0
+        while x < output.shape[1]:
+            places = 4 if x + 4 <= output.shape[1] else 1
+            for place in range(places):
+                for f in range(filters):
+                    output[y, x + place, f] = 0.0
+            for i in range(kernel_rows):
+                row = y * down + i * row_dilation - top
+                if row < 0 or row >= height:
+                    continue
+                for j in range(kernel_columns):
+                    column = x * across + j * column_dilation - left
+                    if places == 4 and column >= 0 and column + 3 * across < width:
+                        for c in range(channels):
+                            element0 = source[row, column, c]
+                            element1 = source[row, column + across, c]
+                            element2 = source[row, column + 2 * across, c]
+                            element3 = source[row, column + 3 * across, c]
+                            for f in range(filters):
+                                weight = kernel[i, j, c, f]
+                                output[y, x, f] += element0 * weight
+                                output[y, x + 1, f] += element1 * weight
+                                output[y, x + 2, f] += element2 * weight
+                                output[y, x + 3, f] += element3 * weight
+                        continue
+                    for place in range(places):
+                        there = column + place * across
+                        if there < 0 or there >= width:
+                            continue
+                        for c in range(channels):
+                            element = source[row, there, c]
+                            for f in range(filters):
+                                output[y, x + place, f] += element * kernel[i, j, c, f]
+            x += places
+
+
+def depthwise_by_places(source, kernel, steps, output):
+    """Finish all channels of one place after another, each with a kernel of its own.
+
+    source, output: by places, of as many channels. kernel: (rows, columns, channels).
+    """
+    down, across, row_dilation, column_dilation, top, left = steps
+    kernel_rows, kernel_columns, channels = kernel.shape
+    height, width = source.shape[0], source.shape[1]
+    for y in range(output.shape[0]):
+        for x in range(output.shape[1]):
+            for c in range(channels):
+                output[y, x, c] = 0.0
+            for i in range(kernel_rows):
+                row = y * down + i * row_dilation - top
+                if row < 0 or row >= height:
+                    continue
+                for j in range(kernel_columns):
+                    column = x * across + j * column_dilation - left
+                    if column < 0 or column >= width:
+                        continue
+                    for c in range(channels):
+                        output[y, x, c] += source[row, column, c] * kernel[i, j, c]

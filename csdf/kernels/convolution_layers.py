@@ -1,0 +1,140 @@
+"""Layers between convolutions, in place or straight into their output, without scratch.
+
+Maps of float32: by channels (channels, rows, columns), or by places (rows, columns, channels).
+"""
+
+from __future__ import annotations
+
+MAXIMUM = 0
+MEAN = 1
+
+
+def finish_by_channels(output, bias, slope, low, high):
+    """Add its bias to each map, scale what is below zero by the slope, clip to low .. high."""
+    for f in range(output.shape[0]):
+        shift = bias[f]
+        for y in range(output.shape[1]):
+            for x in range(output.shape[2]):
+                value = output[f, y, x] + shift
+                value = value if value >= 0 else value * slope
+                output[f, y, x] = min(max(value, low), high)
+
+
+def finish_by_places(output, bias, slope, low, high):
+    """Finish all maps of one place after another, as by channels."""
+    for y in range(output.shape[0]):
+        for x in range(output.shape[1]):
+            for f in range(output.shape[2]):
+                value = output[y, x, f] + bias[f]
+                value = value if value >= 0 else value * slope
+                output[y, x, f] = min(max(value, low), high)
+
+
+def scale_by_channels(source, factor, shift, output):
+    """Multiply each map by its factor and shift it."""
+    for c in range(output.shape[0]):
+        for y in range(output.shape[1]):
+            for x in range(output.shape[2]):
+                output[c, y, x] = source[c, y, x] * factor[c] + shift[c]
+
+
+def scale_by_places(source, factor, shift, output):
+    """Scale all maps of one place after another, as by channels."""
+    for y in range(output.shape[0]):
+        for x in range(output.shape[1]):
+            for c in range(output.shape[2]):
+                output[y, x, c] = source[y, x, c] * factor[c] + shift[c]
+
+
+def pool_by_channels(source, kernel, steps, function, outside, counts, output):
+    """Fold what each window covers of its map; `outside` is what it starts from.
+
+    steps: stride down and across, dilation down and across, padding at the top and on the left.
+    function: MAXIMUM or MEAN. counts: (rows, columns) of the output, what a mean is divided by.
+    """
+    down, across, row_dilation, column_dilation, top, left = steps
+    height, width = source.shape[1], source.shape[2]
+    for c in range(output.shape[0]):
+        for y in range(output.shape[1]):
+            for x in range(output.shape[2]):
+                output[c, y, x] = outside
+            for i in range(kernel[0]):
+                row = y * down + i * row_dilation - top
+                if row < 0 or row >= height:
+                    continue
+                for j in range(kernel[1]):
+                    shift = j * column_dilation - left
+                    first = max(0, -(shift // across))
+                    upto = min(output.shape[2], (width - 1 - shift) // across + 1)
+                    if function == MAXIMUM:
+                        for x in range(first, upto):
+                            output[c, y, x] = max(
+                                output[c, y, x], source[c, row, x * across + shift]
+                            )
+                    else:
+                        for x in range(first, upto):
+                            output[c, y, x] += source[c, row, x * across + shift]
+            if function == MEAN:
+                for x in range(output.shape[2]):
+                    output[c, y, x] /= counts[y, x]
+
+
+def pool_by_places(source, kernel, steps, function, outside, counts, output):
+    """Fold what each window covers of all maps at a time; as by channels."""
+    down, across, row_dilation, column_dilation, top, left = steps
+    height, width = source.shape[0], source.shape[1]
+    for y in range(output.shape[0]):
+        for x in range(output.shape[1]):
+            for c in range(output.shape[2]):
+                output[y, x, c] = outside
+            for i in range(kernel[0]):
+                row = y * down + i * row_dilation - top
+                if row < 0 or row >= height:
+                    continue
+                for j in range(kernel[1]):
+                    column = x * across + j * column_dilation - left
+                    if column < 0 or column >= width:
+                        continue
+                    if function == MAXIMUM:
+                        for c in range(output.shape[2]):
+                            output[y, x, c] = max(output[y, x, c], source[row, column, c])
+                    else:
+                        for c in range(output.shape[2]):
+                            output[y, x, c] += source[row, column, c]
+            if function == MEAN:
+                for c in range(output.shape[2]):
+                    output[y, x, c] /= counts[y, x]
+
+
+def neighbour_squares_by_channels(source, before, after, output):
+    """Write the sum of squares over the maps from `before` in front to `after` behind each."""
+    channels = source.shape[0]
+    for c in range(channels):
+        for y in range(source.shape[1]):
+            for x in range(source.shape[2]):
+                output[c, y, x] = 0.0
+            for near in range(max(0, c - before), min(channels, c + after + 1)):
+                for x in range(source.shape[2]):
+                    output[c, y, x] += source[near, y, x] * source[near, y, x]
+
+
+def neighbour_squares_by_places(source, before, after, output):
+    """Write the sum of squares over the maps from `before` in front to `after` behind each."""
+    channels = source.shape[2]
+    for y in range(source.shape[0]):
+        for x in range(source.shape[1]):
+            for c in range(channels):
+                output[y, x, c] = 0.0
+            for near in range(-before, after + 1):
+                for c in range(max(0, -near), min(channels, channels - near)):
+                    output[y, x, c] += source[y, x, c + near] * source[y, x, c + near]
+
+
+def transpose(source, output, block):
+    """Write the rows of a matrix as columns, in blocks that stay near; source (m, n), out (n, m)."""
+    height, width = source.shape
+    for top in range(0, height, block):
+        for left in range(0, width, block):
+            for j in range(left, min(left + block, width)):
+                for i in range(top, min(top + block, height)):
+                    output[j, i] = source[i, j]

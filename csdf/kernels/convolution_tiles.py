@@ -1,0 +1,154 @@
+"""Tiles of a map, transformed along rows and columns, and results of tiles transformed back.
+
+A tile of a by b input elements gives m by n results; tiles follow one another every m rows and n
+columns. In the transformed domain a convolution is a product for each of the p by q points. The
+matrices of the transforms are given: `row_points` (p, a), `column_points` (q, b) forwards,
+`row_results` (m, p), `column_results` (n, q) backwards, real (Winograd) or complex (Fourier).
+A transform along one axis alone has a 1 by 1 matrix for the other.
+
+Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR 2016, section 4.
+"""
+
+from __future__ import annotations
+
+
+def forwards_by_channels(
+    source, row_points, column_points, spacing, corner, first, line, transformed
+):
+    """Transform tiles, channel by channel.
+
+    source: (channels, rows, columns). spacing: m, n. corner: rows and columns of padding before the
+    first tile. first: the row of tiles that is row 0 of `transformed`. line: scratch, (n * (tiles in
+    a row - 1) + b,). transformed: out, (p, q, channels, rows of tiles, tiles in a row).
+    """
+    height, width = source.shape[1], source.shape[2]
+    for c in range(transformed.shape[2]):
+        for ty in range(transformed.shape[3]):
+            for p in range(transformed.shape[0]):
+                for x in range(len(line)):
+                    line[x] = 0
+                for a in range(row_points.shape[1]):
+                    row = (first + ty) * spacing[0] + a - corner[0]
+                    factor = row_points[p, a]
+                    if row < 0 or row >= height or factor == 0:
+                        continue
+                    shift = corner[1]
+                    for x in range(max(0, -shift), min(width, len(line) - shift)):
+                        line[x + shift] += factor * source[c, row, x]
+                for q in range(transformed.shape[1]):
+                    for tx in range(transformed.shape[4]):
+                        transformed[p, q, c, ty, tx] = 0
+                    for b in range(column_points.shape[1]):
+                        factor = column_points[q, b]
+                        if factor == 0:
+                            continue
+                        for tx in range(transformed.shape[4]):
+                            transformed[p, q, c, ty, tx] += factor * line[tx * spacing[1] + b]
+
+
+def forwards_by_places(
+    source, row_points, column_points, spacing, corner, first, line, transformed
+):
+    """Transform tiles, all channels at a time.
+
+    source: (rows, columns, channels). line: scratch, (n * (tiles in a row - 1) + b, channels).
+    transformed: out, (p, q, rows of tiles, tiles in a row, channels). The rest is as by channels.
+    """
+    height, width, channels = source.shape
+    for ty in range(transformed.shape[2]):
+        for p in range(transformed.shape[0]):
+            for x in range(line.shape[0]):
+                for c in range(channels):
+                    line[x, c] = 0
+            for a in range(row_points.shape[1]):
+                row = (first + ty) * spacing[0] + a - corner[0]
+                factor = row_points[p, a]
+                if row < 0 or row >= height or factor == 0:
+                    continue
+                shift = corner[1]
+                for x in range(max(0, -shift), min(width, line.shape[0] - shift)):
+                    for c in range(channels):
+                        line[x + shift, c] += factor * source[row, x, c]
+            for q in range(transformed.shape[1]):
+                for tx in range(transformed.shape[3]):
+                    for c in range(channels):
+                        transformed[p, q, ty, tx, c] = 0
+                    for b in range(column_points.shape[1]):
+                        factor = column_points[q, b]
+                        if factor == 0:
+                            continue
+                        for c in range(channels):
+                            transformed[p, q, ty, tx, c] += factor * line[tx * spacing[1] + b, c]
+
+
+def backwards_by_channels(products, row_results, column_results, first, line, output):
+    """Transform products back into rows of the output, map by map.
+
+    products: (p, q, filters, rows of tiles, tiles in a row). first: the row of tiles that is row 0
+    of `products`. line: scratch, (q, tiles in a row). output: out, (filters, rows, columns); what
+    tiles hold beyond it is left out.
+    """
+    spacing = column_results.shape[0]
+    width = output.shape[2]
+    for f in range(products.shape[2]):
+        for ty in range(products.shape[3]):
+            for m in range(row_results.shape[0]):
+                y = (first + ty) * row_results.shape[0] + m
+                if y >= output.shape[1]:
+                    continue
+                for q in range(line.shape[0]):
+                    for tx in range(line.shape[1]):
+                        line[q, tx] = 0
+                    for p in range(row_results.shape[1]):
+                        factor = row_results[m, p]
+                        if factor == 0:
+                            continue
+                        for tx in range(line.shape[1]):
+                            line[q, tx] += factor * products[p, q, f, ty, tx]
+                for n in range(spacing):
+                    tiles = min(line.shape[1], (width - 1 - n) // spacing + 1)
+                    for tx in range(tiles):
+                        output[f, y, tx * spacing + n] = 0
+                    for q in range(line.shape[0]):
+                        factor = column_results[n, q]
+                        if factor == 0:
+                            continue
+                        for tx in range(tiles):
+                            output[f, y, tx * spacing + n] += (factor * line[q, tx]).real
+
+
+def backwards_by_places(products, row_results, column_results, first, line, output):
+    """Transform products back into rows of the output, all filters at a time.
+
+    products: (p, q, rows of tiles, tiles in a row, filters). line: scratch, (q, filters). output:
+    out, (rows, columns, filters). The rest is as by channels.
+    """
+    spacing = column_results.shape[0]
+    filters = output.shape[2]
+    for ty in range(products.shape[2]):
+        for tx in range(products.shape[3]):
+            for m in range(row_results.shape[0]):
+                y = (first + ty) * row_results.shape[0] + m
+                if y >= output.shape[0]:
+                    continue
+                for q in range(line.shape[0]):
+                    for f in range(filters):
+                        line[q, f] = 0
+                    for p in range(row_results.shape[1]):
+                        factor = row_results[m, p]
+                        if factor == 0:
+                            continue
+                        for f in range(filters):
+                            line[q, f] += factor * products[p, q, ty, tx, f]
+                for n in range(spacing):
+                    x = tx * spacing + n
+                    if x >= output.shape[1]:
+                        continue
+                    for f in range(filters):
+                        output[y, x, f] = 0
+                    for q in range(line.shape[0]):
+                        factor = column_results[n, q]
+                        if factor == 0:
+                            continue
+                        for f in range(filters):
+                            output[y, x, f] += (factor * line[q, f]).real

@@ -1,0 +1,1 @@
+"""Ways to compute a convolution, and the other layers, in two layouts of feature maps."""

@@ -1,0 +1,308 @@
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.weights import Model, random_weights
+from csdf.errors import ExecutionError, GaveUp, InvalidPlan, UnreadableFile
+from planners.primitives.execution.selected import largest_difference
+from planners.primitives.library.prepared import ways_of
+from planners.primitives.library.tiled import ROUNDING
+from planners.primitives.profile import LayerProfile, Machine, Profile, TransformProfile
+from planners.primitives.profiling.effort import Effort, Progress
+from planners.primitives.profiling.jobs import Job, run_in_worker
+from planners.primitives.profiling.profiler import (
+    measure,
+    profile_network,
+    random_frame,
+    run_measured,
+)
+from planners.primitives.profiling.table import (
+    parsed_profile,
+    profile_text,
+    read_profile,
+    write_profile,
+)
+from planners.primitives.profiling.timing import Candidate, allocated_bytes, take_turns
+
+ONCE = Effort(repetitions=1, least=1, evicted_bytes=64)
+HEAD = "layer,primitive,input_layout,output_layout,nanoseconds,workspace_bytes,parameter_bytes"
+
+
+def small_network():
+    builder = NetworkBuilder("small")
+    features = builder.input((3, 9, 8))
+    for number in (1, 2, 3):
+        window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+        convolution = op.Convolution(filters=3, window=window)
+        features = builder.add(convolution, features, name=f"conv{number}")
+    pooled = builder.add(op.GlobalPooling(function="average"), features, name="pool")
+    builder.output(builder.add(op.FullyConnected(units=2), pooled, name="classifier"))
+    return builder.network()
+
+
+def small_profile():
+    machine = Machine(processor="a processor, of some kind", cores=2, threads=1, library="numpy")
+    layers = tuple(
+        LayerProfile(
+            layer=layer,
+            primitive=primitive,
+            input_layout="CHW",
+            output_layout=target,
+            nanoseconds=1200,
+            spread_nanoseconds=30,
+            workspace_bytes=64,
+            parameter_bytes=48,
+        )
+        for layer, primitive, target in (
+            ("input", "layer", "CHW"),
+            ('the "first"', "im2col, strips", "HWC"),
+            ('the "first"', "mec", "CHW"),
+        )
+    )
+    change = TransformProfile(
+        producer="input",
+        consumer='the "first"',
+        index=0,
+        source_layout="CHW",
+        target_layout="HWC",
+        nanoseconds=17,
+        spread_nanoseconds=1,
+        workspace_bytes=0,
+    )
+    return Profile(network="small", machine=machine, layers=layers, transforms=(change,))
+
+
+def test_a_profile_is_read_back_as_it_was_written(tmp_path):
+    path = tmp_path / "profile.csv"
+    write_profile(path, small_profile())
+    assert read_profile(path) == small_profile()
+
+
+def test_a_table_from_elsewhere_needs_the_documented_columns_only():
+    text = f"{HEAD}\nconv,im2row,HWC,CHW,5,8,12\n"
+    found = parsed_profile(text, name="board.csv")
+    assert found.network == "board"
+    assert found.machine.processor == "not stated"
+    assert [(one.nanoseconds, one.spread_nanoseconds) for one in found.layers] == [(5, 0)]
+    assert found.transforms == ()
+
+
+def test_columns_may_stand_in_any_order():
+    text = "# network: n\nnanoseconds,layer,primitive,parameter_bytes,input_layout,output_layout,"
+    found = parsed_profile(f"{text}workspace_bytes\n7,a,mec,1,CHW,HWC,2\n", name="t.csv")
+    assert found.layers[0].nanoseconds == 7
+    assert found.layers[0].output_layout == "HWC"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "t.csv, line 1: no column 'layer', only nothing"),
+        ("# cores: 0\n", "t.csv, line 2: no column 'layer'"),
+        (f"# cores: many\n{HEAD}\n", "t.csv: cores is 'many'; expected a whole number from 1"),
+        ("layer,primitive\n", "t.csv, line 1: no column 'input_layout', only layer, primitive"),
+        (f"{HEAD},layer\n", "t.csv, line 1: two columns 'layer'"),
+        (f"{HEAD},index\n", "line 1: columns 'producer' and 'index' belong together"),
+        (f"{HEAD}\na,mec,CHW,HWC,5,8\n", "line 2: 6 cells; expected 7"),
+        (
+            f"{HEAD}\na,mec,CHW,NHWC,5,8,1\n",
+            "line 2, column output_layout: 'NHWC'; expected CHW or",
+        ),
+        (f"{HEAD}\na,mec,CHW,HWC,5.5,8,1\n", "column nanoseconds: '5.5'; expected a whole number"),
+        (f"{HEAD}\na,mec,CHW,HWC,-5,8,1\n", "column nanoseconds: '-5'; expected a whole number"),
+        (f"{HEAD}\na,mec,CHW,HWC,5,{'9' * 19},1\n", "column workspace_bytes: '9999"),
+        (f"{HEAD}\n,mec,CHW,HWC,5,8,1\n", "line 2, column layer: empty; expected a name"),
+        (f"{HEAD}\na,,CHW,HWC,5,8,1\n", "line 2, column primitive: empty; expected a name"),
+        (f"{HEAD}\n" + 2 * "a,mec,CHW,HWC,5,8,1\n", "line 3: the same as line 2"),
+        (
+            f"{HEAD},producer,index\na,,CHW,CHW,5,8,1,b,0\n",
+            "line 2: transform from 'b' to 'a': both",
+        ),
+        (f'{HEAD}\n"a,mec\n', "t.csv, line 2: unexpected end of data"),
+    ],
+)
+def test_a_wrong_table_is_refused_with_one_clear_message(text, message):
+    with pytest.raises(UnreadableFile) as refusal:
+        parsed_profile(text, name="t.csv")
+    assert message in str(refusal.value)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UnreadableFile, match="byte 0 is no UTF-8 text"):
+        read_profile(path)
+
+
+def test_the_table_names_the_machine_and_not_its_owner():
+    lines = profile_text(small_profile()).splitlines()
+    assert lines[:6] == [
+        "# network: small",
+        "# processor: a processor, of some kind",
+        "# cores: 2",
+        "# threads: 1",
+        "# library: numpy",
+        "# element_type: float32",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"nanoseconds": -1}, "nanoseconds is -1; expected 0 or more"),
+        ({"input_layout": "NCHW"}, "there is no layout 'NCHW', only CHW, HWC"),
+    ],
+)
+def test_a_profile_of_a_layer_is_valid_from_birth(changes, message):
+    with pytest.raises(InvalidPlan, match=message):
+        replace(small_profile().layers[0], **changes)
+
+
+def test_a_way_is_listed_once():
+    profile = small_profile()
+    with pytest.raises(InvalidPlan, match="from CHW to CHW is listed twice"):
+        replace(profile, layers=profile.layers * 2)
+    with pytest.raises(InvalidPlan, match="its transform from CHW is listed twice"):
+        replace(profile, transforms=profile.transforms * 2)
+
+
+def test_every_way_of_every_layer_is_measured_in_a_worker():
+    network, seen = small_network(), []
+    profile = profile_network(network, effort=ONCE, watch=seen.append)
+    found = [(o.layer, o.primitive, o.input_layout, o.output_layout) for o in profile.layers]
+    assert found == [(one.name, *way) for one in network.layers for way in ways_of(network, one)]
+    assert all(one.nanoseconds > 0 for one in profile.layers)
+    assert profile.machine.threads == 1
+    # Convolutions read and write both layouts, the input writes CHW and the classifier reads CHW:
+    # one change behind the input, two on each of the two links of convolutions and in front of the
+    # pooling, and one behind the pooling, which runs in both.
+    changes = [(one.consumer, one.source_layout) for one in profile.transforms]
+    assert changes == [
+        ("conv1", "CHW"),
+        *((name, layout) for name in ("conv2", "conv3", "pool") for layout in ("CHW", "HWC")),
+        ("classifier", "HWC"),
+    ]
+    assert {one.layer for one in seen} >= {"conv1", "classifier"}
+    assert {one.layers for one in seen} == {len(network.layers)}
+
+
+def test_a_measured_run_has_outputs_of_the_model_and_a_time_for_each_part():
+    network = small_network()
+    model = Model(network=network, weights=random_weights(network, 7))
+    selection = {layer.name: ways_of(network, layer)[0] for layer in network.layers}
+    selection["conv2"] = ("im2row", "HWC", "CHW")
+    frame = random_frame(network, 8)
+    found = run_measured(model, selection, frame, repeats=2)
+    assert largest_difference(found.outputs, run_whole(model, frame)) < ROUNDING
+    assert set(found.layers) == {layer.name for layer in network.layers}
+    assert [one.consumer for one in found.changes] == ["conv2"]
+
+
+def test_equal_layers_are_measured_once_and_share_their_times():
+    seen: list[Progress] = []
+    profile = measure(small_network(), ONCE, seen.append)
+    by_layer = {
+        name: [replace(one, layer="") for one in profile.layers if one.layer == name]
+        for name in ("conv1", "conv2", "conv3")
+    }
+    assert by_layer["conv1"] == by_layer["conv2"] == by_layer["conv3"]
+    timed = {one.layer for one in seen if one.primitive != "change of layout"}
+    assert {"conv2", "conv3"} & timed == set()
+
+
+def test_what_the_watch_raises_ends_the_measurement():
+    def watch(_):
+        raise GaveUp("no more time")
+
+    with pytest.raises(GaveUp, match="no more time"):
+        profile_network(small_network(), effort=ONCE, watch=watch)
+
+
+def test_an_error_of_the_worker_is_raised_here():
+    job = Job(function=read_profile_of, values=("nowhere.csv",))
+    with pytest.raises(UnreadableFile, match="nowhere"):
+        run_in_worker(job, lambda _: None)
+
+
+def read_profile_of(path, _):
+    return read_profile(path)
+
+
+def test_a_worker_that_ends_early_is_reported():
+    job = Job(function=leave, values=(3,))
+    with pytest.raises(ExecutionError, match="the worker that measures ended with code 3"):
+        run_in_worker(job, lambda _: None)
+
+
+def leave(code, _):
+    raise SystemExit(code)
+
+
+class Clock:
+    """A clock that a run moves on."""
+
+    def __init__(self):
+        self.now = 0
+
+    def candidate(self, times, log=None, name=""):
+        left = iter(times)
+
+        def run():
+            self.now += next(left)
+            if log is not None:
+                log.append(name)
+
+        return Candidate(before=lambda: None, run=run)
+
+    def __call__(self):
+        return self.now
+
+
+def test_medians_and_quartiles_leave_the_first_run_out():
+    clock = Clock()
+    effort = Effort(repetitions=5, least=5)
+    found = take_turns(
+        [clock.candidate([1000, 10, 50, 20, 40, 30])], effort, watch=lambda _: None, clock=clock
+    )
+    # Of 10, 20, 30, 40, 50 the median is 30 and the quartiles are 20 and 40.
+    assert found == [(30, 20)]
+
+
+def test_ways_take_turns_and_hopeless_ones_are_timed_once():
+    clock, log = Clock(), []
+    candidates = [
+        clock.candidate(count(10, 0), log, "fast"),
+        clock.candidate(count(81, 0), log, "hopeless"),
+        clock.candidate([900, *[12] * 3], log, "translated first"),
+    ]
+    effort = Effort(repetitions=3, least=1, hopeless=8)
+    found = take_turns(candidates, effort, watch=lambda _: None, clock=clock)
+    assert found == [(10, 0), (81, 0), (12, 0)]
+    names = ["fast", "hopeless", "translated first"]
+    assert log == [*names, *names, *2 * ["fast", "translated first"]]
+
+
+def test_a_long_way_stops_when_its_time_is_over():
+    clock, log = Clock(), []
+    effort = Effort(repetitions=9, least=2, nanoseconds=250)
+    take_turns([clock.candidate(count(100, 0), log)], effort, watch=lambda _: None, clock=clock)
+    assert len(log) == 1 + 3  # uncounted, then 100 + 100 + 100 are over 250
+
+
+@pytest.mark.parametrize("what", ["repetitions", "least", "hopeless"])
+def test_an_effort_of_nothing_is_refused(what):
+    with pytest.raises(InvalidPlan, match=f"{what} is 0; expected at least 1"):
+        Effort(**{what: 0})
+
+
+def test_allocated_bytes_are_those_at_the_peak():
+    def run():
+        one = bytearray(1_000_000)
+        del one
+        bytearray(500_000)
+
+    assert 1_000_000 <= allocated_bytes(run) < 1_010_000

@@ -1,0 +1,96 @@
+"""Questions for a selection, and what is said of the answers."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from csdf.errors import GaveUp, InvalidPlan
+from planners.primitives.selection.planning import Demand, best_selection
+from planners.primitives.selection.problem import Objective, selection_problem
+from planners.primitives.selection.solver import solved_front, solved_selection
+from planners.primitives.selection.trade_off import trade_off
+from tests.planners.primitives.selection.random_problems import problems
+from tests.planners.primitives.selection.synthetic import network_of, profile_of
+
+
+def resnet8():
+    network = network_of("resnet8")
+    return selection_problem(network, profile_of(network))
+
+
+@st.composite
+def demands(draw):
+    limit = draw(st.sampled_from(("memory", "nanoseconds", None)))
+    limits = {} if limit is None else {limit: draw(st.integers(0, 60))}
+    return Demand(objective=draw(st.sampled_from(Objective)), **limits)
+
+
+@given(problem=problems(), demand=demands())
+@settings(max_examples=60, deadline=None)
+def test_both_solvers_give_one_answer(problem, demand):
+    mine, other = best_selection(problem, demand), solved_selection(problem, demand)
+    assert mine.status == other.status
+    if mine.selection is None:
+        assert (mine.reason, mine.least) == (other.reason, other.least)
+        return
+    assert demand.is_met_by(mine.selection)
+    assert demand.is_met_by(other.selection)
+    assert demand.cost(mine.selection)[0] == demand.cost(other.selection)[0]
+
+
+@given(problem=problems(), objective=st.sampled_from(Objective))
+def test_more_memory_never_costs_time_and_more_time_never_memory(problem, objective):
+    front = trade_off(problem, objective)
+    times = [front.within_memory(size) for size in range(front.smallest.memory, 60, 7)]
+    assert times == sorted(times, key=lambda one: -one.nanoseconds)
+    sizes = [front.within_time(time) for time in range(front.fastest.nanoseconds, 60, 7)]
+    assert sizes == sorted(sizes, key=lambda one: -one.memory)
+
+
+def test_an_infeasible_answer_names_what_would_do():
+    problem = resnet8()
+    for objective in Objective:
+        front = trade_off(problem, objective)
+        too_small = Demand(objective=objective, memory=front.smallest.memory - 1)
+        assert best_selection(problem, too_small).least == front.smallest.memory
+        too_fast = Demand(objective=objective, nanoseconds=front.fastest.nanoseconds - 1)
+        assert best_selection(problem, too_fast).least == front.fastest.nanoseconds
+        enough = Demand(objective=objective, memory=front.smallest.memory)
+        assert best_selection(problem, enough).status == "optimal"
+
+
+def test_the_front_of_the_solver_lies_on_the_front():
+    problem = resnet8()
+    for objective in Objective:
+        front = trade_off(problem, objective)
+        found = solved_front(problem, objective, 5)
+        assert len(found) >= 3
+        for one in found:
+            assert front.within_memory(one.memory).nanoseconds == one.nanoseconds
+
+
+@pytest.mark.parametrize("end", [GaveUp("the budget is used up"), KeyboardInterrupt()])
+def test_what_ends_early_gives_what_fits_by_then(end):
+    def look():
+        raise end
+
+    problem = resnet8()
+    objective = Objective.WORKSPACE
+    found = best_selection(problem, Demand(objective=objective, memory=100_000), look)
+    assert found.status == "feasible"
+    assert found.selection.memory(objective) <= 100_000
+    assert found.reason in ("the budget is used up", "interrupted")
+    impossible = best_selection(problem, Demand(objective=objective, nanoseconds=1), look)
+    assert (impossible.status, impossible.selection) == ("gave up", None)
+
+
+def test_one_limit_at_a_time():
+    with pytest.raises(InvalidPlan, match="limit one"):
+        Demand(objective=Objective.NETWORK, memory=1, nanoseconds=1)
+
+
+def test_a_pair_of_no_selection_is_refused():
+    front = trade_off(resnet8(), Objective.NETWORK)
+    wrong = front.smallest._replace(nanoseconds=front.smallest.nanoseconds - 1)
+    with pytest.raises(InvalidPlan, match="take a pair of the front"):
+        front.selection(wrong)

@@ -1,0 +1,86 @@
+"""Dynamic programming, the integer program and trying everything give the same."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planners.primitives.selection.integer_program import fastest, smallest
+from planners.primitives.selection.problem import Objective, selection_problem
+from planners.primitives.selection.trade_off import trade_off
+from tests.planners.primitives.selection.random_problems import costs, problems
+from tests.planners.primitives.selection.synthetic import network_of, profile_of
+
+objectives = st.sampled_from(Objective)
+
+
+def all_pairs(problem, objective):
+    """(time, memory) of every selection."""
+    place = 1 if objective is Objective.NETWORK else 2
+    return [(one[0], one[place]) for one in costs(problem)]
+
+
+def non_dominated(pairs):
+    return {
+        one
+        for one in pairs
+        if not any(other != one and other[0] <= one[0] and other[1] <= one[1] for other in pairs)
+    }
+
+
+@given(problem=problems(), objective=objectives)
+def test_the_front_is_that_of_all_selections(problem, objective):
+    found = trade_off(problem, objective).pairs
+    assert set(found) == non_dominated(all_pairs(problem, objective))
+    assert list(found) == sorted(found, key=lambda one: one.memory)
+
+
+@given(problem=problems(), objective=objectives)
+def test_each_point_of_the_front_is_a_selection(problem, objective):
+    front = trade_off(problem, objective)
+    for goal in front.pairs:
+        found = front.selection(goal)
+        assert (found.nanoseconds, found.memory(objective)) == goal
+
+
+@given(problem=problems(), objective=objectives, memory=st.integers(0, 60))
+@settings(max_examples=60, deadline=None)
+def test_the_integer_program_finds_the_least_time_in_a_memory(problem, objective, memory):
+    times = [time for time, size in all_pairs(problem, objective) if size <= memory]
+    found = fastest(problem, objective, memory)
+    if not times:
+        assert (found.status, found.selection) == ("infeasible", None)
+        return
+    assert found.status == "optimal"
+    assert found.selection.nanoseconds == found.bound == min(times)
+    assert found.selection.memory(objective) <= memory
+
+
+@given(problem=problems(), objective=objectives, nanoseconds=st.integers(0, 40))
+@settings(max_examples=60, deadline=None)
+def test_the_integer_program_finds_the_least_memory_in_a_time(problem, objective, nanoseconds):
+    sizes = [size for time, size in all_pairs(problem, objective) if time <= nanoseconds]
+    found = smallest(problem, objective, nanoseconds)
+    if not sizes:
+        assert (found.status, found.selection) == ("infeasible", None)
+        return
+    assert found.status == "optimal"
+    assert found.selection.memory(objective) == found.bound == min(sizes)
+    assert found.selection.nanoseconds <= nanoseconds
+
+
+@pytest.mark.parametrize("name", ["vgg19", "squeezenet1_0", "resnet18", "googlenet"])
+@pytest.mark.parametrize("objective", Objective)
+def test_both_agree_on_networks_with_57_primitives_and_more(name, objective):
+    network = network_of(name)
+    problem = selection_problem(network, profile_of(network))
+    assert max(map(len, problem.candidates)) >= 57
+    front = trade_off(problem, objective)
+    low, high = front.smallest.memory, front.fastest.memory
+    for step in range(5):
+        memory = low + (high - low) * step**2 // 16
+        goal, found = front.within_memory(memory), fastest(problem, objective, memory)
+        assert found.status == "optimal"
+        assert found.selection.nanoseconds == goal.nanoseconds
+        assert found.selection.memory(objective) <= memory
+    below = fastest(problem, objective, low - 1)
+    assert below.status == "infeasible"
