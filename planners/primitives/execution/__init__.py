@@ -1,0 +1,1 @@
+"""Networks run with a primitive and layouts for each layer."""

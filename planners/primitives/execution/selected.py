@@ -1,0 +1,186 @@
+"""A network that runs with a selection of primitives, in memory that is there before the first frame.
+
+Maps lie in one arena, one workspace of the largest need serves a layer after the other, weights are
+prepared beforehand. Only layers that the executor of cnn2csdf computes make arrays of their own.
+Times are those of the processor for the one thread that runs, as in a profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from time import thread_time_ns
+from typing import NamedTuple
+
+import numpy as np
+
+from cnn2csdf.execution.whole import checked_frame
+from cnn2csdf.network import Connection, Layer
+from cnn2csdf.operators import Input
+from cnn2csdf.weights import Array, Model
+from csdf.errors import ExecutionError
+from planners.plan import MemoryPlan
+from planners.primitives.execution.arena import (
+    Selection,
+    change_name,
+    changes_of,
+    map_name,
+    map_plan,
+)
+from planners.primitives.execution.memory import fresh_memory
+from planners.primitives.library.convolution import ELEMENT_BYTES
+from planners.primitives.library.prepared import PreparedLayer, prepared_layer
+from planners.primitives.library.primitive import map_dims
+from planners.primitives.library.relayout import change_layout
+
+Times = dict[str | Connection, int]  # nanoseconds of a layer, by name, and of a change of layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedRun:
+    """What a run gave.
+
+    outputs: by output layer. nanoseconds: of a frame, the median of the repetitions; layers,
+    changes: medians of the parts. arena_bytes: of all maps; workspace_bytes: of the one workspace;
+    parameter_bytes: of all weights as the primitives keep them.
+    """
+
+    outputs: Mapping[str, Array]
+    nanoseconds: int
+    layers: Mapping[str, int]
+    changes: Mapping[Connection, int]
+    arena_bytes: int
+    workspace_bytes: int
+    parameter_bytes: int
+
+    @property
+    def memory_bytes(self) -> int:
+        """All that the network holds while it runs."""
+        return self.arena_bytes + self.workspace_bytes + self.parameter_bytes
+
+
+def run_selected(
+    model: Model, selection: Selection, frame: Mapping[str, Array], *, repeats: int = 1
+) -> SelectedRun:
+    """Return outputs, times and memory of a selection.
+
+    selection: for each layer the primitive, its input layout and its output layout. Times are
+    medians over repeats, after one frame that is not counted where there are several. Raises
+    ExecutionError for a frame that does not fit and for a layer without a choice, InvalidPlan for a
+    choice that a layer cannot run with.
+    """
+    if repeats < 1:
+        raise ExecutionError(f"{repeats} repeats of a run; at least 1")
+    network = SelectedNetwork(model, selection)
+    given = checked_frame(model.network, frame)
+    if repeats > 1:
+        network.run(given)
+    runs = [network.run(given) for _ in range(repeats)]
+    parts = {part: round(median(run[part] for run in runs)) for part in runs[0]}
+    return SelectedRun(
+        outputs={layer.name: network.output(layer).copy() for layer in model.network.outputs},
+        nanoseconds=round(median(sum(run.values()) for run in runs)),
+        layers={part: time for part, time in parts.items() if isinstance(part, str)},
+        changes={part: time for part, time in parts.items() if not isinstance(part, str)},
+        arena_bytes=network.plan.peak,
+        workspace_bytes=network.workspace_bytes,
+        parameter_bytes=network.parameter_bytes,
+    )
+
+
+class _Move(NamedTuple):
+    """A map that is changed before a layer runs."""
+
+    connection: Connection
+    source: Array
+    layout: str
+    target: Array
+
+
+class _Work(NamedTuple):
+    """A layer with all that it reads and writes."""
+
+    layer: Layer
+    prepared: PreparedLayer
+    moves: tuple[_Move, ...]
+    inputs: tuple[Array, ...]
+    output: Array
+
+
+class SelectedNetwork:
+    """Memory and prepared weights of a network, ready to run frames."""
+
+    def __init__(self, model: Model, selection: Selection) -> None:
+        network = model.network
+        _require_all(model, selection)
+        self._changes = {one.connection: one for one in changes_of(network, selection)}
+        self.plan: MemoryPlan = map_plan(network, tuple(self._changes.values()))
+        self._cells = fresh_memory(self.plan.peak)
+        prepared = [prepared_layer(model, one, selection[one.name]) for one in network.layers]
+        self.parameter_bytes = sum(one.parameter_bytes for one in prepared)
+        self.workspace_bytes = max(one.workspace_bytes for one in prepared)
+        self._workspace = fresh_memory(self.workspace_bytes)
+        self._maps = {
+            layer.name: self._view(
+                map_name(layer.name), map_dims(layer.shape.dims, selection[layer.name][2])
+            )
+            for layer in network.layers
+        }
+        self._work = [
+            self._made(layer, one) for layer, one in zip(network.layers, prepared, strict=True)
+        ]
+
+    def output(self, layer: Layer) -> Array:
+        """Return the map of a layer, a view; only output layers keep theirs to the end."""
+        return self._maps[layer.name]
+
+    def run(self, frame: Mapping[str, Array]) -> Times:
+        """Run one frame and return the time of each layer and change of layout."""
+        times: Times = {}
+        for work in self._work:
+            for move in work.moves:
+                started = thread_time_ns()
+                change_layout(move.source, move.layout, move.target)
+                times[move.connection] = thread_time_ns() - started
+            name = work.layer.name
+            inputs = (frame[name],) if isinstance(work.layer.operator, Input) else work.inputs
+            started = thread_time_ns()
+            work.prepared.run(inputs, self._workspace, work.output)
+            times[name] = thread_time_ns() - started
+        return times
+
+    def _made(self, layer: Layer, prepared: PreparedLayer) -> _Work:
+        moves, inputs = [], []
+        for index, source in enumerate(layer.inputs):
+            array = self._maps[source]
+            connection = Connection(producer=source, consumer=layer.name, index=index)
+            change = self._changes.get(connection)
+            if change is not None:
+                channels_last = change.source_layout == "CHW"
+                dims = np.transpose(array, (1, 2, 0) if channels_last else (2, 0, 1)).shape
+                target = self._view(change_name(connection), dims)
+                moves.append(_Move(connection, array, change.source_layout, target))
+                array = target
+            inputs.append(array)
+        return _Work(layer, prepared, tuple(moves), tuple(inputs), self._maps[layer.name])
+
+    def _view(self, name: str, dims: tuple[int, ...]) -> Array:
+        first = self.plan.offsets[name] // ELEMENT_BYTES
+        return self._cells[first : first + int(np.prod(dims))].reshape(dims)
+
+
+def _require_all(model: Model, selection: Selection) -> None:
+    for layer in model.network.layers:
+        if layer.name not in selection:
+            raise ExecutionError(
+                f"layer {layer.name!r} has no primitive; choose one for each layer"
+            )
+
+
+def largest_difference(found: Mapping[str, Array], expected: Mapping[str, Array]) -> float:
+    """Return the largest difference of two runs, relative to the largest output of the second."""
+    return max(
+        float(np.max(np.abs(found[name] - expected[name])) / (np.max(np.abs(expected[name])) or 1))
+        for name in expected
+    )

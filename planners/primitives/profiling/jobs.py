@@ -1,0 +1,88 @@
+"""Jobs for a process of its own, in which matrix products have one thread.
+
+The libraries that multiply matrices read the number of their threads when they are loaded, so the
+process must be started with it. Parent and worker exchange pickled values: the parent sends one job,
+the worker sends Progress values and at last an Answer or a Failure.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, Any, NamedTuple
+
+from csdf.errors import CsdfError, ExecutionError
+from planners.primitives.profiling.effort import Watch
+from planners.primitives.profiling.machine import PINNED
+
+THREADS = 1
+WORKER = "planners.primitives.profiling.worker"
+
+
+class Answer(NamedTuple):
+    """What the job returned."""
+
+    value: Any
+
+
+class Failure(NamedTuple):
+    """An error of this project, for the parent to raise."""
+
+    error: CsdfError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A function of some module, by reference, that takes these values and then a watch."""
+
+    function: Callable[..., Any]
+    values: tuple[Any, ...]
+
+
+def run_in_worker(job: Job, watch: Watch) -> Any:
+    """Return what the job returns; watch sees its progress, and ends it by raising.
+
+    Raises what the job raised, and ExecutionError where the worker ended without an answer.
+    """
+    command = [sys.executable, "-m", WORKER]
+    environment = {
+        **os.environ,
+        **dict.fromkeys(PINNED, str(THREADS)),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as process:
+        try:
+            return _answer(process, job, watch)
+        finally:
+            process.kill()
+
+
+def _answer(process: subprocess.Popen[bytes], job: Job, watch: Watch) -> Any:
+    if process.stdin is None or process.stdout is None:
+        raise ExecutionError("the worker has no pipes")
+    with suppress(BrokenPipeError):  # a worker that ended says why below
+        send(process.stdin, job)
+    while True:
+        try:
+            message = pickle.load(process.stdout)
+        except EOFError:
+            code = process.wait()
+            raise ExecutionError(f"the worker that measures ended with code {code}") from None
+        if isinstance(message, Answer):
+            return message.value
+        if isinstance(message, Failure):
+            raise message.error
+        watch(message)
+
+
+def send(pipe: IO[bytes], message: object) -> None:
+    """Write one message."""
+    pickle.dump(message, pipe)
+    pipe.flush()

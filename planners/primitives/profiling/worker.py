@@ -1,0 +1,31 @@
+"""The process that does one job, see jobs."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+
+from csdf.errors import CsdfError
+from planners.primitives.profiling.effort import Progress
+from planners.primitives.profiling.jobs import Answer, Failure, Job, send
+
+
+def _main() -> None:
+    """Do the one job that comes in."""
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # nothing else may write between the messages
+
+    def watch(progress: Progress) -> None:
+        send(out, progress)
+
+    job: Job = pickle.load(sys.stdin.buffer)
+    try:
+        answer: Answer | Failure = Answer(job.function(*job.values, watch))
+    except CsdfError as error:
+        answer = Failure(error)
+    send(out, answer)
+
+
+if __name__ == "__main__":
+    _main()
