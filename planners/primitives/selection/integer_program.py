@@ -1,0 +1,178 @@
+"""Selection by an integer program, solved by HiGHS.
+
+HiGHS computes in floating point: what it returns is evaluated in integers. What it lets pass a limit
+is cut off and looked for again; what it proves is weakened by what it may be off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil, inf
+from typing import Any
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
+
+from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE, OPTIMAL
+from planners.primitives.profile import LayerProfile
+from planners.primitives.selection.formulation import (
+    Limit,
+    Program,
+    Row,
+    Variable,
+    formulated,
+    variables_of,
+)
+from planners.primitives.selection.problem import Objective, Selection, SelectionProblem
+
+MOST_CUTS = 100  # of selections that rounding let pass a limit
+COST_BITS = 26  # of the largest cost that the solver sees; beyond, it loses its footing
+FACTOR_BITS = 7  # of the largest factor of a limit: so its tolerance is about a byte in 100 MB
+GAP = 2e-6  # of a bound as the solver sees it: it ends when that is all there is
+ROUNDING = 0.01  # of a bound in whole units, computed in floating point
+CANNOT_BE = 2  # status of scipy's milp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """What the solver found.
+
+    status: "optimal" and "infeasible" are proved; bound: nothing that is looked for can be less,
+    in the units of what is minimised; None if nothing was proved.
+    """
+
+    selection: Selection | None
+    status: str
+    bound: int | None
+
+
+def fastest(
+    problem: SelectionProblem,
+    objective: Objective,
+    memory: int | None = None,
+    *,
+    seconds: float | None = None,
+) -> Solution:
+    """Return the selection of least time whose memory is within a limit, if there is one."""
+    if objective is Objective.WORKSPACE:
+        variables = variables_of(problem, objective, most=memory)
+        return _solved(problem, objective, variables, "nanoseconds", limit=None, seconds=seconds)
+    variables = variables_of(problem, objective)
+    limit = None if memory is None else Limit("memory", memory)
+    return _solved(problem, objective, variables, "nanoseconds", limit=limit, seconds=seconds)
+
+
+def smallest(
+    problem: SelectionProblem,
+    objective: Objective,
+    nanoseconds: int,
+    *,
+    seconds: float | None = None,
+) -> Solution:
+    """Return the selection of least memory whose time is within a limit, if there is one.
+
+    The largest workspace is looked for by halving the sizes that there are.
+    """
+    if objective is Objective.NETWORK:
+        variables = variables_of(problem, objective)
+        limit = Limit("nanoseconds", nanoseconds)
+        return _solved(problem, objective, variables, "memory", limit=limit, seconds=seconds)
+    sizes = sorted({one.memory for one in variables_of(problem, objective)})
+    low, high = 0, len(sizes)  # smaller ones than sizes[low] do not do, sizes[high] does
+    best, ended = None, False
+    while low < high:
+        middle = (low + high) // 2
+        found = fastest(problem, objective, sizes[middle], seconds=seconds)
+        ended |= found.status in (FEASIBLE, GAVE_UP)
+        if found.selection is not None and found.selection.nanoseconds <= nanoseconds:
+            high, best = middle, found.selection
+        else:
+            low = middle + 1
+    if best is None:
+        return Solution(selection=None, status=GAVE_UP if ended else INFEASIBLE, bound=None)
+    bound = None if ended else best.memory(objective)
+    return Solution(selection=best, status=FEASIBLE if ended else OPTIMAL, bound=bound)
+
+
+def _solved(
+    problem: SelectionProblem,
+    objective: Objective,
+    variables: Sequence[Variable],
+    what: str,
+    *,
+    limit: Limit | None,
+    seconds: float | None,
+) -> Solution:
+    """Minimise a cost under a limit on the other, until what is found keeps the limit exactly."""
+    program = formulated(problem, variables, what, limit)
+    if program is None:
+        return Solution(selection=None, status=INFEASIBLE, bound=None)
+    for _ in range(MOST_CUTS):
+        result, scale = _run(program, seconds)
+        if result.x is None:
+            status = INFEASIBLE if result.status == CANNOT_BE else GAVE_UP
+            return Solution(selection=None, status=status, bound=None)
+        places = [
+            place
+            for place, one in enumerate(program.variables)
+            if one.candidate is not None and result.x[place] > 0.5
+        ]
+        selection = _selection(problem, program, places)
+        if limit is None or _amount(selection, objective, limit.what) <= limit.most:
+            bound = program.least + ceil(result.mip_dual_bound * scale - max(ROUNDING, GAP * scale))
+            found = _amount(selection, objective, what)
+            is_proved = result.status == 0 and bound >= found
+            return Solution(
+                selection=selection,
+                status=OPTIMAL if is_proved else FEASIBLE,
+                bound=min(bound, found),
+            )
+        program.rows.append(Row(dict.fromkeys(places, 1), -inf, len(places) - 1))
+    return Solution(selection=None, status=GAVE_UP, bound=None)
+
+
+def _amount(selection: Selection, objective: Objective, what: str) -> int:
+    return selection.memory(objective) if what == "memory" else selection.nanoseconds
+
+
+def _run(program: Program, seconds: float | None) -> tuple[Any, int]:
+    """What the solver says, and in how many units of cost."""
+    costs = _scale(program.costs, COST_BITS)
+    rows = program.rows
+    scales = [_scale(row.factors.values(), FACTOR_BITS) for row in rows]
+    places = [(number, place) for number, row in enumerate(rows) for place in row.factors]
+    factors = [
+        one / scale for row, scale in zip(rows, scales, strict=True) for one in row.factors.values()
+    ]
+    across, along = zip(*places, strict=True)
+    options = {"mip_rel_gap": 0.0} | ({} if seconds is None else {"time_limit": seconds})
+    result = milp(
+        np.asarray(program.costs, float) / costs,
+        constraints=LinearConstraint(
+            csr_array((factors, (across, along)), shape=(len(rows), len(program.costs))),
+            [row.low / scale for row, scale in zip(rows, scales, strict=True)],
+            [row.high / scale for row, scale in zip(rows, scales, strict=True)],
+        ),
+        integrality=np.ones(len(program.costs)),  # of links too: else HiGHS repairs, and prints
+        bounds=Bounds(0, 1),
+        options=options,
+    )
+    return result, costs
+
+
+def _scale(factors: Iterable[int], bits: int) -> int:
+    """A power of two by which factors are divided for the solver: exact in floating point."""
+    return 1 << max(0, max(factors, default=0).bit_length() - bits)
+
+
+def _selection(problem: SelectionProblem, program: Program, places: Iterable[int]) -> Selection:
+    chosen: dict[int, LayerProfile] = {}
+    for place in places:
+        candidate = program.variables[place].candidate
+        if candidate is not None:
+            chosen[program.variables[place].of] = candidate
+    return Selection(
+        problem=problem, chosen=tuple(chosen[number] for number in range(len(problem.layers)))
+    )
