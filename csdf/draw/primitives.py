@@ -1,0 +1,135 @@
+"""Selections of primitives as pictures: time over memory, with what others would choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, SymmetricalLogLocator
+
+from csdf.draw.picture import rendered
+
+MARKS = ("s", "^", "v", "D", "P", "X", "<", ">", "*", "p", "h", "d")
+COLOURS = ("#585", "#85a", "#3aa", "#a63", "#777", "#a33", "#558", "#9a3", "#b59", "#38c", "#444")
+LINEAR_PART = 1e-3  # of the largest size: below it, down to no bytes, the axis is linear
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A selection: bytes and nanoseconds."""
+
+    memory: int
+    nanoseconds: int
+
+
+class Span(NamedTuple):
+    """How far an axis reaches."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One trade-off of time and memory. greedy: what the greedy choice reaches at growing budgets."""
+
+    title: str
+    front: Sequence[Place]
+    greedy: Sequence[Place] = ()
+    baselines: Sequence[tuple[str, Place]] = ()
+    limit: int | None = None  # bytes
+    chosen: Place | None = None
+
+
+def primitives_picture(
+    title: str, panels: Sequence[Panel], *, across: str, suffix: str
+) -> str | bytes:
+    """Return the panels, two in a row, in the format of that suffix.
+
+    Both axes are logarithmic; memory from LINEAR_PART of the largest on. A front steps down: at a
+    budget, its last step before it is what fits. Raises UnwritableFile for another format.
+    """
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(6.4 * columns, 0.9 + 3.7 * rows), layout="constrained")
+    figure.suptitle(title, fontsize=11)
+    names = list(dict.fromkeys(name for panel in panels for name, _ in panel.baselines))
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    for axes, panel in zip(grid.flat, panels, strict=False):
+        _draw(axes, panel, names)
+        axes.set_xlabel(across, fontsize=8)
+        axes.set_ylabel("time of a frame (ms)", fontsize=8)
+    shown: dict[str, Artist] = {}
+    for axes in grid.flat:
+        shown |= dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+    figure.legend(
+        list(shown.values()), list(shown), loc="outside lower center", ncols=5, frameon=False,
+        fontsize=8,
+    )  # fmt: skip
+    return rendered(figure, title, suffix)
+
+
+def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
+    axes.set_title(panel.title, fontsize=9)
+    places = [*panel.front, *panel.greedy, *(place for _, place in panel.baselines)]
+    largest = max((place.memory for place in places), default=1) / 1e6 or 1.0
+    axes.set_xscale("symlog", linthresh=largest * LINEAR_PART)
+    axes.set_yscale("log")
+    end = largest * 1.3
+    _steps(axes, panel.front, end, color="#357", linewidth=1.6, label="front")
+    _steps(axes, panel.greedy, end, color="#c63", linewidth=1.2, linestyle="--", label="greedy")
+    for name, place in panel.baselines:
+        number = names.index(name)
+        axes.plot(
+            place.memory / 1e6, place.nanoseconds / 1e6, MARKS[number % len(MARKS)],
+            color=COLOURS[number % len(COLOURS)], markersize=5, linestyle="", label=name,
+        )  # fmt: skip
+    if panel.limit is not None:
+        axes.axvline(panel.limit / 1e6, color="#777", linestyle=":", label="budget")
+    if panel.chosen is not None:
+        axes.plot(
+            panel.chosen.memory / 1e6, panel.chosen.nanoseconds / 1e6, "o", color="#c33",
+            markersize=9, fillstyle="none", markeredgewidth=2, linestyle="", label="chosen",
+        )  # fmt: skip
+    memories, times = zip(*((one.memory, one.nanoseconds) for one in places), strict=True)
+    _dress(axes, Span(min(memories) / 1e6, end), Span(min(times) / 1e6, max(times) / 1e6))
+
+
+def _steps(axes: Axes, places: Sequence[Place], end: float, **style: Any) -> None:
+    if not places:
+        return
+    sizes = [place.memory / 1e6 for place in places]
+    times = [place.nanoseconds / 1e6 for place in places]
+    axes.step([*sizes, end], [*times, times[-1]], where="post", **style)
+
+
+def _dress(axes: Axes, sizes: Span, times: Span) -> None:
+    """Plain numbers at places that suit how far an axis reaches."""
+    linear = sizes.high * LINEAR_PART
+    axes.set_xlim(sizes.low * 0.9, sizes.high)
+    axes.xaxis.set_minor_locator(
+        SymmetricalLogLocator(base=10, linthresh=linear, subs=range(2, 10))
+    )
+    for axis, span in ((axes.xaxis, sizes), (axes.yaxis, times)):
+        _label(axis, span)
+    axes.tick_params(which="both", labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _label(axis: Axis, span: Span) -> None:
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if span.high < 4 * span.low:
+        axis.set_major_locator(MaxNLocator(5))
+        axis.set_minor_locator(NullLocator())
+        return
+    labelled = "23468" if span.high < 20 * span.low else "25" if span.high < 500 * span.low else ""
+    axis.set_minor_formatter(
+        FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in labelled else "")
+    )

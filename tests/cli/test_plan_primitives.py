@@ -1,0 +1,171 @@
+"""`csdf plan primitives` as its users see it."""
+
+import json
+
+import pytest
+
+from csdf.cli.planning import primitives, primitives_profile
+from csdf.errors import GaveUp
+from planners.primitives.profiling.table import write_profile
+from tests.planners.primitives.selection.synthetic import network_of, profile_of
+
+MODEL = "resnet8"
+PLAN_KEYS = {
+    "nanoseconds",
+    "memory_bytes",
+    "workspace_bytes",
+    "largest_workspace_bytes",
+    "weight_bytes",
+    "changed_map_bytes",
+    "map_bytes",
+    "layers",
+    "changes",
+}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A profile that no machine made."""
+    path = tmp_path_factory.mktemp("profiles") / "resnet8.csv"
+    write_profile(path, profile_of(network_of(MODEL)))
+    return path
+
+
+@pytest.fixture
+def choose(capsys):
+    """Run the command; return its exit code, standard output and standard error."""
+
+    def run_command(*words):
+        capsys.readouterr()
+        try:
+            code = primitives.main([str(word) for word in words])
+        except SystemExit as end:  # argparse
+            code = end.code
+        return code, *capsys.readouterr()
+
+    return run_command
+
+
+def test_the_fastest_within_a_memory(choose, table):
+    code, output, _ = choose(MODEL, "--profile", table, "--memory", "800kB")
+    assert code == 0
+    assert "resnet8: optimal: 9 convolutions" in output
+    assert "none within the limit is faster" in output
+    assert "greedy" in output
+    assert "all im2col" in output
+
+
+def test_json_has_these_keys_and_no_others(choose, table):
+    words = (MODEL, "--profile", table, "--memory", "800kB", "--json", "--front")
+    code, output, _ = choose(*words)
+    found = json.loads(output)
+    assert code == 0
+    assert set(found) == {
+        "network",
+        "objective",
+        "status",
+        "reason",
+        "least",
+        "plan",
+        "baselines",
+        "machine",
+        "front",
+        "seconds",
+    }
+    plan = found["plan"]
+    assert set(plan) == PLAN_KEYS
+    assert plan["memory_bytes"] <= 800_000
+    parts = plan["workspace_bytes"] + plan["weight_bytes"] + plan["changed_map_bytes"]
+    assert parts == plan["memory_bytes"]
+    times = [one["nanoseconds"] for one in plan["layers"] + plan["changes"]]
+    assert sum(times) == plan["nanoseconds"]
+    best = [one for one in found["front"] if one["memory_bytes"] <= 800_000]
+    assert best[-1]["nanoseconds"] == plan["nanoseconds"]
+
+
+@pytest.mark.parametrize("objective", ["network", "workspace"])
+@pytest.mark.parametrize("limit", [("--memory", "500kB"), ("--time", "3ms"), ()])
+def test_both_solvers_say_the_same(choose, table, objective, limit):
+    words = (MODEL, "--profile", table, "--json", "--objective", objective, *limit)
+    mine, other = (json.loads(choose(*words, "--solver", one)[1])["plan"] for one in ("dp", "ilp"))
+    minimised = "memory_bytes" if "--time" in limit else "nanoseconds"
+    assert mine[minimised] == other[minimised]
+
+
+def test_what_is_too_small_is_a_no_with_the_least_bytes(choose, table):
+    words = (MODEL, "--profile", table, "--front", "--json")
+    least = json.loads(choose(*words)[1])["front"][0]["memory_bytes"]
+    for solver in ("dp", "ilp"):
+        code, output, remarks = choose(
+            MODEL, "--profile", table, "--memory", least - 1, "--json", "--solver", solver
+        )
+        assert code == 1
+        assert json.loads(output)["plan"] is None
+        assert json.loads(output)["least"] == least
+        assert f"infeasible: no selection needs less than {least} bytes" in remarks
+    assert choose(MODEL, "--profile", table, "--memory", least)[0] == 0
+
+
+def test_what_is_too_fast_is_a_no_with_the_least_time(choose, table):
+    code, _, remarks = choose(MODEL, "--profile", table, "--time", "1us")
+    assert code == 1
+    assert "infeasible: no selection takes less than" in remarks
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "html"])
+def test_the_front_can_be_drawn(choose, table, tmp_path, suffix):
+    target = tmp_path / f"front.{suffix}"
+    words = (MODEL, "--profile", table, "--memory", "600kB", "--front", "--plot", target)
+    code, output, _ = choose(*words)
+    assert code == 0
+    assert "points, 24 of them above; --json has all" in output
+    assert target.stat().st_size > 1000
+
+
+def test_measuring_running_and_reading_again(choose, tmp_path):
+    table = tmp_path / "table.csv"
+    words = ("samos_example", "--repeats", 1, "--save-profile", table, "--run")
+    code, output, remarks = choose(*words)
+    assert code == 0
+    assert f"wrote {table}" in remarks
+    assert "measured" in output
+    assert "equal to the network as a whole" in output
+    again = json.loads(choose("samos_example", "--profile", table, "--json")[1])
+    assert again["status"] == "optimal"
+
+
+def test_an_interrupt_gives_the_best_so_far(choose, table, monkeypatch):
+    def interrupted(*words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(primitives.answers, "watch", lambda *words: interrupted)
+    code, output, remarks = choose(MODEL, "--profile", table, "--memory", "600kB")
+    assert code == 0
+    assert "resnet8: feasible" in output
+    assert "feasible: interrupted" in remarks
+
+
+def test_measuring_that_does_not_end_in_time_gives_up(choose, monkeypatch):
+    def endless(*words, **more):
+        raise GaveUp("the budget of 1 s is used up")
+
+    monkeypatch.setattr(primitives_profile, "profile_network", endless)
+    code, output, remarks = choose(MODEL)
+    assert (code, output) == (3, "")
+    assert "gave up: the budget of 1 s is used up while measuring" in remarks
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--memory", "20 megabytes"), "is not a size such as 64MB"),
+        (("--memory", "1MB", "--time", "1ms"), "not allowed with argument"),
+        (("--time", "0"), "is not a time above zero"),
+        (("--objective", "speed"), "invalid choice"),
+        (("--profile", "a.csv", "--save-profile", "b.csv"), "give one"),
+    ],
+)
+def test_wrong_usage_is_one_message(choose, words, complaint):
+    code, output, remarks = choose(MODEL, *words)
+    assert (code, output) == (2, "")
+    assert complaint in remarks

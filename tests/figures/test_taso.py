@@ -1,0 +1,73 @@
+"""The pages on TASO are what the scripts make of the tables, and our fronts are the best in them."""
+
+from pathlib import Path
+
+import pytest
+
+from cnn2csdf.parameters import layer_parameters
+from figures import taso_fronts
+from planners.primitives.profiling.table import write_profile
+from planners.primitives.selection.problem import Objective
+from planners.primitives.selection.published import NETWORKS, network_of
+from tests.planners.primitives.selection.synthetic import profile_of
+
+needs_tables = pytest.mark.skipif(
+    not taso_fronts.names(), reason="no tables; figures/taso_profiles.py measures them"
+)
+
+
+@pytest.fixture(scope="module")
+def made_up(tmp_path_factory):
+    """Tables of two networks that no machine made."""
+    folder = tmp_path_factory.mktemp("profiles")
+    for name in ("alexnet", "squeezenet1_0"):
+        write_profile(folder / f"{name}.csv", profile_of(network_of(name)))
+    return folder
+
+
+def require_best(folder):
+    for name in taso_fronts.names(folder):
+        for objective in Objective:
+            one = taso_fronts.case(name, objective, folder)
+            assert one.greedy
+            assert min(slower for _, slower in one.slower) >= 1
+            for other in one.singles:
+                assert taso_fronts.over_ours(one, objective, other) >= 1
+
+
+def test_alexnet_has_the_parameters_of_caffes():
+    # Caffe's reference network. Convolutions with halved inputs where they are grouped: 34,944;
+    # 307,456; 885,120; 663,936; 442,624. Fully connected: 37,752,832; 16,781,312; 4,097,000.
+    assert sum(layer_parameters(network_of("alexnet")).values()) == 60_965_224
+
+
+def test_page_and_pictures_can_be_made_of_any_tables(made_up):
+    page = taso_fronts.page(made_up)
+    assert "of 2 networks" in page
+    assert page.count("| alexnet |") == 8
+    for objective in Objective:
+        assert taso_fronts.picture(objective, made_up).startswith("<?xml")
+
+
+def test_nothing_is_better_than_a_made_up_front(made_up):
+    require_best(made_up)
+
+
+@needs_tables
+def test_nothing_is_better_than_a_measured_front():
+    assert set(taso_fronts.names()) == set(NETWORKS)
+    require_best(taso_fronts.PROFILES)
+
+
+@needs_tables
+def test_the_page_and_the_pictures_are_what_the_tables_give():
+    assert taso_fronts.page() == Path(taso_fronts.__file__).with_suffix(".md").read_text()
+    for objective in Objective:
+        kept = Path(taso_fronts.__file__).with_name(f"taso_fronts_{objective.value}.svg")
+        assert kept.read_text().startswith("<?xml")
+
+
+@needs_tables
+@pytest.mark.parametrize("name", NETWORKS)
+def test_table_1_is_of_these_networks(name):
+    assert f"| {name} |" in Path(taso_fronts.__file__).with_name("taso_table1.md").read_text()
