@@ -1,0 +1,156 @@
+"""A convolution as loops: how far each loop runs, and which elements of three arrays it touches.
+
+Input, weights and output are the three arrays; bias and what is fused behind the layer move no array
+of their own here. A fully connected layer is a convolution of one place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network, Shape
+from csdf.errors import InvalidNetwork
+
+Pair = tuple[int, int]  # along rows, along columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convolution:
+    """Filters that slide over feature maps; depthwise where groups equals the channels.
+
+    channels, filters: of all groups. padding: top, left, bottom, right; it is no element of any
+    array. Raises InvalidNetwork, naming the layer, where the sizes do not make a convolution.
+    """
+
+    name: str
+    filters: int
+    channels: int  # of the input
+    input_rows: int
+    input_columns: int
+    kernel_rows: int = 1
+    kernel_columns: int = 1
+    groups: int = 1
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    def __post_init__(self) -> None:
+        for what, values in self._positive():
+            if min(values) < 1:
+                raise InvalidNetwork(f"convolution {self.name!r}: {what} is {min(values)}, below 1")
+        if min(self.padding) < 0:
+            raise InvalidNetwork(f"convolution {self.name!r}: padding {self.padding} is negative")
+        if self.channels % self.groups or self.filters % self.groups:
+            raise InvalidNetwork(
+                f"convolution {self.name!r}: {self.groups} groups do not divide "
+                f"{self.channels} channels, {self.filters} filters"
+            )
+        if min(self.output_rows, self.output_columns) < 1:
+            raise InvalidNetwork(
+                f"convolution {self.name!r}: a kernel of {self.kernel_rows}x{self.kernel_columns}, "
+                f"dilation {self.dilation}, does not fit into {self.input_rows}x"
+                f"{self.input_columns} with padding {self.padding}"
+            )
+
+    def _positive(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        return (
+            ("filters", (self.filters,)),
+            ("channels", (self.channels,)),
+            ("groups", (self.groups,)),
+            ("input size", (self.input_rows, self.input_columns)),
+            ("kernel", (self.kernel_rows, self.kernel_columns)),
+            ("stride", self.stride),
+            ("dilation", self.dilation),
+        )
+
+    @property
+    def output_rows(self) -> int:
+        """Rows of an output map."""
+        top, _, bottom, _ = self.padding
+        extent = self.dilation[0] * (self.kernel_rows - 1) + 1
+        return (self.input_rows + top + bottom - extent) // self.stride[0] + 1
+
+    @property
+    def output_columns(self) -> int:
+        """Columns of an output map."""
+        _, left, _, right = self.padding
+        extent = self.dilation[1] * (self.kernel_columns - 1) + 1
+        return (self.input_columns + left + right - extent) // self.stride[1] + 1
+
+    @property
+    def group_filters(self) -> int:
+        """Filters of one group."""
+        return self.filters // self.groups
+
+    @property
+    def group_channels(self) -> int:
+        """Input channels of one group."""
+        return self.channels // self.groups
+
+    @property
+    def input_elements(self) -> int:
+        """Elements of all input maps."""
+        return self.channels * self.input_rows * self.input_columns
+
+    @property
+    def weight_elements(self) -> int:
+        """Elements of all filters."""
+        return self.filters * self.group_channels * self.kernel_rows * self.kernel_columns
+
+    @property
+    def output_elements(self) -> int:
+        """Elements of all output maps."""
+        return self.filters * self.output_rows * self.output_columns
+
+
+def is_convolution(layer: Layer) -> bool:
+    """Whether `convolution_of` knows the layer."""
+    return isinstance(layer.operator, op.Convolution | op.FullyConnected)
+
+
+def convolution_of(network: Network, layer: Layer) -> Convolution:
+    """Return the loops of a convolution or a fully connected layer.
+
+    Raises InvalidNetwork, naming the layer, for any other and for a negative padding.
+    """
+    match layer.operator:
+        case op.Convolution():
+            return _of_maps(layer.name, layer.operator, network.input_shapes(layer)[0])
+        case op.FullyConnected(units=units):
+            elements = network.input_shapes(layer)[0].elements
+            return Convolution(
+                name=layer.name, filters=units, channels=elements, input_rows=1, input_columns=1
+            )
+    raise InvalidNetwork(
+        f"layer {layer.name!r} is {type(layer.operator).__name__}; "
+        "loop nests are known of Convolution and FullyConnected"
+    )
+
+
+def _of_maps(name: str, operator: op.Convolution, source: Shape) -> Convolution:
+    window = operator.window
+    top, left, bottom, right = window.padding
+    return Convolution(
+        name=name,
+        filters=operator.filters,
+        channels=source.channels,
+        groups=operator.groups,
+        input_rows=source.height,
+        input_columns=source.width,
+        kernel_rows=window.kernel[0],
+        kernel_columns=window.kernel[1],
+        stride=window.stride,
+        dilation=window.dilation,
+        padding=(top, left, bottom + window.overhang[0], right + window.overhang[1]),
+    )
+
+
+def group_of(convolution: Convolution) -> Convolution:
+    """Return the convolution of one group: the groups share no element, and all are alike."""
+    return replace(
+        convolution,
+        filters=convolution.group_filters,
+        channels=convolution.group_channels,
+        groups=1,
+    )

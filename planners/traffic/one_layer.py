@@ -1,0 +1,137 @@
+"""The least traffic of one layer, over all its loop nests that fit the buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
+from math import factorial, prod
+from typing import NamedTuple
+
+from csdf.errors import InvalidPlan
+from csdf.kernels import compile as compiler
+from csdf.kernels import loop_nests as kernel
+from planners.traffic.answers import LayerTraffic
+from planners.traffic.bounds import lower_bounds
+from planners.traffic.convolution import Convolution, group_of
+from planners.traffic.counting import transfers
+from planners.traffic.footprints import axes_of
+from planners.traffic.nest import Array, Halo, Loop, LoopNest, lengths
+from planners.traffic.structures import Structure, structures
+from planners.traffic.tilings import Option, axis_options, tile_sizes
+
+SMALL = 5_000  # combinations below which the compiler costs more than it saves
+
+
+def least_traffic(
+    convolution: Convolution, *, buffer_bytes: int, element_bytes: int, halo: Halo = Halo.KEPT
+) -> LayerTraffic:
+    """Return the least traffic of the layer over all orders, tiles and levels that fit the buffer.
+
+    Exact: what is left out is never better than what is looked at, as `structures`, `tilings` and
+    the kernel argue; ties go to the first in their order. Groups are handled one after another,
+    which loses nothing: they share no element, so any schedule of them all holds and moves for each
+    group what some schedule of that group alone does.
+    Raises InvalidPlan if the buffer cannot hold one element of each array.
+    """
+    room = buffer_bytes // element_bytes if element_bytes > 0 else 0
+    if room < len(Array):
+        raise InvalidPlan(
+            f"a buffer of {buffer_bytes} bytes does not hold one element of {element_bytes} bytes "
+            "of input, weights and output each"
+        )
+    group = replace(group_of(convolution), name="group")  # equal shapes are searched once
+    all_elements = group.input_elements + group.weight_elements + group.output_elements
+    nest, evaluated = _best_nest(group, min(room, all_elements), halo)
+    found = transfers(convolution, nest)
+    return LayerTraffic(
+        convolution=convolution,
+        buffer_bytes=buffer_bytes,
+        element_bytes=element_bytes,
+        nest=nest,
+        input_bytes=found.input * element_bytes,
+        weight_bytes=found.weights * element_bytes,
+        output_bytes=found.output * element_bytes,
+        held_bytes=found.held_elements * element_bytes,
+        bounds=lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=element_bytes),
+        space=_space(group),
+        evaluated=evaluated,
+        proved=True,
+    )
+
+
+def _space(group: Convolution) -> int:
+    """All orders, levels and tile sizes."""
+    orders, levels = factorial(len(Loop)), len(Loop) + 1
+    return orders * prod([levels] * len(Array)) * prod(lengths(group))
+
+
+class _Choices(NamedTuple):
+    """What a nest is put together from."""
+
+    ways: tuple[Structure, ...]
+    filters: tuple[int, ...]
+    channels: tuple[int, ...]
+    rows: tuple[Option, ...]
+    columns: tuple[Option, ...]
+
+
+@lru_cache(maxsize=10_000)
+def _best_nest(group: Convolution, room: int, halo: Halo) -> tuple[LoopNest, int]:
+    """The first nest with the least traffic, and how many choices were looked at."""
+    sizes = lengths(group)
+    rows, columns = axes_of(group)
+    choices = _Choices(
+        ways=structures(frozenset(loop for loop in Loop if sizes[loop] > 1), halo),
+        filters=tile_sizes(sizes[Loop.FILTERS]),
+        channels=tile_sizes(sizes[Loop.CHANNELS]),
+        rows=axis_options(rows),
+        columns=axis_options(columns),
+    )
+    found = _search(choices, group, room)
+    way = choices.ways[found[kernel.BEST_STRUCTURE]]
+    places, kernel_rows = choices.rows[found[kernel.BEST_ROWS]][:2]
+    across, kernel_columns = choices.columns[found[kernel.BEST_COLUMNS]][:2]
+    filters = choices.filters[found[kernel.BEST_FILTERS]]
+    channels = choices.channels[found[kernel.BEST_CHANNELS]]
+    tiles = (filters, channels, places, across, kernel_rows, kernel_columns)
+    nest = LoopNest(order=way.order, tiles=tiles, levels=way.levels, halo=halo)
+    return nest.canonical(group), found[kernel.LOOKED_AT]
+
+
+def _search(choices: _Choices, group: Convolution, room: int) -> list[int]:
+    """The answer of the kernel."""
+    sizes = lengths(group)
+    combinations = len(choices.ways) * len(choices.rows) * len(choices.columns)
+    # Each array moves at most once for each multiplication, the output twice.
+    most = 4 * prod(sizes)
+    backend = _backend(combinations, most)
+    answer = backend.array([most + 1] + [0] * (kernel.ANSWER - 1))
+    backend.kernel(kernel.least_traffic)(
+        backend.array([number for way in choices.ways for number in _numbers(way)]),
+        backend.array(_with_trips(choices.filters, sizes[Loop.FILTERS])),
+        backend.array(_with_trips(choices.channels, sizes[Loop.CHANNELS])),
+        backend.array(list(chain.from_iterable(choices.rows))),
+        backend.array(list(chain.from_iterable(choices.columns))),
+        group.weight_elements,
+        group.output_elements,
+        room,
+        answer,
+    )
+    return backend.take(answer, range(kernel.ANSWER))
+
+
+def _backend(combinations: int, most: int) -> compiler.Backend:
+    """Compiled where that is worth it and no sum can pass the limit."""
+    is_worth = combinations > SMALL or compiler.is_loaded()
+    return compiler.COMPILED if is_worth and most < compiler.SAFE else compiler.PLAIN
+
+
+def _numbers(way: Structure) -> tuple[int, ...]:
+    """A structure as the kernel wants it."""
+    return (*way.moved_by, *way.rounds, int(way.slides))
+
+
+def _with_trips(tiles: Sequence[int], length: int) -> list[int]:
+    return [*tiles, *(-(-length // tile) for tile in tiles)]

@@ -1,0 +1,241 @@
+"""The judge of loop nests: walks one, with the buffer as sets of elements, and counts what moves.
+
+It knows the rules of the nest, and nothing of how traffic is counted without walking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+from csdf.errors import InvalidPlan
+from planners.traffic.convolution import Convolution
+from planners.traffic.nest import MOVES, Array, Halo, Loop, LoopNest
+
+Element = tuple[int, ...]
+Iteration = Mapping[Loop, range]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """What a walk moved, in bytes, and the most it held at one time."""
+
+    input_bytes: int
+    weight_bytes: int
+    output_bytes: int
+    most_held_bytes: int
+    multiplications: int
+
+    @property
+    def total_bytes(self) -> int:
+        """All bytes moved."""
+        return self.input_bytes + self.weight_bytes + self.output_bytes
+
+
+def walk(
+    convolution: Convolution, nest: LoopNest, *, buffer_bytes: int, element_bytes: int
+) -> Walk:
+    """Walk the nest, iteration by iteration of the innermost loop; slow, with every element in a set.
+
+    Raises InvalidPlan, saying where, if the buffer overflows, if an operand of a multiplication is
+    not in it, if a multiplication is done twice, or if an output does not end up complete outside.
+    """
+    state = _State(convolution, nest, buffer_bytes // element_bytes)
+    for group in range(convolution.groups):
+        for iteration in _iterations(convolution, nest):
+            for array in Array:
+                state.bring(array, iteration, group)
+            state.check_room(iteration)
+            state.multiply(iteration, group)
+        state.leave()
+    state.check_complete()
+    return Walk(
+        input_bytes=state.moved[Array.INPUT] * element_bytes,
+        weight_bytes=state.moved[Array.WEIGHTS] * element_bytes,
+        output_bytes=state.moved[Array.OUTPUT] * element_bytes,
+        most_held_bytes=state.most_held * element_bytes,
+        multiplications=sum(terms.bit_count() for terms in state.outside.values()),
+    )
+
+
+def _iterations(convolution: Convolution, nest: LoopNest) -> Iterator[Iteration]:
+    """The tile of each loop, for all iterations of one group in their order."""
+    tiles = []
+    for loop in nest.order:
+        length, tile = len(_whole(convolution)[loop]), nest.tiles[loop]
+        tiles.append([range(at, min(length, at + tile)) for at in range(0, length, tile)])
+    for ranges in product(*tiles):
+        yield dict(zip(nest.order, ranges, strict=True))
+
+
+def _whole(convolution: Convolution) -> Iteration:
+    groups = convolution.groups
+    return {
+        Loop.FILTERS: range(convolution.filters // groups),
+        Loop.CHANNELS: range(convolution.channels // groups),
+        Loop.ROWS: range(convolution.output_rows),
+        Loop.COLUMNS: range(convolution.output_columns),
+        Loop.KERNEL_ROWS: range(convolution.kernel_rows),
+        Loop.KERNEL_COLUMNS: range(convolution.kernel_columns),
+    }
+
+
+class _State:
+    """The buffer, and what is known of the output outside.
+
+    The terms of an output are the bits of a number: one for each channel and kernel place.
+    """
+
+    def __init__(self, convolution: Convolution, nest: LoopNest, room: int) -> None:
+        self.convolution, self.nest, self.room = convolution, nest, room
+        self.held: dict[Array, set[Element]] = {array: set() for array in Array}
+        self.position: dict[Array, tuple[range, ...]] = {}  # of the loops outside its level
+        self.moved = dict.fromkeys(Array, 0)
+        self.inside: dict[Element, int] = {}  # terms in the sums of the buffer
+        self.outside: dict[Element, int] = {}  # terms in the copies outside
+        self.most_held = 0
+        self._terms = lru_cache(maxsize=None)(self._terms_of)
+
+    def bring(self, array: Array, iteration: Iteration, group: int) -> None:
+        """Make the buffer hold just the tile of the array that this iteration is in."""
+        outside = self.nest.outside(array)
+        before = self.position.get(array)
+        after = tuple(iteration[loop] for loop in outside)
+        self.position[array] = after
+        if before is not None and self._changed(array, before, after) is None:
+            return
+        region = {
+            loop: iteration[loop] if loop in outside else places
+            for loop, places in _whole(self.convolution).items()
+        }
+        wanted = self._elements(array, region, group)
+        kept = self.held[array] & wanted if self._keeps(array, before, after) else set()
+        self._leave(array, self.held[array] - kept)
+        self._enter(array, wanted - kept)
+        self.held[array] = wanted
+
+    def _changed(
+        self, array: Array, before: tuple[range, ...], after: tuple[range, ...]
+    ) -> int | None:
+        """The outermost loop that reached another tile of the array, by place in the order."""
+        for place, loop in enumerate(self.nest.outside(array)):
+            if loop in MOVES[array] and before[place] != after[place]:
+                return place
+        return None
+
+    def _keeps(
+        self, array: Array, before: tuple[range, ...] | None, after: tuple[range, ...]
+    ) -> bool:
+        """Whether just the innermost loop that moves the input made a step, and the halo stays."""
+        if before is None or array is not Array.INPUT or self.nest.halo is Halo.RELOADED:
+            return False
+        whole = _whole(self.convolution)
+        moving = [
+            place
+            for place, loop in enumerate(self.nest.outside(array))
+            if loop in MOVES[array] and self.nest.tiles[loop] < len(whole[loop])
+        ]
+        return before[: moving[-1]] == after[: moving[-1]]
+
+    def _elements(self, array: Array, region: Iteration, group: int) -> set[Element]:
+        filters, channels, rows, columns, down, across = (region[loop] for loop in Loop)
+        places: Iterator[Element]
+        match array:
+            case Array.WEIGHTS:
+                places = product(filters, channels, down, across)
+            case Array.OUTPUT:
+                places = product(filters, rows, columns)
+            case Array.INPUT:
+                places = product(
+                    channels,
+                    {row for y in rows for u in down for row in self._input_row(y, u)},
+                    {
+                        column
+                        for x in columns
+                        for v in across
+                        for column in self._input_column(x, v)
+                    },
+                )
+        return {(group, *place) for place in places}
+
+    def _input_row(self, y: int, u: int) -> tuple[int, ...]:
+        """The row that output row y reads at kernel row u; none if that is padding."""
+        layer = self.convolution
+        row = y * layer.stride[0] + u * layer.dilation[0] - layer.padding[0]
+        return (row,) if 0 <= row < layer.input_rows else ()
+
+    def _input_column(self, x: int, v: int) -> tuple[int, ...]:
+        layer = self.convolution
+        column = x * layer.stride[1] + v * layer.dilation[1] - layer.padding[1]
+        return (column,) if 0 <= column < layer.input_columns else ()
+
+    def _enter(self, array: Array, elements: set[Element]) -> None:
+        if array is Array.OUTPUT:
+            again = {element: self.outside[element] for element in elements & self.outside.keys()}
+            self.inside = dict.fromkeys(elements, 0) | again
+            self.moved[array] += len(again)
+        else:
+            self.moved[array] += len(elements)
+
+    def _leave(self, array: Array, elements: set[Element]) -> None:
+        if array is Array.OUTPUT:
+            self.moved[array] += len(elements)
+            self.outside.update(self.inside)
+
+    def check_room(self, iteration: Iteration) -> None:
+        """Raise InvalidPlan if the buffer holds more than it can."""
+        used = sum(len(elements) for elements in self.held.values())
+        self.most_held = max(self.most_held, used)
+        if used > self.room:
+            raise InvalidPlan(
+                f"convolution {self.convolution.name!r}: {used} elements at {iteration}, "
+                f"but the buffer has room for {self.room}"
+            )
+
+    def multiply(self, iteration: Iteration, group: int) -> None:
+        """Do all multiplications of one iteration; their operands are in the buffer or it raises."""
+        for array in Array:
+            missing = self._elements(array, iteration, group) - self.held[array]
+            if missing:
+                raise InvalidPlan(
+                    f"convolution {self.convolution.name!r}: {array.name.lower()} element "
+                    f"{min(missing)} is not in the buffer at {iteration}"
+                )
+        filters, channels, rows, columns, down, across = (iteration[loop] for loop in Loop)
+        for y, x in product(rows, columns):
+            terms = self._terms(y, x, channels, down, across)
+            for element in ((group, f, y, x) for f in filters):
+                if self.inside[element] & terms:
+                    raise InvalidPlan(
+                        f"convolution {self.convolution.name!r}: output {element} gets a term "
+                        f"twice at {iteration}"
+                    )
+                self.inside[element] |= terms
+
+    def _terms_of(self, y: int, x: int, channels: range, down: range, across: range) -> int:
+        """The multiplications of one output in an iteration; those with padding are none."""
+        layer, terms = self.convolution, 0
+        kernel_rows = [u for u in down if self._input_row(y, u)]
+        kernel_columns = [v for v in across if self._input_column(x, v)]
+        for c, u, v in product(channels, kernel_rows, kernel_columns):
+            terms |= 1 << ((c * layer.kernel_rows + u) * layer.kernel_columns + v)
+        return terms
+
+    def leave(self) -> None:
+        """Send back what is left of the output and forget the rest."""
+        self._leave(Array.OUTPUT, self.held[Array.OUTPUT])
+        self.held = {array: set() for array in Array}
+        self.position, self.inside = {}, {}
+
+    def check_complete(self) -> None:
+        """Raise InvalidPlan unless every output is outside with all its terms."""
+        whole = _whole(self.convolution)
+        filters, channels, rows, columns, down, across = (whole[loop] for loop in Loop)
+        for group, f, y, x in product(range(self.convolution.groups), filters, rows, columns):
+            if self.outside.get((group, f, y, x)) != self._terms(y, x, channels, down, across):
+                raise InvalidPlan(
+                    f"convolution {self.convolution.name!r}: output {(group, f, y, x)} "
+                    "is not complete outside"
+                )

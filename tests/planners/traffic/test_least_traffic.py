@@ -1,0 +1,159 @@
+"""The least traffic of one layer: against every nest, and relations that hold for all layers."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from csdf.errors import InvalidPlan
+from csdf.kernels import compile as compiler
+from planners.traffic import one_layer
+from planners.traffic.convolution import Convolution
+from planners.traffic.counting import transfers
+from planners.traffic.nest import Halo, lengths
+from planners.traffic.one_layer import least_traffic
+from planners.traffic.simulator import walk
+from tests.planners.traffic.layers import (
+    all_nests,
+    published_layer,
+    random_convolution,
+    random_nest,
+)
+
+LAYER = published_layer()
+SMALL_LAYERS = (
+    # Three or four loops longer than one each, so that all nests can be tried.
+    (Halo.KEPT, {"filters": 2, "channels": 2, "input_rows": 3, "kernel_rows": 2}),
+    (Halo.KEPT, {"input_rows": 3, "input_columns": 3, "kernel_rows": 2, "kernel_columns": 2}),
+    (Halo.KEPT, {"filters": 2, "input_rows": 5, "kernel_rows": 3, "padding": (1, 0, 1, 0)}),
+    (Halo.RELOADED, {"filters": 2, "input_rows": 5, "kernel_rows": 3, "padding": (1, 0, 1, 0)}),
+    (Halo.RELOADED, {"channels": 3, "input_rows": 7, "kernel_rows": 2, "stride": (2, 1)}),
+    (Halo.KEPT, {"channels": 2, "input_rows": 9, "kernel_rows": 3, "dilation": (2, 1)}),
+    (Halo.RELOADED, {"filters": 2, "input_rows": 3, "input_columns": 4}),
+    (Halo.KEPT, {"filters": 4, "channels": 3, "input_columns": 3}),
+    (Halo.RELOADED, {"input_rows": 4, "kernel_rows": 2, "padding": (3, 0, 2, 0), "filters": 2}),
+    (Halo.KEPT, {"input_columns": 3, "kernel_columns": 3, "padding": (0, 2, 0, 2), "channels": 2}),
+)
+
+
+def small(**sizes):
+    return Convolution(
+        **{"name": "small", "filters": 1, "channels": 1, "input_rows": 1, "input_columns": 1}
+        | sizes
+    )
+
+
+@pytest.mark.parametrize(("halo", "sizes"), SMALL_LAYERS, ids=str)
+def test_no_nest_of_all_moves_less(halo, sizes):
+    layer = small(**sizes)
+    least = {}  # traffic of the best nest that holds so much
+    for nest in all_nests(layer, halo):
+        found = transfers(layer, nest)
+        held = found.held_elements
+        least[held] = min(found.total, least.get(held, found.total))
+    for room in sorted({3, *least, *(held - 1 for held in least if held > 3)}):
+        expected = min(total for held, total in least.items() if held <= room)
+        answer = least_traffic(layer, buffer_bytes=room, element_bytes=1, halo=halo)
+        assert answer.total_bytes == expected, room
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_random_nest_of_six_loops_moves_less(seed):
+    random = Random(seed)
+    for _ in range(5):
+        layer = random_convolution(random)
+        for _ in range(30):
+            nest = random_nest(random, layer)
+            found = transfers(layer, nest)
+            answer = least_traffic(
+                layer, buffer_bytes=found.held_elements, element_bytes=1, halo=nest.halo
+            )
+            assert answer.total_bytes <= found.total
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_judge_agrees_with_every_answer(seed):
+    random = Random(seed)
+    for _ in range(10):
+        layer = random_convolution(random)
+        room = random.randint(3, 60) * 2
+        answer = least_traffic(layer, buffer_bytes=room, element_bytes=2)
+        walked = walk(layer, answer.nest, buffer_bytes=room, element_bytes=2)
+        assert walked.total_bytes == answer.total_bytes
+        assert walked.most_held_bytes <= answer.held_bytes <= room
+
+
+def test_the_answer_for_the_published_layer_walks_as_predicted():
+    answer = least_traffic(LAYER, buffer_bytes=512 * 1024, element_bytes=4)
+    walked = walk(LAYER, answer.nest, buffer_bytes=512 * 1024, element_bytes=4)
+    assert walked.total_bytes == answer.total_bytes
+    # Everything moves once: 64 x 56 x 56 inputs and outputs, 64 x 64 x 9 weights, of 4 bytes.
+    assert answer.total_bytes == 4 * (2 * 64 * 56 * 56 + 64 * 64 * 9) == answer.lower_bound_bytes
+
+
+def test_a_larger_buffer_never_moves_more_and_kept_halos_never_more_than_reloaded():
+    known = None
+    for room in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512):
+        kept, reloaded = (
+            least_traffic(LAYER, buffer_bytes=room * 1024, element_bytes=4, halo=halo).total_bytes
+            for halo in (Halo.KEPT, Halo.RELOADED)
+        )
+        assert kept <= reloaded
+        assert known is None or kept <= known
+        known = kept
+
+
+def test_traffic_scales_with_the_bytes_of_an_element():
+    narrow = least_traffic(LAYER, buffer_bytes=2**14, element_bytes=1)
+    wide = least_traffic(LAYER, buffer_bytes=2**16, element_bytes=4)
+    assert wide.total_bytes == 4 * narrow.total_bytes
+    assert wide.nest == narrow.nest
+
+
+def test_groups_add_up():
+    group = published_layer(maps=8, size=14)
+    grouped = replace(group, filters=32, channels=32, groups=4)
+    one, all_four = (
+        least_traffic(layer, buffer_bytes=3000, element_bytes=4) for layer in (group, grouped)
+    )
+    assert all_four.total_bytes == 4 * one.total_bytes
+    assert all_four.held_bytes == one.held_bytes
+
+
+def test_rows_and_columns_are_alike():
+    tall = small(filters=6, channels=5, input_rows=20, input_columns=9, kernel_rows=3)
+    wide = small(filters=6, channels=5, input_rows=9, input_columns=20, kernel_columns=3)
+    for room in (50, 200, 800):
+        one, other = (
+            least_traffic(layer, buffer_bytes=room, element_bytes=1) for layer in (tall, wide)
+        )
+        assert one.total_bytes == other.total_bytes
+
+
+def test_the_smallest_buffer_holds_one_element_of_each_array():
+    layer = small(filters=2, channels=2)
+    # Four multiplications with a single element each: a step keeps one of input, weight and output.
+    # Two inputs, each for both filters: 2 inputs, 4 weights, 2 outputs written twice, read once.
+    # Two outputs, each for both channels: 4 inputs, 4 weights, 2 outputs written once.
+    answer = least_traffic(layer, buffer_bytes=3, element_bytes=1)
+    assert answer.total_bytes == 10 == 4 + 4 + 2
+    with pytest.raises(InvalidPlan, match="does not hold one element"):
+        least_traffic(layer, buffer_bytes=11, element_bytes=4)
+
+
+def test_compiled_or_not_the_answer_is_the_same(monkeypatch):
+    layer = published_layer(maps=6, size=10)
+    answers = []
+    for backend in (compiler.PLAIN, compiler.COMPILED):
+        monkeypatch.setattr(one_layer, "_backend", lambda *sizes, chosen=backend: chosen)
+        one_layer._best_nest.cache_clear()
+        answers.append(least_traffic(layer, buffer_bytes=1000, element_bytes=4))
+    assert answers[0] == answers[1]
+
+
+def test_the_space_is_all_orders_levels_and_tiles():
+    layer = small(filters=3, channels=2)
+    assert lengths(layer) == (3, 2, 1, 1, 1, 1)
+    answer = least_traffic(layer, buffer_bytes=100, element_bytes=1)
+    assert answer.space == 720 * 7**3 * 3 * 2
+    assert answer.evaluated <= answer.space
