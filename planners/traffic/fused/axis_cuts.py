@@ -1,0 +1,194 @@
+"""A group cut into parts along one axis: what each part needs of every map, and what it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+from planners.traffic.fused.group import FusedGroup
+from planners.traffic.fused.reach import Places, shares
+
+ROWS, COLUMNS = 0, 1  # axes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisCut:
+    """needed, made: of each map (0 is the input) and each part, places along the axis.
+
+    What is made of the input is what arrives of it. Places are made once, by the first part that
+    needs them, or by every part that needs them.
+    """
+
+    needed: tuple[tuple[Places, ...], ...]
+    made: tuple[tuple[Places, ...], ...]
+
+
+def axis_cut(
+    group: FusedGroup, axis: int, parts: int, *, makes_once: bool, reads_once: bool
+) -> AxisCut:
+    """Return what `parts` even parts of the output need and make, along one axis."""
+    last = group.length
+    made: list[tuple[Places, ...]] = [()] * (last + 1)
+    needed: list[tuple[Places, ...]] = [()] * (last + 1)
+    made[last] = needed[last] = shares(group.dims(last)[1 + axis], parts)
+    for number in range(last - 1, -1, -1):
+        layer = group.layers[number]
+        reach = layer.rows if axis == ROWS else layer.columns
+        readers = [upto for source, upto in group.skips if source == number]
+        needed[number] = tuple(
+            reduce(or_, (made[reader][part] for reader in readers), reach.needed(wanted))
+            for part, wanted in enumerate(made[number + 1])
+        )
+        is_once = makes_once if number else reads_once
+        made[number] = _fresh(needed[number]) if is_once else needed[number]
+    return AxisCut(needed=tuple(needed), made=tuple(made))
+
+
+def _fresh(needed: Sequence[Places]) -> tuple[Places, ...]:
+    """Of each part, what no part before it needs."""
+    found, seen = [], 0
+    for one in needed:
+        found.append(one & ~seen)
+        seen |= one
+    return tuple(found)
+
+
+class AxisTotals(NamedTuple):
+    """Places of one map, over all parts.
+
+    shared: those that several parts need.
+    """
+
+    needed: int
+    made: int
+    distinct: int
+    shared: int
+
+
+def axis_totals(cut: AxisCut, number: int) -> AxisTotals:
+    """Return how many places of a map the parts need and make."""
+    distinct = shared = 0
+    for one in cut.needed[number]:
+        shared |= distinct & one
+        distinct |= one
+    return AxisTotals(
+        needed=sum(one.bit_count() for one in cut.needed[number]),
+        made=sum(one.bit_count() for one in cut.made[number]),
+        distinct=distinct.bit_count(),
+        shared=shared.bit_count(),
+    )
+
+
+class Outer(NamedTuple):
+    """Places of one map and part along the outer axis, by how long they stay.
+
+    old: made by earlier parts. new: come with this one. A later part along the axis needs those
+    that stay, and no later one those that go. made: of the new those that this part makes.
+    """
+
+    old_stay: int
+    old_go: int
+    new_stay: int
+    new_go: int
+    made: int
+
+
+class Inner(NamedTuple):
+    """Places of one map and part along the inner axis.
+
+    before, upto: made by earlier parts; with this one. wanted, later: needed from this part on;
+    after it. old, left: of `before` those wanted; of `upto` those needed later. new: come now.
+    made: of the new those that this part makes.
+    """
+
+    all: int
+    wanted: int
+    later: int
+    before: int
+    upto: int
+    old: int
+    left: int
+    new: int
+    made: int
+
+
+def outer_profiles(cut: AxisCut, number: int, *, keeps: bool) -> list[Outer]:
+    """Return the places of a map for each part; where borders are not kept, all is new."""
+    needed, made = cut.needed[number], cut.made[number]
+    if not keeps:
+        pairs = zip(needed, made, strict=True)
+        return [Outer(0, 0, 0, one.bit_count(), new.bit_count()) for one, new in pairs]
+    later = _later(needed)
+    found, before = [], 0
+    for part, (need, new) in enumerate(zip(needed, made, strict=True)):
+        stay = later[part + 1]
+        found.append(
+            Outer(
+                (before & stay).bit_count(),
+                (before & need & ~stay).bit_count(),
+                (new & stay).bit_count(),
+                (new & ~stay).bit_count(),
+                new.bit_count(),
+            )
+        )
+        before |= new
+    return found
+
+
+def inner_profiles(cut: AxisCut, number: int, *, keeps: bool) -> list[Inner]:
+    """Return the places of a map for each part; where borders are not kept, all is new."""
+    needed, made = cut.needed[number], cut.made[number]
+    if not keeps:
+        pairs = zip(needed, made, strict=True)
+        return [Inner(0, 0, 0, 0, 0, 0, 0, one.bit_count(), new.bit_count()) for one, new in pairs]
+    later = _later(needed)
+    found, before = [], 0
+    for part, new in enumerate(made):
+        upto = before | new
+        counts = (
+            later[0],
+            later[part],
+            later[part + 1],
+            before,
+            upto,
+            before & later[part],
+            upto & later[part + 1],
+            new,
+            new,
+        )
+        found.append(Inner(*(one.bit_count() for one in counts)))
+        before = upto
+    return found
+
+
+def _later(needed: Sequence[Places]) -> list[Places]:
+    """For each part, the places that it or a later one needs; none at the end."""
+    found = [0]
+    for one in reversed(needed):
+        found.append(found[-1] | one)
+    return found[::-1]
+
+
+class Present(NamedTuple):
+    """Elements of one feature map that are in the buffer for a part.
+
+    before: kept from earlier parts; held: while it works; after: kept for later ones.
+    """
+
+    before: int
+    held: int
+    after: int
+
+
+def present(outer: Outer, inner: Inner) -> Present:
+    """Return what the buffer holds of one feature map: rectangles of places, summed up."""
+    stay, go = outer.old_stay * inner.all, outer.old_go
+    new_stay, new_go = outer.new_stay, outer.new_go
+    return Present(
+        stay + go * inner.wanted + new_stay * inner.before + new_go * inner.old,
+        stay + go * inner.wanted + new_stay * inner.upto + new_go * (inner.old + inner.new),
+        stay + go * inner.later + new_stay * inner.upto + new_go * inner.left,
+    )

@@ -1,0 +1,108 @@
+"""The cuts of one group, each made once, and what its parts ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
+
+from planners.traffic.fused.axis_cuts import (
+    AxisCut,
+    AxisTotals,
+    Inner,
+    Outer,
+    axis_cut,
+    axis_totals,
+    inner_profiles,
+    outer_profiles,
+)
+from planners.traffic.fused.group import FusedGroup, FusedLayer
+from planners.traffic.fused.schedule import KEPT, Border
+
+Profile = TypeVar("Profile", Outer, Inner)
+
+
+class Sizes(NamedTuple):
+    """What of a group every part asks for.
+
+    maps: feature maps of each map; vectors: elements of a kernel of each layer. input_waits:
+    whether a later layer adds the input.
+    """
+
+    layers: tuple[FusedLayer, ...]
+    maps: tuple[int, ...]
+    vectors: tuple[int, ...]
+    last_readers: tuple[int, ...]
+    input_waits: bool
+
+
+class CutTables:
+    """The cuts of one group, each made once."""
+
+    def __init__(self, group: FusedGroup) -> None:
+        self.group = group
+        self.sizes = Sizes(
+            group.layers,
+            tuple(group.dims(number)[0] for number in range(group.length + 1)),
+            tuple(layer.vector for layer in group.layers),
+            tuple(group.last_reader(number) for number in range(group.length)),
+            any(source == 0 for source, _ in group.skips),
+        )
+        self.weights = tuple(layer.weights for layer in group.layers)
+        self._cuts: dict[tuple[int, int, bool, bool], AxisCut] = {}
+        self._totals: dict[tuple[int, int, bool, bool], tuple[AxisTotals, ...]] = {}
+        self._outer: dict[tuple[int, int, Border, Border], list[tuple[Outer, ...]]] = {}
+        self._inner: dict[tuple[int, int, Border, Border], list[tuple[Inner, ...]]] = {}
+
+    def cut(self, axis: int, parts: int, border: Border, input_border: Border) -> AxisCut:
+        """Return the cut of an axis."""
+        key = axis, parts, border.is_made_once, input_border.is_made_once
+        if key not in self._cuts:
+            self._cuts[key] = axis_cut(
+                self.group, axis, parts, makes_once=key[2], reads_once=key[3]
+            )
+        return self._cuts[key]
+
+    def totals(
+        self, axis: int, parts: int, border: Border, input_border: Border
+    ) -> tuple[AxisTotals, ...]:
+        """Return the totals of every map."""
+        key = axis, parts, border.is_made_once, input_border.is_made_once
+        if key not in self._totals:
+            cut = self.cut(axis, parts, border, input_border)
+            self._totals[key] = tuple(
+                axis_totals(cut, number) for number in range(self.group.length + 1)
+            )
+        return self._totals[key]
+
+    def outer(
+        self, axis: int, parts: int, border: Border, input_border: Border
+    ) -> list[tuple[Outer, ...]]:
+        """Return what differs between parts along the outer axis, for all maps at once."""
+        key = axis, parts, border, input_border
+        if key not in self._outer:
+            cut = self.cut(*key)
+            maps = [
+                outer_profiles(cut, number, keeps=(border if number else input_border) is KEPT)
+                for number in range(self.group.length + 1)
+            ]
+            self._outer[key] = _largest_first(zip(*maps, strict=True))
+        return self._outer[key]
+
+    def inner(
+        self, axis: int, parts: int, border: Border, input_border: Border
+    ) -> list[tuple[Inner, ...]]:
+        """Return what differs between parts along the inner axis, for all maps at once."""
+        key = axis, parts, border, input_border
+        if key not in self._inner:
+            cut = self.cut(*key)
+            maps = [
+                inner_profiles(cut, number, keeps=(border if number else input_border) is KEPT)
+                for number in range(self.group.length + 1)
+            ]
+            self._inner[key] = _largest_first(zip(*maps, strict=True))
+        return self._inner[key]
+
+
+def _largest_first(parts: Iterable[tuple[Profile, ...]]) -> list[tuple[Profile, ...]]:
+    """Parts that differ, those that probably hold most in front."""
+    return sorted(dict.fromkeys(parts), key=lambda maps: -sum(map(sum, maps)))

@@ -1,0 +1,91 @@
+"""How a group of layers runs: cut into parts, part after part, layer after layer in each.
+
+The output of the group is cut into even parts along rows and columns. A part makes of each map
+what the next layer needs, all feature maps of it, and leaves it in the buffer. Where the windows of
+two parts overlap, the border is kept in the buffer, sent to DRAM and read back, or computed again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from csdf.errors import InvalidPlan
+from planners.traffic.fused.group import FusedGroup
+
+
+class Border(Enum):
+    """What becomes of elements that several parts need."""
+
+    KEPT = "kept"
+    SENT = "sent"
+    RECOMPUTED = "recomputed"  # of the input: read again
+
+    @property
+    def is_made_once(self) -> bool:
+        """Whether no element is made twice."""
+        return self is not Border.RECOMPUTED
+
+
+Borders = tuple[Border, Border]  # between parts along the outer axis, along the inner axis
+
+KEPT, SENT, AGAIN = Border.KEPT, Border.SENT, Border.RECOMPUTED
+MAP_BORDERS: tuple[Borders, ...] = (
+    (KEPT, KEPT),
+    (AGAIN, KEPT),
+    (SENT, KEPT),
+    (AGAIN, AGAIN),
+    (SENT, SENT),
+)
+INPUT_BORDERS: tuple[Borders, ...] = ((KEPT, KEPT), (AGAIN, KEPT), (AGAIN, AGAIN))
+
+
+class Hold(Enum):
+    """What of the maps between the layers a part holds at a time."""
+
+    ALL_MAPS = "all maps"  # each layer in turn
+    ONE_MAP = "one map"  # all layers for one feature map, then the next; input and output wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedSchedule:
+    """How a group runs.
+
+    parts: along rows, along columns. columns_first: whether the next part is that to the right
+    (the rows are the outer axis). kept_weights: of each layer, the elements that stay from part to
+    part; the others come once a part.
+    """
+
+    group: FusedGroup
+    parts: tuple[int, int] = (1, 1)
+    columns_first: bool = True
+    borders: Borders = (KEPT, KEPT)
+    input_borders: Borders = (KEPT, KEPT)
+    hold: Hold = Hold.ALL_MAPS
+    kept_weights: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        _, rows, columns = self.group.dims(self.group.length)
+        if not (1 <= self.parts[0] <= rows and 1 <= self.parts[1] <= columns):
+            raise InvalidPlan(f"{self.parts} parts of {rows} rows and {columns} columns")
+        if self.borders not in MAP_BORDERS or self.input_borders not in INPUT_BORDERS:
+            raise InvalidPlan(f"no schedule has borders {self.borders}, {self.input_borders}")
+        if self.hold is Hold.ONE_MAP and not can_hold_one_map(self.group):
+            raise InvalidPlan("one map at a time: all layers between first and last keep to a map")
+        if self.kept_weights and len(self.kept_weights) != self.group.length:
+            raise InvalidPlan(
+                f"kept weights of {len(self.kept_weights)} layers, of a group of "
+                f"{self.group.length}"
+            )
+
+    @property
+    def count(self) -> int:
+        """Parts."""
+        return self.parts[0] * self.parts[1]
+
+
+def can_hold_one_map(group: FusedGroup) -> bool:
+    """Whether a feature map of the first layer can go through all layers on its own."""
+    between = all(layer.is_channelwise for layer in group.layers[1:-1])
+    skips = all(skip == (0, group.length) for skip in group.skips)
+    return between and skips and not any(layer.beside for layer in group.layers[:-1])

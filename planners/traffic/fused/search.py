@@ -1,0 +1,205 @@
+"""The schedule of a group that moves least: all cuts, borders and holds of the model.
+
+Cuts are even. Along one axis all of them are looked at; along both, of those whose largest part is
+equally long only the one of the fewest parts, for there are too many. What each schedule moves
+without its weights is counted first; what it holds, only where it could move less than the best one
+found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+from planners.traffic.fused.accounting import (
+    Need,
+    layer_needs,
+    moved,
+    needs,
+    operations,
+)
+from planners.traffic.fused.answers import FusedTraffic
+from planners.traffic.fused.axis_cuts import COLUMNS, ROWS
+from planners.traffic.fused.bounds import least_moved
+from planners.traffic.fused.cut_tables import CutTables
+from planners.traffic.fused.group import FusedGroup
+from planners.traffic.fused.schedule import (
+    AGAIN,
+    INPUT_BORDERS,
+    KEPT,
+    MAP_BORDERS,
+    FusedSchedule,
+    Hold,
+    can_hold_one_map,
+)
+
+Parts = tuple[int, int]  # along rows, along columns
+
+
+class Room(NamedTuple):
+    """What a schedule holds, and the weights of each layer that stay from part to part."""
+
+    held: int
+    kept_weights: tuple[int, ...]
+
+
+def room_for_weights(
+    wanted: tuple[Need, ...], weights: tuple[int, ...], buffer: int, parts: int
+) -> Room | None:
+    """Return the weights that can stay in a buffer, as many as save something; None if none fits.
+
+    A layer whose weights all stay needs no place for them to pass through. Weights that stay save
+    the same whoever they belong to, so the least peak without them is best: the lowest level at
+    which all those layers can keep their weights that would be above it otherwise.
+    """
+    lowest = max(need.full for need in wanted)
+    for level in sorted({lowest, *(max(lowest, need.streamed) for need in wanted)}):
+        kept = [
+            own if need.streamed > level else 0 for own, need in zip(weights, wanted, strict=True)
+        ]
+        left = buffer - level - sum(kept)
+        if left < 0:
+            continue
+        for number, own in enumerate(weights if parts > 1 else ()):
+            extra = min(left, own - kept[number])
+            kept[number] += extra
+            left -= extra
+        return Room(level + sum(kept), tuple(kept))
+    return None
+
+
+class _Candidate:
+    """A schedule without its weights; what it holds is counted when it is first asked for."""
+
+    def __init__(self, schedule: FusedSchedule, maps_moved: int) -> None:
+        self.schedule = schedule
+        self.maps_moved = maps_moved
+        self._needs: tuple[Need, ...] | int = 0
+
+    def needs(self, tables: CutTables, limit: int) -> tuple[Need, ...] | None:
+        """Return what each layer needs; None where that is above the limit."""
+        if isinstance(self._needs, int) and self._needs <= limit:
+            self._needs = needs(self.schedule, tables, limit)
+        return None if isinstance(self._needs, int) else self._needs
+
+
+class GroupSearch:
+    """Finds the best schedule of one group for one buffer after another."""
+
+    def __init__(self, group: FusedGroup) -> None:
+        self.group = group
+        self.bound = least_moved(group)
+        self._tables = CutTables(group)
+        self._weights = sum(self._tables.weights)
+        self._grids = sorted(grids(group), key=lambda parts: (parts[0] * parts[1], parts))
+        self._candidates: dict[Parts, list[_Candidate]] = {}
+
+    def best(self, buffer: int, below: int | None = None) -> FusedTraffic | None:
+        """Return the schedule that moves least in a buffer of so many elements.
+
+        None where none fits, or none moves less than `below` elements.
+        """
+        least, found = below, None
+        for parts in self._grids:
+            weights = self._least_weights(parts, buffer)
+            if least is not None and weights + self.bound - self._weights >= least:
+                continue
+            for one in self._of(parts):
+                if least is not None and one.maps_moved + weights >= least:
+                    break
+                room = self._room(one, buffer, least)
+                if room is None:
+                    continue
+                again = self._weights - sum(room.kept_weights)
+                total = one.maps_moved + self._weights + (one.schedule.count - 1) * again
+                if least is None or total < least:
+                    least = total
+                    found = replace(one.schedule, kept_weights=room.kept_weights)
+        return None if found is None else answer_of(found, self._tables, self.bound)
+
+    def _room(self, one: _Candidate, buffer: int, least: int | None) -> Room | None:
+        """What stays of the weights; None where the schedule does not fit, or cannot move less."""
+        limit, again = buffer, one.schedule.count - 1
+        if least is not None and again:
+            # It moves less only with so many weights in the buffer, which the maps must leave room.
+            too_much = one.maps_moved + one.schedule.count * self._weights - least
+            limit -= max(0, too_much // again + 1)
+        wanted = one.needs(self._tables, limit)
+        if wanted is None:
+            return None
+        return room_for_weights(wanted, self._tables.weights, buffer, one.schedule.count)
+
+    def _least_weights(self, parts: Parts, buffer: int) -> int:
+        """Elements of weights that this cut moves if they had the buffer to themselves."""
+        again = self._weights - min(buffer, self._weights)
+        return self._weights + (parts[0] * parts[1] - 1) * again
+
+    def _of(self, parts: Parts) -> list[_Candidate]:
+        if parts not in self._candidates:
+            found = [
+                _Candidate(one, moved(one, self._tables).total - self._weights * one.count)
+                for one in _schedules(self.group, parts)
+            ]
+            self._candidates[parts] = sorted(found, key=lambda one: one.maps_moved)
+        return self._candidates[parts]
+
+
+def answer_of(
+    schedule: FusedSchedule, tables: CutTables | None = None, bound: int | None = None
+) -> FusedTraffic:
+    """Return what a schedule moves and holds, with the weights it says it keeps."""
+    tables = CutTables(schedule.group) if tables is None else tables
+    kept = schedule.kept_weights or (0,) * schedule.group.length
+    level = max(
+        need.full if own >= weights else need.streamed
+        for need, own, weights in zip(
+            layer_needs(schedule, tables), kept, tables.weights, strict=True
+        )
+    )
+    return FusedTraffic(
+        schedule=schedule,
+        moved=moved(schedule, tables),
+        held=level + sum(kept),
+        bound=least_moved(schedule.group) if bound is None else bound,
+        operations=operations(schedule, tables),
+        necessary=sum(layer.outputs * layer.operations for layer in schedule.group.layers),
+    )
+
+
+def part_counts(length: int) -> tuple[int, ...]:
+    """Return for each size of the largest even part the fewest parts of it, fewest first."""
+    fewest: dict[int, int] = {}
+    for parts in range(1, length + 1):
+        fewest.setdefault(-(-length // parts), parts)
+    return tuple(fewest.values())
+
+
+def grids(group: FusedGroup) -> set[Parts]:
+    """Return the cuts that are looked at: along one axis all, along both those of `part_counts`."""
+    _, rows, columns = group.dims(group.length)
+    both = set(product(part_counts(rows), part_counts(columns)))
+    down = {(parts, 1) for parts in range(1, rows + 1)}
+    return both | down | {(1, parts) for parts in range(1, columns + 1)}
+
+
+def _schedules(group: FusedGroup, parts: Parts) -> Iterator[FusedSchedule]:
+    """Every schedule with that cut that differs from the others."""
+    is_cut = [count > 1 for count in parts]
+    orders = (True, False) if all(is_cut) else (is_cut[COLUMNS] or not is_cut[ROWS],)
+    holds = tuple(Hold) if can_hold_one_map(group) else (Hold.ALL_MAPS,)
+    is_outer_cut = all(is_cut)
+    borders = [one for one in MAP_BORDERS if is_outer_cut or one[0] is one[1]]
+    of_input = [one for one in INPUT_BORDERS if is_outer_cut or one[0] is one[1]]
+    if not any(is_cut):
+        borders, of_input = borders[:1], [(KEPT, KEPT), (AGAIN, AGAIN)]
+    for order, border, input_border, hold in product(orders, borders, of_input, holds):
+        yield FusedSchedule(
+            group=group,
+            parts=parts,
+            columns_first=order,
+            borders=border,
+            input_borders=input_border,
+            hold=hold,
+        )

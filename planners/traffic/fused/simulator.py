@@ -1,0 +1,295 @@
+"""The judge of fused schedules: runs one on numbers, in a buffer that it fills and empties itself.
+
+It knows what a schedule says, and shares no code with what predicts or chooses schedules. An element
+that is not in the buffer is no number, so that whoever reads it makes no number either. Numbers are
+small integers modulo a prime: their sums are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from csdf.errors import ExecutionError
+from planners.traffic.fused.judge_parts import PartOfMaps, longest_row, parts_of, rows_of
+from planners.traffic.fused.judge_sums import kernel_area, live_vector, sums_of, sums_of_map
+from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, Borders, FusedSchedule, Hold
+
+Array = np.ndarray[Any, Any]
+
+PRIME = 251
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedRun:
+    """What a run counted, in elements. peak: the most in the buffer at a time."""
+
+    input: int
+    weights: int
+    output: int
+    borders_written: int
+    borders_read: int
+    peak: int
+
+
+def run_schedule(schedule: FusedSchedule, buffer: int, seed: int = 0) -> FusedRun:
+    """Return what the schedule moves in a buffer of so many elements, on random numbers.
+
+    Raises ExecutionError where the buffer overflows, an operand is not there, or an output is
+    wrong, missing or written twice.
+    """
+    run = _Run(schedule, buffer, np.random.default_rng(seed))
+    for number in range(len(run.parts)):
+        run.run_part(number)
+    run.check()
+    return FusedRun(peak=run.peak, **run.moved)
+
+
+class _Run:
+    """The buffer, DRAM, and the counters."""
+
+    def __init__(self, schedule: FusedSchedule, buffer: int, random: np.random.Generator) -> None:
+        group = schedule.group
+        self.schedule, self.group, self.buffer = schedule, group, buffer
+        self.parts = parts_of(schedule)
+        sizes = [group.dims(number) for number in range(group.length + 1)]
+        self.maps = [np.full(size, np.nan) for size in sizes]  # in the buffer
+        self.dram = [np.full(size, np.nan) for size in sizes]
+        self.written = {number: np.full(sizes[number], np.nan) for number in group.written}
+        self.dram[0] = random.integers(0, PRIME, sizes[0]).astype(float)
+        shapes = [
+            (one.filters, one.channels // one.groups, kernel_area(one)) for one in group.layers
+        ]
+        self.weights = [random.integers(0, PRIME, shape).astype(float) for shape in shapes]
+        self.beside = [
+            random.integers(0, PRIME, (one.beside, *size)).astype(float)
+            for one, size in zip(group.layers, sizes[1:], strict=True)
+        ]
+        self.kept = schedule.kept_weights or (0,) * group.length
+        self.loaded = [False] * group.length
+        self.present = 0
+        self.peak = 0
+        self.slot = 0  # beside the maps: weights in passing, rows in passing
+        counters = ("input", "weights", "output", "borders_written", "borders_read")
+        self.moved = dict.fromkeys(counters, 0)
+
+    def look(self) -> None:
+        """Count what is in the buffer."""
+        held = self.present + self.slot + sum(self.kept)
+        self.peak = max(self.peak, held)
+        if held > self.buffer:
+            raise ExecutionError(f"{held} elements in a buffer of {self.buffer}")
+
+    def put(self, number: int, maps: slice, where: Array, values: Array | float) -> None:
+        """Put elements of some feature maps into the buffer."""
+        held = self.maps[number][maps]
+        before = int(np.count_nonzero(~np.isnan(held)))
+        held[:, where] = values
+        self.present += int(np.count_nonzero(~np.isnan(held))) - before
+        self.look()
+
+    def drop(self, number: int, maps: slice, stays: Array) -> None:
+        """Drop the elements of some feature maps but for those that stay."""
+        held = self.maps[number][maps]
+        before = int(np.count_nonzero(~np.isnan(held)))
+        held[:, ~stays] = np.nan
+        self.present += int(np.count_nonzero(~np.isnan(held))) - before
+
+    def stays(self, number: int, part: PartOfMaps) -> Array:
+        """Which places of a map wait for later parts."""
+        borders = self._borders(number)
+        if borders == (KEPT, KEPT):
+            return part.later[number]
+        if borders[1] is KEPT:
+            return part.inside[number]
+        return np.zeros_like(part.later[number])
+
+    def _borders(self, number: int) -> Borders:
+        return self.schedule.borders if number else self.schedule.input_borders
+
+    def fetch(self, number: int, maps: slice, where: Array, counter: str) -> None:
+        """Read elements from DRAM that are not in the buffer."""
+        missing = where & np.isnan(self.maps[number][maps][0])
+        values = self.dram[number][maps][:, missing]
+        if np.isnan(values).any():
+            raise ExecutionError(f"map {number} is read from DRAM before it is there")
+        self.moved[counter] += values.size
+        self.put(number, maps, missing, values)
+
+    def load_weights(self, layer: int) -> bool:
+        """Count the weights that a part brings in; return whether all of them stay."""
+        filters, width, _ = self.weights[layer].shape
+        total, kept = filters * width * live_vector(self.group.layers[layer]), self.kept[layer]
+        self.moved["weights"] += total - (kept if self.loaded[layer] else 0)
+        self.loaded[layer] = True
+        return bool(kept >= total)
+
+    def run_part(self, number: int) -> None:
+        """Run one part."""
+        part = self.parts[number]
+        if self.schedule.hold is Hold.ONE_MAP:
+            self._run_by_map(part)
+            return
+        for layer in range(self.group.length):
+            self._run_layer(layer, part)
+            for one in range(layer + 1):
+                if self.group.last_reader(one) == layer + 1:
+                    self.drop(one, slice(None), self.stays(one, part))
+
+    def _run_layer(self, layer: int, part: PartOfMaps) -> None:
+        """One layer of a part: all feature maps."""
+        one, every = self.group.layers[layer], slice(None)
+        is_full = self.load_weights(layer)
+        is_last = layer + 1 == self.group.length
+        streams_input = layer == 0 and all(source for source, _ in self.group.skips)
+        row = longest_row(part.made[layer + 1])
+        self.slot = row if one.beside else 0
+        if layer == 0 and not streams_input:
+            self.fetch(0, every, part.needed[0], "input")
+        if not is_last:
+            self._arrive(layer + 1, every, part)
+        if streams_input:
+            sums = self._stream_input(part, is_full=is_full)
+        else:
+            vector = 0 if is_full else live_vector(one)
+            if is_last:
+                by_row = row + vector * (one.channels // one.groups)
+                by_map = int(part.made[-1].sum()) + vector
+                self.slot += by_row if is_full else min(by_row, by_map)
+            else:
+                self.slot += vector
+            self.look()
+            sums = sums_of(one, self.weights[layer], self.maps[layer], part.made[layer + 1])
+        values = self._with_operands(layer, every, part, sums)
+        self.slot = 0
+        self._finish(layer + 1, every, part, values)
+
+    def _arrive(self, number: int, maps: slice, part: PartOfMaps) -> None:
+        """Make room for what the part makes of a map, and read back what was sent."""
+        if self._borders(number)[0] is SENT:
+            old = part.needed[number] & ~part.made[number]
+            self.fetch(number, maps, old, "borders_read")
+        self.put(number, maps, part.made[number], 0.0)
+
+    def _stream_input(self, part: PartOfMaps, *, is_full: bool) -> Array:
+        """The sums of the first layer, its input passing by map, or by row of a map."""
+        one, vector = self.group.layers[0], 0 if is_full else live_vector(self.group.layers[0])
+        row = longest_row(part.needed[0])
+        by_row = row + vector * (one.filters // one.groups)
+        by_map = int(part.needed[0].sum()) + vector
+        is_by_row = self.schedule.input_borders == (AGAIN, AGAIN) and by_row < by_map
+        sums = np.zeros((one.filters, int(part.made[1].sum())))
+        room = self.slot
+        for channel in range(one.channels):
+            maps = slice(channel, channel + 1)
+            self.slot = room + vector * (one.filters // one.groups if is_by_row else 1)
+            pieces = rows_of(part.needed[0]) if is_by_row else [part.needed[0]]
+            for piece in pieces:
+                self.fetch(0, maps, piece, "input")
+                sums += sums_of_map(
+                    one, self.weights[0], self.maps[0], part.made[1], channel, piece
+                )
+                if is_by_row:
+                    self.drop(0, maps, self.stays(0, part))
+            self.drop(0, maps, self.stays(0, part))
+        self.slot = room
+        return sums
+
+    def _with_operands(self, layer: int, maps: slice, part: PartOfMaps, sums: Array) -> Array:
+        """The sums with what is added element by element."""
+        made = part.made[layer + 1]
+        for operand in self.beside[layer]:
+            values = operand[maps][:, made]
+            self.moved["input"] += values.size
+            sums = sums + values
+        for source, reader in self.group.skips:
+            if reader == layer + 1:
+                sums = sums + self.maps[source][maps][:, made]
+        return sums % PRIME
+
+    def _finish(self, number: int, maps: slice, part: PartOfMaps, values: Array) -> None:
+        """Leave what was made of a map in the buffer, in DRAM, or both."""
+        if np.isnan(values).any():
+            raise ExecutionError(f"layer {number} read elements that were not in the buffer")
+        made = part.made[number]
+        if number == self.group.length:
+            if not np.isnan(self.dram[number][maps][:, made]).all():
+                raise ExecutionError("an output was written twice")
+            self.moved["output"] += values.size
+            self.dram[number][maps][:, made] = values
+            return
+        self.put(number, maps, made, values)
+        borders = self._borders(number)
+        if borders[0] is SENT:
+            leaves = part.beyond[number] if borders[1] is KEPT else part.later[number]
+            leaves = made & leaves
+            self.dram[number][maps][:, leaves] = self.maps[number][maps][:, leaves]
+            self.moved["borders_written"] += values.shape[0] * int(leaves.sum())
+        if number in self.group.written:
+            self._write_inside(number, maps, made)
+
+    def _write_inside(self, number: int, maps: slice, made: Array) -> None:
+        """Write a map that others read, each element once, whatever its borders did."""
+        copy = self.written[number]
+        fresh = made & np.isnan(copy[maps][0])
+        copy[maps][:, fresh] = self.maps[number][maps][:, fresh]
+        self.moved["output"] += (copy[maps].shape[0]) * int(fresh.sum())
+
+    def _run_by_map(self, part: PartOfMaps) -> None:
+        """One part: all layers for one feature map, then for the next."""
+        last, every = self.group.length, slice(None)
+        self.fetch(0, every, part.needed[0], "input")
+        is_full = [self.load_weights(layer) for layer in range(last)]
+        self.put(last, every, part.made[last], 0.0)
+        sums = np.zeros((self.group.layers[-1].filters, int(part.made[last].sum())))
+        for one in range(self.group.dims(1)[0]):
+            sums += self._run_map(one, part, is_full)
+        values = self._with_operands(last - 1, every, part, sums)
+        self._finish(last, every, part, values)
+        self.slot = 0
+        self.drop(last, every, np.zeros_like(part.made[last]))
+        self.drop(0, every, self.stays(0, part))
+
+    def _run_map(self, one: int, part: PartOfMaps, is_full: list[bool]) -> Array:
+        """One feature map through all layers; return what it adds to the last one's sums."""
+        last, maps = self.group.length, slice(one, one + 1)
+        sums = np.zeros(0)
+        for number, layer in enumerate(self.group.layers, 1):
+            self.slot = 0
+            made, source, weights = (
+                part.made[number],
+                self.maps[number - 1],
+                self.weights[number - 1],
+            )
+            if number < last:
+                self._arrive(number, maps, part)
+            self.slot = 0 if is_full[number - 1] else live_vector(layer)
+            self.slot += longest_row(made) if layer.beside else 0
+            self.look()
+            if number < last:
+                values = sums_of(layer, weights, source, made, one)
+                self._finish(number, maps, part, values % PRIME)
+            else:
+                sums = sums_of_map(layer, weights, source, made, one)
+            if number > 1:
+                self.drop(number - 1, maps, self.stays(number - 1, part))
+        return sums
+
+    def check(self) -> None:
+        """Raise ExecutionError unless all outputs are those of the layers run as a whole."""
+        whole = [self.dram[0]]
+        for number, one in enumerate(self.group.layers, 1):
+            every = np.ones(self.group.dims(number)[1:], dtype=bool)
+            sums = sums_of(one, self.weights[number - 1], whole[-1], every)
+            sums = sums.reshape(self.group.dims(number)) + self.beside[number - 1].sum(axis=0)
+            for source, reader in self.group.skips:
+                if reader == number:
+                    sums = sums + whole[source]
+            whole.append(sums % PRIME)
+        last = self.group.length
+        found = {**self.written, last: self.dram[last]}
+        for number in {*self.group.written, last}:
+            if not np.array_equal(found[number], whole[number]):
+                raise ExecutionError(f"map {number} in DRAM is not what its layer makes")

@@ -1,0 +1,235 @@
+"""A network as stages in one order: a layer that moves data, with what works on its output in place.
+
+A window slides over maps in a convolution, a pooling, and a fully connected layer (one window over
+all of its input). What works element by element behind it, an addition with its other operands too,
+is of the same stage where nothing else reads what it works on. Concatenations, slices and reshapes
+move nothing: whoever writes their input writes it in its place. Other layers stay on their own.
+Trained numbers beside weights of windows and matrices, such as biases, are not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.parameters import layer_parameters
+from planners.traffic.convolution import Convolution, convolution_of, is_convolution
+from planners.traffic.fused.group import FusedLayer
+from planners.traffic.fused.reach import Reach
+
+VIEWS = (op.Concatenation, op.Slice, op.Reshape, op.Identity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One step through a network.
+
+    layers: their names, the last of which names what the stage leaves. source: what its window
+    slides over. beside: what else it reads, element by element. window: the layer as windows on
+    maps, None where it is another kind; convolution: where it has weights. leaves: whether some
+    reader needs the result in DRAM. readers: places of the stages that read it. reads, parameters:
+    elements of all that goes in, and of trained numbers, for other kinds.
+    """
+
+    layers: tuple[str, ...]
+    source: str
+    beside: tuple[str, ...] = ()
+    window: FusedLayer | None = None
+    convolution: Convolution | None = None
+    outputs: int
+    reads: int = 0
+    parameters: int = 0
+    leaves: bool = False
+    readers: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The layer whose tensor the stage leaves."""
+        return self.layers[-1]
+
+
+def stages_of(network: Network) -> tuple[Stage, ...]:
+    """Return the stages, each after those it reads; long chains are not interrupted by branches."""
+    made = _made(network)
+    by_name = {stage.name: stage for stage in made}
+    order = [by_name[name] for name in _order(network, by_name)]
+    place = {stage.name: number for number, stage in enumerate(order)}
+    return tuple(_with_readers(network, stage, order, place) for stage in order)
+
+
+def _made(network: Network) -> list[Stage]:
+    """All stages, in the order of the layers that end them."""
+    consumers, depth = network.consumers, _depths(network)
+    parameters = layer_parameters(network)
+    made: dict[str, Stage] = {}  # by the layer that ends it, as far as is known
+    for layer in network.layers:
+        if isinstance(layer.operator, (op.Input, op.Output, *VIEWS)):
+            continue
+        if not _is_in_place(network, layer):
+            made[layer.name] = _stage(network, layer, parameters)
+            continue
+        open_ends = [
+            name
+            for name in layer.inputs
+            if name in made and made[name].window and len(consumers[name]) == 1
+        ]
+        main = max(open_ends or layer.inputs, key=depth.__getitem__)
+        stage = made.pop(main) if open_ends else _windowed(network, layer, main)
+        made[layer.name] = _with_in_place(stage, layer, main)
+    return list(made.values())
+
+
+def _with_in_place(stage: Stage, layer: Layer, main: str) -> Stage:
+    """The stage with a layer that works on its output, or that it consists of."""
+    beside = list(layer.inputs)
+    beside.remove(main)
+    layers = stage.layers if stage.name == layer.name else (*stage.layers, layer.name)
+    return replace(stage, layers=layers, beside=(*stage.beside, *beside))
+
+
+def _depths(network: Network) -> dict[str, int]:
+    """Layers on the longest way from an input."""
+    depth: dict[str, int] = {}
+    for layer in network.layers:
+        depth[layer.name] = 1 + max((depth[name] for name in layer.inputs), default=0)
+    return depth
+
+
+def _is_in_place(network: Network, layer: Layer) -> bool:
+    """Whether each element of the output needs just the elements at its place."""
+    match layer.operator:
+        case op.Activation() | op.BatchNormalization():
+            return True
+        case op.Elementwise(constant=constant):
+            is_small = constant is None or prod(constant) <= _dims(layer.shape)[0]
+            return is_small and set(network.input_shapes(layer)) == {layer.shape}
+    return False
+
+
+def _stage(network: Network, layer: Layer, parameters: Mapping[str, int]) -> Stage:
+    """The stage that a layer starts."""
+    if window_of(network, layer) is not None:
+        return _windowed(network, layer, layer.inputs[0])
+    inputs = zip(layer.inputs, network.input_shapes(layer), strict=True)
+    return Stage(
+        layers=(layer.name,),
+        source=layer.inputs[0],
+        outputs=layer.shape.elements,
+        reads=sum({name: shape.elements for name, shape in inputs}.values()),
+        parameters=parameters[layer.name],
+    )
+
+
+def _windowed(network: Network, layer: Layer, source: str) -> Stage:
+    """The stage of a layer that slides a window, or looks at single elements."""
+    window = window_of(network, layer)
+    is_single = window is None
+    if window is None:
+        window = _fused_layer(network.layer(source).shape, layer.shape, op.Window(kernel=(1, 1)))
+    return Stage(
+        layers=(layer.name,),
+        source=source,
+        window=window,
+        convolution=None
+        if is_single or not is_convolution(layer)
+        else convolution_of(network, layer),
+        outputs=layer.shape.elements,
+    )
+
+
+def window_of(network: Network, layer: Layer) -> FusedLayer | None:
+    """Return a layer that slides a window over its input as such; None for other kinds."""
+    if not layer.inputs:
+        return None
+    shape = network.layer(layer.inputs[0]).shape
+    match layer.operator:
+        case op.Convolution(window=window, groups=groups) if min(window.padding) >= 0:
+            return _fused_layer(shape, layer.shape, window, groups)
+        case op.Pooling(window=window) if min(window.padding) >= 0:
+            return _fused_layer(shape, layer.shape, window)
+        case op.FullyConnected():
+            return _fused_layer(shape, layer.shape, op.Window(kernel=_dims(shape)[1:]), 1)
+        case op.GlobalPooling() if shape.is_map:
+            return _fused_layer(shape, layer.shape, op.Window(kernel=_dims(shape)[1:]))
+    return None
+
+
+def _fused_layer(
+    source: Shape, result: Shape, window: op.Window, groups: int | None = None
+) -> FusedLayer:
+    """A window over a tensor; without weights where no groups are named."""
+    channels, *sizes = _dims(source)
+    filters, *outputs = _dims(result)
+    rows, columns = (
+        Reach(
+            inputs=sizes[axis],
+            outputs=outputs[axis],
+            kernel=window.kernel[axis],
+            stride=window.stride[axis],
+            dilation=window.dilation[axis],
+            padding=window.padding[axis],
+        )
+        for axis in (0, 1)
+    )
+    return FusedLayer(
+        channels=channels,
+        filters=filters,
+        rows=rows,
+        columns=columns,
+        groups=channels if groups is None else groups,
+        has_weights=groups is not None,
+    )
+
+
+def _dims(shape: Shape) -> tuple[int, int, int]:
+    """A tensor as feature maps: one of another rank as maps of one place."""
+    if not shape.is_map:
+        return shape.elements, 1, 1
+    return shape.channels, shape.height, shape.width
+
+
+def _order(network: Network, stages: Mapping[str, Stage]) -> Iterator[str]:
+    """Names of stages, each after those it reads; of branches that meet, the deepest comes last."""
+    depth = _depths(network)
+    done: set[str] = set()
+    waiting = [
+        (layer.name, False) for layer in sorted(network.outputs, key=lambda one: -depth[one.name])
+    ]
+    while waiting:
+        name, is_ready = waiting.pop()
+        if name in done:
+            continue
+        if is_ready:
+            done.add(name)
+            if name in stages:
+                yield name
+            continue
+        stage = stages.get(name)
+        read = network.layer(name).inputs if stage is None else _read_by(network, stage)
+        waiting.append((name, True))
+        waiting += [(one, False) for one in sorted(read, key=lambda one: -depth[one])]
+
+
+def _read_by(network: Network, stage: Stage) -> tuple[str, ...]:
+    if stage.window is None:
+        return network.layer(stage.name).inputs
+    return (stage.source, *stage.beside)
+
+
+def _with_readers(
+    network: Network, stage: Stage, order: list[Stage], place: Mapping[str, int]
+) -> Stage:
+    """The stage with who reads what it leaves."""
+    ends = {name: one.name for one in order for name in one.layers}
+    readers = []
+    leaves = False
+    for name in network.consumers[stage.name]:
+        reader = order[place[ends[name]]] if name in ends and ends[name] in place else None
+        if reader is None or reader.window is None:
+            leaves = True
+        else:
+            readers.append(place[reader.name])
+    return replace(stage, readers=tuple(sorted(set(readers))), leaves=leaves)

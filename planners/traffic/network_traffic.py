@@ -1,0 +1,265 @@
+"""The least DRAM traffic of a network: layer by layer, in pairs, or in groups of any length.
+
+The stages of the network run one after another in one order. A group is a run of stages in which
+each slides over what the one before it leaves; the network is cut into groups by dynamic
+programming, so no other cut of this order moves less. A tensor that others read outside its group
+is written to DRAM, and each of them reads it there; one that a later stage of the group adds waits
+in the buffer. The input of a group that a later stage adds waits, or is read a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from cnn2csdf.network import Network
+from csdf.errors import GaveUp, InvalidPlan
+from planners.plan import FEASIBLE, OPTIMAL
+from planners.traffic.answers import LayerTraffic
+from planners.traffic.fused.answers import FusedTraffic
+from planners.traffic.fused.bounds import least_of_network, makes_what_it_writes, seen_elements
+from planners.traffic.fused.group import FusedGroup, FusedLayer, Skip
+from planners.traffic.fused.search import GroupSearch
+from planners.traffic.fused.stages import Stage, stages_of
+from planners.traffic.one_layer import least_traffic
+
+Look = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTraffic:
+    """What one group moves, in bytes; a group of one stage is a layer on its own.
+
+    input_bytes: of all that is read but for weights. border_bytes: written and read back between
+    parts. held_bytes: the most in the buffer. bound_bytes: no schedule of this group moves less,
+    whatever the buffer (a fused one), or in this buffer (a layer). layer, fused: how it runs; both
+    None where its input and output just stream.
+    """
+
+    stages: tuple[Stage, ...]
+    input_bytes: int
+    weight_bytes: int
+    output_bytes: int
+    border_bytes: int = 0
+    held_bytes: int
+    bound_bytes: int
+    layer: LayerTraffic | None = None
+    fused: FusedTraffic | None = None
+
+    @property
+    def total_bytes(self) -> int:
+        """All that moves between buffer and DRAM."""
+        return self.input_bytes + self.weight_bytes + self.output_bytes + self.border_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkTraffic:
+    """The groups of a network with the least traffic, in the order in which they run.
+
+    bound_bytes: inputs, weights and outputs of the network once; no schedule moves less, fused or
+    not, whatever the buffer. status: "optimal", of all cuts into groups that were to be considered
+    and all schedules of the model, or "feasible" where the search ended early.
+    """
+
+    name: str
+    buffer_bytes: int
+    element_bytes: int
+    groups: tuple[GroupTraffic, ...]
+    bound_bytes: int
+    status: str
+    reason: str
+
+    @property
+    def total_bytes(self) -> int:
+        """All that moves between buffer and DRAM."""
+        return sum(group.total_bytes for group in self.groups)
+
+
+class NetworkSearch:
+    """Finds the least traffic of one network for one buffer after another."""
+
+    def __init__(self, network: Network, element_bytes: int) -> None:
+        self.network = network
+        self.element_bytes = element_bytes
+        self.stages = stages_of(network)
+        self._searches: dict[FusedGroup, GroupSearch] = {}
+
+    def best(
+        self, buffer_bytes: int, longest: int | None = None, look: Look = lambda _: None
+    ) -> NetworkTraffic:
+        """Return the least traffic with groups of at most `longest` stages; None: of any length.
+
+        look: called with the number of stages done; GaveUp or KeyboardInterrupt from it end the
+        search for groups, and the stages that are left run on their own.
+        Raises InvalidPlan, naming the layer, where one does not fit the buffer on its own.
+        """
+        ended = ""
+        ways: list[tuple[int, tuple[GroupTraffic, ...]]] = [(0, ())]  # of the first stages
+        for end, stage in enumerate(self.stages, 1):
+            alone = stage_alone(stage, buffer_bytes, self.element_bytes)
+            total, groups = ways[end - 1]
+            least = total + alone.total_bytes, (*groups, alone)
+            try:
+                for first in self._starts(end, 1 if ended else longest):
+                    look(end - 1)
+                    known, before = ways[first]
+                    found = self._fused(first, end, buffer_bytes, least[0] - known)
+                    if found is not None:
+                        least = known + found.total_bytes, (*before, found)
+            except (GaveUp, KeyboardInterrupt) as end_of_search:
+                ended = str(end_of_search) or "interrupted"
+            ways.append(least)
+        return NetworkTraffic(
+            name=self.network.name,
+            buffer_bytes=buffer_bytes,
+            element_bytes=self.element_bytes,
+            groups=ways[-1][1],
+            bound_bytes=self.element_bytes * least_of_network(self.network, self.stages),
+            status=FEASIBLE if ended else OPTIMAL,
+            reason=ended or "no groups and schedules that were looked at move less",
+        )
+
+    def _starts(self, end: int, longest: int | None) -> Iterator[int]:
+        """First stages of the groups that end before `end`, the shortest group first."""
+        first = end - 1
+        while first > 0 and (longest is None or end - first < longest):
+            if not _follows(self.stages[first], self.stages[first - 1]):
+                return
+            first -= 1
+            yield first
+
+    def _fused(self, first: int, end: int, buffer_bytes: int, below: int) -> GroupTraffic | None:
+        """The best schedule of stages [first, end) as one, if it moves less than so many bytes."""
+        best, room = None, buffer_bytes // self.element_bytes
+        limit = -(-below // self.element_bytes)
+        for group in groups_of(self.stages, first, end):
+            if group not in self._searches:
+                self._searches[group] = GroupSearch(group)
+            found = self._searches[group].best(room, limit)
+            if found is not None:
+                best, limit = found, found.total
+        if best is None:
+            return None
+        return _group_traffic(self.stages[first:end], best, self.element_bytes)
+
+
+def _follows(stage: Stage, before: Stage) -> bool:
+    """Whether a stage slides over what the one before it leaves."""
+    return stage.window is not None and before.window is not None and stage.source == before.name
+
+
+def groups_of(stages: Sequence[Stage], first: int, end: int) -> Iterator[FusedGroup]:
+    """Return the ways in which stages [first, end) can be one group; none where they cannot be.
+
+    They differ in whether an input that is added later waits for that or is read twice.
+    """
+    chosen = stages[first:end]
+    place = {stage.name: number for number, stage in enumerate(chosen, 1)}
+    written = frozenset(
+        number
+        for number, stage in enumerate(chosen[:-1], 1)
+        if stage.leaves or any(not first <= reader < end for reader in stage.readers)
+    )
+    layers: list[FusedLayer] = []
+    inner: list[Skip] = []
+    outer: list[Skip] = []
+    for number, stage in enumerate(chosen, 1):
+        inner += [(place[name], number) for name in stage.beside if name in place]
+        outside = [name for name in stage.beside if name not in place]
+        outer += [(0, number) for name in outside if name == chosen[0].source]
+        if stage.window is None:
+            return
+        layers.append(replace(stage.window, beside=len(outside)))
+    for waiting in ((), tuple(outer)) if outer else ((),):
+        group = _group(layers, (*inner, *waiting), written)
+        if group is not None:
+            yield group
+
+
+def _group(
+    layers: Sequence[FusedLayer], skips: tuple[Skip, ...], written: frozenset[int]
+) -> FusedGroup | None:
+    """The group; None where it does not make the whole of a map that others read."""
+    waiting = [layer for source, layer in skips if source == 0]
+    group = FusedGroup(
+        layers=tuple(
+            replace(layer, beside=layer.beside - waiting.count(number))
+            for number, layer in enumerate(layers, 1)
+        ),
+        skips=skips,
+        written=written,
+    )
+    return group if makes_what_it_writes(group) else None
+
+
+def stage_alone(stage: Stage, buffer_bytes: int, element_bytes: int) -> GroupTraffic:
+    """Return the least traffic of one stage: its best loop nest, or all that goes in and out once.
+
+    Raises InvalidPlan, naming the layer, where the buffer is too small for it.
+    """
+    if stage.window is None:
+        return _streamed(stage, stage.reads, 0, element_bytes)
+    beside = stage.window.outputs * len(stage.beside)
+    if stage.convolution is None:
+        held = _held_by_window(stage.window, len(stage.beside))
+        if held * element_bytes > buffer_bytes:
+            raise InvalidPlan(
+                f"layer {stage.layers[0]!r} holds {held * element_bytes} bytes of its windows; "
+                f"the buffer has {buffer_bytes}"
+            )
+        return _streamed(stage, seen_elements(stage.window) + beside, held, element_bytes)
+    operand = element_bytes if stage.beside else 0
+    if buffer_bytes - operand < 3 * element_bytes:
+        raise InvalidPlan(
+            f"layer {stage.layers[0]!r} needs an element of each operand in the buffer, at least "
+            f"{operand + 3 * element_bytes} bytes; the buffer has {buffer_bytes}"
+        )
+    found = least_traffic(
+        stage.convolution, buffer_bytes=buffer_bytes - operand, element_bytes=element_bytes
+    )
+    return GroupTraffic(
+        stages=(stage,),
+        input_bytes=found.input_bytes + beside * element_bytes,
+        weight_bytes=found.weight_bytes,
+        output_bytes=found.output_bytes,
+        held_bytes=found.held_bytes + operand,
+        bound_bytes=found.lower_bound_bytes + beside * element_bytes,
+        layer=found,
+    )
+
+
+def _streamed(stage: Stage, reads: int, held: int, element_bytes: int) -> GroupTraffic:
+    total = reads + stage.parameters + stage.outputs
+    return GroupTraffic(
+        stages=(stage,),
+        input_bytes=reads * element_bytes,
+        weight_bytes=stage.parameters * element_bytes,
+        output_bytes=stage.outputs * element_bytes,
+        held_bytes=held * element_bytes,
+        bound_bytes=total * element_bytes,
+    )
+
+
+def _held_by_window(layer: FusedLayer, operands: int) -> int:
+    """Elements for windows over one map: the rows under one, or the outputs they add to."""
+    rows, columns = layer.rows, layer.columns
+    extent = min(rows.inputs, rows.dilation * (rows.kernel - 1) + 1)
+    by_window = extent * columns.inputs + columns.outputs
+    by_output = rows.outputs * columns.outputs + columns.inputs
+    return min(by_window, by_output) + (columns.outputs if operands else 0)
+
+
+def _group_traffic(
+    stages: Sequence[Stage], found: FusedTraffic, element_bytes: int
+) -> GroupTraffic:
+    moved = found.moved
+    return GroupTraffic(
+        stages=tuple(stages),
+        input_bytes=moved.input * element_bytes,
+        weight_bytes=moved.weights * element_bytes,
+        output_bytes=moved.output * element_bytes,
+        border_bytes=(moved.borders_written + moved.borders_read) * element_bytes,
+        held_bytes=found.held * element_bytes,
+        bound_bytes=found.bound * element_bytes,
+        fused=found,
+    )

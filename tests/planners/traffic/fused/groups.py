@@ -1,0 +1,108 @@
+"""Groups and schedules for tests: random windows, pools, groups, skips, borders; the slides' pair."""
+
+from dataclasses import replace
+from itertools import product
+
+from hypothesis import strategies as st
+
+from planners.traffic.fused.bounds import makes_what_it_writes
+from planners.traffic.fused.group import FusedGroup, FusedLayer
+from planners.traffic.fused.reach import Reach
+from planners.traffic.fused.schedule import (
+    INPUT_BORDERS,
+    MAP_BORDERS,
+    FusedSchedule,
+    Hold,
+    can_hold_one_map,
+)
+
+KINDS = ("convolution", "convolution", "depthwise", "pooling", "grouped")
+
+
+def layer(channels, filters, size, kernel=3, **others):
+    """A convolution of square maps that keeps their size."""
+    reach = Reach(inputs=size, outputs=size, kernel=kernel, padding=kernel // 2)
+    return FusedLayer(channels=channels, filters=filters, rows=reach, columns=reach, **others)
+
+
+def slides_pair(maps=64):
+    """Liao et al.: 56x56x64 -> 64 -> 64, windows of 3x3."""
+    return FusedGroup(layers=(layer(maps, maps, 56), layer(maps, maps, 56)))
+
+
+@st.composite
+def reaches(draw, inputs):
+    """Any window along an axis that has an output."""
+    dilation = draw(st.integers(1, 2))
+    padding = draw(st.integers(0, 2))
+    longest = min(4, (inputs + 2 * padding - 1) // dilation + 1)
+    kernel = draw(st.integers(1, longest))
+    stride = draw(st.sampled_from((1, 1, 1, 2, 3)))
+    outputs = (inputs + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+    return Reach(
+        inputs=inputs,
+        outputs=outputs,
+        kernel=kernel,
+        stride=stride,
+        dilation=dilation,
+        padding=padding,
+    )
+
+
+@st.composite
+def layers(draw, channels, rows, columns):
+    kind = draw(st.sampled_from(KINDS))
+    filters, groups = draw(st.integers(1, 5)), 1
+    if kind in ("depthwise", "pooling"):
+        filters = groups = channels
+    elif kind == "grouped" and channels % 2 == 0:
+        filters, groups = 2 * draw(st.integers(1, 2)), 2
+    return FusedLayer(
+        channels=channels,
+        filters=filters,
+        rows=draw(reaches(rows)),
+        columns=draw(reaches(columns)),
+        groups=groups,
+        has_weights=kind != "pooling",
+        beside=draw(st.sampled_from((0, 0, 0, 1))),
+    )
+
+
+@st.composite
+def groups(draw, longest=4, largest=10):
+    """Chains of windows, with additions of earlier maps, and maps that others read."""
+    sizes = draw(st.integers(1, 4)), *(draw(st.integers(3, largest)) for _ in range(2))
+    chain = []
+    for _ in range(draw(st.integers(2, longest))):
+        chain.append(draw(layers(*sizes)))
+        sizes = chain[-1].filters, chain[-1].rows.outputs, chain[-1].columns.outputs
+    plain = FusedGroup(layers=tuple(chain))
+    numbers = range(plain.length + 1)
+    possible = [
+        (one, other)
+        for one, other in product(numbers, numbers)
+        if one < other and plain.dims(one) == plain.dims(other)
+    ]
+    skips = tuple(skip for skip in possible if draw(st.booleans()))
+    written = frozenset(one for one in range(1, plain.length) if draw(st.integers(0, 3)) == 0)
+    full = replace(plain, skips=skips, written=written)
+    return full if makes_what_it_writes(full) else replace(plain, skips=skips)
+
+
+@st.composite
+def schedules(draw):
+    """Any schedule of any group, with any weights that stay."""
+    group = draw(groups())
+    _, rows, columns = group.dims(group.length)
+    holds = tuple(Hold) if can_hold_one_map(group) else (Hold.ALL_MAPS,)
+    return FusedSchedule(
+        group=group,
+        parts=(draw(st.integers(1, min(rows, 4))), draw(st.integers(1, min(columns, 4)))),
+        columns_first=draw(st.booleans()),
+        borders=draw(st.sampled_from(MAP_BORDERS)),
+        input_borders=draw(st.sampled_from(INPUT_BORDERS)),
+        hold=draw(st.sampled_from(holds)),
+        kept_weights=tuple(
+            draw(st.sampled_from((0, one.weights // 2, one.weights))) for one in group.layers
+        ),
+    )

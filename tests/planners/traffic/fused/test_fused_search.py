@@ -1,0 +1,128 @@
+"""The search for the best schedule of a group, against enumeration."""
+
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planners.traffic.fused.accounting import Need
+from planners.traffic.fused.schedule import (
+    INPUT_BORDERS,
+    MAP_BORDERS,
+    FusedSchedule,
+    Hold,
+    can_hold_one_map,
+)
+from planners.traffic.fused.search import (
+    GroupSearch,
+    answer_of,
+    grids,
+    part_counts,
+    room_for_weights,
+)
+from tests.planners.traffic.fused.groups import groups, slides_pair
+
+
+@st.composite
+def weight_problems(draw):
+    count = draw(st.integers(1, 3))
+    wanted, weights = [], []
+    for _ in range(count):
+        full = draw(st.integers(0, 8))
+        wanted.append(Need(full + draw(st.integers(0, 4)), full))
+        weights.append(draw(st.integers(0, 5)))
+    return tuple(wanted), tuple(weights), draw(st.integers(0, 30))
+
+
+def most_kept(wanted, weights, buffer):
+    """The most elements that can stay, trying all; None where nothing fits."""
+    found = [
+        sum(kept)
+        for kept in product(*(range(own + 1) for own in weights))
+        if sum(kept)
+        + max(
+            need.full if stays == own else need.streamed
+            for need, stays, own in zip(wanted, kept, weights, strict=True)
+        )
+        <= buffer
+    ]
+    return max(found, default=None)
+
+
+@given(weight_problems())
+@settings(max_examples=300, deadline=None)
+def test_no_choice_keeps_more_weights(problem):
+    wanted, weights, buffer = problem
+    room = room_for_weights(wanted, weights, buffer, 2)
+    expected = most_kept(wanted, weights, buffer)
+    assert (None if room is None else sum(room.kept_weights)) == expected
+    assert room is None or room.held <= buffer
+
+
+def every_total(group, buffer):
+    """Totals of all schedules on the cuts that are looked at, weights chosen by trying all."""
+    holds = tuple(Hold) if can_hold_one_map(group) else (Hold.ALL_MAPS,)
+    choices = product(grids(group), (True, False), MAP_BORDERS, INPUT_BORDERS, holds)
+    for parts, order, borders, of_input, hold in choices:
+        for full in product((False, True), repeat=group.length):
+            kept = [
+                one.weights if stays else 0 for one, stays in zip(group.layers, full, strict=True)
+            ]
+            schedule = FusedSchedule(
+                group=group,
+                parts=parts,
+                columns_first=order,
+                borders=borders,
+                input_borders=of_input,
+                hold=hold,
+                kept_weights=tuple(kept),
+            )
+            answer = answer_of(schedule)
+            left = buffer - answer.held
+            if left >= 0:
+                extra = min(left, group.weights - sum(kept))
+                yield answer.total - (schedule.count - 1) * extra
+
+
+@given(groups(longest=2, largest=5), st.integers(10, 200))
+@settings(max_examples=12, deadline=None)
+def test_no_schedule_moves_less_than_the_best(group, buffer):
+    found = GroupSearch(group).best(buffer)
+    expected = min(every_total(group, buffer), default=None)
+    assert (None if found is None else found.total) == expected
+
+
+@given(groups(longest=3), st.integers(20, 400))
+@settings(max_examples=40, deadline=None)
+def test_a_larger_buffer_never_moves_more(group, buffer):
+    search = GroupSearch(group)
+    small, large = search.best(buffer), search.best(buffer * 2)
+    if small is not None:
+        assert large is not None
+        assert large.total <= small.total
+
+
+@given(groups())
+@settings(max_examples=40, deadline=None)
+def test_in_a_buffer_for_everything_all_moves_once(group):
+    everything = sum(map(group.elements, range(group.length + 1))) + 2 * group.weights + 1000
+    # A skipped input that waits is read once; the bound knows no more than one reading either.
+    assert GroupSearch(group).best(everything).total == search_bound(group)
+
+
+def search_bound(group):
+    return GroupSearch(group).bound
+
+
+def test_only_what_moves_less_is_an_answer():
+    search = GroupSearch(slides_pair())
+    best = search.best(2**17)
+    assert search.best(2**17, best.total) is None
+    assert search.best(2**17, best.total + 1).total == best.total
+    assert search.best(100) is None
+
+
+def test_part_counts_are_the_fewest_for_each_largest_part():
+    # 7 places: 1 part of 7, 2 of at most 4, 3 of at most 3, 4 of at most 2, 7 of 1; with 5 and 6
+    # parts the largest is still of 2.
+    assert part_counts(7) == (1, 2, 3, 4, 7)

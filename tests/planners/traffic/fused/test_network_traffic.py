@@ -1,0 +1,211 @@
+"""Whole networks: stages, groups, bounds; the best cut against all cuts."""
+
+from itertools import pairwise, product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.catalogue.embedded import resnet8
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.simplify import REWRITES, simplified
+from cnn2csdf.weights import Model
+from csdf.errors import GaveUp, InvalidPlan
+from planners.plan import FEASIBLE, OPTIMAL
+from planners.traffic.fused.search import GroupSearch
+from planners.traffic.fused.simulator import run_schedule
+from planners.traffic.fused.stages import stages_of
+from planners.traffic.network_traffic import NetworkSearch, groups_of, stage_alone
+
+
+def window(kernel, stride=1):
+    border = kernel // 2
+    return op.Window(kernel=(kernel, kernel), stride=(stride, stride), padding=(border,) * 4)
+
+
+def convolution(filters, kernel=3, stride=1, groups=1):
+    return op.Convolution(filters=filters, window=window(kernel, stride), groups=groups)
+
+
+def chain(*operators, dims=(3, 8, 8)):
+    builder = NetworkBuilder("chain")
+    source = builder.input(dims)
+    for operator in operators:
+        source = builder.add(operator, source)
+    builder.output(source)
+    return builder.network()
+
+
+def residual_block():
+    """x -> a -> b, plus x; then c, which alone reads the sum."""
+    builder = NetworkBuilder("block")
+    frame = builder.input((4, 6, 6))
+    x = builder.add(convolution(4), frame, name="x")
+    a = builder.add(convolution(4), x, name="a")
+    b = builder.add(convolution(4), a, name="b")
+    total = builder.add(op.Elementwise(function="add"), b, x, name="sum")
+    builder.output(builder.add(convolution(2, 1), total, name="c"))
+    return builder.network()
+
+
+@st.composite
+def chains(draw):
+    kinds = {
+        "conv": lambda: convolution(draw(st.integers(1, 6)), draw(st.sampled_from((1, 3)))),
+        "half": lambda: convolution(draw(st.integers(1, 6)), 3, 2),
+        "pool": lambda: op.Pooling(function="max", window=window(3, 2)),
+        "relu": lambda: op.Activation(function="relu"),
+    }
+    names = draw(st.lists(st.sampled_from(sorted(kinds)), min_size=2, max_size=5))
+    return chain(*(kinds[name]() for name in names))
+
+
+def every_cut(stages, buffer, longest):
+    """Total bytes of all ways to cut a run of stages into groups, each at its best."""
+    for ends in product((False, True), repeat=len(stages) - 1):
+        cuts = [0, *(place + 1 for place, is_cut in enumerate(ends) if is_cut), len(stages)]
+        total = 0
+        for first, end in pairwise(cuts):
+            if end - first == 1:
+                total += stage_alone(stages[first], buffer, 1).total_bytes
+                continue
+            found = [GroupSearch(group).best(buffer) for group in groups_of(stages, first, end)]
+            fitting = [one.total for one in found if one is not None]
+            if not fitting or (longest is not None and end - first > longest):
+                break
+            total += min(fitting)
+        else:
+            yield total
+
+
+@given(chains(), st.integers(150, 900), st.sampled_from((1, 2, None)))
+@settings(max_examples=40, deadline=None)
+def test_no_cut_into_groups_moves_less(network, buffer, longest):
+    found = NetworkSearch(network, 1).best(buffer, longest)
+    stages = stages_of(network)
+    assert found.total_bytes == min(every_cut(stages, buffer, longest))
+    assert found.total_bytes >= found.bound_bytes
+    assert found.status == OPTIMAL
+
+
+@pytest.mark.parametrize("buffer", [2**12, 2**14, 2**16, 2**18])
+def test_fusing_more_never_moves_more_and_nothing_passes_the_bound(buffer):
+    network = simplified(Model(network=resnet8()), tuple(REWRITES)).network
+    search = NetworkSearch(network, 1)
+    alone, pairs, chained = (search.best(buffer, longest) for longest in (1, 2, None))
+    assert alone.total_bytes >= pairs.total_bytes >= chained.total_bytes >= chained.bound_bytes
+    assert all(one.held_bytes <= buffer for one in chained.groups)
+    names = [name for one in chained.groups for stage in one.stages for name in stage.layers]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("name", "buffer"),
+    [("resnet8", 2**15), ("keyword_spotting", 2**15), ("keyword_spotting", 2**13)],
+)
+def test_the_groups_of_a_network_run_as_planned(name, buffer):
+    network = simplified(Model(network=from_catalogue(name)), tuple(REWRITES)).network
+    groups = [
+        one.fused for one in NetworkSearch(network, 1).best(buffer).groups if one.fused is not None
+    ]
+    assert groups
+    for one in groups:
+        run = run_schedule(one.schedule, buffer)
+        moved = run.input, run.weights, run.output, run.borders_written, run.borders_read
+        assert moved == tuple(one.moved)
+
+
+def test_an_addition_works_on_the_output_of_the_layer_before_it():
+    stages = stages_of(residual_block())
+    assert [stage.layers for stage in stages] == [("x",), ("a",), ("b", "sum"), ("c",)]
+    assert stages[2].beside == ("x",)
+    assert stages[0].readers == (1, 2)
+
+
+def test_a_map_that_is_added_later_waits_in_the_buffer_or_is_written():
+    stages = stages_of(residual_block())
+    (together,) = groups_of(stages, 0, 3)  # x, a, b and the sum: x is map 1
+    assert together.skips == ((1, 3),)
+    assert together.written == frozenset()
+    (first_two,) = groups_of(stages, 0, 2)  # the sum is outside, so x goes to DRAM as well
+    assert first_two.written == frozenset({1})
+    read_again, waits = groups_of(stages, 1, 3)  # x is the input
+    assert (read_again.skips, read_again.layers[-1].beside) == ((), 1)
+    assert (waits.skips, waits.layers[-1].beside) == (((0, 2),), 0)
+
+
+def test_in_one_group_a_residual_block_moves_its_ends_and_weights_only():
+    found = NetworkSearch(residual_block(), 1).best(10_000)
+    # Frame 4*36, result 2*36, three kernels of 4*4*9 and one of 2*4; x never leaves the buffer.
+    assert found.total_bytes == found.bound_bytes == 144 + 72 + 3 * 144 + 8
+    assert len(found.groups) == 1
+
+
+def test_layer_by_layer_a_residual_block_reads_the_shortcut_once_more():
+    found = NetworkSearch(residual_block(), 1).best(10_000, 1)
+    # x: 144 in, 144 out; a: the same; b and sum: two in, one out; c: 144 in, 72 out; weights 440.
+    assert found.total_bytes == 2 * 144 + 2 * 144 + 3 * 144 + 144 + 72 + 440
+
+
+def test_pools_and_activations_take_part_in_groups():
+    network = chain(
+        convolution(4),
+        op.Activation(function="relu"),
+        op.Pooling(function="max", window=window(2, 2)),
+    )
+    found = NetworkSearch(network, 1).best(1000)
+    assert [stage.layers for stage in found.groups[0].stages] == [
+        ("convolution", "activation"),
+        ("pooling",),
+    ]
+    assert found.total_bytes == found.bound_bytes
+
+
+def test_concatenations_move_nothing():
+    builder = NetworkBuilder("branches")
+    frame = builder.input((2, 5, 5))
+    left = builder.add(convolution(3, 1), frame, name="left")
+    right = builder.add(convolution(2, 1), frame, name="right")
+    joined = builder.add(op.Concatenation(), left, right)
+    builder.output(builder.add(convolution(1, 1), joined, name="last"))
+    found = NetworkSearch(builder.network(), 1).best(1000)
+    # Both branches read the frame, 50; they write 75 and 50, which the last layer reads; it writes
+    # 25; kernels of 6, 4 and 5.
+    assert found.total_bytes == 2 * 50 + 2 * 125 + 25 + 15
+    assert found.bound_bytes == 50 + 25 + 15
+
+
+def test_what_a_later_stride_skips_is_in_no_bound():
+    # Every other row and column of the first layer's output is read, so a quarter of the frame.
+    network = chain(convolution(2, 1), convolution(2, 1, 2), dims=(2, 6, 6))
+    found = NetworkSearch(network, 1).best(1000)
+    assert found.total_bytes == found.bound_bytes == 2 * 9 + 4 + 4 + 2 * 9
+
+
+def test_fully_connected_and_global_layers_are_windows_over_all():
+    network = chain(
+        convolution(4), op.GlobalPooling(function="average"), op.FullyConnected(units=3)
+    )
+    found = NetworkSearch(network, 1).best(2000)
+    assert len(found.groups) == 1
+    assert found.total_bytes == 3 * 64 + 4 * 27 + 4 * 3 + 3
+
+
+def test_a_search_that_ends_early_still_answers():
+    def ended(_):
+        raise GaveUp("the budget is used up")
+
+    found = NetworkSearch(residual_block(), 1).best(10_000, None, ended)
+    assert found.status == FEASIBLE
+    assert found.reason == "the budget is used up"
+    assert all(len(one.stages) == 1 for one in found.groups)
+
+
+def test_a_buffer_that_is_too_small_names_the_layer():
+    network = chain(op.Pooling(function="max", window=window(3)))
+    with pytest.raises(InvalidPlan, match="layer 'pooling' holds"):
+        NetworkSearch(network, 4).best(16)
+    with pytest.raises(InvalidPlan, match="layer 'convolution'"):
+        NetworkSearch(chain(convolution(2)), 4).best(8)
