@@ -12,7 +12,13 @@ COMMANDS = {
     "fusion": Subcommand(
         "csdf.cli.planning.fusion", "groups of layers and tiles under a memory limit"
     ),
+    "primitives": Subcommand(
+        "csdf.cli.planning.primitives", "how each convolution is computed, for time and memory"
+    ),
     "reuse": Subcommand("csdf.cli.planning.reuse", "memory of several networks against throughput"),
+    "traffic": Subcommand(
+        "csdf.cli.planning.traffic", "least DRAM traffic of layers that share a buffer on the chip"
+    ),
 }
 
 

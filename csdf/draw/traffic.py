@@ -1,0 +1,104 @@
+"""DRAM traffic as pictures: bars of layers and groups, and lines over the size of the buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from csdf.draw.picture import rendered
+
+COLOURS = {"input": "#357", "weights": "#9ab", "output": "#c63", "borders": "#a33"}
+WAYS = {"1": "layer by layer", "2": "pairs", "chain": "chains"}
+LINES = {"1": "#c63", "2": "#585", "chain": "#357"}
+
+
+class TrafficBar(NamedTuple):
+    """Bytes that one layer or group moves, and the least it could."""
+
+    name: str
+    input: int
+    weights: int
+    output: int
+    borders: int
+    bound: int
+
+
+def bars_picture(title: str, bars: Sequence[TrafficBar], suffix: str) -> str | bytes:
+    """Return a bar for each layer or group, with its lower bound.
+
+    Raises UnwritableFile for another format.
+    """
+    figure = Figure(figsize=(7.2, 1.3 + 0.24 * len(bars)), layout="constrained")
+    draw_bars(figure.add_subplot(), title, bars)
+    return rendered(figure, title, suffix)
+
+
+def draw_bars(axes: Axes, title: str, bars: Sequence[TrafficBar]) -> None:
+    """Draw the bars."""
+    places = range(len(bars))
+    low = [0.0] * len(bars)
+    for kind, colour in COLOURS.items():
+        sizes = [getattr(bar, kind) / 1e6 for bar in bars]
+        if any(sizes):
+            axes.barh(places, sizes, left=low, color=colour, label=kind, height=0.7)
+        low = [one + more for one, more in zip(low, sizes, strict=True)]
+    bounds = [bar.bound / 1e6 for bar in bars]
+    axes.plot(bounds, places, "|", color="#000", markersize=7, label="lower bound")
+    axes.set_yticks(places, [bar.name for bar in bars], fontsize=7)
+    axes.set_ylim(len(bars) - 0.5, -0.5)
+    axes.set_xlim(0, max((*low, *bounds)) * 1.05)
+    axes.set_title(title, fontsize=10)
+    axes.set_xlabel("DRAM traffic (MB = 1,000,000 bytes)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
+
+
+def sweep_picture(
+    title: str,
+    buffers: Sequence[int],
+    ways: Mapping[str, Sequence[int]],
+    bound: int,
+    suffix: str,
+) -> str | bytes:
+    """Return the traffic over the buffer, a line for each way to fuse, above the lower bound.
+
+    Raises UnwritableFile for another format.
+    """
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    draw_sweep(figure.add_subplot(), title, buffers, ways, bound)
+    return rendered(figure, title, suffix)
+
+
+def draw_sweep(
+    axes: Axes,
+    title: str,
+    buffers: Sequence[int],
+    ways: Mapping[str, Sequence[int]],
+    bound: int,
+) -> None:
+    """Draw the lines."""
+    for way, sizes in ways.items():
+        axes.plot(
+            [size / 1024 for size in buffers],
+            [size / 1e6 for size in sizes],
+            "o-",
+            markersize=3.5,
+            linewidth=1.4,
+            color=LINES[way],
+            label=WAYS[way],
+        )
+    axes.axhline(bound / 1e6, color="#777", linewidth=1.1, linestyle="--", label="lower bound")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks([size / 1024 for size in buffers])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_ylim(0, max(max(sizes) for sizes in ways.values()) / 1e6 * 1.08)
+    axes.set_title(title, fontsize=10)
+    axes.set_xlabel("buffer (KB of 1024 bytes)")
+    axes.set_ylabel("DRAM traffic (MB = 1,000,000 bytes)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)

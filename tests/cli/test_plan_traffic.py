@@ -1,0 +1,159 @@
+"""`csdf plan traffic` as its users see it."""
+
+import argparse
+import json
+
+import pytest
+
+from csdf.cli import plan
+from csdf.cli.planning import traffic
+
+PAIR = "conv:56x56x64,64,3x3,stride=1,pad=1+conv:64,3x3,pad=1"
+SMALL = "conv:12x12x4,4,3x3,pad=1+conv:4,3x3,pad=1+pool:2x2,stride=2"
+
+
+@pytest.fixture
+def move(capsys):
+    """Run the command; return its exit code, standard output and standard error."""
+
+    def run_command(*words):
+        capsys.readouterr()
+        try:
+            code = traffic.main([str(word) for word in words])
+        except SystemExit as end:  # argparse
+            code = end.code
+        return code, *capsys.readouterr()
+
+    return run_command
+
+
+def test_the_command_is_listed(capsys):
+    assert plan.main(["--help"]) == 0
+    assert "traffic" in capsys.readouterr().out
+
+
+def test_kilobytes_of_a_buffer_are_1024_bytes():
+    # KB as for memories on chips; the other units as in all commands.
+    assert traffic.buffer_size("512KB") == traffic.buffer_size("512KiB") == 524_288
+    assert traffic.buffer_size("512kB") == 512_000
+    assert traffic.buffer_size("4MB") == 4_000_000
+    with pytest.raises(argparse.ArgumentTypeError):
+        traffic.buffer_size("many KB")
+
+
+def test_the_pair_of_the_slides(move):
+    code, output, _ = move(PAIR, "--buffer", "512KB", "--nest")
+    assert code == 0
+    # Input, weights and output once: 2 * 802,816 + 2 * 64 * 64 * 9 * 4.
+    assert "(1900544 bytes)" in output
+    assert "524288 bytes (512 KB of 1024)" in output
+    assert "1x5 parts, borders kept" in output
+    assert "from each map of the input in turn, makes 64x56x12" in output
+
+
+def test_json_has_these_keys_and_no_others(move):
+    code, output, _ = move(SMALL, "--buffer", "1KB", "--json", "--nest", "--sweep", "1KB:2KB")
+    found = json.loads(output)
+    assert code == 0
+    assert set(found) == {
+        "network",
+        "status",
+        "reason",
+        "is_optimal",
+        "buffer_bytes",
+        "element_bytes",
+        "traffic_bytes",
+        "bound_bytes",
+        "input_bytes",
+        "weights_bytes",
+        "output_bytes",
+        "borders_bytes",
+        "groups",
+        "sweep",
+        "seconds",
+    }
+    common = {
+        "layers",
+        "input_bytes",
+        "weight_bytes",
+        "output_bytes",
+        "border_bytes",
+        "traffic_bytes",
+        "bound_bytes",
+        "held_bytes",
+        "schedule",
+        "nest",
+    }
+    assert all(common <= set(group) for group in found["groups"])
+    assert sum(group["traffic_bytes"] for group in found["groups"]) == found["traffic_bytes"]
+    assert [point["buffer_bytes"] for point in found["sweep"]] == [1024, 2048]
+
+
+def test_fusing_more_is_never_worse_in_a_sweep(move):
+    _, output, _ = move("resnet8", "--sweep", "8KB:40000", "--element-bytes", 1, "--json")
+    sweep = json.loads(output)["sweep"]
+    # Doubled from the first, and the last itself.
+    assert [point["buffer_bytes"] for point in sweep] == [8192, 16384, 32768, 40000]
+    for point in sweep:
+        assert point["fuse_1_bytes"] >= point["fuse_2_bytes"] >= point["fuse_chain_bytes"]
+        assert point["fuse_chain_bytes"] >= point["bound_bytes"]
+
+
+def test_layers_alone_have_no_groups(move):
+    _, output, _ = move(SMALL, "--buffer", "4KB", "--fuse", 1, "--json")
+    groups = json.loads(output)["groups"]
+    assert [group["layers"] for group in groups] == [["conv1"], ["conv2"], ["pool3"]]
+
+
+def test_one_layer_of_a_model(move):
+    code, output, _ = move("resnet18", "--layer", "conv1", "--buffer", "1MB", "--json")
+    found = json.loads(output)
+    assert code == 0
+    # 3x224x224 in, 64x112x112 out, 64 filters of 3x7x7, four bytes each.
+    assert found["traffic_bytes"] == 4 * (3 * 224 * 224 + 64 * 112 * 112 + 64 * 3 * 49)
+
+
+def test_the_text_says_what_layers_move_one_by_one(move):
+    code, output, _ = move(SMALL, "--buffer", "4KB")
+    assert code == 0
+    assert "chain" not in output
+    assert "layer by layer" in output
+    assert "lower bound" in output
+    assert "time" in output
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "html"])
+@pytest.mark.parametrize("asked", [("--buffer", "4KB"), ("--sweep", "2KB:8KB")])
+def test_pictures(move, tmp_path, suffix, asked):
+    target = tmp_path / f"traffic.{suffix}"
+    assert move(SMALL, *asked, "--plot", target)[0] == 0
+    assert target.stat().st_size > 1000
+
+
+def test_a_buffer_too_small_for_a_layer_is_a_no(move):
+    code, output, remarks = move(SMALL, "--buffer", 8)
+    assert (code, output) == (1, "")
+    assert "infeasible: layer 'conv1' needs an element of each operand" in remarks
+
+
+def test_a_budget_ends_the_search_with_an_answer(move):
+    code, output, remarks = move("resnet18", "--buffer", "256KB", "--budget", "1ms")
+    assert code == 0
+    assert "resnet18: feasible" in output
+    assert "the budget of 0.001 s is used up" in remarks
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ((), "give --buffer, --sweep or both"),
+        (("--buffer", "lots"), "is not a size such as"),
+        (("--sweep", "4KB"), "is not a range of sizes such as 32KB:4MiB"),
+        (("--sweep", "4KB:2KB"), "does not rise from above zero"),
+        (("--buffer", "4KB", "--fuse", "3"), "invalid choice: '3'"),
+    ],
+)
+def test_wrong_usage_is_one_message(move, words, complaint):
+    code, output, remarks = move(SMALL, *words)
+    assert (code, output) == (2, "")
+    assert complaint in remarks

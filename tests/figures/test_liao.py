@@ -1,0 +1,31 @@
+"""The pages on DRAM traffic are what the scripts make."""
+
+from pathlib import Path
+
+from figures import liao_pair, liao_resnet34
+
+
+def kept(script):
+    return Path(script.__file__).with_suffix(".md").read_text()
+
+
+def test_the_pair_of_the_slides():
+    assert liao_pair.page() == kept(liao_pair)
+
+
+def test_some_buffers_of_resnet34():
+    # The script does all of them, in a minute.
+    page = liao_resnet34.page(liao_resnet34.BUFFERS[4:6])
+    lines = kept(liao_resnet34).splitlines()
+    assert [line for line in page.splitlines() if line not in lines] == []
+    assert len(page.splitlines()) == len(lines) - 6
+
+
+def test_the_pictures_can_be_drawn_and_are_kept():
+    for name, picture in liao_pair.pictures().items():
+        assert picture.startswith("<?xml")
+        assert Path(liao_pair.__file__).with_name(f"liao_pair{name}.svg").exists()
+    drawn = liao_resnet34.sweep_drawing(liao_resnet34.BUFFERS[4:6]), liao_resnet34.layers_drawing()
+    assert all(picture.startswith("<?xml") for picture in drawn)
+    for name in ("liao_resnet34", "liao_resnet34_layers"):
+        assert Path(liao_resnet34.__file__).with_name(f"{name}.svg").exists()
