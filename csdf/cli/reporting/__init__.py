@@ -1,0 +1,1 @@
+"""What `csdf report` asks the other packages, and how long each question may take."""

@@ -1,0 +1,127 @@
+"""Self-timed executions to draw: as many iterations as a page can show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import accumulate, count, pairwise
+
+from csdf.analysis.bounded import bound_channels, with_capacities
+from csdf.analysis.execution import Execution, SteadyState, steady_state
+from csdf.cli.reporting.budget import Budget
+from csdf.draw.report.findings import Run
+from csdf.draw.report.timeline import LARGEST_TIME
+from csdf.errors import GaveUp
+from csdf.model.graph import Graph
+from csdf.model.indexed import IndexedGraph, indexed
+
+MOST_FIRINGS = 30_000  # of a run on the page
+MOST_ACTORS = 2000  # rows of a schedule
+PATIENCE = 300  # iterations to wait for a state that recurs
+ITERATIONS = 4  # shown where none recurs
+
+
+def refusal(graph: Graph, repetitions: Mapping[str, int]) -> str | None:
+    """Return why no schedule of the graph can be drawn; None if one can."""
+    firings = sum(repetitions.values())
+    if firings > MOST_FIRINGS:
+        return f"one iteration has {firings} firings; the page draws at most {MOST_FIRINGS}"
+    if len(graph.actors) > MOST_ACTORS:
+        return (
+            f"the graph has {len(graph.actors)} actors; the page draws at most {MOST_ACTORS} rows"
+        )
+    return None
+
+
+def executed(
+    graph: Graph,
+    repetitions: Mapping[str, int],
+    *,
+    title: str,
+    capacities: Mapping[str, int],
+    budget: Budget,
+) -> Run:
+    """Return the transient part and two rounds of the steady part, or as much as there is room for.
+
+    Raises GaveUp where times leave what a browser can count, or the budget ends before anything is
+    known.
+    """
+    bounded = with_capacities(graph, capacities)
+    numbers, firings = indexed(bound_channels(bounded)), list(repetitions.values())
+    found = _recurrence(numbers, firings, budget)
+    wanted = ITERATIONS if found is None else found.transient + found.iterations
+    shown = min(wanted, MOST_FIRINGS // sum(firings))
+    watch = budget.quiet_watch(0.5, f"executing {graph.name}")
+    starts = _starts(numbers, repetitions, shown, watch)
+    run = Run(
+        title=title,
+        graph=bounded,
+        repetitions=repetitions,
+        starts=starts,
+        iterations=shown,
+        transient=None if found is None else found.transient,
+        steady=None if found is None else found.iterations,
+        cycle=None if found is None else found.time,
+        end=_last_end(bounded, starts),
+    )
+    if run.end > LARGEST_TIME:
+        raise GaveUp(f"times pass {LARGEST_TIME}, the largest that a browser counts exactly")
+    return _continued(run) if found is not None and shown == wanted and found.time else run
+
+
+def _starts(
+    numbers: IndexedGraph,
+    repetitions: Mapping[str, int],
+    iterations: int,
+    watch: Callable[[], None],
+) -> dict[str, tuple[int, ...]]:
+    """Start times of the first iterations, actor by actor. Raises GaveUp."""
+    firings = list(repetitions.values())
+    execution = Execution(numbers, firings, expected_iterations=iterations, watch=watch)
+    record = execution.recorded(iterations)
+    if record is None:
+        raise GaveUp("a graph without deadlock got stuck")
+    begins = accumulate((fired * iterations for fired in firings), initial=0)
+    return {
+        name: tuple(int(start) for start in record[begin:end])
+        for name, (begin, end) in zip(repetitions, pairwise(begins), strict=True)
+    }
+
+
+def _last_end(graph: Graph, starts: Mapping[str, tuple[int, ...]]) -> int:
+    return max(
+        start + actor.durations[index % actor.phases]
+        for actor in graph.actors
+        for index, start in enumerate(starts[actor.name])
+    )
+
+
+def _continued(run: Run) -> Run:
+    """Repeat the steady part of every actor up to one time, so that none ends before the others."""
+    settled, cycle = run.settled or 0, run.cycle or 1
+    for rounds in (2, 1):
+        end = settled + rounds * cycle
+        starts = {name: tuple(_starts_before(run, name, end)) for name in run.starts}
+        if sum(map(len, starts.values())) <= MOST_FIRINGS:
+            return replace(run, starts=starts, end=end)
+    return run
+
+
+def _starts_before(run: Run, name: str, end: int) -> Iterator[int]:
+    """The listed starts, and then those of the steady part again and again."""
+    listed = run.starts[name]
+    steady = listed[run.repetitions[name] * (run.transient or 0) :]
+    yield from (start for start in listed if start < end)
+    for later in count(run.cycle or 1, run.cycle or 1):
+        if steady[0] + later >= end:
+            return
+        yield from (start + later for start in steady if start + later < end)
+
+
+def _recurrence(graph: IndexedGraph, firings: list[int], budget: Budget) -> SteadyState | None:
+    """The steady part, or None where no state was seen again in time."""
+    try:
+        watch = budget.quiet_watch(0.4, "waiting for a state to recur")
+        return steady_state(graph, firings, limit=PATIENCE, watch=watch)
+    except GaveUp:
+        return None

@@ -1,0 +1,152 @@
+"""What limits a graph, and what would change it, in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from csdf.analysis.bounded import SPACE
+from csdf.analysis.liveness import Deadlock
+from csdf.analysis.throughput import CriticalCycle
+from csdf.draw.report.findings import GraphFindings
+from csdf.draw.report.front import best_buy
+from csdf.draw.report.words import counted, exact, listed, percent, size
+
+MOST_WAITING = 30  # of a cycle that blocks itself
+
+
+def headline(findings: GraphFindings) -> str:
+    """Return the one sentence to read first."""
+    result = findings.result
+    if result is None:
+        low, high = findings.period_bounds
+        if low is None:
+            return "The period was not found within the budget."
+        above = "" if high is None else f" and at most {exact(high)}"
+        return f"The period was not found within the budget: it is at least {exact(low)}{above}."
+    if result.deadlock is not None:
+        names = listed(tuple(one.actor for one in result.deadlock.cycle))
+        return f"The graph deadlocks: {names} wait for one another and can never go on."
+    if not result.period or result.critical_cycle is None:
+        return "Nothing limits this graph: none of its cycles takes time, so its period is 0."
+    iteration = "frame" if findings.time == "ns" else "iteration"
+    return (
+        f"One {iteration} takes {exact(result.period)} {findings.time} in the long run, and no "
+        f"schedule is faster: {_limit(result.critical_cycle)}."
+    )
+
+
+def _limit(cycle: CriticalCycle) -> str:
+    if len(cycle.actors) == 1:
+        return f"{listed(cycle.actors)} is always at work"
+    return f"{listed(cycle.actors)} wait for one another"
+
+
+def limits(findings: GraphFindings) -> list[str]:
+    """Return what the bottleneck consists of."""
+    cycle = findings.result.critical_cycle if findings.result is not None else None
+    if cycle is None:
+        return []
+    over = listed(tuple(_channel(name) for name in cycle.channels))
+    said = [
+        f"The critical cycle leads over {over}: firings of {exact(cycle.time)} {findings.time} "
+        f"follow one another in {counted(cycle.tokens, 'iteration')}."
+    ]
+    if len(cycle.actors) == 1 and len(cycle.channels) == 1:
+        name = cycle.actors[0]
+        count = findings.repetitions[name]
+        said.append(
+            f"“{name}” fires {count} times an iteration; its self-loop allows no more at once. "
+            "Faster firings, or a second one at the same time, are the only way to a shorter period."
+        )
+    return said
+
+
+def _channel(name: str) -> str:
+    return f"the free space of {name.removesuffix(SPACE)}" if name.endswith(SPACE) else name
+
+
+def changes(findings: GraphFindings) -> list[str]:
+    """Return what to change, and what that gives."""
+    return [*_faster(findings), *_more_space(findings), *_storage(findings)]
+
+
+def _faster(findings: GraphFindings) -> Iterator[str]:
+    period = findings.result.period if findings.result is not None else None
+    useless = [one.actor for one in findings.faster if one.period == period]
+    if useless:
+        alone = "" if len(useless) == 1 else ", one alone,"
+        yield (
+            f"{listed(useless)} twice as fast{alone} would change nothing: "
+            "another cycle allows no less."
+        )
+    for one in findings.faster:
+        if not period or one.period == period:
+            continue
+        still = "still" if set(one.actors) == set(findings.critical_actors) else "then"
+        limit = f"; {still} limited by {listed(one.actors)}" if one.actors else ""
+        yield (
+            f"If “{one.actor}” were twice as fast, the period would be "
+            f"{_period(findings, one.period)}, {percent(one.period / period)} of now{limit}."
+        )
+
+
+def _period(findings: GraphFindings, value: Fraction) -> str:
+    """A period with its unit, where that is more than a time unit."""
+    return f"{exact(value)} ns" if findings.time == "ns" else exact(value)
+
+
+def _more_space(findings: GraphFindings) -> Iterator[str]:
+    names = [
+        name.removesuffix(SPACE) for name in findings.critical_channels if name.endswith(SPACE)
+    ]
+    if names and findings.result is not None and findings.result.deadlock is None:
+        yield f"The graph waits for room on {listed(names)}: a larger capacity there would help."
+
+
+def _storage(findings: GraphFindings) -> Iterator[str]:
+    unit, smallest, front = findings.unit, findings.smallest, findings.front
+    if smallest is not None and smallest.point is not None:
+        least = "It runs in" if smallest.status != "optimal" else "It needs"
+        proof = "" if smallest.status == "optimal" else (
+            f" (no less than {size(smallest.lower_bound, unit)} is possible)"
+        )  # fmt: skip
+        yield (
+            f"{least} {size(smallest.point.size, unit)} of buffers to run at all{proof}; "
+            f"the period is then {_period(findings, smallest.point.period)}."
+        )
+    if front is None or len(front.points) < 2:
+        return
+    buy = best_buy(front)
+    if buy is not None and len(front.points) > 2:
+        one, other = buy
+        yield (
+            f"The best buy: from {size(one.size, unit)} to {size(other.size, unit)} the period falls "
+            f"from {_period(findings, one.period)} to {_period(findings, other.period)}."
+        )
+    if front.is_complete:
+        yield _full_speed(front.points[0].size, front.points[-1].size, unit)
+
+
+def _full_speed(least: int, most: int, unit: str) -> str:
+    more = percent(Fraction(most - least, least)) if least else size(most - least, unit)
+    return (
+        f"Full speed needs {size(most, unit)}, {more} more than the smallest; "
+        "whatever is larger buys nothing."
+    )
+
+
+def waiting(blocked: Deadlock) -> list[str]:
+    """Return who waits for whom on the cycle of a deadlock."""
+    said = []
+    for one in blocked.cycle[:MOST_WAITING]:
+        where = f"{counted(one.needed, 'token')} on “{one.channel}”"
+        if one.channel.endswith(SPACE):
+            where = f"room for {one.needed} on “{one.channel.removesuffix(SPACE)}”"
+        said.append(
+            f"“{one.actor}” needs {where} and finds {one.tokens}; it waits for "
+            f"“{one.producer}”. With {one.needed - one.tokens} more it could fire once."
+        )
+    if len(blocked.cycle) > MOST_WAITING:
+        said.append(f"and {len(blocked.cycle) - MOST_WAITING} more.")
+    return said

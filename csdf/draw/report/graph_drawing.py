@@ -1,0 +1,265 @@
+"""A graph as SVG, with its bottleneck marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+
+from csdf.analysis.bounded import bound_channels
+from csdf.draw.report.excerpt import Excerpt
+from csdf.draw.report.findings import GraphFindings
+from csdf.draw.report.layout import Layout, Place, layout
+from csdf.draw.report.markup import Html, element, joined
+from csdf.draw.report.words import counted
+from csdf.model.graph import Actor, Channel, Graph
+
+COLUMN, ROW = 212.0, 70.0  # pixels from place to place
+WIDTH, HEIGHT = 136.0, 42.0  # of an actor
+MARGIN = 26.0
+LETTERS = 17  # of a name that fits
+LABELLED = 36  # most channels with their rates beside them
+PARALLEL = 9.0  # pixels between channels of the same two actors
+MOST_RATES = 6  # groups of equal rates in a label
+MOST_LETTERS = 9  # of the rates at both ends; there is no room for more
+
+
+def graph_drawing(findings: GraphFindings, shown: Excerpt) -> Html:
+    """Return the drawing of the actors and channels shown."""
+    number = {name: index for index, name in enumerate(shown.actors)}
+    edges = [(number[one.producer], number[one.consumer]) for one in shown.channels]
+    places = layout(len(number), edges, [one.initial_tokens > 0 for one in shown.channels])
+    critical = _critical_channels(findings)
+    width = (places.columns - 1) * COLUMN + WIDTH + 2 * MARGIN + 24
+    height = (places.rows - 1) * ROW + HEIGHT + 2 * MARGIN + 24
+    return element(
+        "svg",
+        _arrowheads(),
+        element("g", *_channels(shown.channels, places, critical), class_="edges"),
+        element("g", *_actors(findings, shown, places), class_="nodes"),
+        viewBox=f"0 0 {width:.0f} {height:.0f}",
+        data_view=f"0 0 {width:.0f} {height:.0f}",
+        role="img",
+        tabindex=0,
+        class_="drawing",
+        style=f"--drawn:{1.15 * height:.0f}px",
+        aria_label=f"drawing of {findings.graph.name}; arrow keys move it, plus and minus zoom",
+    )
+
+
+def _arrowheads() -> Html:
+    """One for channels, one for those of the bottleneck."""
+    return element(
+        "defs",
+        *(
+            element(
+                "marker",
+                element("path", d="M0 0L8 4L0 8z", class_=name),
+                id=name, viewBox="0 0 8 8", refX=7, refY=4, markerWidth=8, markerHeight=8,
+                markerUnits="userSpaceOnUse", orient="auto",
+            )
+            for name in ("arrow", "arrow-critical")
+        ),
+    )  # fmt: skip
+
+
+def _critical_channels(findings: GraphFindings) -> dict[str, bool]:
+    """The channels of the bottleneck; whether it is their free space that is on it."""
+    names = set(findings.critical_channels)
+    found: dict[str, bool] = {}
+    before = ""
+    known = {channel.name for channel in findings.graph.channels}
+    for channel in bound_channels(findings.graph).channels:
+        if channel.name in known:
+            before = channel.name
+        if channel.name in names:
+            found[before] = found.get(before, False) or channel.name not in known
+    return found
+
+
+def _at(place: Place) -> Place:
+    return MARGIN + WIDTH / 2 + place[0] * COLUMN + 12, MARGIN + HEIGHT / 2 + place[1] * ROW + 20
+
+
+def _actors(findings: GraphFindings, shown: Excerpt, places: Layout) -> Iterator[Html]:
+    critical = set(findings.critical_actors)
+    for name, place in zip(shown.actors, places.places, strict=True):
+        x, y = _at(place)
+        actor = findings.graph.actor(name)
+        firings = findings.repetitions[name]
+        yield element(
+            "g",
+            element("title", _actor_in_words(findings.graph, actor, firings)),
+            element("rect", x=-WIDTH / 2, y=-HEIGHT / 2, width=WIDTH, height=HEIGHT, rx=7),
+            element("text", _cut(name, LETTERS), y=-3, class_="name"),
+            element("text", _cut(_work(actor, firings), LETTERS + 4), y=13, class_="detail"),
+            transform=f"translate({x:.1f} {y:.1f})",
+            class_="node critical" if name in critical else "node",
+            data_name=name,
+        )
+
+
+def _work(actor: Actor, firings: int) -> str:
+    """How often and how long it fires."""
+    low, high = min(actor.durations), max(actor.durations)
+    times = f"{low}" if low == high else f"{low} to {high}"
+    return f"{firings} \u00d7 {times}"
+
+
+def _actor_in_words(graph: Graph, actor: Actor, firings: int) -> str:
+    low, high = min(actor.durations) * graph.time_unit, max(actor.durations) * graph.time_unit
+    time = f"{low}" if low == high else f"{low} to {high}"
+    return (
+        f"{actor.name}: {counted(firings, 'firing')} an iteration, "
+        f"{counted(actor.phases, 'phase')}, {time} time units each"
+    )
+
+
+def _channels(
+    channels: Sequence[Channel], places: Layout, critical: dict[str, bool]
+) -> Iterator[Html]:
+    """The critical ones last, so that they lie above the others."""
+    offsets = _offsets(channels)
+    is_labelled = len(channels) - sum(one.is_self_loop for one in channels) <= LABELLED
+    order = sorted(range(len(channels)), key=lambda index: channels[index].name in critical)
+    for index in order:
+        channel = channels[index]
+        points = [_at(place) for place in places.bends[index]]
+        path = _loop(points[0]) if channel.is_self_loop else _path(points, places, offsets[index])
+        kind = "edge"
+        if channel.name in critical:
+            kind = "edge critical space" if critical[channel.name] else "edge critical"
+        head = "arrow-critical" if channel.name in critical else "arrow"
+        yield element(
+            "g",
+            element(
+                "title", _channel_in_words(channel, is_space=critical.get(channel.name, False))
+            ),
+            element("path", d=path, class_="hit"),
+            element("path", d=path, class_="line", marker_end=f"url(#{head})"),
+            *(_labels(channel, points, offsets[index]) if is_labelled else ()),
+            class_=f"{kind} loop" if channel.is_self_loop else kind,
+        )
+
+
+def _offsets(channels: Sequence[Channel]) -> list[float]:
+    """How far each channel stands off the middle, where several join the same two actors."""
+    keys = [tuple(sorted((one.producer, one.consumer))) for one in channels]
+    order = sorted(range(len(channels)), key=lambda index: keys[index])
+    offsets = [0.0] * len(channels)
+    for _, group in groupby(order, key=lambda index: keys[index]):
+        members = list(group)
+        step = min(PARALLEL, (HEIGHT - 8) / max(len(members), 1))
+        for rank, index in enumerate(members):
+            offsets[index] = (rank - (len(members) - 1) / 2) * step
+    return offsets
+
+
+def _loop(place: Place) -> str:
+    x, y = place[0], place[1] - HEIGHT / 2
+    swing = f"{x + 24:.1f} {y - 20:.1f} {x - 24:.1f} {y - 20:.1f}"
+    return f"M{x + 10:.1f} {y:.1f}C{swing} {x - 10:.1f} {y:.1f}"
+
+
+def _path(points: Sequence[Place], places: Layout, offset: float) -> str:
+    """A curve through the places that leaves and reaches actors at their sides."""
+    last = MARGIN + WIDTH / 2 + (places.columns - 1) * COLUMN
+    shifted = [(x, y + offset) for x, y in points]
+    ways = [_way(one, other, last) for one, other in pairwise(shifted)]
+    x, y = shifted[0]
+    start = x + _leaving(shifted[0], shifted[1], last) * WIDTH / 2
+    pieces = [f"M{start:.1f} {y:.1f}"]
+    for index, (one, other) in enumerate(pairwise(shifted)):
+        begin = (start, one[1]) if index == 0 else one
+        end = other
+        if index == len(ways) - 1:
+            end = (other[0] + _leaving(other, one, last) * (WIDTH / 2 + 2), other[1])
+        pieces.append(_curve(begin, end, ways[index]))
+    return "".join(pieces)
+
+
+def _way(one: Place, other: Place, last: float) -> float:
+    """1 to the right, -1 to the left; twice that for a turn into the next line."""
+    if abs(one[0] - other[0]) < 1:
+        return 2.0 if one[0] >= last - 1 else -2.0
+    return 1.0 if other[0] > one[0] else -1.0
+
+
+def _leaving(one: Place, other: Place, last: float) -> float:
+    way = _way(one, other, last)
+    return max(-1.0, min(1.0, way))
+
+
+def _curve(begin: Place, end: Place, way: float) -> str:
+    """Level at both ends; a turn swings out to its side."""
+    reach = 34.0 * way / 2 if abs(way) > 1 else (end[0] - begin[0]) / 2
+    second = end[0] + reach if abs(way) > 1 else end[0] - reach
+    return f"C{begin[0] + reach:.1f} {begin[1]:.1f} {second:.1f} {end[1]:.1f} {end[0]:.1f} {end[1]:.1f}"
+
+
+def _labels(channel: Channel, points: Sequence[Place], offset: float) -> Iterator[Html]:
+    """Production and consumption at the ends, initial tokens in the middle."""
+    if channel.is_self_loop:
+        return
+    (x, y), (end_x, end_y) = points[0], points[-1]
+    side = 1 if points[1][0] >= x else -1
+    near = 1 if points[-2][0] > end_x else -1
+    made, taken = rates(channel.production), rates(channel.consumption)
+    rise = 12 if offset > 0 else -4  # below the lower of two channels, above the upper
+    if made + taken != "11" and len(made + taken) <= MOST_LETTERS:
+        yield _label(x + side * (WIDTH / 2 + 4), y + offset + rise, side, made)
+        yield _label(end_x + near * (WIDTH / 2 + 10), end_y + offset + rise, near, taken)
+    if channel.initial_tokens:
+        middle = (x + end_x) / 2
+        beside = (y + end_y) / 2 + offset + (-5 if offset < 0 else 13)
+        text = f"● {channel.initial_tokens}"
+        yield element("text", text, x=f"{middle:.1f}", y=f"{beside:.1f}", class_="tokens")
+
+
+def _label(x: float, y: float, side: int, text: str) -> Html:
+    anchor = "start" if side > 0 else "end"
+    return element("text", text, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, class_="rate")
+
+
+def _channel_in_words(channel: Channel, *, is_space: bool) -> str:
+    facts = [
+        f"{channel.name}: from {channel.producer} ({rates(channel.production)}) "
+        f"to {channel.consumer} ({rates(channel.consumption)})"
+    ]
+    if channel.initial_tokens:
+        facts.append(counted(channel.initial_tokens, "initial token"))
+    if channel.capacity is not None:
+        facts.append(f"capacity {channel.capacity}")
+    if is_space:
+        facts.append("its free space is on the critical cycle")
+    return ", ".join(facts)
+
+
+def rates(values: Sequence[int]) -> str:
+    """Return rates as SDF3 shortens them: 3*128,0."""
+    groups = [(value, len(list(same))) for value, same in groupby(values)]
+    written = [f"{count}*{value}" if count > 1 else str(value) for value, count in groups]
+    if len(set(values)) == 1:
+        written = [str(values[0])]
+    if len(written) > MOST_RATES:
+        written = [*written[:MOST_RATES], "…"]
+    return ",".join(written)
+
+
+def _cut(text: str, letters: int) -> str:
+    """The beginning and the end of a name that is too long, since names often differ there."""
+    if len(text) <= letters:
+        return text
+    tail = letters // 2 - 1
+    return f"{text[: letters - tail - 1]}…{text[-tail:]}"
+
+
+def legend(findings: GraphFindings) -> Html:
+    """Return what the marks of the drawing mean."""
+    blocked = findings.result is not None and findings.result.deadlock is not None
+    marks = []
+    if findings.critical_actors:
+        marks.append(("blocks the graph" if blocked else "limits the graph", "key critical"))
+    if any(_critical_channels(findings).values()):
+        marks.append(("by its free space", "key space"))
+    marks.append(("other channels", "key"))
+    return joined(element("span", text, class_=kind) for text, kind in marks)

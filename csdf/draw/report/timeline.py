@@ -1,0 +1,93 @@
+"""Runs as data for the time line of the page: firings, what is steady, how full channels are."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from csdf.draw.report.findings import Run
+from csdf.draw.report.occupancy import occupancy_steps
+from csdf.draw.report.words import exact
+from csdf.model.graph import Actor, Channel
+
+LARGEST_TIME = 2**53  # integers of a browser are exact below
+MOST_STEPS = 250_000  # of all channels of a run together
+
+
+def run_data(run: Run) -> dict[str, Any]:
+    """Return a run for the scripts; times in the graph's time units, each as the step from the last.
+
+    Actors stand in the order in which they begin.
+    """
+    unit = run.graph.time_unit
+    order = sorted(run.graph.actors, key=lambda actor: run.starts[actor.name][:1])
+    channels, left = _channels(run)
+    return {
+        "title": run.title,
+        "unit": [unit.numerator, unit.denominator],
+        "period": None if run.period is None else exact(run.period),
+        "cycle": run.cycle,
+        "iterations": run.iterations,
+        "transient": run.transient,
+        "steady": run.steady,
+        "settled": run.settled,
+        "end": run.end,
+        "actors": [_actor(run, actor) for actor in order],
+        "channels": channels,
+        "left": left,
+    }
+
+
+def _actor(run: Run, actor: Actor) -> dict[str, Any]:
+    starts = run.starts[actor.name]
+    count = run.repetitions[actor.name]
+    steady = len(starts) if run.transient is None else count * run.transient
+    return {
+        "n": actor.name,
+        "d": actor.durations[0] if len(set(actor.durations)) == 1 else list(actor.durations),
+        "p": actor.phases,
+        "q": count,
+        "s": _differences(starts),
+        "t": min(steady, len(starts)) if run.transient is not None else 0,
+    }
+
+
+def _channels(run: Run) -> tuple[list[dict[str, Any]], int]:
+    """The channels that are no self-loops, as long as there is room, and how many are left."""
+    found: list[dict[str, Any]] = []
+    room = MOST_STEPS
+    between = [channel for channel in run.graph.channels if not channel.is_self_loop]
+    for channel in between:
+        consumer = run.graph.actor(channel.consumer)
+        steps = occupancy_steps(
+            channel, run.starts[channel.producer], consumer, run.starts[channel.consumer]
+        )
+        count = bisect_right(steps.times, run.end)
+        room -= count
+        if room < 0:
+            break
+        found.append(_channel(channel, steps.times[:count], steps.tokens[:count]))
+    return found, len(between) - len(found)
+
+
+def _channel(channel: Channel, times: Sequence[int], tokens: Sequence[int]) -> dict[str, Any]:
+    return {
+        "n": channel.name,
+        "a": channel.producer,
+        "b": channel.consumer,
+        "c": channel.capacity,
+        "z": channel.token_size,
+        "m": max(tokens),
+        "t": _differences(times),
+        "v": list(tokens),
+    }
+
+
+def _differences(values: Sequence[int]) -> list[int]:
+    return [*values[:1], *_steps(values)]
+
+
+def _steps(values: Sequence[int]) -> Iterator[int]:
+    return (after - before for before, after in pairwise(values))

@@ -1,0 +1,66 @@
+"""Numbers and lists in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+SHOWN = 6  # most names listed in a sentence
+
+
+def exact(value: Fraction | int) -> str:
+    """Return the exact value, with a decimal beside it where it is a fraction."""
+    value = Fraction(value)
+    if value.denominator == 1:
+        return str(value.numerator)
+    return f"{value} (about {rounded(value)})"
+
+
+def rounded(value: Fraction) -> str:
+    """Return the value with six digits; where no float can hold it, as it is."""
+    try:
+        return f"{float(value):.6g}"
+    except OverflowError:
+        return str(value)
+
+
+def percent(value: Fraction) -> str:
+    """Return a part of one as a percentage with three digits."""
+    return f"{rounded_to(value * 100, 3)}%"
+
+
+def rounded_to(value: Fraction, digits: int) -> str:
+    """Return the value with so many digits, without an exponent where it has few."""
+    try:
+        number = float(value)
+    except OverflowError:
+        return str(value)
+    return f"{number:.0f}" if 10**digits <= abs(number) < 10**9 else f"{number:.{digits}g}"
+
+
+def byte_count(count: int) -> str:
+    """Return bytes with four digits and a unit; kB and MB are 1000 and 1,000,000 bytes."""
+    for unit, size in (("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.4g} {unit}"
+    return f"{count} B"
+
+
+def size(count: int, unit: str) -> str:
+    """Return a storage size in its unit."""
+    return byte_count(count) if unit == "bytes" else f"{count} {unit}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return the count with its noun."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the names as in a sentence; the rest of many as a number."""
+    shown = [f"“{name}”" for name in names[:SHOWN]]
+    if len(names) > SHOWN:
+        shown.append(f"{len(names) - SHOWN} more")
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -1,0 +1,237 @@
+"""`csdf report` as its users see it: the numbers of the page are those of the other commands."""
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from csdf.analysis.bounded import with_capacities
+from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.self_timed import self_timed_execution
+from csdf.cli.reporting.budget import Budget
+from csdf.cli.reporting.executing import MOST_FIRINGS, executed
+from csdf.errors import GaveUp
+from csdf.io.graph_files import read_graph, write_graph
+from csdf.model.builder import GraphBuilder
+from csdf.model.graph import Actor, Channel, Graph
+from tests.cli.running import GRAPHS
+from tests.draw.report.html_reader import read_page
+
+EXAMPLE = GRAPHS / "csdf_example.xml"
+LARGEST = 5 * 10**6  # bytes of a page
+
+
+@pytest.fixture
+def report(run, tmp_path):
+    """Make a report; return exit code, page, standard output and standard error."""
+
+    def run_command(*words, name="report.html"):
+        path = tmp_path / name
+        code, output, remarks = run("report", *words, "-o", path)
+        assert path.stat().st_size < LARGEST
+        page = read_page(path)
+        assert page.problems == []
+        return code, page, output, remarks
+
+    return run_command
+
+
+@pytest.mark.parametrize("name", ["csdf_example", "modem", "samplerate"])
+def test_the_figures_of_a_graph_are_those_of_the_other_commands(report, answer, name):
+    path = GRAPHS / f"{name}.xml"
+    code, page, _, _ = report(path)
+    analysed, smallest = answer("analyze", path)[1], answer("buffers", path)[1]
+    front = answer("pareto", path)[1]
+    assert code == 0
+    assert page.card("period").endswith(f"){analysed['period']}")
+    assert analysed["throughput"] in page.card("throughput")
+    assert set(page.data["critical"]) == set(analysed["bottleneck"]["actors"])
+    assert f"{smallest['size']} tokens" in page.card("smallest")
+    assert f"{front['points'][-1]['size']} tokens" in page.card("full")
+    found = page.data["front"]
+    assert [(one["s"], one["p"]) for one in found["points"]] == [
+        (one["size"], one["period"]) for one in front["points"]
+    ]
+    assert found["complete"] == front["complete"]
+
+
+def distributions(found):
+    """The capacities of each point, from the changes that the page holds."""
+    now = {}
+    for point in found["points"]:
+        now = now | {found["names"][int(at)]: size for at, size in point["d"].items()}
+        yield now
+
+
+def test_the_page_holds_the_distribution_of_every_point(report, answer):
+    page = report(EXAMPLE)[1]
+    points = answer("pareto", EXAMPLE)[1]["points"]
+    assert list(distributions(page.data["front"])) == [one["capacities"] for one in points]
+
+
+def test_the_figures_of_a_network_are_those_of_cnn_memory(report, answer):
+    words = ("person_detection", "--element-bytes", 1, "--fuse")
+    code, page, _, _ = report(*words, "--memory", "256kB")
+    (row,) = answer("cnn", "memory", *words)[1]["networks"]
+    whole, parts = row["whole"], row["by_parts"]
+    assert code == 0
+    table = [found.get("title") for tag, found in page.tags if tag == "td" and "title" in found]
+    assert table == [
+        f"{way[key]} bytes"
+        for way in (whole, parts)
+        for key in ("buffer_bytes", "parameter_bytes", "total_bytes")
+    ]
+    assert f"{parts['buffer_bytes']} bytes" in page.card("smallest")
+    assert "It fits 256 kB" in page.texts["summary"]
+    smallest = [run for run in page.data["runs"] if run["title"].startswith("smallest")]
+    capacities = {one["n"]: one["c"] for one in smallest[0]["channels"]}
+    assert capacities == parts["capacities"]
+    assert smallest[0]["period"] == parts["pipelined_nanoseconds"]
+
+
+def test_an_arena_holds_its_buffers_apart(report):
+    page = report("keyword_spotting", "--element-bytes", 1)[1]
+    assert [one["title"] for one in page.data["arenas"]] == ["whole layers", "by parts"]
+    for arena in page.data["arenas"]:
+        assert max(offset + size for *_, offset, size in arena["boxes"]) == arena["peak"]
+        assert arena["bound"] <= arena["peak"]
+        for number, (name, start, end, low, size) in enumerate(arena["boxes"]):
+            for other, begin, over, offset, room in arena["boxes"][:number]:
+                is_apart = end <= begin or over <= start or low + size <= offset
+                assert is_apart or offset + room <= low, (name, other)
+
+
+def test_same_input_same_bytes(report, tmp_path):
+    report(EXAMPLE, name="one.html")
+    report(EXAMPLE, name="two.html")
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
+
+
+def test_the_first_sentence_is_printed_and_the_file_named(report):
+    _, page, output, remarks = report(EXAMPLE)
+    sentence = output.strip().removeprefix("csdf_example: ")
+    assert sentence.startswith("One iteration takes 12 time units")
+    assert sentence in page.texts["summary"]
+    assert remarks.startswith("csdf report: wrote ")
+
+
+def test_a_deadlock_has_a_page_and_exit_code_1(report):
+    code, page, output, _ = report(GRAPHS / "deadlocked.xml")
+    assert code == 1
+    assert "deadlocks" in output
+    assert "“a” needs 2 tokens on “b_to_a” and finds 0" in page.texts["summary"]
+
+
+def test_an_inconsistent_graph_is_refused_as_elsewhere(run, tmp_path):
+    code, _, remarks = run("report", GRAPHS / "inconsistent.xml", "-o", tmp_path / "x.html")
+    assert code == 1
+    assert "inconsistent" in remarks
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_network_that_does_not_fit_has_exit_code_1(report):
+    code, page, output, _ = report("person_detection", "--element-bytes", 1, "--memory", "100kB")
+    assert code == 1
+    assert "It does not fit 100 kB" in output
+    assert "parameters alone" in page.texts["summary"]
+
+
+def test_memory_is_a_question_about_networks(run, tmp_path):
+    code, _, remarks = run("report", EXAMPLE, "--memory", "1kB", "-o", tmp_path / "x.html")
+    assert code == 2
+    assert "--memory is for networks" in remarks
+
+
+@pytest.mark.parametrize("name", ["missing.xml", "missing.json", "no_such_network"])
+def test_what_is_neither_file_nor_network_is_refused(run, tmp_path, name):
+    code, _, remarks = run("report", tmp_path / name, "-o", tmp_path / "x.html")
+    assert code == 2
+    assert remarks.startswith("csdf report: ")
+
+
+def test_a_graph_in_json_is_told_from_a_network(report, tmp_path):
+    path = tmp_path / "graph.json"
+    write_graph(path, read_graph(EXAMPLE))
+    assert report(path)[2].startswith("csdf_example: One iteration takes 12")
+
+
+def test_a_folder_that_is_not_there_is_refused(run, tmp_path):
+    code, _, remarks = run("report", EXAMPLE, "-o", tmp_path / "none" / "x.html")
+    assert code == 2
+    assert "there is no folder" in remarks
+
+
+def test_names_that_look_like_markup_are_harmless(report, tmp_path):
+    name = "<script>alert(1)</script>"
+    loop = Channel(
+        name="</script>", producer=name, consumer=name,
+        production=(1,), consumption=(1,), initial_tokens=1,
+    )  # fmt: skip
+    path = tmp_path / "wild.json"
+    write_graph(
+        path, Graph(name=name, actors=(Actor(name=name, durations=(3,)),), channels=(loop,))
+    )
+    page = report(path)[1]
+    assert len([tag for tag, _ in page.tags if tag == "script"]) == 2  # the data and our own
+    assert name in page.texts["summary"]
+
+
+def test_too_many_firings_are_left_out_with_the_reason(report, tmp_path):
+    path = tmp_path / "many.json"
+    builder = GraphBuilder("many").actor("a", 1, overlap=False).actor("b", 1, overlap=False)
+    write_graph(path, builder.channel("a", MOST_FIRINGS, "b", 1).graph())
+    code, page, _, _ = report(path)
+    assert code == 0
+    assert page.data["runs"] == []
+    assert f"one iteration has {MOST_FIRINGS + 1} firings" in page.texts["schedule"]
+
+
+def test_counts_beyond_64_bits_have_a_page(report, tmp_path):
+    path = tmp_path / "huge.json"
+    builder = GraphBuilder("huge").actor("a", 1, overlap=False).actor("b", 1, overlap=False)
+    write_graph(path, builder.channel("a", 10**25, "b", 1).graph())
+    code, page, _, _ = report(path, "--budget", "2s")
+    assert code == 0
+    assert page.card("period").endswith(str(10**25))
+
+
+def test_a_budget_that_is_too_short_leaves_a_page_that_says_so(report):
+    code, page, _, _ = report(GRAPHS / "h263decoder.xml", "--budget", "1ms")
+    assert code in (0, 3)
+    assert "budget of 0.001 s is used up" in page.texts["front"]
+
+
+def test_a_budget_ends_what_does_not_look_at_its_watch():
+    def work_for_ever():
+        with Budget(0.05).limited(1.0):
+            while True:
+                pass
+
+    with pytest.raises(GaveUp, match=r"budget of 0\.05 s"):
+        work_for_ever()
+
+
+def test_a_run_has_the_starts_of_the_schedule_and_repeats_to_its_end():
+    graph = read_graph(EXAMPLE)
+    capacities = {"alpha": 8, "beta": 8}
+    run = executed(
+        graph, repetition_vector(graph), title="t", capacities=capacities, budget=Budget(20)
+    )
+    execution = self_timed_execution(with_capacities(graph, capacities), iterations=8)
+    for actor in graph.actors:
+        expected = [one.start for one in execution.firings if one.actor == actor.name]
+        assert list(run.starts[actor.name]) == [time for time in sorted(expected) if time < run.end]
+    assert (run.transient, run.steady) == (execution.transient, execution.steady)
+    assert run.period == execution.period == Fraction(12)
+
+
+def test_a_run_ends_two_repetitions_after_it_has_settled():
+    graph = read_graph(EXAMPLE)
+    run = executed(graph, repetition_vector(graph), title="t", capacities={}, budget=Budget(20))
+    assert run.end == run.settled + 2 * run.cycle
+
+
+def test_the_data_of_a_page_is_plain_json(report):
+    page = report(EXAMPLE)[1]
+    assert json.dumps(page.data)
+    assert page.data["time"] == "time units"

@@ -1,0 +1,84 @@
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csdf.draw.report.layers import layers_of, linear_order
+from csdf.draw.report.layout import BEND_HEIGHT, layout
+from csdf.draw.report.ordering import Neighbours, ordered_layers, rows_of
+
+edges_of_graphs = st.integers(1, 12).flatmap(
+    lambda nodes: st.tuples(
+        st.just(nodes),
+        st.lists(
+            st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1), st.booleans()),
+            max_size=25,
+        ),
+    )
+)
+
+
+def layers(nodes, edges, feedback):
+    order = linear_order(nodes, edges, feedback)
+    forward = [one if order[one[0]] <= order[one[1]] else one[::-1] for one in edges]
+    return layers_of(nodes, [one for one in forward if one[0] != one[1]], order), forward
+
+
+def test_a_cycle_is_opened_where_tokens_wait():
+    # 0 -> 1 -> 2, and 2 -> 0 with tokens: only that edge leads back.
+    order = linear_order(3, [(0, 1), (1, 2), (2, 0)], [False, False, True])
+    assert order == [0, 1, 2]
+
+
+@given(graph=edges_of_graphs)
+def test_every_edge_leads_to_a_later_layer(graph):
+    nodes, edges = graph
+    found, forward = layers(nodes, [edge[:2] for edge in edges], [edge[2] for edge in edges])
+    assert all(found[source] < found[target] for source, target in forward if source != target)
+    assert min(found) >= 0
+
+
+def test_a_source_stands_just_before_what_it_leads_to():
+    # The chain 0 1 2 has layers 0 1 2; 3 leads to 2 alone, so it stands on layer 1, not 0.
+    assert layers(4, [(0, 1), (1, 2), (3, 2)], [False] * 3)[0] == [0, 1, 2, 1]
+
+
+def test_crossings_that_can_be_avoided_are_avoided():
+    # 0 -> 3 and 1 -> 2 cross as numbered; one exchange undoes it.
+    neighbours = Neighbours(4, [(0, 3), (1, 2)])
+    first, second = ordered_layers([[0, 1], [2, 3]], neighbours, sweeps=4)
+    assert [{0: 3, 1: 2}[one] for one in first] == second
+
+
+@pytest.mark.parametrize("heights", [[1.0] * 5, [1.0, 0.35, 1.0, 0.35, 0.35]])
+def test_nothing_of_one_layer_overlaps(heights):
+    neighbours = Neighbours(5, [(0, 1), (0, 2), (0, 3), (0, 4)])
+    rows = rows_of([[0], [1, 2, 3, 4]], neighbours, heights, 8)
+    for one, other in combinations((1, 2, 3, 4), 2):
+        assert abs(rows[one] - rows[other]) >= (heights[one] + heights[other]) / 2 - 1e-9
+
+
+@given(graph=edges_of_graphs)
+def test_no_two_actors_share_a_place_and_every_edge_begins_and_ends_at_its_actors(graph):
+    nodes, edges = graph
+    ends = [edge[:2] for edge in edges]
+    found = layout(nodes, ends, [edge[2] for edge in edges])
+    for one, other in combinations(found.places, 2):
+        assert one[0] != other[0] or abs(one[1] - other[1]) >= (1 + BEND_HEIGHT) / 2 - 1e-6
+    for (source, target), bend in zip(ends, found.bends, strict=True):
+        assert (bend[0], bend[-1]) == (found.places[source], found.places[target])
+    assert all(0 <= x < found.columns and -1e-6 <= y <= found.rows for x, y in found.places)
+
+
+def test_a_long_chain_is_folded_to_and_fro():
+    found = layout(100, [(n, n + 1) for n in range(99)], [False] * 99)
+    assert found.columns < 20
+    for one, other in zip(found.places, found.places[1:], strict=False):
+        # Neighbours stay neighbours: the next column of a line, or the same one of the next line.
+        assert abs(one[0] - other[0]) == (1 if one[1] == other[1] else 0)
+
+
+def test_same_graph_same_layout():
+    edges = [(n, (7 * n + 3) % 40) for n in range(40)]
+    assert layout(40, edges, [False] * 40) == layout(40, edges, [False] * 40)

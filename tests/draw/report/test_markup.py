@@ -1,0 +1,49 @@
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csdf.draw.report.markup import Html, element, joined, json_element
+from tests.draw.report.html_reader import ReadPage
+
+HARMFUL = "<script>alert(1)</script>&\"'"
+
+
+def test_text_is_escaped_and_html_is_not():
+    inner = element("b", "a < b")
+    assert inner == "<b>a &lt; b</b>"
+    assert element("p", inner, " & c") == "<p><b>a &lt; b</b> &amp; c</p>"
+
+
+def test_attributes_are_escaped_named_and_left_out():
+    made = element("a", class_="x", data_name='"<', hidden=True, title=None)
+    assert made == '<a class="x" data-name="&quot;&lt;" hidden></a>'
+
+
+def test_an_empty_element_is_not_closed():
+    assert element("meta", charset="utf-8") == '<meta charset="utf-8">'
+
+
+def test_joined_parts_stay_html():
+    assert joined([Html("<b>"), "<i>", 3]) == "<b>&lt;i&gt;3"
+
+
+@given(text=st.text())
+def test_any_text_comes_back_from_an_element_and_opens_no_other(text):
+    page = ReadPage(element("div", text, id="x"))
+    assert [tag for tag, _ in page.tags] == ["div"]
+    assert page.problems == []
+
+
+@given(value=st.recursive(st.text() | st.integers() | st.none(), lambda one: st.lists(one)))
+def test_data_for_scripts_comes_back_and_cannot_end_its_element(value):
+    made = json_element("data", [value, HARMFUL])
+    inner = made.removeprefix('<script type="application/json" id="data">').removesuffix(
+        "</script>"
+    )
+    assert not set(inner) & set("<>&")
+    assert json.loads(inner) == [value, HARMFUL]
+
+
+def test_characters_that_html_forbids_are_shown_as_a_replacement():
+    assert element("b", "a\x00b\x0bc\ud800") == "<b>a\ufffdb\ufffdc\ufffd</b>"

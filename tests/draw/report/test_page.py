@@ -1,0 +1,195 @@
+"""The page from plain values: what it says, that it is harmless, and that it needs nothing else."""
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.throughput import throughput
+from csdf.draw.report.excerpt import EXCERPT, MOST_ACTORS
+from csdf.draw.report.findings import (
+    Arena,
+    Box,
+    GraphFindings,
+    LayerFigures,
+    NetworkFindings,
+    WayOfWork,
+)
+from csdf.draw.report.front import best_buy, front_data, status_in_words
+from csdf.draw.report.network_words import fits, fitting
+from csdf.draw.report.page import report_page
+from csdf.draw.report.tables import MOST_ROWS
+from csdf.model.builder import GraphBuilder
+from csdf.search.pareto import ParetoFront, ParetoPoint
+from tests.draw.report.html_reader import ReadPage
+
+HARMFUL = "<script>alert(1)</script>"
+
+
+def ring(first="a", second="b", tokens=1, times=(2, 3)):
+    """Two actors that wait for one another; with one token the period is the sum of their times."""
+    builder = GraphBuilder("ring").actor(first, times[0]).actor(second, times[1])
+    builder.channel(first, 1, second, 1, name=f"{first} to {second}")
+    builder.channel(second, 1, first, 1, name=f"{second} to {first}", initial_tokens=tokens)
+    return builder.graph()
+
+
+def findings(graph, **more):
+    known = {"repetitions": repetition_vector(graph), "result": throughput(graph), "left_out": {}}
+    return GraphFindings(graph=graph, **known | more)
+
+
+def front(*pairs, complete=True, lower=99):
+    points = [
+        ParetoPoint(size=size, period=Fraction(period), capacities={"a to b": size - 1, "c": 1})
+        for size, period in pairs
+    ]
+    return ParetoFront(
+        points=tuple(points), is_complete=complete, lower_bound=lower,
+        best_period=Fraction(pairs[-1][1]), reason="told so", evaluations=1,
+    )  # fmt: skip
+
+
+def test_a_page_is_well_formed_and_loads_nothing():
+    page = ReadPage(report_page(findings(ring())))
+    assert page.problems == []
+    assert all(link.startswith(("#", "data:")) for link in page.links)
+    text = report_page(findings(ring()))
+    assert not re.search(r"https?:|//[a-z]+\.|url\((?!#)|@import|import\(|fetch\(", text)
+
+
+def test_the_policy_of_the_page_forbids_the_network():
+    policies = [
+        found["content"]
+        for tag, found in ReadPage(report_page(findings(ring()))).tags
+        if tag == "meta" and found.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policies[0].startswith("default-src 'none'")
+
+
+def test_names_are_only_text():
+    calm = ReadPage(report_page(findings(ring())))
+    wild = ReadPage(
+        report_page(findings(ring(first=HARMFUL, second='"><img src=x onerror=alert(1)>')))
+    )
+    assert wild.problems == []
+    assert [tag for tag, _ in wild.tags] == [tag for tag, _ in calm.tags]
+    assert HARMFUL in wild.texts["summary"]
+
+
+def test_same_findings_same_bytes():
+    assert report_page(findings(ring())) == report_page(findings(ring()))
+
+
+def test_the_summary_names_the_period_and_who_waits():
+    page = ReadPage(report_page(findings(ring())))
+    assert page.card("period").endswith("5")  # 2 + 3 over one token
+    assert "“a” and “b” wait for one another" in page.texts["summary"]
+
+
+def test_a_deadlock_is_explained_instead_of_a_schedule():
+    page = ReadPage(report_page(findings(ring(tokens=0))))
+    assert "deadlocks" in page.texts["summary"]
+    assert "“a” needs 1 token on “b to a” and finds 0" in page.texts["summary"]
+    assert "schedule" not in page.ids
+
+
+def test_what_was_left_out_is_said_with_its_reason():
+    page = ReadPage(
+        report_page(findings(ring(), left_out={"schedule": "x < y", "front": "no time"}))
+    )
+    assert "Left out: x < y" in page.texts["schedule"]
+    assert "Left out: no time" in page.texts["front"]
+
+
+def test_a_period_that_was_not_found_has_its_bounds():
+    known = findings(ring(), result=None, period_bounds=(Fraction(7), Fraction(9)))
+    assert "at least 7 and at most 9" in ReadPage(report_page(known)).texts["summary"]
+
+
+def test_a_front_that_is_not_complete_says_from_where_on():
+    text = status_in_words(front((5, 9), (6, 8), complete=False, lower=7), "tokens")
+    assert text.startswith("Incomplete: 2 points")
+    assert "from 7 tokens on" in text
+
+
+def test_capacities_of_a_front_are_told_as_changes():
+    data = front_data(front((5, 9), (6, 8)), "tokens")
+    assert data["names"] == ["a to b", "c"]
+    assert [point["d"] for point in data["points"]] == [{0: 4, 1: 1}, {0: 5}]
+    assert data["points"][0]["r"] == "88.9%"  # 8 of 9
+
+
+def test_the_best_buy_gains_most_throughput_for_a_token():
+    # Throughput 1/12, 1/6, 1/5 at 4, 5, 9: 1/12 for one token, then 1/30 for four.
+    one, other = best_buy(front((4, 12), (5, 6), (9, 5)))
+    assert (one.size, other.size) == (4, 5)
+
+
+def test_a_large_graph_is_drawn_around_its_bottleneck():
+    builder = GraphBuilder("chain")
+    for number in range(MOST_ACTORS + 1):
+        builder.actor(f"a{number}", 9 if number == 200 else 1, overlap=False)
+        if number:
+            builder.channel(f"a{number - 1}", 1, f"a{number}", 1)
+    page = ReadPage(report_page(findings(builder.graph())))
+    drawn = [found["data-name"] for _, found in page.tags if "data-name" in found]
+    assert len(drawn) == EXCERPT
+    assert "a200" in drawn
+    assert f"The graph has {MOST_ACTORS + 1} actors" in page.texts["graph"]
+
+
+def test_a_table_of_too_many_rows_says_how_many_are_left_out():
+    builder = GraphBuilder("many")
+    for number in range(MOST_ROWS + 5):
+        builder.actor(f"a{number}", 1)
+    page = ReadPage(report_page(findings(builder.graph())))
+    assert "5 more are left out" in page.texts["actors-count"]
+
+
+LAYER = LayerFigures(
+    name="conv", operator="conv 3x3", output="1x2x2", phases=2, parameters=300,
+    multiply_accumulates=36, output_bytes=4, whole_buffers=60, parts_buffers=40, nanoseconds=7,
+)  # fmt: skip
+WAY = WayOfWork(
+    buffers=600, parameters=300, sequential=100, pipelined=Fraction(50), status="optimal", gap=None
+)
+ARENA = Arena(
+    title="by parts", boxes=(Box(name="x", start=0, end=2, offset=0, size=80),),
+    order=("conv", "conv"), peak=80, lower_bound=64, status="feasible", reason="",
+)  # fmt: skip
+NETWORK = NetworkFindings(
+    name="net", layers=(LAYER,), whole=WAY, by_parts=replace(WAY, buffers=100),
+    arenas=(ARENA,), left_out={},
+)  # fmt: skip
+
+
+def network_page(network):
+    return ReadPage(report_page(findings(ring(), unit="bytes", time="ns"), network))
+
+
+def test_a_network_has_its_memory_its_arena_with_gap_and_its_layers():
+    page = network_page(NETWORK)
+    assert page.problems == []
+    assert "900 B when its layers work as a whole and 400 B by parts" in page.texts["summary"]
+    assert "80 bytes" in page.texts["arena"]
+    assert "a gap of 25%" in page.texts["arena"]  # 80 against 64
+    assert "conv 3x3" in page.texts["layers"]
+    assert page.data["arenas"][0]["boxes"] == [["x", 0, 2, 0, 80]]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "does_fit", "says"),
+    [
+        (380, True, "It fits 380 B: by parts, one arena, 380 B"),  # 80 + 300
+        (379, False, "With the parameters elsewhere"),
+        (299, False, "the parameters alone are 300 B"),
+        (None, None, ""),
+    ],
+)
+def test_whether_it_fits_counts_parameters(capacity, does_fit, says):
+    network = replace(NETWORK, capacity=capacity)
+    assert fits(network) is does_fit
+    assert says in " ".join(fitting(network))
