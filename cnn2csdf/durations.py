@@ -119,7 +119,9 @@ def parse_durations(text: str, name: str) -> dict[str, tuple[int, ...]]:
     try:
         header = tuple(next(rows, ()))
         if header != COLUMNS:
-            raise UnreadableFile(f"{name}, line 1: expected {','.join(COLUMNS)}, found {header}")
+            raise UnreadableFile(
+                f"{name}, line 1: expected {','.join(COLUMNS)}, found {','.join(header)[:80]!r}"
+            )
         for row in rows:
             _add_phase(found, row, f"{name}, line {rows.line_num}")
     except csv.Error as error:

@@ -22,6 +22,7 @@ from csdf.errors import UnreadableFile
 Dims = tuple[int, ...]
 Value = NDArray[Any]
 
+LARGEST_DIM = 2**31 - 1
 LARGEST_CONSTANT = 2**28  # elements: a gigabyte of float32
 SMALL = 64  # elements of a shape, a list of axes and the like
 RANDOM = ("Bernoulli", "Multinomial")
@@ -47,6 +48,8 @@ class GraphValues:
             name: onnx.helper.make_tensor_type_proto(tensor.data_type, tuple(tensor.dims))
             for name, tensor in self._stored.items()
         }
+        for name, found in self._types.items():
+            _require_countable(f"initializer {name!r}", found)
         self._makers: dict[str, Node] = {}  # of the static tensors that a node makes
         self._places: dict[tuple[str, ...], int] = {}  # of static nodes in running order
         self._values: dict[str, Value] = {}
@@ -54,6 +57,7 @@ class GraphValues:
     def add_input(self, name: str, element_type: int, dims: Dims) -> None:
         """Let a frame come in under that name."""
         self._types[name] = onnx.helper.make_tensor_type_proto(element_type, dims)
+        _require_countable(f"input {name!r}", self._types[name])
 
     def add_node(self, node: Node) -> None:
         """Learn about what a node writes, once all it reads is known.
@@ -62,6 +66,8 @@ class GraphValues:
         UnreadableFile where the inputs do not fit it.
         """
         types = self._inferred(node)
+        for name, found in types.items():
+            _require_countable(f"{node}: tensor {name!r}", found)
         self._types.update(types)
         if node.op_type in ("Shape", "Size") and not self.is_static(node.required(0)):
             self._values[node.outputs[0]] = self._measure(node)
@@ -117,6 +123,7 @@ class GraphValues:
         except defs.SchemaError:
             raise unknown(node) from None
         self._require_few_axes(node)
+        _require_all_outputs(node)
         try:
             return shape_inference.infer_node_outputs(
                 schema,
@@ -204,6 +211,22 @@ class GraphValues:
         return filled
 
 
+def _require_countable(what: str, found: onnx.TypeProto) -> None:
+    """Raise UnreadableFile for dims with which the sums of inference would overflow."""
+    for dim in found.tensor_type.shape.dim:
+        if not 0 <= dim.dim_value <= LARGEST_DIM:
+            raise UnreadableFile(
+                f"{what} has a dim of {dim.dim_value}; expected 0 to {LARGEST_DIM}"
+            )
+
+
+def _require_all_outputs(node: Node) -> None:
+    """Raise UnreadableFile for a split into another number of parts: inference would crash."""
+    parts = node.integer("num_outputs", len(node.outputs)) if node.op_type == "Split" else None
+    if parts is not None and parts != len(node.outputs):
+        raise UnreadableFile(f"{node}: num_outputs is {parts} for {len(node.outputs)} outputs")
+
+
 def _require_size(name: str, dims: Dims) -> None:
     if prod(dims) > LARGEST_CONSTANT:
         listed = "x".join(map(str, dims))
@@ -214,5 +237,5 @@ def _require_size(name: str, dims: Dims) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    line = str(error).strip().partition("\n")[0]
-    return line.removeprefix("[ShapeInferenceError] ") or type(error).__name__
+    lines = str(error).strip().splitlines()
+    return lines[0].removeprefix("[ShapeInferenceError] ") if lines else type(error).__name__

@@ -64,9 +64,7 @@ def stated_operator(layer: StatedLayer, inputs: Sequence[Shape]) -> op.Operator:
             return _arithmetic("add", inputs) if len(inputs) > 1 else op.Identity(kind="lambda")
         case ("Rescaling", "rescaling"):
             return _rescaling(layer)
-    raise UnsupportedOperator(
-        f"layer {layer.name!r}: operator {layer.kind[0]}/{layer.kind[1]} is unknown"
-    )
+    raise UnsupportedOperator(f"layer {layer.name!r}: operator {'/'.join(layer.kind)!r} is unknown")
 
 
 def _arithmetic(function: str, inputs: Sequence[Shape]) -> op.Elementwise:

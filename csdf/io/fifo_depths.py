@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from csdf.errors import UnreadableFile
+from csdf.io.json_value import JsonValue
 from csdf.model.graph import Graph
 
 
@@ -36,16 +37,13 @@ def parse_depths(text: str, graph: Graph, name: str = "<text>") -> dict[str, int
     Where a folding configuration gives two depths for one channel, the larger one holds, as in the
     builder. Raises UnreadableFile.
     """
-    try:
-        found = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise UnreadableFile(f"{name}: not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise UnreadableFile(f"{name}: {type(found).__name__}; expected an object of depths")
-    if any(isinstance(value, dict) for value in found.values()):
-        return _folding_depths(found, graph, name)
+    found = JsonValue.parse(text, name)
+    if type(found.value) is not dict:
+        raise found.refusal("expected an object of depths")
+    if any(isinstance(value, dict) for value in found.value.values()):
+        return _folding_depths(found, graph)
     known = {channel.name for channel in graph.channels}
-    return {_known(key, known, name): _depth(value, key, name) for key, value in found.items()}
+    return {_known(key, known, name): found[key].natural() for key in found.value}
 
 
 def _depths(
@@ -72,24 +70,30 @@ def _fifos(graph: Graph, producer: str | None, consumer: str | None) -> list[str
     ]
 
 
-def _folding_depths(found: dict[str, Any], graph: Graph, name: str) -> dict[str, int]:
+def _folding_depths(found: JsonValue, graph: Graph) -> dict[str, int]:
     depths: dict[str, int] = {}
-    for layer, entry in found.items():
+    actors = {actor.name for actor in graph.actors}
+    for layer in found.value:
         if layer == "Defaults":
             continue
-        graph_layer = _known(layer, {actor.name for actor in graph.actors}, name)
         for key, channels in (
-            ("inFIFODepths", _fifos(graph, None, graph_layer)),
-            ("outFIFODepths", _fifos(graph, graph_layer, None)),
+            ("inFIFODepths", _fifos(graph, None, _known(layer, actors, found.file))),
+            ("outFIFODepths", _fifos(graph, layer, None)),
         ):
-            listed = entry.get(key, []) if isinstance(entry, dict) else []
-            if len(listed) not in (0, len(channels)):
-                raise UnreadableFile(
-                    f"{name}: {layer}.{key} lists {len(listed)} depths for {len(channels)} channels"
-                )
-            for channel, value in zip(channels, listed, strict=False):
-                depth = _depth(value, f"{layer}.{key}", name)
+            for channel, depth in zip(channels, _listed(found[layer], key, channels), strict=False):
                 depths[channel] = max(depth, depths.get(channel, 0))
+    return depths
+
+
+def _listed(layer: JsonValue, key: str, channels: list[str]) -> tuple[int, ...]:
+    """The depths of that key: one for each channel, or none where the layer does not say."""
+    if type(layer.value) is not dict:
+        raise layer.refusal("expected an object with the depths of a layer")
+    if key not in layer.value:
+        return ()
+    depths = layer[key].naturals()
+    if len(depths) not in (0, len(channels)):
+        raise layer[key].refusal(f"expected a depth for each of {len(channels)} channels")
     return depths
 
 
@@ -97,9 +101,3 @@ def _known(key: str, names: set[str], file: str) -> str:
     if key not in names:
         raise UnreadableFile(f"{file}: the graph has no {key!r}")
     return key
-
-
-def _depth(value: Any, key: str, name: str) -> int:
-    if type(value) is not int or value < 0:
-        raise UnreadableFile(f"{name}: depth {value!r} of {key!r}; expected a whole number")
-    return value

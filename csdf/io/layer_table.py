@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from math import lcm
 from typing import TypeVar
 
 from csdf.errors import InvalidGraph, UnreadableFile
@@ -14,6 +15,7 @@ from csdf.model.graph import Graph
 
 Numbers = TypeVar("Numbers")
 
+MOST_RATES = 10**7  # in one table, for memory
 COLUMNS = ("layer", "inputs", "consumption", "production", "times")
 
 
@@ -27,6 +29,7 @@ def parse_layer_table(text: str, name: str = "<text>") -> Graph:
     consumer". Raises UnreadableFile, naming the line.
     """
     rows = _rows(text, name)
+    _require_few_rates(rows, name)
     producers = {row["layer"]: row for _, row in rows}
     builder = GraphBuilder(name.rpartition("/")[2].removesuffix(".csv") or "layers")
     for line, row in rows:
@@ -63,7 +66,8 @@ def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
         header = [cell.strip() for cell in next(reader, [])]
         if sorted(header) != sorted(COLUMNS):
             raise UnreadableFile(
-                f"{name}:1: columns {', '.join(header)!r}; expected {', '.join(COLUMNS)}"
+                f"{name}:1: columns {sequences.shown(', '.join(header))}; "
+                f"expected {', '.join(COLUMNS)}"
             )
         for cells in reader:
             if not any(cell.strip() for cell in cells):
@@ -80,6 +84,20 @@ def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
     if not rows:
         raise UnreadableFile(f"{name}: no layer in the table")
     return rows
+
+
+def _require_few_rates(rows: list[tuple[int, dict[str, str]]], name: str) -> None:
+    """Refuse sequences that would exhaust memory, before any of them is written out."""
+    rates = 0
+    for line, row in rows:
+        where = f"{name}:{line}"
+        lists = [row["times"], row["production"], *row["consumption"].split(";")]
+        phases = lcm(*(_parsed(text, where, lambda _, length: length) for text in lists))
+        rates += phases * (len(lists) + 2)
+        if rates > MOST_RATES:
+            raise UnreadableFile(
+                f"{where}: more than {MOST_RATES} rates in the layers up to {row['layer']!r}"
+            )
 
 
 def _inputs(row: dict[str, str], where: str) -> list[tuple[str, str]]:

@@ -107,7 +107,8 @@ def _parse(text: bytes, name: str) -> etree._Element:
     except etree.XMLSyntaxError as error:
         if b"<!DOCTYPE" in text:
             raise UnreadableFile(_doctype_complaint(name, text)) from None
-        reason = re.sub(r", line \d+, column \d+.*", "", error.msg or "syntax error")
+        message = " ".join((error.msg or "syntax error").split())
+        reason = re.sub(r", line \d+, column \d+.*", "", message)
         raise UnreadableFile(f"{name}:{error.lineno or 1}: not well-formed XML: {reason}") from None
     if root.getroottree().docinfo.internalDTD is not None:
         raise UnreadableFile(_doctype_complaint(name, text))

@@ -14,6 +14,7 @@ Number = TypeVar("Number")
 
 LARGEST_PHASE_COUNT = 10**7
 MOST_DIGITS = 1000
+MOST_KNOWN = 1000  # entries of a sequence that are not parsed again
 
 _RATIONAL = re.compile(r"[0-9]+(/[0-9]+|\.[0-9]*)?|\.[0-9]+", re.ASCII)
 _DECIMAL_WITH_EXPONENT = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]{1,3}", re.ASCII)
@@ -105,9 +106,15 @@ def _cycle(text: str, phases: int, parse: Callable[[str], Number]) -> tuple[Numb
     if "," not in text and "*" not in text:
         return (parse(text),) * phases
     values: list[Number] = []
+    known: dict[str, list[Number]] = {}  # long sequences repeat a few entries, most of them
     for entry in text.split(","):
-        count, value = _run(entry)
-        values.extend([parse(value)] * count)
+        run = known.get(entry)
+        if run is None:
+            count, value = _run(entry)
+            run = [parse(value)] * count
+            if len(known) < MOST_KNOWN:
+                known[entry] = run
+        values.extend(run)
     return tuple(values) * (phases // len(values))
 
 

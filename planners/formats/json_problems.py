@@ -34,17 +34,8 @@ def format_problems(problems: Sequence[Problem]) -> str:
 
 
 def plan_as_json(plan: MemoryPlan, seconds: float) -> dict[str, Any]:
-    """Return a plan under keys that stay; peak and gap are null where there is none."""
-    return {
-        "name": plan.problem.name,
-        "buffers": len(plan.problem.buffers),
-        "peak": plan.peak if plan.has_offsets else None,
-        "lower_bound": plan.lower_bound,
-        "gap": round(float(plan.gap), 6) if plan.has_offsets else None,
-        "status": plan.status,
-        "offsets": dict(plan.offsets),
-        "seconds": round(seconds, 6),
-    }
+    """Return a plan under keys that stay, and how long it took."""
+    return plan.to_json() | {"seconds": round(seconds, 6)}
 
 
 def _problem(found: JsonValue) -> Problem:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from csdf.errors import UnreadableFile
 
+MOST_DIGITS = 1000
+
 
 class Line(NamedTuple):
     """A line without its comment, and where it stands."""
@@ -21,7 +23,8 @@ class Line(NamedTuple):
 
     def natural(self, word: str, what: str, least: int = 0) -> int:
         """Return the whole number that the word is; `what` says of what."""
-        if not (word.isascii() and word.isdigit()) or int(word) < least:
+        is_short = len(word) <= MOST_DIGITS
+        if not (is_short and word.isascii() and word.isdigit()) or int(word) < least:
             raise self.refusal(f"{what}: found {word[:40]!r}; expected a whole number >= {least}")
         return int(word)
 

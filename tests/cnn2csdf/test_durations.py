@@ -75,7 +75,7 @@ def test_a_table_reads_back():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"t.csv, line 1: expected layer,phase,nanoseconds, found \(\)"),
+        ("", r"t.csv, line 1: expected layer,phase,nanoseconds, found ''"),
         ("layer,phase\n", "line 1: expected layer,phase,nanoseconds"),
         ("layer,phase,nanoseconds\na,0\n", "line 2: expected 3 values, found 2"),
         ("layer,phase,nanoseconds\na,1,5\n", "line 2: layer 'a' goes on with phase 0, found '1'"),

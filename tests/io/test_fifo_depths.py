@@ -44,12 +44,15 @@ def test_of_two_depths_for_one_channel_the_larger_holds():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[1]", "list; expected an object"),
+        ("[1]", "found [1]; expected an object"),
         ("{", "not JSON"),
         ('{"across": 1}', "no 'across'"),
-        ('{"up": -1}', "depth -1 of 'up'"),
-        ('{"up": 1.5}', "depth 1.5 of 'up'"),
-        ('{"split": {"outFIFODepths": [1]}}', "lists 1 depths for 2 channels"),
+        ('{"up": -1}', "up: found -1; expected an integer >= 0"),
+        ('{"up": 1.5}', "up: found 1.5; expected an integer >= 0"),
+        ('{"split": {"outFIFODepths": [1]}}', "expected a depth for each of 2 channels"),
+        ('{"split": {"outFIFODepths": 1}}', "split.outFIFODepths: found 1; expected a list"),
+        ('{"split": {"outFIFODepths": [1, 2]}, "join": 3}', "join: found 3; expected an object"),
+        ('{"up": ' + "9" * 5000 + "}", "Exceeds the limit"),
     ],
 )
 def test_a_bad_file_says_what_is_wrong(text, message):

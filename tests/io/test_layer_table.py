@@ -53,6 +53,12 @@ def test_the_table_balances():
         (TABLE + "x,in,1;1,1,1\n", "net.csv:5: layer 'x' has 1 inputs but 2 lists"),
         (TABLE + "in,,1,1,1\n", "net.csv:5: two actors are named 'in'"),
         (TABLE + "x,in,0,1,1\n", "all consumption rates are zero"),
+        (
+            TABLE + "x,,1,1,9999999*1\n",
+            "net.csv:5: more than 10000000 rates in the layers up to 'x'",
+        ),
+        (TABLE + 'x,,1,"9973*1","9967*1"\n', "net.csv:5: more than 10000000 rates"),
+        (TABLE + "x,,1,1,99999999*1\n", "net.csv:5: '99999999*1' is longer than the limit"),
     ],
 )
 def test_a_bad_table_names_the_line(text, message):

@@ -149,6 +149,7 @@ def test_the_inner_name_counts_if_the_application_has_none():
         (b"what is this", 1, "not well-formed XML"),
         (sdf3_texts.FULL.partition("<memory>")[0].encode(), 18, "not well-formed XML"),
         (b"<a>" * 10_000, 1, "not well-formed XML: Excessive depth"),
+        (b'<a xmlns:b="http://c\nd"/>', 2, "not well-formed XML: xmlns:b: 'http://c d' is not a"),
         (edited(("<sdf3 ", "<!DOCTYPE sdf3><sdf3 ")), 3, "a DOCTYPE is refused"),
         (b'<!DOCTYPE s [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]><sdf3 type="&b;"/>', 1, "DOCTYPE"),
         (b'\n<!DOCTYPE s SYSTEM "http://x/y.dtd"><sdf3/>', 2, "DOCTYPE"),

@@ -28,7 +28,7 @@ from typing import Any
 from cnn2csdf.network import Network
 from cnn2csdf.readers.model_files import SUFFIXES, read_model
 from cnn2csdf.simplify import simplified
-from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile
+from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile, UnsupportedOperator
 from csdf.io.files import read_bytes
 from csdf.io.json_value import JsonValue
 from planners.reuse.applications.application import Application, Member, Partition, undivided
@@ -103,7 +103,10 @@ def _network(found: JsonValue, folder: PurePath) -> Network:
     if PurePath(source).suffix.lower() in SUFFIXES:
         source = str(folder / source)
     repair = _optional(found, "repair", default=False).truth()
-    model = read_model(source, repair=repair)
+    try:
+        model = read_model(source, repair=repair)
+    except (UnreadableFile, UnsupportedOperator, InvalidNetwork) as error:
+        raise type(error)(f"{found.where}: {error}") from None
     if _optional(found, "simplify", default=False).truth():
         model = simplified(model)
     return replace(model.network, name=_optional(found, "name", model.network.name).text())

@@ -8,12 +8,14 @@ import yaml
 
 from csdf.errors import UnreadableFile
 
+DEEPEST = 20  # levels of brackets; reading ahead takes the square of them
+
 
 def parse_yaml(text: str, name: str) -> Any:
     """Return the mappings, lists and scalars of a document.
 
-    Refuses with UnreadableFile, naming the line, what is not YAML, keys that occur twice, and aliases,
-    which no application needs.
+    Refuses with UnreadableFile, naming the line, what is not YAML, keys that occur twice, and what no
+    application needs: aliases, tags, and collections nested deeper than DEEPEST.
     """
     try:
         return yaml.load(text, Loader=_Loader)
@@ -21,7 +23,8 @@ def parse_yaml(text: str, name: str) -> Any:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UnreadableFile(f"{name}:{line}: not YAML: {error.problem}") from None
     except yaml.YAMLError as error:
-        raise UnreadableFile(f"{name}: not YAML: {error}") from None
+        reason = str(error).partition("\n")[0]
+        raise UnreadableFile(f"{name}: not YAML: {reason}") from None
     except RecursionError:
         raise UnreadableFile(f"{name}: nested too deeply") from None
     except ValueError as error:
@@ -32,9 +35,18 @@ class _Loader(yaml.SafeLoader):
     """Plain values only, and each key once."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise _refused("aliases are not read; write the value again", self.peek_event())  # type: ignore[no-untyped-call]
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent):
+            raise _refused("aliases are not read; write the value again", event)
+        if event.tag is not None:
+            raise _refused(f"tags are not read; write the value without {event.tag!r}", event)
         return super().compose_node(parent, index)
+
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803
+        if self.flow_level >= DEEPEST:
+            mark = self.get_mark()
+            raise yaml.scanner.ScannerError(None, None, "nested too deeply", mark)
+        super().fetch_flow_collection_start(TokenClass)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
         mapping = super().construct_mapping(node, deep=deep)

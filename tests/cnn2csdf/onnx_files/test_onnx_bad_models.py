@@ -224,6 +224,18 @@ UNREADABLE = {
         one_node("Slice", *(np.array([n]) for n in (3, 3, 2))),
         "tensor 'y' of shape 1x3x0x7 holds nothing",
     ),
+    "a split into more outputs than parts": (  # inference of shapes would end the process
+        one_node("Split", outputs=("y", "z"), axis=1, num_outputs=1, opset=18),
+        "node 'the node' (Split, opset 18): num_outputs is 1 for 2 outputs",
+    ),
+    "a dim with which sums overflow": (  # likewise, in the Slice behind it
+        one_node("Slice", *(np.array([n]) for n in (1, 5, 2, 2)), inputs={"x": (1, 3, 2**62, 7)}),
+        "input 'x' has a dim of 4611686018427387904; expected 0 to 2147483647",
+    ),
+    "a negative dim": (
+        one_node("Pad", np.array([0, 0, -9, 0, 0, 0, 0, 0])),
+        "node 'the node' (Pad, opset 17): ",
+    ),
     "shapes do not fit": (
         one_node("Add", inputs={"x": (1, 3, 6, 7), "z": (1, 3, 5, 7)}),
         "node 'the node' (Add, opset 17): ",

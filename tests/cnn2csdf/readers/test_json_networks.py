@@ -231,7 +231,7 @@ def changed(**values):
         (changed(name="pool"), UnreadableFile, "_DNN__layers[1].name: found 'pool'; another layer"),
         (CHAIN.replace('"id": 1', '"id": 0'), UnreadableFile, "[1].id: found 0; another layer has"),
         (CHAIN.replace('"src": 1', '"src": 7'), UnreadableFile, "_DNN__connections[1].src: found"),
-        (changed(op="rnn"), UnsupportedOperator, "layer 'conv': operator rnn/conv is unknown"),
+        (changed(op="rnn"), UnsupportedOperator, "layer 'conv': operator 'rnn/conv' is unknown"),
         (changed(fused_ops=["gru"]), UnsupportedOperator, "fused operator 'gru' is unknown"),
         (document(CONV, POOL, GEMM, connections=[(0, 1), (1, 2), (2, 1)]), InvalidNetwork,
          "net.json: the layers 'pool', 'gemm' form a cycle"),

@@ -45,6 +45,7 @@ HEADER = "id,lower,upper,size\n"
         (HEADER + "a,0,1,-3\n", "t.csv:2: buffer 'a', size: found '-3'; expected a whole number"),
         (HEADER + "a,0,,3\n", "t.csv:2: buffer 'a', upper: found ''"),
         (HEADER + "a,0,1.5,3\n", "t.csv:2: buffer 'a', upper: found '1.5'"),
+        (HEADER + "a,0,1," + "9" * 5000 + "\n", "t.csv:2: buffer 'a', size: found '999"),
         (HEADER + "a,2,1,3\n", "t.csv:2: buffer 'a' ends at 1, before it starts at 2"),
         (HEADER + "a,0,1,3\n\na,0,1,3\n", "t.csv:4: two buffers have the id 'a'"),
     ],

@@ -115,8 +115,11 @@ def test_without_pyyaml_the_message_says_how_to_get_it(monkeypatch):
         ('{"parallel": []}', "the key 'networks' is missing"),
         ('{"networks": [{"model": "resnet8"}], "speed": 1}', "the key 'speed' is unknown"),
         ('{"networks": [{"model": 3}]}', r"networks\[0\].model: found 3; expected a text"),
-        ('{"networks": [{"model": "resnet9"}]}', "there is no network 'resnet9'"),
-        ('{"networks": [{"model": "none.onnx"}]}', "none.onnx: cannot be read"),
+        (
+            '{"networks": [{"model": "resnet9"}]}',
+            r"a.json: networks\[0\]: there is no network 'resnet9'",
+        ),
+        ('{"networks": [{"model": "none.onnx"}]}', r"a.json: networks\[0\]: none.onnx: cannot be"),
         ('{"networks": [{"model": "resnet8", "repair": 1}]}', "expected true or false"),
         ('{"networks": [{"model": "resnet8", "outside": ["x"]}]}', "there is no layer 'x'"),
         ('{"networks": [{"model": "resnet8"}, {"model": "resnet8"}]}', "two networks are named"),
@@ -144,7 +147,10 @@ def test_a_malformed_text_is_refused_with_its_place(text, complaint):
         ("a: &x [1]\nb: *x", "a.yaml:2: not YAML: aliases are not read"),
         ("networks:\n  - model: 2026-01-01", "expected a text"),
         ("a: !!python/object:os.system {}", "a.yaml:1: not YAML"),
-        ("\x00", "a.yaml: not YAML"),
+        ("a: 1\nb: !!bool x", "a.yaml:2: not YAML: tags are not read"),
+        ("a: !!timestamp x", "a.yaml:1: not YAML: tags are not read"),
+        ("a:\n" + "{" * 20_000, "a.yaml:2: not YAML: nested too deeply"),
+        ("\x00", "a.yaml: not YAML: [^\n]*$"),
     ],
 )
 def test_a_malformed_yaml_text_is_refused_with_its_line(text, complaint):

@@ -1,0 +1,101 @@
+"""One reader against mutants, in a process of its own: `run_reader.py READER SEED CASES FOLDER`.
+
+A mutant is read or refused by a CsdfError with a one-line message that begins with the file. Nothing
+else may come out of a reader, in five seconds and the given memory. What does is printed as JSON.
+"""
+
+import faulthandler
+import json
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+from csdf.errors import CsdfError
+from tests.fuzz.readers import readers
+
+PATIENCE = 5  # seconds of computing for one mutant, however busy the machine is
+MEMORY = 2 * 2**30  # bytes beside the libraries
+MOST = 20  # faults, after which the run ends
+
+
+class TooLong(BaseException):
+    """A reader that did not end in time."""
+
+
+def main(name, seed, cases, folder):
+    folder = Path(folder)
+    reader = readers(folder)[name]
+    seeds = list(reader.seeds())
+    path = str(folder / f"case{reader.suffix}")
+    limit = _used_address_space() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    signal.signal(signal.SIGPROF, _give_up)
+    begin, faults, values = time.process_time(), [], 0
+    for case in range(seed, seed + cases):
+        random = Random(case)
+        content, other = random.choice(seeds), random.choice(seeds)
+        content = random.choice(reader.changes)(content, other, random)
+        Path(path).write_bytes(content)
+        if case % 100 == 0:  # for what no signal ends
+            faulthandler.dump_traceback_later(300, exit=True)
+        fault = _fault(reader, path, random)
+        values += fault == ""
+        if fault:
+            faults.append({"case": case, "fault": fault})
+            (folder / f"fault {case}{reader.suffix}").write_bytes(content)
+        if len(faults) >= MOST:
+            break
+    faulthandler.cancel_dump_traceback_later()
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = {"reader": name, "cases": cases, "values": values, "faults": faults,
+             "seconds": round(time.process_time() - begin, 1), "mebibytes": used // 1024}  # fmt: skip
+    print(json.dumps(found))
+
+
+def _fault(reader, path, random):
+    """What is wrong with the answer; None for a refusal, empty for a value."""
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+    try:
+        reader.read(path, random)
+    except CsdfError as error:
+        message = str(error)
+        if len(message.splitlines()) != 1 or "\x1b" in message:
+            return f"not one line: {message[:300]!r}"
+        if not message.startswith(path):
+            return f"names no file: {message[:300]!r}"
+        return None
+    except TooLong:
+        return f"took more than {PATIENCE} s"
+    except (Exception, RecursionError) as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {str(error)[:300]} {_place(error)}"
+    else:
+        return ""
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _place(error):
+    """The last line of ours, or the first of a library, that the error passed."""
+    trace = error.__traceback__
+    while trace.tb_next is not None and "site-packages" not in _file(trace.tb_next):
+        trace = trace.tb_next
+    return f"at {_file(trace)}:{trace.tb_lineno}"
+
+
+def _file(trace):
+    return trace.tb_frame.f_code.co_filename
+
+
+def _give_up(signum, frame):
+    raise TooLong
+
+
+def _used_address_space():
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
