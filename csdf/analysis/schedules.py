@@ -9,6 +9,7 @@ from itertools import accumulate
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import cycle_vector, repetition_vector
 from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution
+from csdf.analysis.self_timed import require_few
 from csdf.model.graph import Graph
 from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing, PeriodicSchedule
@@ -78,8 +79,12 @@ def _schedule(
 def listed_firings(
     graph: Graph, schedule: PeriodicSchedule, *, iterations: int
 ) -> tuple[Firing, ...]:
-    """Return the firings of the first iterations of a periodic schedule, by start time."""
+    """Return the firings of the first iterations of a periodic schedule, by start time.
+
+    Raises CsdfError where they are more than five million.
+    """
     repetitions = repetition_vector(graph)
+    require_few(sum(repetitions.values()) * iterations)
     return tuple(
         sorted(
             Firing(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from typing import Any
 
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import repetition_vector
@@ -15,7 +16,8 @@ from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.errors import CsdfError, NoRecurrence
 from csdf.model.graph import Channel, Graph
 from csdf.model.indexed import IndexedGraph, indexed
-from csdf.model.schedule import Firing
+from csdf.model.schedule import Firing, firings_picture
+from csdf.notebook.table import facts
 
 RECURRENCE_LIMIT = 1_000  # iterations to wait for a state of the whole graph to recur
 FIRINGS_LIMIT = 5_000_000  # most firings that are kept as objects
@@ -42,6 +44,37 @@ class SelfTimedExecution:
     peaks: dict[str, int]
     deadlock: Deadlock | None
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the execution as a JSON value, all firings included; times as texts."""
+        return {
+            "deadlock": self.deadlock is not None,
+            "blocked": [] if self.deadlock is None else self.deadlock.to_json(),
+            "iterations": self.iterations,
+            "transient_iterations": self.transient,
+            "steady_iterations": self.steady,
+            "period": None if self.period is None else str(self.period),
+            "peaks": dict(self.peaks),
+            "firings": [one.to_json() for one in self.firings],
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each firing, as for a data frame."""
+        names = ("actor", "index", "phase", "start", "end")
+        return [{name: getattr(one, name) for name in names} for one in self.firings]
+
+    def _repr_html_(self) -> str:
+        """Return the firings over time and what is known of them, for notebooks."""
+        if self.deadlock is not None:
+            return self.deadlock._repr_html_()
+        known = {
+            "iterations": self.iterations,
+            "transient": self.transient,
+            "steady": self.steady,
+            "period": self.period,
+            "peaks": self.peaks,
+        }
+        return firings_picture(self.firings) + facts("self-timed execution", known)
+
 
 def self_timed_execution(graph: Graph, *, iterations: int | None = None) -> SelfTimedExecution:
     """Execute the graph and return its firings; capacities count.
@@ -59,10 +92,10 @@ def self_timed_execution(graph: Graph, *, iterations: int | None = None) -> Self
         )  # fmt: skip
     repetitions = list(repetition_vector(graph).values())
     numbers = indexed(bound_channels(graph))
-    _require_few(sum(repetitions))
+    require_few(sum(repetitions))
     recurrence = _recurrence(numbers, repetitions)
     shown = iterations or (10 if recurrence is None else recurrence[0] + recurrence[1])
-    _require_few(sum(repetitions) * shown)
+    require_few(sum(repetitions) * shown)
     starts = Execution(numbers, repetitions, expected_iterations=shown).recorded(shown)
     counts = [count * shown for count in repetitions]
     begins = [0, *accumulate(counts)]
@@ -96,7 +129,8 @@ def _recurrence(graph: IndexedGraph, firings: Sequence[int]) -> tuple[int, int, 
     return None if state is None else (state.transient, state.iterations, state.time)
 
 
-def _require_few(firings: int) -> None:
+def require_few(firings: int) -> None:
+    """Raise CsdfError for more firings than can be listed."""
     if firings > FIRINGS_LIMIT:
         raise CsdfError(
             f"{firings} firings to list; at most {FIRINGS_LIMIT}. Ask for fewer iterations, "
@@ -134,7 +168,7 @@ def _continued(
         last_end = max(_ends(graph, channel.consumer, starts[channel.consumer][:before]))
         first = starts[channel.producer][repetitions[channel.producer] * transient]
         rounds = max(rounds, -((first - last_end) // time))
-    _require_few(sum(repetitions.values()) * (transient + steady * (rounds + 1)))
+    require_few(sum(repetitions.values()) * (transient + steady * (rounds + 1)))
     return {
         name: [
             *listed,

@@ -12,10 +12,16 @@ from typing import Any, NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import METHODS, Throughput, throughput
-from csdf.cli import answers
+from csdf.cli import answers, parsers
+from csdf.cli.deadline import deadline
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.graph import Graph
 
+UNKNOWN: dict[str, Any] = {  # keys of a throughput without an answer
+    "deadlock": False,
+    "blocked": [],
+    **dict.fromkeys(("period", "throughput", "bottleneck", "method")),
+}
 SHOWN = 12  # most names listed on one line of a table
 
 
@@ -40,25 +46,34 @@ class Answer(NamedTuple):
 
 def main(argv: Sequence[str]) -> int:
     """Analyse the files; return the exit code of the worst answer."""
-    options = _parser().parse_args(argv)
+    options = command_parser().parse_args(argv)
     if len(options.file) == 1:
-        answer = _analyse(answers.read(options.file[0], options), options)
+        answer = _analysed(options.file[0], options)
         print(json.dumps(as_json(answer), indent=2) if options.json else _as_text(answer))
         return answer.exit_code
     return _analyse_all(options)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="csdf analyze",
-        description="Exact period and throughput of dataflow graphs, what limits them, or why they "
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf analyze",
+        "Exact period and throughput of dataflow graphs, what limits them, or why they "
         "deadlock or are inconsistent.",
-        epilog="example: csdf analyze --json graph.xml",
+        "csdf analyze models/graphs/csdf_example.xml",
+        "csdf analyze --json models/graphs/h263decoder.xml",
     )
-    parser.add_argument("file", nargs="+", help="SDF3 XML or JSON; several: one row each")
-    parser.add_argument("--json", action="store_true", help="one JSON object for each file")
-    parser.add_argument("--method", choices=METHODS, default="auto", help="default: auto")
-    parser.add_argument("--budget", type=answers.seconds, metavar="TIME", help="e.g. 30s, 500ms")
+    parser.add_argument(
+        "file", nargs="+", metavar="FILE", help=f"{parsers.GRAPH_HELP}; several: one row each"
+    )
+    parser.add_argument(
+        "--method",
+        choices=METHODS,
+        default="auto",
+        help="periodic: refine periodic schedules; execution: run until a state recurs; default: auto",
+    )
+    parsers.add_json_option(parser)
+    parsers.add_budget_option(parser, "end with the bounds proved by then", None)
     answers.add_reading_options(parser)
     return parser
 
@@ -73,9 +88,10 @@ def _analyse_all(options: argparse.Namespace) -> int:
         )
     for path in options.file:
         try:
-            answer = _analyse(answers.read(path, options), options)
+            answer = _analysed(path, options)
         except CsdfError as error:
-            worst = max(worst, answers.UNUSABLE)
+            is_late = isinstance(error, GaveUp)
+            worst = max(worst, answers.GAVE_UP if is_late else answers.UNUSABLE)
             print(f"csdf analyze: {error}", file=sys.stderr, flush=True)
             if options.json:
                 print(json.dumps({"file": path, "error": str(error)}), flush=True)
@@ -86,6 +102,11 @@ def _analyse_all(options: argparse.Namespace) -> int:
         else:
             print(f"{path:<{width}} {_row(answer)}", flush=True)
     return worst
+
+
+def _analysed(path: str, options: argparse.Namespace) -> Answer:
+    with deadline(options.budget):
+        return _analyse(answers.read(path, options), options)
 
 
 def _analyse(graph: Graph, options: argparse.Namespace) -> Answer:
@@ -107,7 +128,6 @@ def _analyse(graph: Graph, options: argparse.Namespace) -> Answer:
 def as_json(answer: Answer) -> dict[str, Any]:
     """Return the answer under keys that stay; fractions as "p/q"."""
     graph, result = answer.graph, answer.result
-    blocked = result.deadlock if result is not None else None
     found: dict[str, Any] = {
         "graph": graph.name,
         "type": graph.kind,
@@ -116,15 +136,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "consistent": answer.inconsistency is None,
         "repetition_vector": answer.repetitions,
         "firings_per_iteration": sum(answer.repetitions.values()),
-        "deadlock": blocked is not None,
-        "blocked": [
-            {name: getattr(one, name) for name in one.__slots__}
-            for one in (blocked.cycle if blocked is not None else ())
-        ],
-        "period": _text(result.period) if result is not None else None,
-        "throughput": _text(result.throughput) if result is not None else None,
-        "bottleneck": _bottleneck(result),
-        "method": result.method if result is not None else None,
+        **(UNKNOWN if result is None else result.to_json()),
         "seconds": round(answer.seconds, 6),
     }
     if answer.inconsistency is not None:
@@ -134,18 +146,6 @@ def as_json(answer: Answer) -> dict[str, Any]:
         found["gave_up"] = str(answer.gave_up)
         found["period_bounds"] = [_text(answer.gave_up.low), _text(answer.gave_up.high)]
     return found
-
-
-def _bottleneck(result: Throughput | None) -> dict[str, Any] | None:
-    if result is None or result.critical_cycle is None:
-        return None
-    cycle = result.critical_cycle
-    return {
-        "actors": list(cycle.actors),
-        "channels": list(cycle.channels),
-        "time": str(cycle.time),
-        "tokens": cycle.tokens,
-    }
 
 
 def _text(value: Fraction | None) -> str | None:
@@ -171,8 +171,8 @@ def _row(answer: Answer) -> str:
 def _as_text(answer: Answer) -> str:
     graph = answer.graph
     lines = [
-        f"{graph.name}: {graph.kind}, {_count(len(graph.actors), 'actor')}, "
-        f"{_count(len(graph.channels), 'channel')}"
+        f"{graph.name}: {graph.kind}, {answers.counted(len(graph.actors), 'actor')}, "
+        f"{answers.counted(len(graph.channels), 'channel')}"
     ]
     rows = _refusal_rows(answer) if answer.result is None else _result_rows(answer, answer.result)
     lines += [f"  {title:<13}{text}" for title, text in rows]
@@ -190,7 +190,10 @@ def _refusal_rows(answer: Answer) -> list[tuple[str, str]]:
     return [
         ("consistent", "no"),
         ("channel", error.channel),
-        ("", f"{error.producer} puts {_count(error.produced, 'token')} on it in one iteration,"),
+        (
+            "",
+            f"{error.producer} puts {answers.counted(error.produced, 'token')} on it in one iteration,",
+        ),
         ("", f"{error.consumer} takes {error.consumed}"),
     ]
 
@@ -205,7 +208,7 @@ def _bounds(answer: Answer) -> str:
 
 def _result_rows(answer: Answer, result: Throughput) -> list[tuple[str, str]]:
     firings = sum(answer.repetitions.values())
-    rows = [("consistent", f"yes, {_count(firings, 'firing')} an iteration")]
+    rows = [("consistent", f"yes, {answers.counted(firings, 'firing')} an iteration")]
     if result.deadlock is not None:
         rows.append(("deadlock", "yes; each of these waits for the next, the last for the first:"))
         rows += [
@@ -233,14 +236,10 @@ def _period_rows(result: Throughput) -> list[tuple[str, str]]:
         ("throughput", f"{speed} iterations per time unit"),
         ("limited by", f"{_names(cycle.actors)}"),
         ("", f"over {_names(cycle.channels)}: {cycle.time} time units "
-         f"in {_count(cycle.tokens, 'iteration')}"),
+         f"in {answers.counted(cycle.tokens, 'iteration')}"),
     ]  # fmt: skip
 
 
 def _names(names: Sequence[str]) -> str:
     listed = ", ".join(names[:SHOWN])
     return listed if len(names) <= SHOWN else f"{listed} and {len(names) - SHOWN} more"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,7 +38,20 @@ SIZE_UNITS = {
 }
 SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)")
 
+TIME_UNITS = {
+    "": Fraction(1),
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "m": Fraction(60),
+    "h": Fraction(3600),
+}
+TIME = re.compile(r"([0-9][0-9./]*) ?([a-z]*)")
+MOST_SECONDS = 10**9
+
 PATIENCE = 2.0  # seconds before progress is shown
+SILENCE = 5.0  # seconds between signs of life from work that knows no progress
 
 
 def number(value: Fraction | int) -> str:
@@ -48,6 +63,11 @@ def number(value: Fraction | int) -> str:
         return f"{exact} ({float(exact):.6g})"
     except OverflowError:
         return str(exact)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return the count with its noun, in the plural for all but one."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +84,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 
 def read(path: str, options: argparse.Namespace) -> Graph:
     """Return the graph of a file; suspicious things in it are remarked upon, once each."""
-    with warnings.catch_warnings(record=True) as found:
+    with working(f"reading {path}"), warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         graph = read_graph(
             path,
@@ -79,25 +99,49 @@ def read(path: str, options: argparse.Namespace) -> Graph:
 def write(command: str, path: str, graph: Graph, **options: Any) -> None:
     """Write a graph and remark upon it. Raises UnwritableFile."""
     write_graph(path, graph, **options)
-    size = f"{len(graph.actors)} actors, {len(graph.channels)} channels"
+    size = f"{counted(len(graph.actors), 'actor')}, {counted(len(graph.channels), 'channel')}"
     print(f"{command}: wrote {path}: {size}", file=sys.stderr)
 
 
-def seconds(text: str) -> float:
-    """Parse a time like `10`, `10s`, `500ms` or `2m`; for argparse."""
-    for suffix, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)):
-        if text.endswith(suffix):
-            text, scale = text[: -len(suffix)], factor
-            break
-    else:
-        scale = 1.0
+def exact_seconds(text: str) -> Fraction:
+    """Parse a time of at least 0 like `10`, `10s`, `500ms`, `5us` or `2m`; for argparse."""
+    found = TIME.fullmatch(text)
     try:
-        value = float(text) * scale
-    except ValueError:
-        value = -1.0
-    if not 0 < value < float("inf"):
+        value = Fraction(found[1]) * TIME_UNITS[found[2]] if found else Fraction(-1)
+    except (KeyError, ValueError, ZeroDivisionError):
+        value = Fraction(-1)
+    if value < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 30s, 500ms or 2m")
     return value
+
+
+def seconds(text: str) -> float:
+    """Parse a time above zero; for argparse."""
+    value = exact_seconds(text)
+    if not 0 < value < MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time above zero, such as 30s or 2m")
+    return float(value)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Say on standard error that work goes on which cannot say itself how far it has come."""
+    ended = threading.Event()
+    begin = time.perf_counter()
+
+    def speak() -> None:
+        pause = PATIENCE
+        while not ended.wait(pause):
+            pause = SILENCE
+            print(f"csdf: {time.perf_counter() - begin:.0f} s, {what}", file=sys.stderr)
+
+    speaker = threading.Thread(target=speak, daemon=True)
+    speaker.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        speaker.join()
 
 
 def watch(what: str, budget: float | None) -> Callable[[], None]:
@@ -167,4 +211,9 @@ def size(text: str) -> int:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536"
         )
-    return int(Fraction(found[1]) * SIZE_UNITS[found[2]])
+    value = Fraction(found[1]) * SIZE_UNITS[found[2]]
+    if value.denominator != 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of bytes")
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not at least one byte")
+    return int(value)

@@ -13,7 +13,8 @@ from csdf.analysis.bounded import with_capacities
 from csdf.analysis.judge import check_periodic_schedule
 from csdf.analysis.schedules import periodic_schedule
 from csdf.analysis.throughput import throughput
-from csdf.cli import answers, storage_options
+from csdf.cli import answers, parsers, storage_options
+from csdf.cli.deadline import deadline
 from csdf.io.fifo_depths import depth_table, folding_config, parse_depths
 from csdf.io.files import read_bytes, write_text
 from csdf.io.graph_files import write_graph
@@ -32,10 +33,15 @@ EXIT_CODES = {
 
 def main(argv: Sequence[str]) -> int:
     """Print the smallest storage; return the exit code."""
-    options = _parser().parse_args(argv)
-    graph = answers.read(options.file, options)
-    if options.check:
-        return _check(graph, options)
+    options = command_parser().parse_args(argv)
+    with deadline(options.budget):
+        graph = answers.read(options.file, options)
+        if options.check:
+            return _check(graph, options)
+        return _search(graph, options)
+
+
+def _search(graph: Graph, options: argparse.Namespace) -> int:
     period = options.period if options.throughput is None else 1 / options.throughput
     begin = time.perf_counter()
     result = smallest_storage(
@@ -58,22 +64,35 @@ def main(argv: Sequence[str]) -> int:
     return EXIT_CODES[result.status]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="csdf buffers",
-        description="The smallest storage with which a graph runs for ever, or reaches a period, "
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf buffers",
+        "The smallest storage with which a graph runs for ever, or reaches a period, "
         "and a capacity for every channel. Self-loops stay unbounded unless asked for.",
-        epilog="example: csdf buffers graph.xml --period 40 -o bounded.xml",
+        "csdf buffers models/graphs/csdf_example.xml",
+        "csdf buffers models/graphs/csdf_example.xml --period 14 -o bounded.xml",
     )
-    parser.add_argument("file", help="SDF3 XML or JSON")
+    parser.add_argument("file", metavar="FILE", help=parsers.GRAPH_HELP)
     need = parser.add_mutually_exclusive_group()
-    need.add_argument("--period", type=answers.above_zero, help="at most so long; 7, 3/2 or 1.5")
-    need.add_argument("--throughput", type=answers.above_zero, help="at least so many iterations")
-    parser.add_argument("-o", "--output", metavar="FILE", help="the graph with these capacities")
+    need.add_argument(
+        "--period", type=answers.above_zero, metavar="TIME", help="at most so long; 7, 3/2 or 1.5"
+    )
+    need.add_argument(
+        "--throughput",
+        type=answers.above_zero,
+        metavar="RATE",
+        help="at least so many iterations a time unit",
+    )
+    parsers.add_output_option(
+        parser, "the graph with these capacities: .xml, .json or .dot", required=False
+    )
     parser.add_argument(
         "--schedule", metavar="FILE", help="a periodic schedule in these capacities, as JSON"
     )
-    parser.add_argument(
+    form = parser.add_mutually_exclusive_group()
+    parsers.add_json_option(form)
+    form.add_argument(
         "--format",
         choices=("table", "folding", "depths"),
         default="table",
@@ -98,24 +117,25 @@ def _print_depths(graph: Graph, result: SmallestStorage, style: str) -> int:
 def _write_schedule(path: str, graph: Graph, capacities: Mapping[str, int]) -> None:
     """Write start times that repeat, after the judge has seen some iterations of them."""
     bounded = with_capacities(graph, capacities)
-    schedule = periodic_schedule(bounded)
-    if schedule is None:
-        raise AssertionError("a distribution that runs has a schedule")
-    check_periodic_schedule(bounded, schedule, firings=JUDGED_CYCLES)
-    found = {
-        "period": str(schedule.period),
-        "starts": {name: [str(one) for one in times] for name, times in schedule.starts.items()},
-        "recurrence": {name: str(time) for name, time in schedule.recurrence.items()},
-    }
-    write_text(path, json.dumps(found, indent=2) + "\n")
+    with answers.working(f"scheduling {graph.name}"):
+        schedule = periodic_schedule(bounded)
+        if schedule is None:
+            raise AssertionError("a distribution that runs has a schedule")
+        check_periodic_schedule(bounded, schedule, firings=JUDGED_CYCLES)
+    write_text(path, json.dumps(schedule.to_json(), indent=2) + "\n")
 
 
 def _check(graph: Graph, options: argparse.Namespace) -> int:
     """Say what given depths do: the period they leave, or the cycle that deadlocks."""
     name = options.check
     depths = parse_depths(read_bytes(name).decode("utf-8", "replace"), graph, name)
-    result = throughput(with_capacities(graph, depths))
+    with answers.working(f"analysing {graph.name} in these depths"):
+        result = throughput(with_capacities(graph, depths))
     total = sum(depths.values())
+    if options.json:
+        found = {"graph": graph.name, "capacities": depths, "size": total, **result.to_json()}
+        print(json.dumps(found, indent=2))
+        return answers.ANSWERED if result.deadlock is None else answers.NO
     if result.deadlock is not None:
         print(f"{graph.name}: {len(depths)} depths, {total} tokens: deadlock: {result.deadlock}")
         return answers.NO
@@ -127,20 +147,8 @@ def _check(graph: Graph, options: argparse.Namespace) -> int:
 
 
 def _as_json(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -> dict[str, Any]:
-    point = result.point
-    return {
-        "graph": graph.name,
-        "unit": unit,
-        "size": None if point is None else point.size,
-        "capacities": {} if point is None else dict(point.capacities),
-        "period": None if point is None else str(point.period),
-        "status": result.status,
-        "reason": result.reason,
-        "lower_bound": result.lower_bound,
-        "gap": None if result.gap is None else str(result.gap),
-        "evaluations": result.evaluations,
-        "seconds": round(seconds, 6),
-    }
+    found = result.to_json()
+    return {"graph": graph.name, "unit": unit, **found, "seconds": round(seconds, 6)}
 
 
 def _as_text(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -> str:

@@ -9,27 +9,43 @@ from pathlib import PurePath
 from csdf.analysis.bounded import limit_concurrency, with_capacities
 from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
 from csdf.analysis.throughput import throughput
-from csdf.cli import answers
+from csdf.cli import answers, parsers
+from csdf.cli.deadline import deadline
 from csdf.model.graph import Graph
 
 
 def main(argv: Sequence[str]) -> int:
     """Read, transform, write; return the exit code."""
-    options = _parser().parse_args(argv)
-    graph = _transformed(answers.read(options.input, options), options)
-    answers.write("csdf convert", options.output, graph, **_format_options(graph, options))
+    parser = command_parser()
+    options = parser.parse_args(argv)
+    if (options.target is None) == (options.output is None):
+        parser.error("give one file to write: as the second argument or with -o")
+    options.output = options.output or options.target
+    with deadline(options.budget):
+        _convert(options)
     return answers.ANSWERED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="csdf convert",
-        description="Convert a graph; the suffixes .xml (SDF3), .json and .dot (Graphviz, output "
+def _convert(options: argparse.Namespace) -> None:
+    graph = answers.read(options.input, options)
+    with answers.working(f"transforming {graph.name}"):
+        graph = _transformed(graph, options)
+        form = _format_options(graph, options)
+    answers.write("csdf convert", options.output, graph, **form)
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf convert",
+        "Convert a graph; the suffixes .xml (SDF3), .json and .dot (Graphviz, output "
         "only) say the formats. What the model does not understand of an SDF3 file is kept.",
-        epilog="example: csdf convert graph.xml bounded.xml --capacity a2b=12",
+        "csdf convert models/graphs/csdf_example.xml bounded.json --capacity alpha=8",
+        "csdf convert models/graphs/csdf_example.xml -o highlighted.dot --highlight",
     )
-    parser.add_argument("input")
-    parser.add_argument("output")
+    parser.add_argument("input", metavar="FILE", help=parsers.GRAPH_HELP)
+    parser.add_argument("target", nargs="?", metavar="FILE", help="as -o")
+    parsers.add_output_option(parser, "the new file: .xml, .json or .dot", required=False)
     parser.add_argument(
         "--kind", choices=("sdf", "csdf"), help="type of an SDF3 file; default: as it was"
     )
@@ -41,7 +57,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     change = parser.add_argument_group("transformations, in this order")
     change.add_argument(
-        "--capacity", action="append", type=answers.named_integers, metavar="CHANNEL=N", default=[]
+        "--capacity",
+        action="append",
+        type=answers.named_integers,
+        metavar="CHANNEL=N",
+        default=[],
+        help="most tokens that the channel may hold",
     )
     change.add_argument(
         "--limit",
@@ -59,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--highlight", action="store_true", help="mark the critical cycle in a .dot file"
     )
+    parsers.add_budget_option(parser, "give up after that", None)
     answers.add_reading_options(parser)
     return parser
 

@@ -10,7 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from csdf.cli import answers, pictures, storage_options
+from csdf.cli import answers, parsers, pictures, storage_options
+from csdf.cli.deadline import deadline
 from csdf.io.files import write_text
 from csdf.model.graph import Graph
 from csdf.search.pareto import ParetoFront
@@ -19,12 +20,14 @@ from csdf.search.trade_off import pareto_front
 
 def main(argv: Sequence[str]) -> int:
     """Print the front; return the exit code: 0 complete, 1 a deadlock, 3 incomplete."""
-    options = _parser().parse_args(argv)
-    graph = answers.read(options.file, options)
-    begin = time.perf_counter()
-    front = pareto_front(
-        graph, storage_options.choice_of(options), watch=storage_options.watch(options.budget)
-    )
+    options = command_parser().parse_args(argv)
+    pictures.require_drawing(options.plot)
+    with deadline(options.budget):
+        graph = answers.read(options.file, options)
+        begin = time.perf_counter()
+        front = pareto_front(
+            graph, storage_options.choice_of(options), watch=storage_options.watch(options.budget)
+        )
     seconds = time.perf_counter() - begin
     if options.plot:
         _plot(options, graph, front)
@@ -37,17 +40,21 @@ def main(argv: Sequence[str]) -> int:
     return answers.ANSWERED if front.is_complete else answers.GAVE_UP
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="csdf pareto",
-        description="All pairs of storage size and period that no storage distribution improves "
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf pareto",
+        "All pairs of storage size and period that no storage distribution improves "
         "on, with capacities for each. Ctrl-C and the budget give what is proved by then.",
-        epilog="example: csdf pareto graph.xml --plot front.svg",
+        "csdf pareto models/graphs/csdf_example.xml",
+        "csdf pareto models/graphs/csdf_example.xml --plot front.svg",
     )
-    parser.add_argument("file", help="SDF3 XML or JSON")
-    parser.add_argument("--csv", action="store_true", help="one line for each point")
-    parser.add_argument("--plot", metavar="FILE", help=".png, .svg, .pdf or .html (extra: plot)")
+    parser.add_argument("file", metavar="FILE", help=parsers.GRAPH_HELP)
     storage_options.add_choice_options(parser)
+    form = parser.add_mutually_exclusive_group()
+    parsers.add_json_option(form)
+    form.add_argument("--csv", action="store_true", help="print one line for each point")
+    parsers.add_plot_option(parser, "the front")
     return parser
 
 
@@ -59,18 +66,8 @@ def _plot(options: argparse.Namespace, graph: Graph, front: ParetoFront) -> None
 
 
 def _as_json(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> dict[str, Any]:
-    best = front.best_period
-    return {
-        "graph": graph.name,
-        "unit": unit,
-        "points": [storage_options.point_as_json(point) for point in front.points],
-        "complete": front.is_complete,
-        "reason": front.reason,
-        "lower_bound": front.lower_bound,
-        "best_period": None if best is None else str(best),
-        "evaluations": front.evaluations,
-        "seconds": round(seconds, 6),
-    }
+    found = front.to_json()
+    return {"graph": graph.name, "unit": unit, **found, "seconds": round(seconds, 6)}
 
 
 def _as_csv(front: ParetoFront) -> str:
@@ -86,7 +83,9 @@ def _as_csv(front: ParetoFront) -> str:
 
 def _as_text(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> str:
     state = "complete" if front.is_complete else "INCOMPLETE"
-    lines = [f"{graph.name}: {len(front.points)} points, {state}: {front.reason}"]
+    lines = [
+        f"{graph.name}: {answers.counted(len(front.points), 'point')}, {state}: {front.reason}"
+    ]
     if front.points:
         names = list(front.points[0].capacities)
         lines.append(f"{'size (' + unit + ')':>16}  {'period':<28} capacities: {' '.join(names)}")
@@ -96,5 +95,7 @@ def _as_text(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> str
     if not front.is_complete and front.best_period is not None:
         best = answers.number(front.best_period)
         lines.append(f"points may be missing from size {front.lower_bound} on; best period {best}")
-    lines.append(f"{front.evaluations} distributions evaluated, {seconds * 1000:.3g} ms")
+    lines.append(
+        f"{answers.counted(front.evaluations, 'distribution')} evaluated, {seconds * 1000:.3g} ms"
+    )
     return "\n".join(lines)

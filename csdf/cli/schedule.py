@@ -20,7 +20,8 @@ from csdf.analysis.schedules import (
     strictly_periodic_schedule,
 )
 from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
-from csdf.cli import answers
+from csdf.cli import answers, parsers
+from csdf.cli.deadline import deadline
 from csdf.io.files import write_text
 from csdf.io.trace import schedule_to_trace
 from csdf.model.graph import Graph
@@ -39,14 +40,21 @@ class Answer(NamedTuple):
 
 def main(argv: Sequence[str]) -> int:
     """Print the schedule; return the exit code."""
-    options = _parser().parse_args(argv)
+    options = command_parser().parse_args(argv)
+    with deadline(options.budget):
+        return _scheduled(options)
+
+
+def _scheduled(options: argparse.Namespace) -> int:
     graph = answers.read(options.file, options)
     for name in filter(None, (options.source, options.sink)):
         graph.actor(name)
-    blocked = deadlock(graph)
+    with answers.working(f"looking for a deadlock of {graph.name}"):
+        blocked = deadlock(graph)
     if blocked is not None:
         return _report_deadlock(graph, blocked, options)
-    answer = (_self_timed if options.kind == "self-timed" else _periodic)(graph, options)
+    with answers.working(f"scheduling {graph.name}"):
+        answer = (_self_timed if options.kind == "self-timed" else _periodic)(graph, options)
     if answer is None:
         print(
             f"csdf schedule: {graph.name} has no strictly periodic schedule; try --kind periodic",
@@ -59,33 +67,47 @@ def main(argv: Sequence[str]) -> int:
     return answers.ANSWERED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="csdf schedule",
-        description="Start times of firings: self-timed (every actor as soon as it can), periodic "
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf schedule",
+        "Start times of firings: self-timed (every actor as soon as it can), periodic "
         "(at the period of the graph) or strict (every cycle of an actor at equal distance).",
-        epilog="example: csdf schedule graph.xml --kind periodic --trace trace.json; "
-        "open the trace at chrome://tracing or in Perfetto",
+        "csdf schedule models/graphs/csdf_example.xml --iterations 1",
+        "csdf schedule models/graphs/csdf_example.xml --kind periodic --trace trace.json",
+        notes="A trace can be opened at chrome://tracing or in Perfetto.",
     )
-    parser.add_argument("file", help="SDF3 XML or JSON")
+    parser.add_argument("file", metavar="FILE", help=parsers.GRAPH_HELP)
     parser.add_argument(
-        "--kind", choices=("self-timed", "periodic", "strict"), default="self-timed"
+        "--kind",
+        choices=("self-timed", "periodic", "strict"),
+        default="self-timed",
+        help="default: self-timed",
     )
     parser.add_argument(
-        "--iterations", type=answers.positive, help="to list; default: transient and steady part"
+        "--iterations",
+        type=answers.positive,
+        metavar="N",
+        help="to list; default: transient and steady part",
     )
     parser.add_argument("--source", metavar="ACTOR", help="measure latency from its first start")
     parser.add_argument("--sink", metavar="ACTOR", help="to its last end in the same iteration")
-    parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
-    parser.add_argument("--json", dest="format", action="store_const", const="json")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        "--format", choices=("table", "csv", "json"), default="table", help="default: table"
+    )
+    for name, what in (("json", "as --format json"), ("csv", "as --format csv")):
+        form.add_argument(f"--{name}", dest="format", action="store_const", const=name, help=what)
     parser.add_argument("--trace", metavar="FILE", help="write a trace for Chrome or Perfetto")
+    parsers.add_budget_option(parser, "give up after that", None)
     answers.add_reading_options(parser)
     return parser
 
 
 def _report_deadlock(graph: Graph, blocked: Deadlock, options: argparse.Namespace) -> int:
     if options.format == "json":
-        print(json.dumps({"graph": graph.name, "deadlock": True, "firings": []}, indent=2))
+        found = {"deadlock": True, "blocked": blocked.to_json(), "firings": []}
+        print(json.dumps({"graph": graph.name, **found}, indent=2))
     print(f"csdf schedule: {graph.name} deadlocks: {blocked}", file=sys.stderr)
     return answers.NO
 
@@ -99,15 +121,13 @@ def _self_timed(graph: Graph, options: argparse.Namespace) -> Answer | None:
 
 
 def _execution_facts(execution: SelfTimedExecution, times: list[Fraction]) -> dict[str, Any]:
-    is_steady = execution.period is not None
+    found = execution.to_json()
+    names = ("iterations", "transient_iterations", "steady_iterations", "period")
     return {
         "kind": "self-timed",
-        "iterations": execution.iterations,
-        "transient_iterations": execution.transient,
-        "steady_iterations": execution.steady,
-        "period": str(execution.period) if is_steady else None,
+        **{name: found[name] for name in names},
         "latency": str(max(times)) if times else None,
-        "peaks": execution.peaks,
+        "peaks": found["peaks"],
     }
 
 
@@ -124,17 +144,13 @@ def _schedule_facts(schedule: PeriodicSchedule, options: argparse.Namespace) -> 
     return {
         "kind": options.kind,
         "iterations": options.iterations or 1,
-        "period": str(schedule.period),
-        "starts": {
-            actor: [str(one) for one in starts] for actor, starts in schedule.starts.items()
-        },
-        "recurrence": {actor: str(time) for actor, time in schedule.recurrence.items()},
+        **schedule.to_json(),
     }
 
 
 def _print(graph: Graph, answer: Answer, form: str) -> None:
     if form == "json":
-        firings = [{name: _plain(getattr(one, name)) for name in COLUMNS} for one in answer.firings]
+        firings = [one.to_json() for one in answer.firings]
         found = {"graph": graph.name, "deadlock": False, **answer.facts, "firings": firings}
         print(json.dumps(found, indent=2))
     elif form == "csv":

@@ -224,7 +224,8 @@ def _user_times(actor: Actor, unit: Fraction) -> dict[str, tuple[Fraction, ...]]
     """Return the times on each processor; those of the chosen one are the actor's own."""
     durations = {processor.name: processor.durations for processor in actor.processors}
     durations[_chosen(actor) or UNNAMED_PROCESSOR] = actor.durations
-    return {name: tuple(time * unit for time in times) for name, times in durations.items()}
+    scaled = {time: time * unit for times in durations.values() for time in set(times)}
+    return {name: tuple(scaled[time] for time in times) for name, times in durations.items()}
 
 
 def _file_choice(processors: Elements) -> str:

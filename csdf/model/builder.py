@@ -25,6 +25,8 @@ class GraphBuilder:
         self._name = name
         self._times: dict[str, tuple[Fraction, ...]] = {}
         self._channels: list[Channel] = []
+        self._names: set[str] = set()  # of the channels
+        self._numbers: dict[str, int] = {}  # the last one behind a name that was taken
 
     def actor(
         self, name: str, times: Time | Sequence[Time], *, overlap: bool = True
@@ -62,9 +64,11 @@ class GraphBuilder:
         taken = _listed(consumption)
         given_back = taken if release is None else _listed(release)
         length = lcm(len(taken) or 1, len(given_back) or 1)
+        name = name or self._free_name(f"{producer} to {consumer}")
+        self._names.add(name)
         self._channels.append(
             Channel(
-                name=name or self._free_name(f"{producer} to {consumer}"),
+                name=name,
                 producer=producer,
                 consumer=consumer,
                 production=_listed(production),
@@ -100,9 +104,13 @@ class GraphBuilder:
         )
 
     def _free_name(self, wanted: str) -> str:
-        taken = {channel.name for channel in self._channels}
-        numbered = (f"{wanted} {number}" for number in range(2, len(taken) + 3))
-        return wanted if wanted not in taken else next(n for n in numbered if n not in taken)
+        if wanted not in self._names:
+            return wanted
+        number = self._numbers.get(wanted, 1) + 1
+        while f"{wanted} {number}" in self._names:
+            number += 1
+        self._numbers[wanted] = number
+        return f"{wanted} {number}"
 
 
 def _exact(time: Time, actor: str) -> Fraction:

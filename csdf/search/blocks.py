@@ -28,23 +28,26 @@ def live_blocks(graph: Graph, together: Sequence[Collection[str]] = ()) -> list[
     alone = {actor.name for actor in graph.actors}.difference(
         end for block in blocks for channel in block for end in (channel.producer, channel.consumer)
     )
-    pieces = [_subgraph(graph, block, ()) for block in blocks]
-    return pieces + [_subgraph(graph, (), (name,)) for name in sorted(alone)]
+    actors = {actor.name: number for number, actor in enumerate(graph.actors)}
+    channels = {channel.name: number for number, channel in enumerate(graph.channels)}
+    loops: dict[str, list[Channel]] = {}
+    for channel in graph.channels:
+        if channel.is_self_loop:
+            loops.setdefault(channel.producer, []).append(channel)
 
+    def piece(block: Collection[Channel], others: Collection[str]) -> Graph:
+        """The part of the graph with these channels and actors, in the graph's own order."""
+        names = {end for channel in block for end in (channel.producer, channel.consumer)}
+        names.update(others)
+        kept = [*block, *(loop for name in names for loop in loops.get(name, ()))]
+        return replace(
+            graph,
+            actors=tuple(graph.actor(name) for name in sorted(names, key=actors.__getitem__)),
+            channels=tuple(sorted(kept, key=lambda channel: channels[channel.name])),
+            origin=None,
+        )
 
-def _subgraph(graph: Graph, block: Collection[Channel], others: Collection[str]) -> Graph:
-    names = {end for channel in block for end in (channel.producer, channel.consumer)}.union(others)
-    kept = {channel.name for channel in block}
-    return replace(
-        graph,
-        actors=tuple(actor for actor in graph.actors if actor.name in names),
-        channels=tuple(
-            channel
-            for channel in graph.channels
-            if channel.name in kept or (channel.is_self_loop and channel.producer in names)
-        ),
-        origin=None,
-    )
+    return [piece(block, ()) for block in blocks] + [piece((), (name,)) for name in sorted(alone)]
 
 
 def _joined(

@@ -93,14 +93,11 @@ def _smallest_live(graph: Graph, choice: Choice, watch: Watch) -> SmallestStorag
     if search.best_period is None:
         return search.smallest("infeasible", "even without bounds the graph deadlocks")
     pieces: list[SmallestStorage] = []
-
-    def look(progress: Progress) -> None:
-        bound = progress.lower_bound + sum(piece.lower_bound for piece in pieces)
-        done = sum(piece.evaluations for piece in pieces)
-        watch(Progress(0, bound, progress.evaluations + done))
-
+    bound = done = 0
     for block in _untimed_blocks(graph, choice):
+        look = _looking_behind(watch, bound, done)
         pieces.append(_smallest_fast(block, _part_of(choice, block), None, look))
+        bound, done = bound + pieces[-1].lower_bound, done + pieces[-1].evaluations
         if pieces[-1].point is None:
             return replace(pieces[-1], lower_bound=sum(piece.lower_bound for piece in pieces))
     capacities = {
@@ -116,6 +113,13 @@ def _smallest_live(graph: Graph, choice: Choice, watch: Watch) -> SmallestStorag
         lower_bound=sum(piece.lower_bound for piece in pieces),
         reason="no smaller storage suffices" if weakest is None else weakest.reason,
         evaluations=sum(piece.evaluations for piece in pieces),
+    )
+
+
+def _looking_behind(watch: Watch, bound: int, done: int) -> Watch:
+    """The watch over one piece, with the bound and the evaluations of those before it."""
+    return lambda progress: watch(
+        Progress(0, bound + progress.lower_bound, done + progress.evaluations)
     )
 
 
@@ -275,7 +279,10 @@ class _Search:
     def narrowed(self, is_sufficient: Sufficient, reason: str) -> SmallestStorage:
         """A sufficient distribution, narrowed with a quarter of the work that was done before."""
         effort = self.evaluations // 4 + LEAST_EFFORT
-        found = sufficient_distribution(self._evaluator, self._variables, is_sufficient, effort)
+        try:
+            found = sufficient_distribution(self._evaluator, self._variables, is_sufficient, effort)
+        except KeyboardInterrupt:  # not even the time for that
+            found = None
         if found is None:
             return self.smallest("gave up", reason)
         self.add(found)

@@ -114,3 +114,11 @@ def test_a_graph_already_built_does_not_change():
     builder.actor("b", 1)
     assert [actor.name for actor in first.actors] == ["a"]
     assert len(builder.graph().actors) == 2
+
+
+def test_channels_without_names_are_numbered_past_names_that_are_taken():
+    builder = GraphBuilder().actor("a", 1)
+    for name in (None, "a to a 2", None, None):
+        builder.channel("a", 1, "a", 1, initial_tokens=1, name=name)
+    names = [channel.name for channel in builder.graph().channels]
+    assert names == ["a to a", "a to a 2", "a to a 3", "a to a 4"]

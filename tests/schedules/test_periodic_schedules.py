@@ -10,7 +10,7 @@ from csdf.analysis.schedules import (
     strictly_periodic_schedule,
 )
 from csdf.analysis.throughput import throughput
-from csdf.errors import InconsistentGraph
+from csdf.errors import CsdfError, InconsistentGraph
 from csdf.model.builder import GraphBuilder
 from tests.schedules.drawn_graphs import DRAWN
 
@@ -102,3 +102,11 @@ def test_every_start_recurs_after_its_copies():
         for index, start in enumerate(starts):
             later = schedule.start(actor, index + 2 * len(starts))
             assert later == start + 2 * schedule.recurrence[actor]
+
+
+def test_more_firings_than_memory_holds_are_not_listed():
+    # The second actor takes one of ten million tokens a firing.
+    graph = GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 10**7, "b", 1).graph()
+    schedule = periodic_schedule(graph)
+    with pytest.raises(CsdfError, match="10000001 firings to list; at most 5000000"):
+        listed_firings(graph, schedule, iterations=1)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from csdf.cli import answers
+from csdf.cli.deadline import alarm
 from csdf.errors import GaveUp
 
 GRACE = 0.3  # seconds that a question may take to end by itself
@@ -44,28 +43,9 @@ class Budget:
         look = self.watch(share, lambda _: what)
         return lambda: look(None)
 
-    @contextmanager
-    def limited(self, share: float) -> Iterator[None]:
-        """End what happens inside by GaveUp when it has overrun its share, though it did not look.
-
-        As an interrupt from the keyboard would, again and again until it ends. Where there are no
-        alarms, or outside of the main thread, nothing ends what does not look at its watch.
-        """
-        is_main = threading.current_thread() is threading.main_thread()
-        if not is_main or not hasattr(signal, "setitimer"):
-            yield
-            return
-        seconds = self._left * share + GRACE
-        before = signal.signal(signal.SIGALRM, self._ring)
-        signal.setitimer(signal.ITIMER_REAL, seconds, seconds / 2)
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-
-    def _ring(self, *_: object) -> None:
-        raise GaveUp(self.reason)
+    def limited(self, share: float) -> AbstractContextManager[None]:
+        """End what happens inside by GaveUp when it has overrun its share, though it did not look."""
+        return alarm(self._left * share + GRACE, self.reason)
 
     @property
     def _left(self) -> float:
