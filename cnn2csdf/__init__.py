@@ -19,17 +19,19 @@ if TYPE_CHECKING:
     from cnn2csdf.durations import PLATFORMS, Platform, platform_durations
     from cnn2csdf.execution.by_parts import run_by_parts
     from cnn2csdf.execution.calibration import calibrated_weights
-    from cnn2csdf.execution.compare import verify
+    from cnn2csdf.execution.compare import Verification, random_frames, verify
     from cnn2csdf.execution.whole import run_whole
     from cnn2csdf.granularity import ROWS, WHOLE, Granularity
     from cnn2csdf.lowering import Overlap, lower
-    from cnn2csdf.network import Layer, Network, Shape
+    from cnn2csdf.network import Connection, Layer, Network, Shape
+    from cnn2csdf.parameters import layer_parameters, multiply_accumulates
     from cnn2csdf.readers.model_files import read_model
     from cnn2csdf.simplify import simplified
     from cnn2csdf.weights import Model, random_weights
 
 _HOMES = {
     "CATALOGUE": "cnn2csdf.catalogue.networks",
+    "Connection": "cnn2csdf.network",
     "Granularity": "cnn2csdf.granularity",
     "Layer": "cnn2csdf.network",
     "Model": "cnn2csdf.weights",
@@ -40,11 +42,15 @@ _HOMES = {
     "Platform": "cnn2csdf.durations",
     "ROWS": "cnn2csdf.granularity",
     "Shape": "cnn2csdf.network",
+    "Verification": "cnn2csdf.execution.compare",
     "WHOLE": "cnn2csdf.granularity",
     "calibrated_weights": "cnn2csdf.execution.calibration",
     "from_catalogue": "cnn2csdf.catalogue.networks",
+    "layer_parameters": "cnn2csdf.parameters",
     "lower": "cnn2csdf.lowering",
+    "multiply_accumulates": "cnn2csdf.parameters",
     "platform_durations": "cnn2csdf.durations",
+    "random_frames": "cnn2csdf.execution.compare",
     "random_weights": "cnn2csdf.weights",
     "read_model": "cnn2csdf.readers.model_files",
     "run_by_parts": "cnn2csdf.execution.by_parts",
@@ -59,3 +65,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'cnn2csdf' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

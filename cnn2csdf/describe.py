@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cnn2csdf import operators as op
-from cnn2csdf.network import Layer
+
+if TYPE_CHECKING:  # a network describes its layers
+    from cnn2csdf.network import Layer
 
 
 def describe(layer: Layer) -> str:

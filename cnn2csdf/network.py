@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
+from cnn2csdf.describe import describe
 from cnn2csdf.operators import Input, Operator, Output
 from csdf.errors import InvalidNetwork
+from csdf.notebook.table import table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,15 @@ class Layer:
     inputs: tuple[str, ...]  # names of layers
     shape: Shape  # of its output
     epilogue: tuple[Operator, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what it is called, does, reads and writes, as a JSON value."""
+        return {
+            "layer": self.name,
+            "operator": describe(self),
+            "inputs": list(self.inputs),
+            "output": list(self.shape.dims),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,3 +160,18 @@ class Network:
     def outputs(self) -> tuple[Layer, ...]:
         """Layers where results go out."""
         return tuple(layer for layer in self.layers if isinstance(layer.operator, Output))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the layers in words, as a JSON value."""
+        return {"network": self.name, "layers": [layer.to_json() for layer in self.layers]}
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each layer, as for a data frame."""
+        return [
+            {**layer.to_json(), "inputs": layer.inputs, "output": layer.shape}
+            for layer in self.layers
+        ]
+
+    def _repr_html_(self) -> str:
+        """Return the layers as a table, for notebooks."""
+        return table(f"{self.name}: {len(self.layers)} layers", self.to_records())

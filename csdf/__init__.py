@@ -20,17 +20,19 @@ if TYPE_CHECKING:
     from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
     from csdf.analysis.judge import check_periodic_schedule, check_schedule
     from csdf.analysis.latency import latency
-    from csdf.analysis.liveness import deadlock
+    from csdf.analysis.liveness import Deadlock, deadlock
     from csdf.analysis.schedules import periodic_schedule, strictly_periodic_schedule
-    from csdf.analysis.self_timed import self_timed_execution
-    from csdf.analysis.statistics import statistics
-    from csdf.analysis.throughput import throughput
-    from csdf.errors import CsdfError, InconsistentGraph, InvalidGraph
+    from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
+    from csdf.analysis.statistics import Statistics, statistics
+    from csdf.analysis.throughput import CriticalCycle, Throughput, throughput
+    from csdf.errors import CsdfError, GaveUp, InconsistentGraph, InvalidGraph
     from csdf.generation.random_graphs import random_graph
     from csdf.generation.shape import GraphShape
     from csdf.io.graph_files import read_graph, write_graph
     from csdf.model.builder import GraphBuilder
     from csdf.model.graph import Actor, Channel, Graph
+    from csdf.model.schedule import Firing, PeriodicSchedule
+    from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
     from csdf.search.trade_off import pareto_front, smallest_storage, sufficient_capacities
     from csdf.search.variables import Choice
 
@@ -38,12 +40,23 @@ _HOMES = {
     "Actor": "csdf.model.graph",
     "Channel": "csdf.model.graph",
     "Choice": "csdf.search.variables",
+    "CriticalCycle": "csdf.analysis.throughput",
     "CsdfError": "csdf.errors",
+    "Deadlock": "csdf.analysis.liveness",
+    "Firing": "csdf.model.schedule",
+    "GaveUp": "csdf.errors",
     "Graph": "csdf.model.graph",
     "GraphBuilder": "csdf.model.builder",
     "GraphShape": "csdf.generation.shape",
     "InconsistentGraph": "csdf.errors",
     "InvalidGraph": "csdf.errors",
+    "ParetoFront": "csdf.search.pareto",
+    "ParetoPoint": "csdf.search.pareto",
+    "PeriodicSchedule": "csdf.model.schedule",
+    "SelfTimedExecution": "csdf.analysis.self_timed",
+    "SmallestStorage": "csdf.search.pareto",
+    "Statistics": "csdf.analysis.statistics",
+    "Throughput": "csdf.analysis.throughput",
     "check_periodic_schedule": "csdf.analysis.judge",
     "check_schedule": "csdf.analysis.judge",
     "deadlock": "csdf.analysis.liveness",
@@ -71,6 +84,8 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("csdf.cli.main").VERSION
     if name not in _HOMES:
         raise AttributeError(f"module 'csdf' has no name {name!r}")
     return getattr(import_module(_HOMES[name]), name)

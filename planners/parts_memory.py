@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.lowering import Durations, lower
@@ -13,6 +14,7 @@ from cnn2csdf.parameters import layer_parameters
 from csdf.analysis.bounded import with_capacities
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
+from csdf.notebook.table import table
 from csdf.search.trade_off import Progress, smallest_storage
 from csdf.search.variables import Choice
 
@@ -48,6 +50,28 @@ class NetworkMemory:
             if channel.capacity is not None
         }
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the needs as a JSON value; the period as text."""
+        return {
+            "buffer_bytes": self.buffers,
+            "parameter_bytes": self.parameters,
+            "total_bytes": self.total,
+            "status": self.status,
+            "gap": None if self.gap is None else str(self.gap),
+            "sequential_nanoseconds": self.sequential,
+            "pipelined_nanoseconds": str(self.pipelined),
+            "capacities": dict(self.capacities),
+        }
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the needs as a row, without the single buffers."""
+        names = ("buffers", "parameters", "total", "status", "sequential", "pipelined")
+        return {name: getattr(self, name) for name in names}
+
+    def _repr_html_(self) -> str:
+        """Return the needs as a table, for notebooks."""
+        return table("bytes, and time units of a frame", [self.to_record()])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryComparison:
@@ -65,6 +89,24 @@ class MemoryComparison:
     def slowdown(self) -> Fraction:
         """The part of the throughput that is lost on one processor."""
         return 1 - Fraction(self.whole.sequential, self.by_parts.sequential)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return both ways and what the second changes, as a JSON value; fractions as texts."""
+        return {
+            "whole": self.whole.to_json(),
+            "by_parts": self.by_parts.to_json(),
+            "reduction": str(self.reduction),
+            "throughput_decrease": str(self.slowdown),
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each way, as for a data frame."""
+        ways = {"whole": self.whole, "by parts": self.by_parts}
+        return [{"way": name, **memory.to_record()} for name, memory in ways.items()]
+
+    def _repr_html_(self) -> str:
+        """Return both ways as a table, for notebooks."""
+        return table("bytes, and time units of a frame", self.to_records())
 
 
 def network_memory(

@@ -18,8 +18,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from csdf.errors import InvalidPlan
+from csdf.notebook.pictures import Box, boxes_picture
+from csdf.notebook.table import table
 
 Pair = tuple[str, str]
 
@@ -140,6 +143,43 @@ class MemoryPlan:
     def gap(self) -> Fraction:
         """How far the peak may be above the smallest, as a part of the lower bound."""
         return Fraction(self.peak - self.lower_bound, max(self.lower_bound, 1))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as a JSON value; peak and gap are null where there is none."""
+        return {
+            "name": self.problem.name,
+            "buffers": len(self.problem.buffers),
+            "peak": self.peak if self.has_offsets else None,
+            "lower_bound": self.lower_bound,
+            "gap": str(self.gap) if self.has_offsets else None,
+            "status": self.status,
+            "reason": self.reason,
+            "offsets": dict(self.offsets),
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each buffer, as for a data frame; offsets None where there is no plan."""
+        return [
+            {
+                "buffer": buffer.name,
+                "offset": self.offsets.get(buffer.name),
+                "size": buffer.size,
+                "start": buffer.start,
+                "end": buffer.end,
+            }
+            for buffer in self.problem.buffers
+        ]
+
+    def _repr_html_(self) -> str:
+        """Return the arena over time and the offsets, for notebooks."""
+        head = f"{self.problem.name}: {self.status}: {self.reason}"
+        boxes = [
+            Box(one.name, one.start, one.end, offset, offset + one.size, number)
+            for number, one in enumerate(self.problem.buffers)
+            if one.takes_room and (offset := self.offsets.get(one.name)) is not None
+        ]
+        picture = boxes_picture(boxes, across="time", up="bytes") if boxes else ""
+        return picture + table(head, self.to_records())
 
 
 def _unique(what: str, names: list[str]) -> set[str]:

@@ -11,21 +11,23 @@ PACKAGES = ("csdf", "cnn2csdf", "planners")
 MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the longest match
     "csdf.errors": set(),
     "csdf.kernels": set(),
-    "csdf.model": {"csdf.errors"},
-    "csdf.analysis": {"csdf.errors", "csdf.model", "csdf.kernels"},
+    "csdf.notebook": set(),
+    "csdf.model": {"csdf.errors", "csdf.notebook"},
+    "csdf.analysis": {"csdf.errors", "csdf.model", "csdf.kernels", "csdf.notebook"},
     "csdf.generation": {"csdf.errors", "csdf.model", "csdf.analysis"},
-    "csdf.search": {"csdf.errors", "csdf.model", "csdf.analysis", "csdf.kernels"},
+    "csdf.search": {"csdf.errors", "csdf.model", "csdf.analysis", "csdf.kernels", "csdf.notebook"},
     "csdf.io": {"csdf.errors", "csdf.model", "csdf.io.files", "csdf.io.json_value"},
     "csdf.io.files": {"csdf.errors"},
     "csdf.io.json_value": {"csdf.errors"},
     "csdf.draw": {"csdf.errors", "csdf.model", "csdf.analysis", "csdf.search"},
-    "cnn2csdf": {"csdf.errors", "csdf.model", "csdf.io.files"},
+    "cnn2csdf": {"csdf.errors", "csdf.model", "csdf.io.files", "csdf.notebook"},
     "planners": {
         "csdf.errors",
         "csdf.io.files",
         "csdf.io.json_value",
         "csdf.model",
         "csdf.kernels",
+        "csdf.notebook",
         "csdf.analysis",
         "csdf.search",
         "cnn2csdf",
@@ -33,7 +35,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
         "planners.plan",
     },
     "planners.check": {"csdf.errors", "planners.plan"},  # the judge knows nothing else
-    "planners.plan": {"csdf.errors"},
+    "planners.plan": {"csdf.errors", "csdf.notebook"},
 }
 ONLY_IN = {  # outside module: the places that may know it
     "dask": ("planners.reuse.evolution.dask_cluster",),
@@ -42,10 +44,12 @@ ONLY_IN = {  # outside module: the places that may know it
     "argparse": ("csdf.cli",),
     "matplotlib": ("csdf.draw",),
     "lxml": ("csdf.io",),
+    "networkx": ("csdf.io.networkx_graphs",),
     "numba": ("csdf.kernels",),
     "numpy": ("csdf.kernels", "cnn2csdf", "planners"),  # maps and weights; no analysis uses it
     "onnx": ("cnn2csdf.onnx_files",),
     "ortools": ("planners.arena.cp_sat",),
+    "scipy": ("planners.primitives.selection.integer_program",),
 }
 MAY_IMPORT_LATE = ("csdf.kernels.compile", "csdf.cli")  # inside functions
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing
+from csdf.notebook.table import facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,19 @@ class Verification:
         """The largest relative difference of all frames and outputs."""
         found = [one for frame in self.differences for one in frame.values()]
         return max(found, key=lambda one: (one.relative != one.relative, one.relative))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return how far the run was from the reference, as a JSON value."""
+        return {
+            "frames": len(self.run.outputs),
+            "firings": self.run.firings,
+            "largest_difference": self.worst.largest,
+            "relative_difference": self.worst.relative,
+        }
+
+    def _repr_html_(self) -> str:
+        """Return how far the run was from the reference as a table, for notebooks."""
+        return facts("by parts against the whole", self.to_json())
 
 
 def random_frames(network: Network, count: int, seed: int) -> list[dict[str, Array]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import cycle_vector
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
+from csdf.notebook.table import table
 
 STEPS = 20_000_000  # most steps of the untimed execution before it gives up
 
@@ -24,6 +26,10 @@ class Blocked:
     needed: int  # by the next firing
     producer: str  # the actor it waits for
 
+    def to_json(self) -> dict[str, Any]:
+        """Return who waits for what as a JSON value."""
+        return asdict(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadlock:
@@ -37,6 +43,14 @@ class Deadlock:
             f"has {one.tokens}, needs {one.needed}"
             for one in self.cycle
         )
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the cycle as a JSON value."""
+        return [one.to_json() for one in self.cycle]
+
+    def _repr_html_(self) -> str:
+        """Return who waits for whom as a table, for notebooks."""
+        return table("deadlock: each waits for the next, the last for the first", self.to_json())
 
 
 def deadlock(graph: Graph) -> Deadlock | None:

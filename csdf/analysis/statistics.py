@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import Any
 
 from csdf.analysis.consistency import cycle_vector
 from csdf.model.graph import Graph
+from csdf.notebook.table import facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,15 @@ class Statistics:
     tokens_moved: int
     bytes_moved: int | None
     initial_bytes: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as a JSON value; the work as text."""
+        return asdict(self) | {"work": str(self.work)}
+
+    def _repr_html_(self) -> str:
+        """Return the figures as a table, for notebooks."""
+        shown = {name.replace("_", " "): value for name, value in asdict(self).items()}
+        return facts("statistics", shown)
 
 
 def statistics(graph: Graph) -> Statistics:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.component_search import ComponentSearch, Watch
@@ -14,6 +15,7 @@ from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
+from csdf.notebook.table import facts
 
 METHODS = ("auto", "periodic", "execution")
 
@@ -31,6 +33,15 @@ class CriticalCycle:
     channels: tuple[str, ...]
     time: Fraction
     tokens: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the cycle as a JSON value; its time as text."""
+        return {
+            "actors": list(self.actors),
+            "channels": list(self.channels),
+            "time": str(self.time),
+            "tokens": self.tokens,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +64,29 @@ class Throughput:
         if self.period is None:
             return Fraction(0)
         return 1 / self.period if self.period else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as a JSON value; fractions as texts."""
+        period, speed, cycle = self.period, self.throughput, self.critical_cycle
+        return {
+            "deadlock": self.deadlock is not None,
+            "blocked": [] if self.deadlock is None else self.deadlock.to_json(),
+            "period": None if period is None else str(period),
+            "throughput": None if speed is None else str(speed),
+            "bottleneck": None if cycle is None else cycle.to_json(),
+            "method": self.method,
+        }
+
+    def _repr_html_(self) -> str:
+        """Return the answer as a table, for notebooks."""
+        if self.deadlock is not None:
+            return self.deadlock._repr_html_()
+        found: dict[str, object] = {"period": self.period, "throughput": self.throughput}
+        if self.critical_cycle is not None:
+            cycle = self.critical_cycle
+            found |= {"limited by": cycle.actors, "over": cycle.channels}
+            found |= {"time on the cycle": cycle.time, "iterations on it": cycle.tokens}
+        return facts("throughput", found)
 
 
 def throughput(graph: Graph, *, method: str = "auto", watch: Watch = lambda: None) -> Throughput:

@@ -18,15 +18,12 @@ import json
 from collections.abc import Callable
 from dataclasses import fields
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.io import sequences
 from csdf.io.json_value import JsonValue
-from csdf.model.graph import Actor, Channel, Graph, Processor
-
-FORMAT = "csdf-graph"
-VERSION = 1
+from csdf.model.graph import FORMAT, VERSION, Actor, Channel, Graph, Processor
 
 GRAPH_KEYS = (
     *("format", "version", "name", "time_unit", "throughput_constraint"),
@@ -41,26 +38,7 @@ Part = TypeVar("Part", Graph, Actor, Channel)
 
 def graph_to_json(graph: Graph) -> str:
     """Return the graph as JSON text, with its origin."""
-    constraint = graph.throughput_constraint
-    document = {
-        "format": FORMAT,
-        "version": VERSION,
-        "name": graph.name,
-        "time_unit": str(graph.time_unit),
-        "throughput_constraint": None if constraint is None else str(constraint),
-        "actors": [
-            _members(actor, ACTOR_KEYS)
-            | {"processors": [_members(each, PROCESSOR_KEYS) for each in actor.processors]}
-            for actor in graph.actors
-        ],
-        "channels": [_members(channel, CHANNEL_KEYS) for channel in graph.channels],
-        "origin": graph.origin,
-    }
-    return f"{json.dumps(document)}\n"
-
-
-def _members(part: Actor | Processor | Channel, keys: tuple[str, ...]) -> dict[str, Any]:
-    return {key: getattr(part, key) for key in keys}
+    return f"{json.dumps(graph.to_json())}\n"
 
 
 def graph_from_json(text: str, name: str = "<text>") -> Graph:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from typing import Any
 
 from csdf.errors import InvalidGraph
+from csdf.notebook.table import table
+
+FORMAT = "csdf-graph"  # of the JSON document
+VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,11 +154,50 @@ class Graph:
             raise InvalidGraph(f"graph {self.name!r}: there is no channel {name!r}")
         return self._channels[name]
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that csdf.io.json_graph writes and reads, as a JSON value."""
+        constraint = self.throughput_constraint
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "name": self.name,
+            "time_unit": str(self.time_unit),
+            "throughput_constraint": None if constraint is None else str(constraint),
+            "actors": [_plain(actor) for actor in self.actors],
+            "channels": [_plain(channel) for channel in self.channels],
+            "origin": self.origin,
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each channel, with what its actors are, as for a data frame."""
+        return [
+            {one.name: getattr(channel, one.name) for one in fields(channel)}
+            for channel in self.channels
+        ]
+
+    def _repr_html_(self) -> str:
+        """Return actors and channels as tables, for notebooks."""
+        unit = "" if self.time_unit == 1 else f", times in units of {self.time_unit}"
+        head = f"{self.name}: {self.kind}, {len(self.actors)} actors{unit}"
+        actors = [{"actor": one.name, "durations": one.durations} for one in self.actors]
+        return table(head, actors) + table(f"{len(self.channels)} channels", self.to_records())
+
     @property
     def kind(self) -> str:
         """`sdf` if every actor has one phase and no channel a window of its own, else `csdf`."""
         plain = all(len(actor.durations) == 1 for actor in self.actors)
         return "sdf" if plain else "csdf"
+
+
+def _plain(part: Actor | Processor | Channel) -> dict[str, Any]:
+    """Return the fields of a part as a JSON value."""
+    found: dict[str, Any] = {}
+    for one in fields(part):
+        value = getattr(part, one.name)
+        if one.name == "processors":
+            value = [_plain(each) for each in value]
+        found[one.name] = list(value) if isinstance(value, tuple) else value
+    return found
 
 
 def _require_natural(values: tuple[int, ...], what: str) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
+
+from csdf.notebook.pictures import Box, lanes_picture
+from csdf.notebook.table import facts, table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -16,6 +20,16 @@ class Firing:
     actor: str
     index: int  # the actor's firings counted from 0
     phase: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the firing as a JSON value; times as texts."""
+        return {
+            "actor": self.actor,
+            "index": self.index,
+            "phase": self.phase,
+            "start": str(self.start),
+            "end": str(self.end),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +49,40 @@ class PeriodicSchedule:
         """Start of the actor's firing of that index."""
         rounds, place = divmod(index, len(self.starts[actor]))
         return self.starts[actor][place] + rounds * self.recurrence[actor]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the schedule as a JSON value; times as texts."""
+        return {
+            "period": str(self.period),
+            "starts": {name: [str(one) for one in times] for name, times in self.starts.items()},
+            "recurrence": {name: str(time) for name, time in self.recurrence.items()},
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each actor, as for a data frame."""
+        return [
+            {"actor": name, "starts": times, "recurrence": self.recurrence[name]}
+            for name, times in self.starts.items()
+        ]
+
+    def _repr_html_(self) -> str:
+        """Return period and starts as tables, for notebooks."""
+        head = facts("periodic schedule", {"period": self.period})
+        return head + table("first starts", self.to_records())
+
+
+def firings_picture(firings: Sequence[Firing]) -> str:
+    """Return firings over time as an SVG element, a lane for each actor."""
+    lanes = list(dict.fromkeys(sorted(one.actor for one in firings)))
+    boxes = [
+        Box(
+            f"{one.actor} {one.index} (phase {one.phase})",
+            one.start,
+            one.end,
+            lanes.index(one.actor),
+            lanes.index(one.actor) + 1,
+            one.phase,
+        )
+        for one in firings
+    ]
+    return lanes_picture(lanes, boxes, across="time")

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
+
+from csdf.notebook.pictures import front_picture
+from csdf.notebook.table import facts, table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +23,21 @@ class ParetoPoint:
     def throughput(self) -> Fraction | None:
         """Iterations per time unit; None if unbounded."""
         return 1 / self.period if self.period else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the point as a JSON value; fractions as texts."""
+        speed = self.throughput
+        return {
+            "size": self.size,
+            "period": str(self.period),
+            "throughput": None if speed is None else str(speed),
+            "capacities": dict(self.capacities),
+        }
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the point as a row: size, period, throughput, and a column for each channel."""
+        found = {"size": self.size, "period": self.period, "throughput": self.throughput}
+        return found | {f"capacity of {name}": value for name, value in self.capacities.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +55,30 @@ class ParetoFront:
     best_period: Fraction | None
     reason: str
     evaluations: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the front as a JSON value; fractions as texts."""
+        best = self.best_period
+        return {
+            "points": [point.to_json() for point in self.points],
+            "complete": self.is_complete,
+            "reason": self.reason,
+            "lower_bound": self.lower_bound,
+            "best_period": None if best is None else str(best),
+            "evaluations": self.evaluations,
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each point, as for a data frame."""
+        return [point.to_record() for point in self.points]
+
+    def _repr_html_(self) -> str:
+        """Return the points as picture and table, for notebooks."""
+        state = "complete" if self.is_complete else "incomplete"
+        head = f"{len(self.points)} points, {state}: {self.reason}"
+        places = [(point.size, point.period) for point in self.points]
+        picture = front_picture(places, across="size", up="period")
+        return picture + table(head, self.to_records())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +101,25 @@ class SmallestStorage:
         if self.point is None or not self.lower_bound:
             return None if self.point is None else Fraction(0)
         return Fraction(self.point.size - self.lower_bound, self.lower_bound)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as a JSON value; fractions as texts."""
+        point = self.point
+        return {
+            "size": None if point is None else point.size,
+            "capacities": {} if point is None else dict(point.capacities),
+            "period": None if point is None else str(point.period),
+            "status": self.status,
+            "reason": self.reason,
+            "lower_bound": self.lower_bound,
+            "gap": None if self.gap is None else str(self.gap),
+            "evaluations": self.evaluations,
+        }
+
+    def _repr_html_(self) -> str:
+        """Return the answer as a table, for notebooks."""
+        known: dict[str, object] = {"at least": self.lower_bound}
+        if self.point is not None:
+            known |= {"size": self.point.size, "period": self.point.period}
+            known |= {"capacities": self.point.capacities}
+        return facts(f"{self.status}: {self.reason}", known)

@@ -1,0 +1,132 @@
+"""A graph as a directed multigraph of NetworkX, and back.
+
+Nodes are actors with the attribute `durations`. Edges are channels under their names as keys, with
+`production`, `consumption`, `initial_tokens`, `capacity`, `release`, `token_size` and `position`
+(channels have an order that edges have not). The graph has the attributes `name`, `time_unit`,
+`throughput_constraint` and `origin`. What is left out has the value that csdf.model.graph gives it;
+attributes of other names are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from fractions import Fraction
+from math import inf
+from typing import Any
+
+import networkx as nx
+
+from csdf.errors import InvalidGraph
+from csdf.model.graph import Actor, Channel, Graph, Processor
+
+ENDS = ("name", "producer", "consumer")  # said by where the edge is
+RATES = ("production", "consumption", "release")
+CHANNEL = tuple(one.name for one in fields(Channel) if one.name not in ENDS)
+
+
+def to_networkx(graph: Graph) -> nx.MultiDiGraph[str]:
+    """Return the graph with all that it knows as attributes."""
+    found: nx.MultiDiGraph[str] = nx.MultiDiGraph(
+        name=graph.name,
+        time_unit=graph.time_unit,
+        throughput_constraint=graph.throughput_constraint,
+        origin=graph.origin,
+    )
+    for actor in graph.actors:
+        found.add_node(actor.name, durations=actor.durations, processors=actor.processors)
+    for position, channel in enumerate(graph.channels):
+        values = {name: getattr(channel, name) for name in CHANNEL} | {"position": position}
+        found.add_edge(channel.producer, channel.consumer, key=channel.name, **values)
+    return found
+
+
+def from_networkx(found: nx.MultiDiGraph[Any], *, name: str | None = None) -> Graph:
+    """Return the graph of a multigraph whose nodes are texts.
+
+    A rate or a duration may be a number for all phases or a sequence, one entry a phase. Edges
+    without a text as key are named `producer to consumer`, numbered where there are several.
+    name: by default the attribute of the graph. Raises InvalidGraph, naming the node or the edge.
+    """
+    if not found.is_directed() or not found.is_multigraph():
+        raise InvalidGraph(f"a {type(found).__name__} of NetworkX; expected a MultiDiGraph")
+    actors = tuple(_actor(node, values) for node, values in found.nodes(data=True))
+    phases = {actor.name: actor.phases for actor in actors}
+    channels: list[Channel] = []
+    taken = {str(key) for *_, key in found.edges(keys=True) if isinstance(key, str)}
+    for producer, consumer, key, values in sorted(found.edges(keys=True, data=True), key=_position):
+        own = key if isinstance(key, str) else _free(f"{producer} to {consumer}", taken)
+        channels.append(_channel(own, producer, consumer, values, phases))
+    about = found.graph
+    return Graph(
+        name=name if name is not None else str(about.get("name") or "graph"),
+        actors=actors,
+        channels=tuple(channels),
+        time_unit=_exact(about.get("time_unit", 1), "time_unit"),
+        throughput_constraint=_optional(about.get("throughput_constraint")),
+        origin=about.get("origin"),
+    )
+
+
+def _position(edge: tuple[Any, Any, Any, Mapping[str, Any]]) -> float:
+    """Edges that know their place first, in that order; sorting leaves the others as they are."""
+    position = edge[3].get("position")
+    return position if isinstance(position, int) else inf
+
+
+def _actor(node: Any, values: Mapping[str, Any]) -> Actor:
+    if not isinstance(node, str):
+        raise InvalidGraph(f"node {node!r} is not a text; actors have names")
+    if "durations" not in values:
+        raise InvalidGraph(f"node {node!r} has no attribute 'durations'")
+    processors = values.get("processors", ())
+    if not all(isinstance(one, Processor) for one in processors):
+        raise InvalidGraph(f"node {node!r}: 'processors' are not all csdf.model.graph.Processor")
+    durations = _sequence(values["durations"], 1, f"node {node!r}: durations")
+    return Actor(name=node, durations=durations, processors=tuple(processors))
+
+
+def _channel(
+    name: str, producer: str, consumer: str, values: Mapping[str, Any], phases: Mapping[str, int]
+) -> Channel:
+    where = f"edge {name!r} from {producer!r} to {consumer!r}"
+    found = {key: values[key] for key in CHANNEL if key in values}
+    for key in RATES:
+        if found.get(key) is not None:
+            count = phases[producer if key == "production" else consumer]
+            found[key] = _sequence(found[key], count, f"{where}: {key}")
+        elif key != "release":
+            raise InvalidGraph(f"{where} has no attribute {key!r}")
+    return Channel(name=name, producer=producer, consumer=consumer, **found)
+
+
+def _sequence(value: Any, count: int, what: str) -> tuple[int, ...]:
+    """A number stands for all phases; the model judges the entries."""
+    if isinstance(value, int):
+        return (value,) * count
+    if not isinstance(value, tuple | list):
+        raise InvalidGraph(f"{what} {value!r} is neither an integer nor a sequence of them")
+    return tuple(value)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or the first numbered one that no other channel has."""
+    chosen, number = name, 1
+    while chosen in taken:
+        number += 1
+        chosen = f"{name} {number}"
+    taken.add(chosen)
+    return chosen
+
+
+def _exact(value: Any, what: str) -> Fraction:
+    if isinstance(value, bool | float):
+        raise InvalidGraph(f"{what} {value!r} is not exact; give an integer, a Fraction or a text")
+    try:
+        return Fraction(value)
+    except (TypeError, ValueError, ZeroDivisionError):
+        raise InvalidGraph(f"{what} {value!r} is not a number such as 3/2") from None
+
+
+def _optional(value: Any) -> Fraction | None:
+    return None if value is None else _exact(value, "throughput_constraint")

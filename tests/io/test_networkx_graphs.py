@@ -1,0 +1,102 @@
+"""Graphs as multigraphs of NetworkX, and back."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+
+from csdf.errors import InvalidGraph
+from csdf.io.graph_files import read_graph
+from tests.cli.running import GRAPHS
+from tests.io.graph_strategies import graphs
+
+nx = pytest.importorskip("networkx")
+networkx_graphs = pytest.importorskip("csdf.io.networkx_graphs")
+from_networkx, to_networkx = networkx_graphs.from_networkx, networkx_graphs.to_networkx
+
+
+@given(graph=graphs())
+def test_a_graph_comes_back_as_it_was(graph):
+    assert from_networkx(to_networkx(graph)) == graph
+
+
+@pytest.mark.parametrize("path", sorted(GRAPHS.glob("*.xml")), ids=lambda path: path.stem)
+def test_graphs_of_files_come_back_with_their_origin(path):
+    graph = read_graph(path)
+    found = from_networkx(to_networkx(graph))
+    assert found == graph
+    assert found.origin == graph.origin
+
+
+def test_parallel_channels_and_self_loops_stay_apart():
+    graph = read_graph(GRAPHS / "csdf_example.xml")
+    double = replace(graph.channels[0], name="double")
+    graph = replace(graph, channels=(*graph.channels, double))
+    found = to_networkx(graph)
+    assert found.number_of_edges() == len(graph.channels)
+    assert found.edges["a", "b", "double"]["production"] == double.production
+
+
+def built(**edge):
+    found = nx.MultiDiGraph()
+    found.add_node("a", durations=(1, 2))
+    found.add_node("b", durations=3)
+    found.add_edge("a", "b", **edge)
+    return found
+
+
+def test_numbers_stand_for_all_phases_and_channels_get_names():
+    found = built(production=2, consumption=[4])
+    found.add_edge("a", "b", production=2, consumption=4)
+    graph = from_networkx(found, name="mine")
+    assert graph.name == "mine"
+    assert graph.actor("b").durations == (3,)
+    assert graph.channel("a to b").production == (2, 2)
+    assert graph.channel("a to b 2").consumption == (4,)
+
+
+def test_what_is_not_said_has_the_default_of_the_model():
+    channel = from_networkx(built(production=1, consumption=2)).channels[0]
+    assert (channel.initial_tokens, channel.capacity, channel.release) == (0, None, None)
+
+
+def test_units_may_be_texts():
+    found = built(production=1, consumption=2)
+    found.graph.update(time_unit="1/2", throughput_constraint=Fraction(1, 3))
+    graph = from_networkx(found)
+    assert (graph.time_unit, graph.throughput_constraint) == (Fraction(1, 2), Fraction(1, 3))
+
+
+@pytest.mark.parametrize(
+    ("edge", "complaint"),
+    [
+        ({"production": 1}, "has no attribute 'consumption'"),
+        ({"production": "1", "consumption": 1}, "production '1' is neither"),
+        ({"production": 1.5, "consumption": 1}, "production 1.5 is neither"),
+        ({"production": (1, 2, 3), "consumption": 1}, "3 production rates, but actor 'a' has 2"),
+        ({"production": (0, 0), "consumption": 1}, "all production rates are zero"),
+        ({"production": 1, "consumption": 1, "capacity": "7"}, "capacity '7' is not an integer"),
+    ],
+)
+def test_a_wrong_edge_is_refused_by_name(edge, complaint):
+    with pytest.raises(InvalidGraph, match=complaint.replace("(", r"\(")) as refusal:
+        from_networkx(built(**edge))
+    assert "a to b" in str(refusal.value)
+
+
+def test_a_wrong_graph_is_refused():
+    with pytest.raises(InvalidGraph, match="expected a MultiDiGraph"):
+        from_networkx(nx.DiGraph())
+    found = nx.MultiDiGraph()
+    found.add_node(1, durations=1)
+    with pytest.raises(InvalidGraph, match="node 1 is not a text"):
+        from_networkx(found)
+    found = nx.MultiDiGraph()
+    found.add_node("a")
+    with pytest.raises(InvalidGraph, match="node 'a' has no attribute 'durations'"):
+        from_networkx(found)
+    found = built(production=1, consumption=1)
+    found.graph["time_unit"] = 0.5
+    with pytest.raises(InvalidGraph, match=r"time_unit 0.5 is not exact"):
+        from_networkx(found)

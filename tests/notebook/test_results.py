@@ -1,0 +1,173 @@
+"""What results say of themselves: as JSON values, as rows, and in notebooks."""
+
+import json
+import re
+from fractions import Fraction
+from xml.etree import ElementTree
+
+import pytest
+
+import cnn2csdf
+import csdf
+import planners
+from csdf.analysis.expansion import unfold
+from csdf.io.json_graph import graph_from_json
+from csdf.notebook.table import MOST_ROWS, in_words, table
+from tests.cli.running import GRAPHS, answer, run  # noqa: F401  (fixtures)
+
+HOSTILE = "<script>alert('&\"')</script>"
+
+
+def example():
+    return csdf.read_graph(GRAPHS / "csdf_example.xml")
+
+
+def half_times():
+    """An actor that takes 1/2: the period is no integer."""
+    return csdf.GraphBuilder("half").actor("a", "1/2", overlap=False).graph()
+
+
+def small_plan():
+    buffers = [
+        planners.Buffer(name=name, size=size, start=start, end=end)
+        for name, size, start, end in (("a", 4, 0, 2), ("b", 8, 1, 3), ("empty", 0, 0, 9))
+    ]
+    return planners.plan_arena(planners.Problem(name="small", buffers=tuple(buffers)))
+
+
+def verified(network):
+    """One frame by rows in the smallest buffers, against the whole network."""
+    graph = planners.network_memory(network, cnn2csdf.ROWS).graph
+    model = cnn2csdf.Model(network=network, weights=cnn2csdf.random_weights(network, 0))
+    frames = cnn2csdf.random_frames(network, 1, 0)
+    firings = csdf.self_timed_execution(graph, iterations=1).firings
+    return cnn2csdf.verify(model, graph, firings, frames)
+
+
+def results():
+    graph, network = example(), cnn2csdf.from_catalogue("samos_example")
+    memory = planners.memory_comparison(network, cnn2csdf.ROWS)
+    terms = planners.Terms(platform=cnn2csdf.PLATFORMS["cortex-m7"])
+    fused = planners.best_plan(planners.chain_of(network), terms, 100_000)
+    return {
+        "graph": graph,
+        "throughput": csdf.throughput(graph),
+        "deadlock": csdf.throughput(csdf.read_graph(GRAPHS / "deadlocked.xml")),
+        "front": csdf.pareto_front(graph),
+        "smallest": csdf.smallest_storage(graph),
+        "self-timed": csdf.self_timed_execution(graph),
+        "stuck": csdf.self_timed_execution(csdf.read_graph(GRAPHS / "deadlocked.xml")),
+        "periodic": csdf.periodic_schedule(graph),
+        "statistics": csdf.statistics(graph),
+        "network": network,
+        "memory": memory,
+        "whole": memory.whole,
+        "plan": small_plan(),
+        "fusion": fused,
+        "fused": fused.plan,
+        "verified": verified(network),
+    }
+
+
+RESULTS = results()
+ALL = pytest.mark.parametrize("name", RESULTS)
+
+
+@ALL
+def test_a_result_is_a_json_value(name):
+    value = RESULTS[name].to_json()
+    assert json.loads(json.dumps(value)) == value
+
+
+@ALL
+def test_a_result_shows_itself_as_well_formed_html(name):
+    ElementTree.fromstring(f"<div>{RESULTS[name]._repr_html_().replace('&ndash;', '-')}</div>")
+
+
+def test_fractions_are_texts_in_json():
+    found = csdf.throughput(half_times()).to_json()
+    assert (found["period"], found["throughput"]) == ("1/2", "2")
+
+
+def test_names_are_escaped_in_html():
+    graph = csdf.GraphBuilder(HOSTILE).actor(HOSTILE, 1, overlap=False).graph()
+    shown = [graph, csdf.throughput(graph), csdf.self_timed_execution(graph)]
+    buffers = (planners.Buffer(name=HOSTILE, size=4, start=0, end=2),)
+    shown.append(planners.plan_arena(planners.Problem(name=HOSTILE, buffers=buffers)))
+    for one in shown:
+        assert "<script" not in one._repr_html_()
+
+
+def test_numbers_beyond_floats_are_told_but_not_drawn():
+    graph = csdf.GraphBuilder("slow").actor("a", 10**400, overlap=False).graph()
+    for one in (csdf.throughput(graph), csdf.pareto_front(graph), csdf.periodic_schedule(graph)):
+        assert str(10**400) in one._repr_html_()
+        assert "<svg" not in one._repr_html_()
+
+
+def test_a_long_table_says_how_many_rows_it_leaves_out():
+    text = table("many", [{"n": i} for i in range(MOST_ROWS + 5)])
+    assert text.count("<tr>") == 1 + MOST_ROWS + 1  # the head and the remark
+    assert "and 5 more" in text
+
+
+def test_a_fraction_is_shown_exactly_and_as_decimal():
+    assert in_words(Fraction(1, 3)) == "1/3 (0.333333)"
+    assert in_words(Fraction(10**400, 3)).endswith("(beyond any float)")
+
+
+def test_the_document_of_a_graph_reads_back_as_that_graph():
+    graph = example()
+    assert graph_from_json(json.dumps(graph.to_json())) == graph
+
+
+def test_rows_are_exact_and_one_each():
+    assert [row["period"] for row in RESULTS["front"].to_records()] == [17, 15, 14, 13, 12]
+    assert len(RESULTS["self-timed"].to_records()) == len(RESULTS["self-timed"].firings)
+    assert [row["buffer"] for row in RESULTS["plan"].to_records()] == ["a", "b", "empty"]
+    assert len(RESULTS["network"].to_records()) == 5
+    assert [row["way"] for row in RESULTS["memory"].to_records()] == ["whole", "by parts"]
+
+
+def test_rows_make_a_data_frame_where_pandas_is():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(RESULTS["front"].to_records())
+    assert list(frame["size"]) == [11, 12, 13, 14, 16]
+    assert list(frame.columns)[3:] == ["capacity of alpha", "capacity of beta"]
+
+
+def test_a_picture_of_many_firings_stays_small():
+    found = csdf.self_timed_execution(unfold(example(), 2), iterations=2000)
+    assert len(found._repr_html_()) < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("command", "result"),
+    [
+        (("analyze",), "throughput"),
+        (("pareto",), "front"),
+        (("buffers",), "smallest"),
+    ],
+)
+def test_the_command_prints_that_very_value(answer, command, result):  # noqa: F811
+    code, found = answer(*command, GRAPHS / "csdf_example.xml")
+    assert code == 0
+    expected = RESULTS[result].to_json()
+    assert {key: found[key] for key in expected} == expected
+
+
+def test_the_schedule_command_prints_those_very_values(answer):  # noqa: F811
+    graph = GRAPHS / "csdf_example.xml"
+    _, found = answer("schedule", graph)
+    expected = RESULTS["self-timed"].to_json()
+    del expected["blocked"]
+    assert {key: found[key] for key in expected} == expected
+    _, found = answer("schedule", graph, "--kind", "periodic")
+    expected = RESULTS["periodic"].to_json()
+    assert {key: found[key] for key in expected} == expected
+
+
+def test_pictures_need_no_drawing_library():
+    svg = re.findall(r"<svg .*?</svg>", RESULTS["plan"]._repr_html_())
+    assert len(svg) == 1
+    assert svg[0].count("<rect") == 2  # the buffer without bytes takes no room

@@ -1,0 +1,121 @@
+"""The wheel and the source distribution, built from a copy of the checkout without any network."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("setuptools", minversion="77")
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("csdf", "cnn2csdf", "planners")
+BUILD = """
+import sys
+from setuptools.build_meta import build_sdist, build_wheel
+print((build_wheel if sys.argv[1] == "wheel" else build_sdist)(sys.argv[2]))
+"""
+
+
+def build(kind, source, target):
+    """Build in a process of its own, as an installer does; return what was built."""
+    ran = subprocess.run(
+        [sys.executable, "-c", BUILD, kind, str(target)],
+        cwd=source,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return target / ran.stdout.split()[-1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel from a source distribution from a copy of what the checkout holds."""
+    folder = tmp_path_factory.mktemp("building")
+    copy = folder / "copy"
+    left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, copy / name, ignore=left_out)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    with tarfile.open(build("sdist", copy, folder)) as source:
+        source.extractall(folder / "source", filter="data")
+    (unpacked,) = (folder / "source").iterdir()
+    return build("wheel", unpacked, folder)
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A folder with what the wheel installs."""
+    folder = tmp_path_factory.mktemp("installed")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def test_the_wheel_needs_no_compiler_and_fits_every_machine(wheel):
+    assert wheel.name.endswith("-py3-none-any.whl")
+
+
+def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(wheel):
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert held == files
+
+
+def test_the_metadata_says_what_an_installer_and_a_reader_need(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (path,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        found = Parser().parsestr(archive.read(path).decode())
+        assert any("/licenses/LICENSE" in name for name in archive.namelist())
+    assert found["Name"] == "csdf"
+    assert found["License-Expression"] == "Apache-2.0"
+    assert found["Requires-Python"] == ">=3.11"
+    assert found["Description-Content-Type"] == "text/markdown"
+    versions = {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)}
+    assert versions <= set(found.get_all("Classifier"))
+    extras = {"all", "cluster", "cnn", "cp", "networkx", "plot", "test", "yaml"}
+    assert set(found.get_all("Provides-Extra")) == extras
+
+
+def test_the_extra_all_is_all_but_the_tests(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (path,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        found = Parser().parsestr(archive.read(path).decode())
+    (line,) = (one for one in found.get_all("Requires-Dist") if one.startswith("csdf["))
+    named = line.partition("[")[2].partition("]")[0].split(",")
+    assert set(named) == set(found.get_all("Provides-Extra")) - {"all", "test"}
+
+
+def test_what_is_installed_runs(installed, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    graph = ROOT / "models" / "graphs" / "csdf_example.xml"
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "csdf", "analyze", str(graph)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "period       12\n" in ran.stdout
+    where = subprocess.run(
+        [sys.executable, "-P", "-c", "import csdf; print(csdf.__file__)"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert Path(where.stdout.strip()).is_relative_to(installed)
