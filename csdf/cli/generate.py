@@ -6,17 +6,35 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import fields
 
-from csdf.cli import answers
+from csdf.cli import answers, parsers
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.io.sdf3_writer import format_sdf3
 
+LIMITS = {  # fields of GraphShape, for those who ask for help
+    "actors": "how many actors",
+    "extra_channels": "channels beyond those that connect the actors",
+    "most_phases": "phases of an actor, at most",
+    "most_repetitions": "firings of an actor in one iteration, at most",
+    "most_rate": "tokens of one firing on one channel, at most",
+    "least_duration": "of a phase, in time units",
+    "most_duration": "of a phase, in time units",
+    "most_early_tokens": "for each channel, before those that it takes to be live, at most",
+    "most_concurrency": "firings of an actor at once, at most",
+    "is_strongly_connected": "every actor is reached from every other",
+    "is_bounded": "every channel between two actors has a capacity",
+    "has_windows": "bounded channels give space back later than they consume",
+    "has_self_loops": "self-loops limit how many firings of an actor may overlap",
+    "has_parallel_channels": "extra channels may join actors that share one already",
+}
+
 
 def main(argv: Sequence[str]) -> int:
     """Write the graph of a seed; return the exit code."""
-    options = _parser().parse_args(argv)
+    options = command_parser().parse_args(argv)
     shape = GraphShape(**{field.name: getattr(options, field.name) for field in fields(GraphShape)})
-    graph = random_graph(options.seed, shape)
+    with answers.working("drawing the graph"):
+        graph = random_graph(options.seed, shape)
     if options.output is None:
         print(format_sdf3(graph), end="")
         return answers.ANSWERED
@@ -24,20 +42,28 @@ def main(argv: Sequence[str]) -> int:
     return answers.ANSWERED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="csdf generate",
-        description="A random graph, consistent and live; the same seed and limits give the same "
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf generate",
+        "A random graph, consistent and live; the same seed and limits give the same "
         "graph everywhere. Without -o it is printed as SDF3 XML.",
-        epilog="example: csdf generate 7 --actors 12 --most-phases 3 -o random.xml",
+        "csdf generate 7 --actors 12 --most-phases 3 -o random.xml",
     )
-    parser.add_argument("seed", type=int)
-    parser.add_argument("-o", "--output", metavar="FILE", help=".xml, .json or .dot")
+    parser.add_argument("seed", type=int, metavar="SEED", help="a whole number")
+    parsers.add_output_option(
+        parser, ".xml, .json or .dot; by default SDF3 XML is printed", required=False
+    )
     for field in fields(GraphShape):
         option = "--" + field.name.replace("_", "-")
+        purpose = LIMITS[field.name]
         if isinstance(field.default, bool):
+            end = "yes" if field.default else "no"
             parser.add_argument(
-                option, action=argparse.BooleanOptionalAction, default=field.default
+                option,
+                action=argparse.BooleanOptionalAction,
+                default=field.default,
+                help=f"{purpose}; default: {end}",
             )
         else:
             parser.add_argument(
@@ -45,6 +71,6 @@ def _parser() -> argparse.ArgumentParser:
                 type=int,
                 default=field.default,
                 metavar="N",
-                help=f"default {field.default}",
+                help=f"{purpose}; default: {field.default}",
             )
     return parser

@@ -23,6 +23,8 @@ COMMANDS = {
     "generate": "random consistent live graphs from a seed",
     "cnn": "networks: show, convert to graphs, memory by parts, verify by running",
     "plan": "memory plans: offsets of buffers",
+    "report": "one page to look at: bottleneck, schedule, storage, memory",
+    "completion": "completion for bash, zsh and fish",
 }
 USAGE = """usage: csdf COMMAND ...
 
@@ -31,8 +33,9 @@ Exact analysis of cyclo-static dataflow graphs.
 commands:
 {commands}
 
-`csdf COMMAND --help` explains a command. For example:
-  csdf analyze graph.xml
+`csdf COMMAND --help` explains a command, `csdf --version` says which csdf this is.
+For example:
+  csdf analyze models/graphs/csdf_example.xml
 
 exit code: 0 answered, 1 answered "no" (inconsistent or deadlocked),
 2 wrong usage or unreadable input, 3 gave up before the answer"""
@@ -43,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0] in COMMANDS:
         return _run(words[0], words[1:])
-    listed = "\n".join(f"  {name:<10}{purpose}" for name, purpose in COMMANDS.items())
+    listed = "\n".join(f"  {name:<12}{purpose}" for name, purpose in COMMANDS.items())
     usage = USAGE.format(commands=listed)
     if words in (["-h"], ["--help"]):
         print(usage)
@@ -73,9 +76,12 @@ def _run(command: str, words: list[str]) -> int:
 
 
 def _exit_code(command: str, words: list[str]) -> int:
-    """Run the command; every refusal of the project becomes one line."""
+    """Run the command; every refusal of the project becomes one line that begins with its name."""
+    module = import_module(f"csdf.cli.{command}")
+    if words and words[0] in getattr(module, "COMMANDS", ()):
+        command = f"{command} {words[0]}"
     try:
-        code = int(import_module(f"csdf.cli.{command}").main(words))
+        code = int(module.main(words))
         sys.stdout.flush()
     except GaveUp as error:
         print(f"csdf {command}: gave up: {error}", file=sys.stderr)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import PurePath
 from types import ModuleType
+
+from csdf.errors import CsdfError, UnwritableFile
+
+FORMATS = ("png", "svg", "pdf", "html")
 
 
 def drawing(command: str, module: str) -> ModuleType | None:
@@ -17,6 +22,18 @@ def drawing(command: str, module: str) -> ModuleType | None:
             raise
     print(f"{command}: --plot needs matplotlib: pip install 'csdf[plot]'", file=sys.stderr)
     return None
+
+
+def require_drawing(path: str | None) -> None:
+    """Refuse before the work a picture that cannot be drawn after it; without a path, nothing."""
+    if path is None:
+        return
+    if suffix_of(path) not in FORMATS:
+        raise UnwritableFile(
+            f"{path}: cannot draw {suffix_of(path)!r}; expected one of {', '.join(FORMATS)}"
+        )
+    if find_spec("matplotlib") is None:
+        raise CsdfError("--plot needs matplotlib: pip install 'csdf[plot]'")
 
 
 def suffix_of(path: str) -> str:

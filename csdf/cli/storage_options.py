@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
 
-from csdf.cli import answers
-from csdf.search.pareto import ParetoPoint
+from csdf.cli import answers, parsers
 from csdf.search.trade_off import Progress
 from csdf.search.variables import UNITS, Choice
 
 
 def add_choice_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which capacities are searched, how they count and how long."""
-    parser.add_argument("--unit", choices=UNITS, default="tokens", help="of the size")
+    parser.add_argument(
+        "--unit", choices=UNITS, default="tokens", help="what the size counts; default: tokens"
+    )
     parser.add_argument(
         "--fixed",
         action="append",
@@ -41,14 +41,7 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--count-self-loops", action="store_true", help="bound self-loops and count them too"
     )
-    parser.add_argument(
-        "--budget",
-        type=answers.seconds,
-        metavar="TIME",
-        default=60.0,
-        help="e.g. 30s, 5m; default 60s",
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parsers.add_budget_option(parser, "end with what is proved by then")
     answers.add_reading_options(parser)
 
 
@@ -72,14 +65,3 @@ def watch(budget: float) -> Callable[[Progress], None]:
             f"{progress.evaluations} distributions evaluated"
         ),
     )
-
-
-def point_as_json(point: ParetoPoint) -> dict[str, Any]:
-    """Return a point under keys that stay; fractions as "p/q"."""
-    speed = point.throughput
-    return {
-        "size": point.size,
-        "period": str(point.period),
-        "throughput": None if speed is None else str(speed),
-        "capacities": dict(point.capacities),
-    }

@@ -25,12 +25,13 @@ def test_json_has_these_keys_and_no_others(answer, small):
     (plan,) = found["problems"]
     assert plan.pop("seconds") >= 0
     assert set(plan.pop("offsets")) == {"a", "b", "c"}
+    assert "need at least 12 bytes" in plan.pop("reason")
     assert plan == {
         "name": "small",
         "buffers": 3,
         "peak": 12,
         "lower_bound": 12,
-        "gap": 0,
+        "gap": "0",
         "status": "optimal",
     }
 
@@ -106,7 +107,7 @@ def test_an_offline_plan_needs_the_numbers_of_tensors(run, tmp_path, small):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--capacity", "0"], "not a whole number of at least 1"),
+        (["--capacity", "0"], "is not at least one byte"),
         (["--budget", "soon"], "is not a time"),
         (["-o", "plan.xyz"], "cannot write 'xyz'; expected one of json"),
         (["--only", "none"], "none of its 1 problems has the name 'none'"),
@@ -132,7 +133,7 @@ def test_unreadable_files_are_one_line(run, tmp_path, content):
     path.write_bytes(content)
     code, output, remarks = run("plan", "arena", path)
     assert (code, output) == (2, "")
-    assert remarks.startswith(f"csdf plan: {path}")
+    assert remarks.startswith(f"csdf plan arena: {path}")
     assert remarks.count("\n") == 1
 
 

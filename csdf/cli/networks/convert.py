@@ -12,7 +12,7 @@ from cnn2csdf.lowering import Overlap, lower
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model, random_weights
 from csdf.analysis.bounded import with_capacities
-from csdf.cli import answers, storage_options
+from csdf.cli import answers, parsers, storage_options
 from csdf.cli.networks import options as shared
 from csdf.errors import CsdfError, GaveUp
 from csdf.io.files import write_text
@@ -22,7 +22,7 @@ from csdf.search.trade_off import smallest_storage
 
 def main(argv: Sequence[str]) -> int:
     """Read, lower, write; return the exit code."""
-    options = _parser().parse_args(argv)
+    options = command_parser().parse_args(argv)
     if PurePath(options.output).suffix.lower() == ".onnx":
         return _write_onnx(options)
     network = shared.read(options).network
@@ -32,16 +32,17 @@ def main(argv: Sequence[str]) -> int:
     return answers.ANSWERED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="csdf cnn convert",
-        description="Write a network as a CSDF graph: an actor for each layer, a phase for each "
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf cnn convert",
+        "Write a network as a CSDF graph: an actor for each layer, a phase for each "
         "part, a token for each element. The suffix says the format: .xml (SDF3), .json, .dot; "
         ".onnx writes the network itself, with the model's weights or seeded random ones.",
-        epilog="example: csdf cnn convert model.onnx -o graph.xml --granularity rows --fuse",
+        "csdf cnn convert samos_example -o graph.json --element-bytes 1",
     )
     shared.add_model_options(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", required=True)
+    parsers.add_output_option(parser, ".xml, .json, .dot or .onnx", required=True)
     shared.add_granularity_options(parser)
     parser.add_argument(
         "--overlap",
@@ -53,7 +54,9 @@ def _parser() -> argparse.ArgumentParser:
         "--bounded", action="store_true", help="with the smallest capacities that let it run"
     )
     shared.add_budget_option(parser)
-    parser.add_argument("--seed", type=int, default=0, help="of random weights, for .onnx")
+    parser.add_argument(
+        "--seed", type=int, metavar="N", default=0, help="of random weights, for .onnx"
+    )
     shared.add_duration_options(parser)
     return parser
 
@@ -111,7 +114,8 @@ def _write_onnx(options: argparse.Namespace) -> int:
         model = Model(network=model.network, weights=weights)
     write_text(options.output, writer.onnx_bytes(model))
     print(
-        f"csdf cnn convert: wrote {options.output}: {len(model.network.layers)} layers",
+        f"csdf cnn convert: wrote {options.output}: "
+        f"{answers.counted(len(model.network.layers), 'layer')}",
         file=sys.stderr,
     )
     return answers.ANSWERED

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.granularity import WHOLE
-from csdf.cli import answers, pictures, storage_options
+from csdf.cli import answers, parsers, pictures, storage_options
 from csdf.cli.networks import options as shared
 from csdf.io.files import write_text
-from planners.parts_memory import MemoryComparison, NetworkMemory, memory_comparison
+from planners.parts_memory import MemoryComparison, memory_comparison
 
 NANOSECONDS = 10**9
 HEADER = (
@@ -58,8 +58,8 @@ class Row(NamedTuple):
 
 def main(argv: Sequence[str]) -> int:
     """Print the comparison; return the exit code."""
-    parser = _parser()
-    options = parser.parse_args(argv)
+    options = command_parser().parse_args(argv)
+    pictures.require_drawing(options.plot)
     rows = [_row(model, options) for model in [options.model, *options.more]]
     if options.plot:
         _plot(options.plot, rows)
@@ -70,17 +70,21 @@ def main(argv: Sequence[str]) -> int:
     return answers.ANSWERED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="csdf cnn memory",
-        description="What a network needs when each layer works as a whole, and when it works by "
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf cnn memory",
+        "What a network needs when each layer works as a whole, and when it works by "
         "parts: the smallest buffers in which it runs (one for each input of each layer), its "
         "parameters, the time of a frame on one processor, and the period when each layer has a "
         "processor of its own.",
-        epilog="example: csdf cnn memory resnet18 vgg19 --fuse --plot memory.svg",
+        "csdf cnn memory samos_example resnet8 --fuse",
+        "csdf cnn memory resnet8 --plot memory.svg",
     )
     shared.add_model_options(parser)
-    parser.add_argument("more", nargs="*", metavar="MODEL", help="more networks, a row each")
+    parser.add_argument(
+        "more", nargs="*", default=[], metavar="MODEL", help="more networks, a row each"
+    )
     shared.add_granularity_options(parser)
     shared.add_duration_options(parser)
     parser.add_argument(
@@ -89,9 +93,12 @@ def _parser() -> argparse.ArgumentParser:
         help="such a table for whole layers; by default the sums over the parts of --durations",
     )
     shared.add_budget_option(parser)
-    parser.add_argument("--json", action="store_true", help="with every buffer")
-    parser.add_argument("--csv", action="store_true", help="one line a network; bytes, frames/s")
-    parser.add_argument("--plot", metavar="FILE", help="bars: .png, .svg, .pdf or .html")
+    form = parser.add_mutually_exclusive_group()
+    parsers.add_json_option(form)
+    form.add_argument(
+        "--csv", action="store_true", help="print one line a network; bytes, frames/s"
+    )
+    parsers.add_plot_option(parser, "memory as bars")
     return parser
 
 
@@ -171,23 +178,8 @@ def _as_csv(rows: Sequence[Row]) -> str:
 def _as_json(row: Row) -> dict[str, Any]:
     return {
         "network": row.name,
-        "whole": _memory_as_json(row.comparison.whole),
-        "by_parts": _memory_as_json(row.comparison.by_parts),
-        "reduction": float(row.comparison.reduction),
-        "throughput_decrease": float(row.comparison.slowdown),
+        **row.comparison.to_json(),
         "seconds": round(row.seconds, 6),
-    }
-
-
-def _memory_as_json(memory: NetworkMemory) -> dict[str, Any]:
-    return {
-        "buffer_bytes": memory.buffers,
-        "parameter_bytes": memory.parameters,
-        "total_bytes": memory.total,
-        "status": memory.status,
-        "sequential_nanoseconds": memory.sequential,
-        "pipelined_nanoseconds": str(memory.pipelined),
-        "capacities": dict(memory.capacities),
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from fractions import Fraction
 
 from cnn2csdf.durations import PLATFORMS, Platform, parse_durations, platform_durations
 from cnn2csdf.granularity import WHOLE, Granularity
@@ -13,7 +12,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
-from csdf.cli import answers
+from csdf.cli import answers, parsers
 from csdf.io.files import read_bytes
 
 MODEL_HELP = (
@@ -22,9 +21,9 @@ MODEL_HELP = (
 )
 
 
-def add_model_options(parser: argparse.ArgumentParser) -> None:
+def add_model_options(parser: argparse.ArgumentParser, *, model_help: str = MODEL_HELP) -> None:
     """Add the model and how it is to be read and simplified."""
-    parser.add_argument("model", help=MODEL_HELP)
+    parser.add_argument("model", metavar="MODEL", help=model_help)
     parser.add_argument(
         "--shape",
         action="append",
@@ -55,13 +54,14 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 def read(options: argparse.Namespace, *, with_weights: bool = False) -> Model:
     """Return the model that the options name, simplified as they say."""
-    model = read_model(
-        options.model,
-        shapes=dict(options.shape),
-        with_weights=with_weights,
-        repair=options.repair,
-    )
-    return simplified(model, options.simplify)
+    with answers.working(f"reading {options.model}"):
+        model = read_model(
+            options.model,
+            shapes=dict(options.shape),
+            with_weights=with_weights,
+            repair=options.repair,
+        )
+        return simplified(model, options.simplify)
 
 
 def add_granularity_options(parser: argparse.ArgumentParser) -> None:
@@ -69,9 +69,9 @@ def add_granularity_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--granularity",
         type=_rows,
-        metavar="rows|whole|N",
+        metavar="ROWS",
         default=1,
-        help="rows of a part; default: rows, one at a time",
+        help="rows of a part: a number, rows (one at a time) or whole; default: rows",
     )
     parser.add_argument(
         "--layer",
@@ -81,6 +81,11 @@ def add_granularity_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="another granularity for one layer",
     )
+    add_element_bytes_option(parser)
+
+
+def add_element_bytes_option(parser: argparse.ArgumentParser) -> None:
+    """Add the bytes of one element of a tensor."""
     parser.add_argument(
         "--element-bytes",
         type=answers.positive,
@@ -101,10 +106,17 @@ def add_duration_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--platform", choices=PLATFORMS, default="jetson-tx2", help="default: jetson-tx2"
     )
-    group.add_argument("--operations", type=answers.above_zero, help="per second, instead")
-    group.add_argument("--bandwidth", type=answers.above_zero, help="bytes per second, instead")
     group.add_argument(
-        "--launch", type=_launch, metavar="TIME", help="to start a phase, instead; e.g. 0, 5us, 1ms"
+        "--operations", type=answers.above_zero, metavar="N", help="per second, instead"
+    )
+    group.add_argument(
+        "--bandwidth", type=answers.above_zero, metavar="N", help="bytes per second, instead"
+    )
+    group.add_argument(
+        "--launch",
+        type=answers.exact_seconds,
+        metavar="TIME",
+        help="to start a phase, instead; e.g. 0, 5us, 1ms",
     )
     group.add_argument(
         "--durations", metavar="FILE", help="a measured table: layer,phase,nanoseconds (CSV)"
@@ -113,13 +125,7 @@ def add_duration_options(parser: argparse.ArgumentParser) -> None:
 
 def add_budget_option(parser: argparse.ArgumentParser) -> None:
     """Add how long the search for the smallest buffers may take."""
-    parser.add_argument(
-        "--budget",
-        type=answers.seconds,
-        metavar="TIME",
-        default=60.0,
-        help="for the smallest buffers, e.g. 30s, 5m; then the smallest found; default 60s",
-    )
+    parsers.add_budget_option(parser, "for the smallest buffers; then the smallest found")
 
 
 def platform_of(options: argparse.Namespace) -> Platform:
@@ -185,17 +191,3 @@ def _rewrites(text: str) -> tuple[str, ...]:
             f"there is no step {unknown[0]!r}; none, all, or some of {','.join(REWRITES)}"
         )
     return names
-
-
-def _launch(text: str) -> Fraction:
-    for suffix, scale in (("ns", 10**9), ("us", 10**6), ("ms", 1000), ("s", 1)):
-        if text.endswith(suffix):
-            return _not_negative(text.removesuffix(suffix)) / scale
-    return _not_negative(text)
-
-
-def _not_negative(text: str) -> Fraction:
-    value = answers.fraction(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is negative")
-    return value

@@ -7,11 +7,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from cnn2csdf.describe import bytes_in_words, describe
+from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.granularity import ROWS, parts
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import layer_parameters, multiply_accumulates
-from csdf.cli import answers
+from csdf.cli import answers, parsers
 from csdf.cli.networks import options as shared
 
 COLUMNS = ("layer", "operator", "output", "phases", "parameters", "MACs", "output bytes")
@@ -19,7 +19,7 @@ COLUMNS = ("layer", "operator", "output", "phases", "parameters", "MACs", "outpu
 
 def main(argv: Sequence[str]) -> int:
     """Print the layers; return the exit code."""
-    options = _parser().parse_args(argv)
+    options = command_parser().parse_args(argv)
     network = shared.read(options).network
     rows = _rows(network, options.element_bytes)
     if options.json:
@@ -29,16 +29,17 @@ def main(argv: Sequence[str]) -> int:
     return answers.ANSWERED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="csdf cnn show",
-        description="The layers of a network: shape and bytes of what each writes, trained "
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf cnn show",
+        "The layers of a network: shape and bytes of what each writes, trained "
         "parameters, multiply-accumulates, and phases when it works row by row.",
-        epilog="example: csdf cnn show model.onnx",
+        "csdf cnn show samos_example",
     )
     shared.add_model_options(parser)
-    parser.add_argument("--element-bytes", type=answers.positive, metavar="N", default=4)
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    shared.add_element_bytes_option(parser)
+    parsers.add_json_option(parser)
     return parser
 
 
@@ -46,10 +47,7 @@ def _rows(network: Network, element_bytes: int) -> list[dict[str, Any]]:
     parameters = layer_parameters(network)
     return [
         {
-            "layer": layer.name,
-            "operator": describe(layer),
-            "inputs": list(layer.inputs),
-            "output": list(layer.shape.dims),
+            **layer.to_json(),
             "phases": len(parts(layer, network.input_shapes(layer), ROWS)),
             "parameters": parameters[layer.name],
             "multiply_accumulates": multiply_accumulates(layer, network.input_shapes(layer)),
@@ -88,8 +86,8 @@ def _as_text(network: Network, rows: list[dict[str, Any]], element_bytes: int) -
     return "\n".join(
         [
             *lines,
-            f"{network.name}: {len(rows)} layers, {total['parameters']:,} parameters "
-            f"({bytes_in_words(total['parameter_bytes'])}), "
+            f"{network.name}: {answers.counted(len(rows), 'layer')}, "
+            f"{total['parameters']:,} parameters ({bytes_in_words(total['parameter_bytes'])}), "
             f"{total['multiply_accumulates']:,} multiply-accumulates, "
             f"largest output {bytes_in_words(total['largest_output_bytes'])}",
         ]

@@ -15,7 +15,7 @@ from cnn2csdf.execution.compare import Verification, random_frames, verify
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
 from csdf.analysis.self_timed import self_timed_execution
-from csdf.cli import answers, storage_options
+from csdf.cli import answers, parsers, storage_options
 from csdf.cli.networks import options as shared
 from csdf.model.graph import Graph
 from planners.parts_memory import NetworkMemory, network_memory
@@ -25,16 +25,18 @@ TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in an
 
 def main(argv: Sequence[str]) -> int:
     """Run, compare, print; return the exit code: 0 equal within tolerance, 1 not."""
-    options = _parser().parse_args(argv)
+    options = command_parser().parse_args(argv)
     begin = time.perf_counter()
     model = _with_weights(shared.read(options, with_weights=not options.random_weights), options)
     memory = _memory(model.network, options)
-    result = verify(
-        model,
-        memory.graph,
-        self_timed_execution(memory.graph, iterations=options.frames).firings,
-        random_frames(model.network, options.frames, options.seed),
-    )
+    frames = answers.counted(options.frames, "frame")
+    with answers.working(f"running {frames} by parts and as a whole"):
+        result = verify(
+            model,
+            memory.graph,
+            self_timed_execution(memory.graph, iterations=options.frames).firings,
+            random_frames(model.network, options.frames, options.seed),
+        )
     seconds = time.perf_counter() - begin
     is_equal = result.worst.relative <= options.tolerance
     if options.json:
@@ -44,27 +46,34 @@ def main(argv: Sequence[str]) -> int:
     return answers.ANSWERED if is_equal else answers.NO
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="csdf cnn verify",
-        description="Find the smallest buffers for work by parts, execute the network in arrays of "
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf cnn verify",
+        "Find the smallest buffers for work by parts, execute the network in arrays of "
         "exactly these sizes, firing by firing, several frames behind one another, and compare "
         "each output with that of the whole network. An access outside a buffer is an error.",
-        epilog="example: csdf cnn verify resnet8 --frames 3",
+        "csdf cnn verify samos_example --frames 3",
     )
     shared.add_model_options(parser)
     shared.add_granularity_options(parser)
     shared.add_duration_options(parser)
     parser.add_argument("--frames", type=answers.positive, metavar="N", default=2, help="default 2")
-    parser.add_argument("--seed", type=int, default=0, help="of the frames and of random weights")
+    parser.add_argument(
+        "--seed", type=int, metavar="N", default=0, help="of the frames and of random weights"
+    )
     parser.add_argument(
         "--random-weights", action="store_true", help="also where the model has weights of its own"
     )
     parser.add_argument(
-        "--tolerance", type=float, default=TOLERANCE, help=f"relative; default {TOLERANCE:g}"
+        "--tolerance",
+        type=float,
+        metavar="X",
+        default=TOLERANCE,
+        help=f"relative; default {TOLERANCE:g}",
     )
     shared.add_budget_option(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parsers.add_json_option(parser)
     return parser
 
 
@@ -122,8 +131,8 @@ def _as_text(
     return "\n".join(
         [
             *listed,
-            f"{network.name}: {verdict}: {options.frames} frames by parts, "
-            f"{result.run.firings} firings",
+            f"{network.name}: {verdict}: {answers.counted(options.frames, 'frame')} by parts, "
+            f"{answers.counted(result.run.firings, 'firing')}",
             f"  largest difference  {worst.largest:.3g}, {worst.relative:.3g} of the largest output",
             f"  buffers             {len(buffers)}, {bytes_in_words(memory.buffers)} in all, "
             f"{memory.status}; each access inside its buffer",
@@ -142,10 +151,7 @@ def _as_json(
     return {
         "network": network.name,
         "equal": is_equal,
-        "frames": len(result.run.outputs),
-        "firings": result.run.firings,
-        "largest_difference": result.worst.largest,
-        "relative_difference": result.worst.relative,
+        **result.to_json(),
         "buffer_bytes": memory.buffers,
         "status": memory.status,
         "buffers": [

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import PurePath
 
-from csdf.cli import answers
-from csdf.cli.pictures import drawing, suffix_of
+from csdf.cli import answers, parsers
+from csdf.cli.pictures import drawing, require_drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
 from csdf.io.files import read_bytes, write_text
 from planners.arena.allocation import Progress, plan_arena
@@ -32,7 +32,8 @@ Timed = tuple[MemoryPlan, float]
 
 def main(argv: Sequence[str]) -> int:
     """Print the plans; return the exit code: 1 if one does not fit, 3 if it gave up on one."""
-    options = _parser().parse_args(argv)
+    options = command_parser().parse_args(argv)
+    require_drawing(options.plot)
     problems = _chosen(read_problems(options.file), options.only, options.file)
     _require_writable(options, problems)
     plans = _planned(problems, options)
@@ -69,41 +70,38 @@ def _says_something(line: str) -> bool:
     return bool(line.strip()) and not line.strip().startswith("#")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="csdf plan arena",
-        description="Offsets for buffers with lifetimes in one arena: the least bytes, with proof, "
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf plan arena",
+        "Offsets for buffers with lifetimes in one arena: the least bytes, with proof, "
         "or a plan that fits a capacity; in JSON also several banks. "
         "Ctrl-C and the budget give the best plan by then.",
-        epilog="example: csdf plan arena models/alloc/keyword_spotting.csv --plot arena.png",
+        "csdf plan arena models/alloc/keyword_spotting.csv -o offsets.h",
+        "csdf plan arena models/alloc/keyword_spotting.csv --capacity 32kB --plot arena.png",
     )
     parser.add_argument(
-        "file", help="MiniMalloc CSV, Glow trace, or JSON; it may hold many problems"
+        "file",
+        metavar="FILE",
+        help="MiniMalloc CSV, Glow trace, or JSON; it may hold many problems",
     )
     parser.add_argument("--only", metavar="NAME", help="the problem of that name in the file")
     parser.add_argument(
-        "--capacity", type=answers.positive, metavar="N", help="stop at a plan of at most N bytes"
+        "--capacity", type=answers.size, metavar="SIZE", help="stop at a plan of at most this size"
     )
-    parser.add_argument(
-        "--budget",
-        type=answers.seconds,
-        metavar="TIME",
-        default=60.0,
-        help="for each problem, e.g. 30s, 5m; default 60s",
-    )
+    parsers.add_budget_option(parser, "for each problem; then the best plan by then")
     parser.add_argument(
         "--method",
         choices=("own", "cp-sat"),
         default="own",
         help="cp-sat: the solver of OR-Tools as a second opinion (extra: cp)",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("--plot", metavar="FILE", help=".png, .svg, .pdf or .html (extra: plot)")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help=".csv with offsets, .json, .h for C, .bin for TensorFlow Lite Micro (offline plan)",
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "the arena")
+    parsers.add_output_option(
+        parser,
+        ".csv with offsets, .json, .h for C, .bin for TensorFlow Lite Micro (offline plan)",
+        required=False,
     )
     return parser
 
@@ -176,7 +174,8 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
         module = import_module("planners.arena.cp_sat")
     except ModuleNotFoundError:
         raise CsdfError("--method cp-sat needs ortools: pip install 'csdf[cp]'") from None
-    plan: MemoryPlan = module.plan_with_cp_sat(problem, seconds=options.budget)
+    with answers.working(f"{problem.name}: OR-Tools is searching"):
+        plan: MemoryPlan = module.plan_with_cp_sat(problem, seconds=options.budget)
     if plan.has_offsets:
         check_plan(plan)
     return plan
@@ -206,7 +205,8 @@ def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
         for one in plan.problem.buffers
         if one.takes_room
     ]
-    title = f"{plan.problem.name}: {len(boxes)} buffers in {plan.peak} bytes, {plan.status}"
+    buffers, size = answers.counted(len(boxes), "buffer"), answers.counted(plan.peak, "byte")
+    title = f"{plan.problem.name}: {buffers} in {size}, {plan.status}"
     picture = module.arena_picture(
         title, boxes, bound=plan.lower_bound, capacity=capacity, suffix=suffix_of(path)
     )

@@ -1,0 +1,114 @@
+"""Completion, by running the shells."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from csdf.cli.shells.words import commands
+
+ROOT = Path(__file__).parents[2]
+BASH = """
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_csdf
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+ZSH = """
+compdef() { }
+compadd() { shift; print -l -- "$@" }
+_files() { print -- files }
+_describe() { print -l -- "${found[@]%%:*}" }
+source "$1"; shift
+words=("$@"); CURRENT=$#; PREFIX="${words[CURRENT]}"
+_csdf
+"""
+CASES = [
+    (["csdf", "an"], {"analyze"}),
+    (["csdf", "--v"], {"--version"}),
+    (["csdf", "plan", "ar"], {"arena"}),
+    (["csdf", "plan", "arena", "--meth"], {"--method"}),
+    (["csdf", "plan", "arena", "--method", ""], {"own", "cp-sat"}),
+    (["csdf", "cnn", "show", "mobilenet_v"], {"mobilenet_v1", "mobilenet_v2"}),
+    (["csdf", "cnn", "memory", "--platform", "cortex-m"], {"cortex-m4", "cortex-m7"}),
+    (["csdf", "analyze", "mod"], {"models"}),
+    (["csdf", "pareto", "x.xml", "--plot", "LIC"], {"LICENSE"}),
+    (["csdf", "analyze", "--budget", ""], set()),
+    (["csdf", "completion", ""], {"bash", "zsh", "fish"}),
+]
+
+
+@pytest.fixture
+def script(run, tmp_path):
+    """Write the script of a shell; return its path."""
+
+    def written(shell):
+        path = tmp_path / f"csdf.{shell}"
+        code, output, remarks = run("completion", shell, "-o", path)
+        assert (code, output, remarks) == (0, "", f"csdf completion: wrote {path}\n")
+        return str(path)
+
+    return written
+
+
+def shell(name, *words):
+    if shutil.which(name) is None:
+        pytest.skip(f"there is no {name}")
+    ran = subprocess.run([name, *words], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert ran.stderr == ""
+    return [line for line in ran.stdout.splitlines() if line]
+
+
+@pytest.mark.parametrize(("words", "expected"), CASES, ids=lambda case: " ".join(case))
+def test_bash_completes(script, words, expected):
+    if words[-1] == "cortex-m":
+        expected = {name for name in _platforms() if name.startswith("cortex-m")}
+    assert set(shell("bash", "-c", BASH, "bash", script("bash"), *words)) == expected
+
+
+def _platforms():
+    from cnn2csdf.durations import PLATFORMS
+
+    return PLATFORMS
+
+
+def test_bash_keeps_names_with_spaces_whole(script, tmp_path):
+    (tmp_path / "my graph.xml").touch()
+    words = ["csdf", "analyze", f"{tmp_path}/my"]
+    found = shell("bash", "-c", BASH, "bash", script("bash"), *words)
+    assert found == [f"{tmp_path}/my graph.xml"]
+
+
+@pytest.mark.parametrize(("words", "expected"), CASES[:6], ids=lambda case: " ".join(case))
+def test_fish_completes(script, words, expected):
+    line = " ".join(words)
+    code = f"source {script('fish')}; complete -C '{line}'"
+    found = {one.split("\t")[0] for one in shell("fish", "--no-config", "-c", code)}
+    assert found >= expected
+
+
+@pytest.mark.parametrize(("words", "expected"), CASES, ids=lambda case: " ".join(case))
+def test_zsh_offers_what_its_own_matching_then_narrows(script, words, expected):
+    if words[-1] == "cortex-m":
+        expected = set(_platforms())
+    if words[1:2] == ["analyze"] or words[-2] == "--plot":
+        expected = set() if words[-2] == "--budget" else {"files"}
+    found = set(shell("zsh", "-f", "-c", ZSH, "zsh", script("zsh"), *words))
+    assert found >= expected
+    assert expected or not found
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_the_shell_can_read_its_script(script, name):
+    assert shell(name, "-n", script(name)) == []
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_every_option_of_every_command_is_in_the_script(run, name):
+    _, output, _ = run("completion", name)
+    for command in commands():
+        assert command.name in output
+        for option in command.options:
+            for one in option.names:
+                assert (one.lstrip("-") if name == "fish" else one) in output

@@ -1,0 +1,245 @@
+"""What all commands have in common, asked of each of them."""
+
+import json
+import os
+import shlex
+import time
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from csdf.cli import answers
+from csdf.cli.main import COMMANDS
+from csdf.cli.shells.words import commands
+from csdf.errors import CsdfError
+
+ROOT = Path(__file__).parents[2]
+ALL = [one for one in commands() if one.options and one.name != "csdf"]
+EACH = pytest.mark.parametrize("command", ALL, ids=lambda one: one.name)
+LONG = ("csdf plan primitives",)  # its examples time convolutions for a while
+REQUIRED = {  # options that a command cannot do without
+    "csdf plan fusion": ["--memory", "1MB"],
+    "csdf plan traffic": ["--buffer", "64kB"],
+}
+EXTRAS = {"plot": "matplotlib"}
+
+
+def parser_of(command):
+    """The parser of a command, by its name."""
+    words = command.name.split()[1:]
+    module = import_module(f"csdf.cli.{words[0]}")
+    if len(words) == 2:
+        module = import_module(module.COMMANDS[words[1]].module)
+    return module.command_parser()
+
+
+def examples(parser):
+    return [line.strip() for line in parser.epilog.partition("For example:\n")[2].splitlines()]
+
+
+@EACH
+def test_help_ends_with_examples_of_this_command(run, command):
+    code, output, remarks = run(*command.name.split()[1:], "--help")
+    assert (code, remarks) == (0, "")
+    shown = output.partition("\nFor example:\n")[2].splitlines()
+    assert shown
+    assert all(line.startswith(f"  {command.name} ") for line in shown)
+
+
+@EACH
+def test_examples_of_the_help_run(run, command, tmp_path, monkeypatch):
+    (tmp_path / "models").symlink_to(ROOT / "models")
+    monkeypatch.chdir(tmp_path)
+    parser = parser_of(command)
+    for line in examples(parser):
+        words = shlex.split(line)
+        assert " ".join(words).startswith(command.name)
+        own = words[len(command.name.split()) :]
+        if command.name in LONG:
+            parser.parse_args(own)
+            continue
+        for option, library in EXTRAS.items():
+            if f"--{option}" in own:
+                pytest.importorskip(library)
+        code, _, remarks = run(*words[1:])
+        assert code in (answers.ANSWERED, answers.NO), remarks
+
+
+@EACH
+def test_every_option_and_argument_is_explained(command):
+    for action in parser_of(command)._actions:
+        assert action.help, f"{command.name}: {action.option_strings or action.dest}"
+
+
+@EACH
+def test_an_option_has_one_meaning_in_all_commands(command):
+    takes = {
+        "--json": None,
+        "--csv": None,
+        "--output": "FILE",
+        "--plot": "FILE",
+        "--budget": "TIME",
+        "--seed": "N",
+        "--memory": "SIZE",
+        "--element-bytes": "N",
+    }
+    for action in parser_of(command)._actions:
+        for name in action.option_strings:
+            if name == "--output":
+                assert "-o" in action.option_strings
+            if name in takes:
+                assert (None if action.nargs == 0 else action.metavar) == takes[name], name
+            if name == "--budget":
+                assert action.type is answers.seconds
+            if name == "--memory":
+                assert action.type is answers.size
+
+
+@EACH
+def test_a_command_that_answers_in_a_table_answers_in_json(command):
+    options = {name for option in command.options for name in option.names}
+    writes_a_file = {"csdf convert", "csdf generate", "csdf completion", "csdf report"}
+    writes_a_file |= {"csdf cnn convert", "csdf cnn measure"}
+    assert ("--json" in options) == (command.name not in writes_a_file)
+
+
+@EACH
+def test_wrong_usage_begins_with_the_usage_of_that_command(run, command):
+    code, output, remarks = run(*command.name.split()[1:], "--no-such-option")
+    assert (code, output) == (2, "")
+    assert remarks.startswith(f"usage: {command.name} ")
+
+
+@EACH
+def test_options_are_never_abbreviated(run, command):
+    # A script that says --bud would break when --budding comes.
+    assert parser_of(command).allow_abbrev is False
+
+
+FILES = [one for one in ALL if one.argument is not None and one.argument.is_file]
+
+
+@pytest.mark.parametrize("command", FILES, ids=lambda one: one.name)
+def test_a_missing_file_is_one_line_that_begins_with_the_command(run, command, tmp_path):
+    words = [*command.name.split()[1:], str(tmp_path / "none.json")]
+    options = {name for option in command.options for name in option.names}
+    if "--output" in options:
+        words += ["-o", str(tmp_path / "out.json")]
+    words += REQUIRED.get(command.name, [])
+    code, output, remarks = run(*words)
+    assert (code, output) == (2, "")
+    assert remarks.startswith(f"{command.name}: ")
+    assert "none.json" in remarks
+    assert len(remarks.splitlines()) == 1
+    assert not os.listdir(tmp_path)
+
+
+PLOTTED = [one for one in ALL if any("--plot" in option.names for option in one.options)]
+
+
+@pytest.mark.parametrize("command", PLOTTED, ids=lambda one: one.name)
+def test_a_picture_that_cannot_be_drawn_is_refused_before_the_work(run, command, monkeypatch):
+    subject = "samos_example" if "FILE" not in _first_metavar(command) else "none.xml"
+    extra = REQUIRED.get(command.name, [])
+    code, output, remarks = run(*command.name.split()[1:], subject, "--plot", "front.gif", *extra)
+    assert (code, output) == (2, "")
+    assert "front.gif: cannot draw 'gif'" in remarks
+
+
+def _first_metavar(command):
+    return next(one.metavar for one in parser_of(command)._actions if not one.option_strings)
+
+
+def test_without_the_drawing_library_a_picture_is_refused(run, monkeypatch):
+    monkeypatch.setattr("csdf.cli.pictures.find_spec", lambda name: None)
+    code, output, remarks = run("pareto", "none.xml", "--plot", "front.svg")
+    assert (code, output) == (2, "")
+    assert remarks == "csdf pareto: --plot needs matplotlib: pip install 'csdf[plot]'\n"
+
+
+def test_all_commands_are_asked():
+    assert {one.name.split()[1] for one in ALL} == set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("10", 10), ("10s", 10), ("500ms", 0.5), ("1.5m", 90), ("2h", 7200), ("1/2s", 0.5)],
+)
+def test_times_have_units(text, seconds):
+    assert answers.seconds(text) == seconds
+
+
+def test_a_time_may_be_exact_and_nothing():
+    assert answers.exact_seconds("5us") * 200_000 == 1
+    assert answers.exact_seconds("0") == 0
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1s", "soon", "1y", "1/0", "1..2", "inf", "1e99"])
+def test_what_is_no_time_is_refused(text):
+    with pytest.raises(Exception, match="is not a time"):
+        answers.seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("64", 64), ("64B", 64), ("1.5kB", 1500), ("2 KiB", 2048), ("3MB", 3 * 10**6)],
+)
+def test_sizes_have_units(text, size):
+    assert answers.size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "1.5", "-1", "1kb", "1 k", "many"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(Exception, match=r"is not (a size|a whole number|at least)"):
+        answers.size(text)
+
+
+def test_silent_work_shows_that_it_goes_on(capsys, monkeypatch):
+    monkeypatch.setattr(answers, "PATIENCE", 0.01)
+    monkeypatch.setattr(answers, "SILENCE", 0.01)
+    with answers.working("counting"):
+        for _ in range(1000):
+            time.sleep(0.01)
+            remarks = capsys.readouterr().err
+            if remarks:
+                break
+    assert remarks.splitlines()[0] == "csdf: 0 s, counting"
+
+
+def test_short_work_is_silent(capsys):
+    with pytest.raises(CsdfError), answers.working("counting"):
+        raise CsdfError("no")
+    assert capsys.readouterr().err == ""
+
+
+def test_converting_takes_its_output_either_way(run, tmp_path):
+    graph = ROOT / "models" / "graphs" / "csdf_example.xml"
+    assert run("convert", graph, tmp_path / "a.json")[0] == 0
+    assert run("convert", graph, "-o", tmp_path / "b.json")[0] == 0
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+    code, _, remarks = run("convert", graph, tmp_path / "a.json", "-o", tmp_path / "b.json")
+    assert code == 2
+    assert "give one file to write" in remarks
+
+
+def test_checked_depths_are_json_too(run, tmp_path):
+    graph = ROOT / "models" / "networks" / "residual_block.csv"
+    depths = ROOT / "models" / "networks" / "residual_block_depths.json"
+    code, output, _ = run("buffers", graph, "--check", depths, "--json")
+    found = json.loads(output)
+    assert (code, found["size"], found["deadlock"]) == (1, 7, True)
+    assert found["blocked"][0]["actor"] == "in"
+
+
+def test_two_forms_of_one_answer_are_refused(run):
+    graph = ROOT / "models" / "graphs" / "csdf_example.xml"
+    for words in (
+        ("pareto", graph, "--json", "--csv"),
+        ("schedule", graph, "--json", "--csv"),
+        ("buffers", graph, "--json", "--format", "depths"),
+        ("cnn", "memory", "samos_example", "--json", "--csv"),
+    ):
+        code, output, remarks = run(*words)
+        assert (code, output) == (2, "")
+        assert "not allowed with argument" in remarks
