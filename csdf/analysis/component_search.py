@@ -9,15 +9,13 @@ from math import gcd
 from csdf.analysis.critical import SteadyTrace, critical_circuit
 from csdf.analysis.execution import steady_state
 from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution
+from csdf.analysis.schedule_room import require_room
 from csdf.errors import GaveUp, NoRecurrence
-from csdf.kernels import compile as compiler
 from csdf.model.indexed import IndexedGraph, is_one_at_a_time, part_of
 
 TRIAL_ITERATIONS = 64  # of an execution, before the periodic method goes on
 TRIAL_SHARE = 12  # an execution is tried once the periodic method did as much work as so many
 LARGE_SCHEDULE = 300_000  # or before it starts to need gigabytes: phases of all copies
-LARGEST_SCHEDULE = 10_000_000  # about 6 GB
-LARGEST_PLAIN_SCHEDULE = 200_000  # where 64 bits do not hold the heights: some ten seconds
 LONGEST_ITERATION = 500_000_000  # firings that an execution may have to remember: 4 GB
 
 Watch = Callable[[], None]  # called now and then; ends the work by raising
@@ -97,7 +95,7 @@ class ComponentSearch:
             self._may_try_execution = False
             if self._execute(TRIAL_ITERATIONS):
                 return
-        self._require_room(copies)
+        require_room(self._problem, copies)
         self._watch()
         solution = self._problem.solve(copies, self._own_low, unit_times=not self._is_known_live)
         self._work += solution.work
@@ -123,12 +121,6 @@ class ComponentSearch:
         is_long = self._work > TRIAL_SHARE * ports * sum(self._firings)
         is_short = sum(self._firings) <= LONGEST_ITERATION
         return self._may_try_execution and is_short and (is_long or nodes > LARGE_SCHEDULE)
-
-    def _require_room(self, copies: Sequence[int]) -> None:
-        nodes = self._problem.nodes(copies)
-        most = LARGEST_SCHEDULE if self._problem.scale < compiler.SAFE else LARGEST_PLAIN_SCHEDULE
-        if nodes > most:
-            raise GaveUp(f"the next periodic schedule has {nodes} firings; at most {most}")
 
     def execute(self) -> None:
         """Find the period by execution alone. Raises GaveUp."""

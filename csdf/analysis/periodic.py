@@ -18,6 +18,7 @@ from itertools import accumulate
 from math import gcd, lcm
 from typing import Any, NamedTuple
 
+from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from csdf.kernels import periodic
 from csdf.model.indexed import IndexedGraph, is_ordered
@@ -104,6 +105,7 @@ class PeriodicProblem:
         low: a proven lower bound of the period; cycles above it are reported as `others`.
         tokens: initial tokens of each channel, instead of the graph's own.
         unit_times: every firing lasts one unit, whatever the graph says.
+        Raises GaveUp for numbers that nothing holds.
         """
         tokens = self.graph.initial_tokens if tokens is None else tokens
         for backend, patience in self._attempts(copies):
@@ -117,7 +119,7 @@ class PeriodicProblem:
                 self._plain_work += 0 if backend.is_compiled else solution.work
                 return solution
             self._plain_work += patience
-        raise OverflowError(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
+        raise GaveUp(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
 
     def _attempts(self, copies: Sequence[int]) -> list[tuple[compiler.Backend, int]]:
         """Backends to try in turn, and how many edges each may look at."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import cycle_vector
 from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution
+from csdf.analysis.schedule_room import require_room
 from csdf.model.graph import Graph
 from csdf.model.indexed import indexed
 from csdf.model.space import space_channel
@@ -124,6 +125,7 @@ class _System:
     def _refined(self, *, unit_times: bool) -> PeriodicSolution:
         """Refine until exact; with unit times only whether there is a schedule has to be known."""
         while True:
+            require_room(self._problem, self._copies)
             solution = self._problem.solve(self._copies, tokens=self._tokens, unit_times=unit_times)
             if solution.is_exact or (unit_times and solution.period is not None):
                 return solution

@@ -132,3 +132,10 @@ def test_networks_need_no_more_than_what_others_found(name):
     bounded = with_capacities(graph, found.point.capacities)
     assert throughput(bounded).period == found.point.period
     assert sum(found.point.capacities.values()) == found.point.size
+
+
+def test_rates_whose_schedule_nothing_holds_are_given_up_by_name():
+    # One iteration is three firings of a and 10^25 of b; a cycle through both needs them all.
+    builder = GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 10**25, "b", 3)
+    with pytest.raises(GaveUp, match=f"{10**25 + 3} firings"):
+        smallest_storage(builder.graph())

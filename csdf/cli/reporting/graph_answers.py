@@ -67,7 +67,7 @@ def _faster(graph: Graph, result: Throughput, budget: Budget) -> Iterator[Faster
             with budget.limited(0.1):
                 watch = budget.quiet_watch(0.1, f"{graph.name} with a faster {name}")
                 faster = throughput(_twice_as_fast(graph, name), watch=watch)
-        except (GaveUp, OverflowError):
+        except GaveUp:
             return
         limit = faster.critical_cycle.actors if faster.critical_cycle is not None else ()
         yield FasterActor(actor=name, period=faster.period or Fraction(0), actors=limit)
@@ -103,15 +103,13 @@ def _with_storage(found: GraphFindings, budget: Budget, left_out: dict[str, str]
 def _smallest(
     graph: Graph, choice: Choice, budget: Budget, left_out: dict[str, str]
 ) -> SmallestStorage | None:
-    reason = budget.reason
+    found, reason = None, ""
     try:
         with budget.limited(0.35):
             watch = budget.watch(0.3, _smallest_in_words)
             found = smallest_storage(graph, choice, watch=watch)
-    except GaveUp:
-        found = None
-    except OverflowError as error:
-        found, reason = None, f"numbers are too large: {error}"
+    except GaveUp as end:
+        reason = str(end)
     if found is not None and found.point is not None:
         return found
     left_out["smallest"] = f"smallest buffers: {reason if found is None else found.reason}"
@@ -126,8 +124,6 @@ def _front(
             return pareto_front(graph, choice, watch=budget.watch(0.55, _front_in_words))
     except GaveUp as end:
         left_out["front"] = str(end)
-    except OverflowError as error:
-        left_out["front"] = f"numbers are too large: {error}"
     return None
 
 

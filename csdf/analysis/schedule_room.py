@@ -1,0 +1,20 @@
+"""Which periodic schedules fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from csdf.analysis.periodic import PeriodicProblem
+from csdf.errors import GaveUp
+from csdf.kernels import compile as compiler
+
+LARGEST_SCHEDULE = 10_000_000  # about 6 GB
+LARGEST_PLAIN_SCHEDULE = 200_000  # where 64 bits do not hold the heights: some ten seconds
+
+
+def require_room(problem: PeriodicProblem, copies: Sequence[int]) -> None:
+    """Raise GaveUp if a schedule with so many copies of each actor is too large."""
+    nodes = problem.nodes(copies)
+    most = LARGEST_SCHEDULE if problem.scale < compiler.SAFE else LARGEST_PLAIN_SCHEDULE
+    if nodes > most:
+        raise GaveUp(f"the next periodic schedule has {nodes} firings; at most {most}")
