@@ -13,7 +13,8 @@ from cnn2csdf.execution.part import HeldRows, Part
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.weights import Array, Model
 from csdf.kernels import convolution_layers as kernels
-from planners.primitives.library.primitive import by_channels, compiled
+from planners.primitives.library.normalization import respond_by_rows, row_elements
+from planners.primitives.library.primitive import by_channels, compiled, float_bytes
 from planners.primitives.profile import CHW
 
 
@@ -21,7 +22,8 @@ from planners.primitives.profile import CHW
 class Finish:
     """A bias, an activation that clips or bends, and whatever else is fused behind.
 
-    steps: operators that the executor of cnn2csdf computes, with arrays of its own.
+    steps: the rest, in order. A normalisation of responses goes row by row through the workspace;
+    all else the executor of cnn2csdf computes, with arrays of its own.
     """
 
     shape: Shape
@@ -35,9 +37,15 @@ class Finish:
     @property
     def allocates(self) -> bool:
         """Whether it makes temporary arrays."""
-        return bool(self.steps)
+        return None in map(self._response, self.steps)
 
-    def apply(self, output: Array, layout: str) -> None:
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of the workspace that it writes."""
+        is_used = any(map(self._response, self.steps))
+        return float_bytes(row_elements(self.shape)) if is_used else 0
+
+    def apply(self, output: Array, layout: str, workspace: Array) -> None:
         """Change the output of the layer, which lies in this layout."""
         if self.bias is not None:
             dims = output.shape if output.ndim == 3 else (output.size, 1, 1)
@@ -45,9 +53,19 @@ class Finish:
             compiled(finish)(output.reshape(dims), self.bias, self.slope, self.low, self.high)
         view = by_channels(output, layout) if output.ndim == 3 else output
         for step in self.steps:
+            response = self._response(step)
+            if response is not None:
+                respond_by_rows(response, view, workspace)
+                continue
             held = HeldRows(shape=self.shape, array=view)
             part = Part((held,), step.weights, self.shape, 0, self.shape.rows)
             view[...] = step.compute(step.operator, part)
+
+    def _response(self, step: Step) -> op.LocalResponseNormalization | None:
+        """The operator, if it normalises the responses of maps."""
+        if isinstance(step.operator, op.LocalResponseNormalization) and self.shape.is_map:
+            return step.operator
+        return None
 
 
 def finish_of(model: Model, layer: Layer) -> Finish:

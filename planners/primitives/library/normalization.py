@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.network import Shape
 from cnn2csdf.weights import Array
 from csdf.kernels import convolution_layers as kernels
 from planners.primitives.library.primitive import compiled
@@ -43,6 +44,23 @@ def local_response(
     np.add(output, np.float32(operator.bias), out=output)
     np.power(output, np.float32(-operator.beta), out=output)
     np.multiply(output, inputs[0], out=output)
+
+
+def row_elements(shape: Shape) -> int:
+    """Return the elements that `respond_by_rows` holds aside: a row of all maps, and its answer."""
+    return 2 * shape.channels * shape.width
+
+
+def respond_by_rows(
+    operator: op.LocalResponseNormalization, view: Array, workspace: Array
+) -> None:
+    """Do the same to maps in place; view: by (channel, row, column), however it lies in memory."""
+    channels, rows, columns = view.shape
+    row, output = workspace[: 2 * channels * columns].reshape(2, channels, 1, columns)
+    for number in range(rows):
+        row[:, 0] = view[:, number]
+        local_response(operator, CHW, (row,), output)
+        view[:, number] = output[:, 0]
 
 
 def softmax(inputs: Sequence[Array], output: Array) -> None:

@@ -47,14 +47,14 @@ def prepared_layer(model: Model, layer: Layer, way: Way) -> PreparedLayer:
     finish = finish_of(model, layer)
     computed = computed_layer(model, layer, way[1])
 
-    def run(inputs: Sequence[Array], _: Array, output: Array) -> None:
+    def run(inputs: Sequence[Array], workspace: Array, output: Array) -> None:
         computed.run(inputs, output)
-        finish.apply(output, way[2])
+        finish.apply(output, way[2], workspace)
 
     return PreparedLayer(
         way,
         run,
-        computed.workspace_bytes,
+        max(computed.workspace_bytes, finish.workspace_bytes),
         computed.parameter_bytes + finish.parameter_bytes,
         computed.allocates or finish.allocates,
     )
@@ -70,12 +70,12 @@ def _prepared_convolution(model: Model, layer: Layer, way: Way) -> PreparedLayer
 
     def run(inputs: Sequence[Array], workspace: Array, output: Array) -> None:
         primitive.run(sizes, inputs[0], weights, workspace, output)
-        finish.apply(output, way[2])
+        finish.apply(output, way[2], workspace)
 
     return PreparedLayer(
         way,
         run,
-        primitive.workspace_bytes(sizes),
+        max(primitive.workspace_bytes(sizes), finish.workspace_bytes),
         primitive.parameter_bytes(sizes) + finish.parameter_bytes,
         finish.allocates,
     )

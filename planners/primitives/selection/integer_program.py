@@ -26,6 +26,7 @@ from planners.primitives.selection.formulation import (
     variables_of,
 )
 from planners.primitives.selection.problem import Objective, Selection, SelectionProblem
+from planners.primitives.selection.quiet import quiet_output
 
 MOST_CUTS = 100  # of selections that rounding let pass a limit
 COST_BITS = 26  # of the largest cost that the solver sees; beyond, it loses its footing
@@ -148,17 +149,18 @@ def _run(program: Program, seconds: float | None) -> tuple[Any, int]:
     ]
     across, along = zip(*places, strict=True)
     options = {"mip_rel_gap": 0.0} | ({} if seconds is None else {"time_limit": seconds})
-    result = milp(
-        np.asarray(program.costs, float) / costs,
-        constraints=LinearConstraint(
-            csr_array((factors, (across, along)), shape=(len(rows), len(program.costs))),
-            [row.low / scale for row, scale in zip(rows, scales, strict=True)],
-            [row.high / scale for row, scale in zip(rows, scales, strict=True)],
-        ),
-        integrality=np.ones(len(program.costs)),  # of links too: else HiGHS repairs, and prints
-        bounds=Bounds(0, 1),
-        options=options,
-    )
+    with quiet_output():  # HiGHS prints a line of its own where it repairs a selection
+        result = milp(
+            np.asarray(program.costs, float) / costs,
+            constraints=LinearConstraint(
+                csr_array((factors, (across, along)), shape=(len(rows), len(program.costs))),
+                [row.low / scale for row, scale in zip(rows, scales, strict=True)],
+                [row.high / scale for row, scale in zip(rows, scales, strict=True)],
+            ),
+            integrality=np.ones(len(program.costs)),  # of links too: then there is less to repair
+            bounds=Bounds(0, 1),
+            options=options,
+        )
     return result, costs
 
 

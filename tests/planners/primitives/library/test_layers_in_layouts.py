@@ -169,6 +169,7 @@ def fused(layer, epilogue):
         (op.Activation(function="leaky relu", parameters=(0.1,)),),
         (op.Activation(function="clip", parameters=(0.0, 6.0)), op.BatchNormalization()),
         (op.Activation(function="silu"),),
+        (op.Activation(function="relu"), op.LocalResponseNormalization(size=5, alpha=0.02)),
         (op.BatchNormalization(), op.Activation(function="prelu")),
     ],
     ids=str,
@@ -183,6 +184,16 @@ def test_bias_and_fused_operators_follow_every_primitive(epilogue):
         workspace = np.empty(prepared.workspace_bytes // 4, np.float32)
         prepared.run([laid_out(maps["input0"], way[1])], workspace, output)
         assert np.allclose(output, laid_out(maps["layer"], way[2]), rtol=1e-4, atol=1e-4), way
+
+
+def test_fused_responses_take_two_rows_of_workspace():
+    # The frame has 33 rows of 30 columns, the layer 8 maps: two rows of 8 * 30 elements, 4 bytes.
+    model = with_epilogue(op.LocalResponseNormalization(size=5))
+    layer = model.network.layer("layer")
+    assert layer.shape.dims == (8, 33, 30)
+    prepared = prepared_layer(model, layer, ("pointwise", CHW, CHW))
+    assert prepared.workspace_bytes == 2 * 8 * 30 * 4
+    assert not prepared.allocates
 
 
 def test_parameters_are_counted_with_bias_and_fused_ones():

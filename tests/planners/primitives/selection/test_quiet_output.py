@@ -1,0 +1,30 @@
+"""What C prints within the block is gone; what is printed before and after stays."""
+
+import ctypes
+import os
+import sys
+
+import pytest
+
+from planners.primitives.selection.quiet import quiet_output
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="C's output is reached on POSIX only")
+
+
+def test_only_what_is_printed_within_is_dropped(capfd):
+    printf = ctypes.CDLL(None).puts
+    printf(b"before")
+    with quiet_output():
+        printf(b"within")
+        os.write(1, b"also within\n")
+    printf(b"after")
+    ctypes.pythonapi.fflush(None)
+    sys.stdout.flush()
+    assert capfd.readouterr().out.split() == ["before", "after"]
+
+
+def test_an_error_within_leaves_the_output_as_it_was(capfd):
+    with pytest.raises(ValueError, match="within"), quiet_output():
+        raise ValueError("within")
+    print("after", flush=True)
+    assert capfd.readouterr().out == "after\n"
