@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cnn2csdf.parameters import layer_parameters
-from figures import taso_fronts
+from figures import taso_fronts, taso_measured
 from planners.primitives.profiling.table import write_profile
 from planners.primitives.selection.problem import Objective
 from planners.primitives.selection.published import NETWORKS, network_of
@@ -71,3 +71,21 @@ def test_the_page_and_the_pictures_are_what_the_tables_give():
 @pytest.mark.parametrize("name", NETWORKS)
 def test_table_1_is_of_these_networks(name):
     assert f"| {name} |" in Path(taso_fronts.__file__).with_name("taso_table1.md").read_text()
+
+
+def test_measured_times_are_within_15_percent_of_those_predicted():
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in Path(taso_measured.__file__).with_suffix(".md").read_text().splitlines()
+        if line.split(" ")[1:2] and line.split(" ")[1] in NETWORKS
+    ]
+    assert [row[0] for row in rows] == [name for name in NETWORKS for _ in range(3)]
+    for name, memory, predicted, measured, deviation, difference in rows:
+        front = taso_fronts.case(name, Objective.NETWORK).front
+        assert any(
+            f"{pair.nanoseconds / 1e6:.4g}" == predicted and f"{pair.memory / 1e6:.4g}" == memory
+            for pair in front.pairs
+        )
+        assert f"{float(measured) / float(predicted) - 1:+.1%}"[:2] == deviation[:2]
+        assert abs(float(measured) / float(predicted) - 1) < 0.15
+        assert float(difference) < 1e-5
