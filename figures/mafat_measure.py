@@ -22,7 +22,8 @@ from planners.fusion.chains import Chain, chain_of
 from planners.fusion.choices import Terms
 from planners.fusion.configurations import Way, single
 from planners.fusion.execution import run_fused
-from planners.fusion.planning import FusionPlan, best_plan, fusion_plan
+from planners.fusion.planning import best_plan, fusion_plan
+from planners.fusion.plans import FusionPlan
 from planners.fusion.published import BIAS, LIMITS_MB, MB, manual_sweep, memory_to_beat
 
 COLUMNS = ("configuration", "arena", "touched", "process", "milliseconds")

@@ -17,7 +17,8 @@ from cnn2csdf.weights import Model
 from csdf.draw.fusion import Line, TiledMap, lines_picture, tiles_picture
 from planners.fusion.chains import Chain, chain_of
 from planners.fusion.choices import Terms
-from planners.fusion.planning import FusionPlan, best_plan, fusion_plan
+from planners.fusion.planning import best_plan, fusion_plan
+from planners.fusion.plans import FusionPlan
 from planners.fusion.published import (
     BIAS,
     LIMITS_MB,

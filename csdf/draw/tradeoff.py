@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
 from csdf.draw.picture import rendered
+
+MEGABYTE = 10**6
+MARKERS = "sDv^<>"  # of other methods, one each
+MARGIN = 0.08  # of the range, on both sides
 
 
 class Place(NamedTuple):
@@ -31,43 +36,48 @@ def tradeoff_picture(
 
     Raises UnwritableFile for another format.
     """
+    places = [*front, *others]
+    unit = MEGABYTE if max(place.memory for place in places) >= MEGABYTE else 1000
     figure = Figure(figsize=(7.2, 4.6), layout="constrained")
     axes = figure.add_subplot()
-    axes.set_title(title)
-    axes.set_xlabel("memory (MB = 1,000,000 bytes)")
+    axes.set_title(title, fontsize=10)
+    axes.set_xlabel(f"memory ({'MB' if unit == MEGABYTE else 'kB'} = {unit:,} bytes)")
     axes.set_ylabel("time of a frame of every network (ms)")
-    sizes = [place.memory / 1e6 for place in front]
-    times = [place.seconds * 1e3 for place in front]
-    outline = _outline(front)
-    axes.step(*outline, where="post", color="#357", linewidth=1.2)
-    axes.plot(sizes, times, "o", color="#357", markersize=3.5, label="front")
-    for place in others:
-        axes.plot(place.memory / 1e6, place.seconds * 1e3, "s", color="#888", markersize=5)
-        axes.annotate(
-            place.label,
-            (place.memory / 1e6, place.seconds * 1e3),
-            textcoords="offset points",
-            xytext=(6, 4),
-            fontsize=8,
-        )
+    axes.step(*_axis_values(_outline(front), unit), where="post", color="#357", linewidth=1.2)
+    axes.plot(*_axis_values(front, unit), "o", color="#357", markersize=3.5, label="front")
+    for place, marker in zip(others, cycle(MARKERS), strict=False):
+        values = _axis_values([place], unit)
+        axes.plot(*values, marker, color="#888", markersize=5, label=place.label, linestyle="")
     if chosen is not None:
         axes.plot(
-            chosen.memory / 1e6, chosen.seconds * 1e3, "o", color="#c33", markersize=8,
+            *_axis_values([chosen], unit), "o", color="#c33", markersize=8,
             fillstyle="none", markeredgewidth=2, label="chosen",
         )  # fmt: skip
-    axes.axvline(bound / 1e6, color="#c33", linestyle=":", label="no plan has less")
-    axes.set_ylim(bottom=0)
+    axes.axvline(bound / unit, color="#c33", linestyle=":", label="no plan has less")
+    axes.set_xlim(_limits([bound / unit, *_axis_values(places, unit)[0]]))
+    axes.set_ylim(_limits(_axis_values(places, unit)[1]))
+    axes.ticklabel_format(useOffset=False, style="plain")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=8)
+    figure.legend(loc="outside lower center", ncols=5, fontsize=8, frameon=False)
     return rendered(figure, title, suffix)
 
 
-def _outline(front: Sequence[Place]) -> tuple[list[float], list[float]]:
-    """Sizes and times of the places that no other one beats in both."""
-    sizes: list[float] = []
-    times: list[float] = []
+def _axis_values(places: Sequence[Place], unit: int) -> tuple[list[float], list[float]]:
+    """Sizes in the unit, times in milliseconds."""
+    return [one.memory / unit for one in places], [one.seconds * 1e3 for one in places]
+
+
+def _limits(values: Sequence[float]) -> tuple[float, float]:
+    """The ends of an axis with all values, not at its edge; from 0 where that is not far away."""
+    least, most = min(values), max(values)
+    margin = MARGIN * (most - least or most or 1)
+    return (0.0 if least < most / 4 else least - margin), most + margin
+
+
+def _outline(front: Sequence[Place]) -> list[Place]:
+    """The places that no other one beats in both, the smallest first."""
+    found: list[Place] = []
     for place in sorted(front):
-        if not times or place.seconds * 1e3 < times[-1]:
-            sizes.append(place.memory / 1e6)
-            times.append(place.seconds * 1e3)
-    return sizes, times
+        if not found or place.seconds < found[-1].seconds:
+            found.append(place)
+    return found

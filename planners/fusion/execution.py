@@ -29,7 +29,8 @@ from planners.fusion.memory import (
     scratch_name,
     tile_name,
 )
-from planners.fusion.planning import FusionPlan, part_of_group
+from planners.fusion.planning import part_of_group
+from planners.fusion.plans import FusionPlan
 from planners.fusion.regions import Needs, Region, can_be_tiled, whole_region
 from planners.fusion.streaming import channel_name
 from planners.fusion.tiles import Place, TiledGroup

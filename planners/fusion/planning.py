@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from cnn2csdf.durations import platform_durations
 from cnn2csdf.granularity import ROWS as BY_ROWS
@@ -17,6 +17,7 @@ from planners.fusion.choices import NOTHING, Cost, Look, Option, Terms, options
 from planners.fusion.configurations import Configuration, Group, Way, check_configuration
 from planners.fusion.cost import LayerCost, lengths, price_of
 from planners.fusion.memory import last_steps, most_alive, tiled_buffers, whole_buffers
+from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.fusion.regions import COLUMNS, ROWS, Needs
 from planners.fusion.search import Point, best_under, front, merged
 from planners.fusion.streaming import streaming_buffers, streaming_graph
@@ -32,53 +33,6 @@ from planners.plan import (
 )
 
 MOST_LOOKS = 200  # of the search for offsets at a better arena, which chains never need
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusionPlan:
-    """A configuration, its cost, and an arena in which all of its buffers have a place.
-
-    parameter_bytes: of the weights, which lie outside the arena. tiled, graphs: by number of group,
-    the tiles of those that work tile by tile, the graphs of those that stream rows.
-    """
-
-    chain: Chain
-    terms: Terms
-    groups: Configuration
-    cost: Cost
-    arena: MemoryPlan
-    parameter_bytes: int
-    tiled: Mapping[int, TiledGroup] = field(default_factory=dict)
-    graphs: Mapping[int, Graph] = field(default_factory=dict)
-
-    @property
-    def memory(self) -> int:
-        """Bytes of the arena."""
-        return self.arena.peak
-
-    @property
-    def redundant(self) -> int:
-        """Multiply-accumulates beyond those of the network as a whole."""
-        return self.cost.multiply_accumulates - necessary_work(self.chain.network)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusionAnswer:
-    """The answer to a question for a plan within a limit.
-
-    front: configurations no other improves on, as far as they were looked at. status: of `plan`;
-    "optimal": none that was to be considered is faster and fits.
-    """
-
-    plan: FusionPlan | None
-    front: tuple[Point, ...]
-    status: str
-    reason: str
-
-
-def necessary_work(network: Network) -> int:
-    """Return the multiply-accumulates of a network as a whole."""
-    return sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
 
 
 def fusion_plan(chain: Chain, groups: Configuration, terms: Terms) -> FusionPlan:

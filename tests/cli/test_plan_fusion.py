@@ -4,9 +4,13 @@ import json
 
 import pytest
 
+from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.simplify import simplified
 from csdf.cli import answers
 from csdf.cli.planning import fusion
 from planners.fusion import choices
+from planners.fusion.chains import chain_of
+from planners.fusion.plan_text import parse_fusion_plan
 
 MODEL = "resnet8"
 
@@ -85,6 +89,38 @@ def test_weights_count_where_they_are_asked_to(fuse):
     limit = 600_000 + weights
     joint = json.loads(fuse(MODEL, "--memory", limit, "--with-weights", "--json")[1])["plan"]
     assert joint["arena_bytes"] == plain["arena_bytes"]
+
+
+def test_the_plan_is_written_and_read_back(fuse, tmp_path):
+    path = tmp_path / "plan.json"
+    code, output, _ = fuse(MODEL, "--memory", "150kB", "--json", "-o", path)
+    chain = chain_of(simplified(read_model(MODEL)).network)
+    plan = parse_fusion_plan(path.read_text(), "plan.json", chain)
+    assert code == 0
+    assert plan.to_json() == json.loads(output)["plan"]
+
+
+def test_the_offsets_are_written_for_c(fuse, tmp_path):
+    path = tmp_path / "plan.h"
+    _, output, _ = fuse(MODEL, "--memory", "150kB", "--json", "-o", path)
+    plan = json.loads(output)["plan"]
+    text = path.read_text()
+    assert f"#define RESNET8_ARENA_BYTES {plan['arena_bytes']}\n" in text
+    assert text.count("#define RESNET8_OFFSET_") == len(plan["buffers"])
+
+
+def test_without_a_plan_no_file_is_written(fuse, tmp_path):
+    path = tmp_path / "plan.json"
+    code, _, remarks = fuse(MODEL, "--memory", 1000, "-o", path)
+    assert code == 1
+    assert "plan.json is not written: there is no plan" in remarks
+    assert not path.exists()
+
+
+def test_a_file_of_another_kind_is_refused_before_the_work(run):
+    code, output, remarks = run("plan", "fusion", MODEL, "--memory", "1MB", "-o", "plan.csv")
+    assert (code, output) == (2, "")
+    assert "plan.csv: expected .json, or .h for C" in remarks
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "html"])

@@ -1,6 +1,7 @@
 """`csdf plan reuse` as its users see it."""
 
 import json
+import re
 
 import pytest
 
@@ -8,6 +9,18 @@ from tests.shared_data import SHARED
 
 APPLICATION = "keyword_spotting+samos_example"
 RESIDUAL = "resnet8+keyword_spotting"
+DARKNET = """[net]
+height=16
+width=16
+channels=3
+
+[convolutional]
+filters=4
+size=3
+stride=1
+pad=1
+activation=relu
+"""
 QUICK = ("--generations", "3", "--population", "12", "--seed", "4")
 TABLE = SHARED / "networks" / "applications.json"
 
@@ -102,6 +115,72 @@ def test_an_application_file(answer, tmp_path):
     assert found["application"] == "app"
 
 
+@pytest.fixture
+def model_file(run, tmp_path):
+    """keyword_spotting as an ONNX file."""
+    pytest.importorskip("onnx")
+    path = tmp_path / "speech.onnx"
+    assert run("cnn", "convert", "keyword_spotting", "--fuse", "-o", path)[0] == 0
+    return path
+
+
+def test_a_model_file_is_an_application_of_its_network(answer, model_file):
+    code, found = answer("plan", "reuse", model_file, *QUICK)
+    _, named = answer("plan", "reuse", "keyword_spotting", *QUICK)
+    assert code == 0
+    assert (found["application"], found["networks"]) == ("speech", ["speech"])
+    assert found["methods"] == named["methods"]
+
+
+@pytest.mark.parametrize("separate", [True, False], ids=["separate", "with a plus"])
+def test_several_models_are_one_application(answer, model_file, separate):
+    words = (model_file, "samos_example") if separate else (f"{model_file}+samos_example",)
+    _, found = answer("plan", "reuse", *words, *QUICK)
+    assert found["application"] == "speech+samos_example"
+    _, named = answer("plan", "reuse", APPLICATION, *QUICK)
+    assert found["methods"] == named["methods"]
+
+
+def test_a_darknet_file_is_a_model(answer, tmp_path):
+    path = tmp_path / "eyes.cfg"
+    path.write_text(DARKNET)
+    _, found = answer("plan", "reuse", path, *QUICK)
+    assert found["application"] == "eyes"
+
+
+@pytest.mark.skipif(not TABLE.exists(), reason="nothing for it beside the checkout")
+def test_a_network_in_json_is_a_model(answer):
+    path = TABLE.parent / "json" / "CNN2.json"
+    _, found = answer("plan", "reuse", path, "--repair", *QUICK)
+    assert len(found["networks"]) == 1
+
+
+def test_models_are_read_as_the_options_say(answer):
+    whole = answer("plan", "reuse", "resnet8", *QUICK, "--simplify", "none")[1]
+    fused = answer("plan", "reuse", "resnet8", *QUICK)[1]
+    assert whole["methods"]["no_reduction"] > fused["methods"]["no_reduction"]
+
+
+def test_an_application_stands_alone(run, tmp_path):
+    path = tmp_path / "app.json"
+    path.write_text(json.dumps({"networks": [{"model": "samos_example"}]}))
+    for words, message in (
+        ((path, "samos_example"), "is an application of its own; give it alone"),
+        ((path, "--repair"), "an application says itself how"),
+    ):
+        code, output, remarks = run("plan", "reuse", *words)
+        assert (code, output) == (2, "")
+        assert message in remarks
+
+
+def test_the_run_tells_one_difference(run):
+    _, output, _ = run("plan", "reuse", "samos_example", *QUICK, "--verify")
+    (line,) = (one for one in output.splitlines() if "run in this arena" in one)
+    assert re.fullmatch(
+        r" +run in this arena: equal, largest difference [\d.e-]+ of the largest output", line
+    )
+
+
 def test_the_front_is_drawn(run, tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "front.svg"
@@ -122,6 +201,7 @@ def test_a_published_application_in_the_published_accounting(answer):
     [
         (("no_network",), "there is no network 'no_network' in the catalogue"),
         (("missing.json",), "missing.json: cannot be read"),
+        (("missing.onnx",), "missing.onnx: "),
         (("samos_example", "--throughput", "CNN=3"), "has no network 'CNN'"),
         (("samos_example+samos_example",), "two networks are named 'samos_example'"),
         (("samos_example", "-o", "plan.csv"), "plan.csv: expected .json, or .h for C"),

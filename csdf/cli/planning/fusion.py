@@ -13,27 +13,40 @@ from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.parameters import layer_parameters
-from cnn2csdf.simplify import REWRITES
 from cnn2csdf.weights import Model
-from csdf.cli import answers, pictures
+from csdf.cli import answers, parsers, pictures
 from csdf.cli.networks import options as shared
 from csdf.cli.planning.fusion_answer import Check, as_json, as_text
+from csdf.errors import UnwritableFile
 from csdf.io.files import write_text
+from planners.formats.c_header import format_header
 from planners.fusion.chains import chain_of, layer_range
 from planners.fusion.choices import Terms
 from planners.fusion.configurations import Way
 from planners.fusion.execution import run_fused
 from planners.fusion.memory import Scratch
-from planners.fusion.planning import FusionAnswer, FusionPlan, best_plan
+from planners.fusion.plan_text import format_fusion_plan
+from planners.fusion.planning import best_plan
+from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.plan import FEASIBLE, GAVE_UP
+
+
+def _header(plan: FusionPlan) -> str:
+    return format_header([plan.arena])
+
+
+FORMATS = {"json": format_fusion_plan, "h": _header}
 
 
 def main(argv: Sequence[str]) -> int:
     """Print the plan; return the exit code: 1 if none fits or a run differs, 3 if it gave up."""
-    parser = _parser()
+    parser = command_parser()
     options = parser.parse_args(argv)
     if options.memory is None and not options.front:
         parser.error("give --memory, --front or both")
+    pictures.require_drawing(options.plot)
+    if options.output and pictures.suffix_of(options.output) not in FORMATS:
+        raise UnwritableFile(f"{options.output}: expected .json, or .h for C")
     begin = time.perf_counter()
     model = _model(options)
     chain = chain_of(model.network)
@@ -52,7 +65,16 @@ def main(argv: Sequence[str]) -> int:
         print(as_text(model, answer, check, seconds, options))
     if options.plot:
         _plot(options.plot, answer, options)
+    if options.output:
+        _write(options.output, answer.plan)
     return _exit_code(answer, check)
+
+
+def _write(path: str, plan: FusionPlan | None) -> None:
+    if plan is None:
+        print(f"csdf plan fusion: {path} is not written: there is no plan", file=sys.stderr)
+    else:
+        write_text(path, FORMATS[pictures.suffix_of(path)](plan))
 
 
 def _exit_code(answer: FusionAnswer, check: Check | None) -> int:
@@ -66,17 +88,19 @@ def _exit_code(answer: FusionAnswer, check: Check | None) -> int:
     return answers.ANSWERED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="csdf plan fusion",
-        description="Cut a network into groups of layers, and each group into tiles or rows, such "
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf plan fusion",
+        "Cut a network into groups of layers, and each group into tiles or rows, such "
         "that all maps, tiles and scratch fit a memory; of what fits, the fastest by the platform's "
         "figures. Exact over all cuts, even grids, recomputed or kept overlaps, and row streaming.",
-        epilog="Sizes: MB is 1,000,000 bytes and MiB 2^20 (what MAFAT calls MB); kB, KiB, GB, GiB "
-        "and plain bytes too. example: csdf plan fusion yolo_v2_beginning --memory 16MiB --verify",
+        "csdf plan fusion resnet8 --memory 150kB --verify",
+        "csdf plan fusion resnet8 --front --plot front.svg",
+        notes="Sizes: MB is 1,000,000 bytes and MiB 2^20 (what MAFAT calls MB); kB, KiB, GB, GiB "
+        "and plain bytes too.",
     )
-    shared.add_model_options(parser)
-    parser.set_defaults(simplify=tuple(REWRITES))
+    shared.add_model_options(parser, simplify=shared.ALL_STEPS)
     parser.add_argument(
         "--memory", type=answers.size, metavar="SIZE", help="of the arena, e.g. 64MB, 16MiB"
     )
@@ -90,7 +114,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--verify", action="store_true", help="run the plan in its arena, compare with the whole"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of frame and random weights")
+    parser.add_argument(
+        "--seed", type=int, metavar="N", default=0, help="of frame and random weights"
+    )
     parser.add_argument(
         "--tiles",
         type=answers.positive,
@@ -114,12 +140,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--platform", choices=PLATFORMS, default="jetson-tx2", help="default: jetson-tx2"
     )
-    parser.add_argument(
-        "--element-bytes", type=answers.positive, metavar="N", default=4, help="default 4"
+    shared.add_element_bytes_option(parser)
+    parsers.add_budget_option(parser, "for the search; then the fastest plan by then")
+    parsers.add_output_option(
+        parser, "the plan: .json, or its offsets as constants for C (.h)", required=False
     )
-    parser.add_argument("--budget", type=answers.seconds, metavar="TIME", default=60.0)
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("--plot", metavar="FILE", help="the front: .png, .svg, .pdf or .html")
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "the front")
     return parser
 
 
@@ -163,16 +190,15 @@ def _terms(options: argparse.Namespace) -> Terms:
 def _verified(model: Model, plan: FusionPlan, seed: int) -> Check:
     (frame,) = random_frames(model.network, 1, seed)
     begin = time.perf_counter()
-    run = run_fused(model, plan, frame)
-    seconds = time.perf_counter() - begin
-    reference = run_layers(model, frame)[plan.chain.result]
+    with answers.working("running the plan in its arena, and the whole network"):
+        run = run_fused(model, plan, frame)
+        seconds = time.perf_counter() - begin
+        reference = run_layers(model, frame)[plan.chain.result]
     return Check(difference(run.output, reference), run.touched, seconds)
 
 
 def _plot(path: str, answer: FusionAnswer, options: argparse.Namespace) -> None:
-    draw = pictures.drawing("csdf plan fusion", "csdf.draw.fusion")
-    if draw is None:
-        return
+    draw = pictures.drawing("csdf.draw.fusion")
     line = draw.Line(
         "fastest that fits",
         [point.memory for point in answer.front],
@@ -180,12 +206,14 @@ def _plot(path: str, answer: FusionAnswer, options: argparse.Namespace) -> None:
         "steps",
     )
     chosen = None if answer.plan is None else answer.plan.memory
+    largest = max((point.memory for point in answer.front), default=0)
+    unit, size = ("MB", 10**6) if largest >= 10**6 else ("kB", 1000)
     picture = draw.lines_picture(
         f"{options.model}: time over memory",
         [line],
-        across="arena (MB = 1,000,000 bytes)",
+        across=f"arena ({unit} = {size:,} bytes)",
         up="predicted time (ms)",
-        scale=1e6,
+        scale=size,
         marks={"limit": options.memory, "plan": chosen},
         is_front=True,
         suffix=pictures.suffix_of(path),

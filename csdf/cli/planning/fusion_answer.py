@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.execution.compare import Difference
 from cnn2csdf.weights import Model
+from csdf.cli import answers
 from planners.fusion.configurations import Group
-from planners.fusion.planning import FusionAnswer, FusionPlan, necessary_work
-from planners.fusion.search import Point, merged
+from planners.fusion.plans import FusionAnswer, FusionPlan, necessary_work
+from planners.fusion.search import merged
 
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 
@@ -59,10 +60,10 @@ def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
     necessary = necessary_work(plan.chain.network)
     return [
         *(
-            f"  {name:<{width}}  {len(one):>3} layers  {group}"
+            f"  {name:<{width}}  {answers.counted(len(one), 'layer'):>10}  {group}"
             for name, one, group in zip(names, layers, plan.groups, strict=True)
         ),
-        f"{plan.chain.network.name}: {status}: {len(plan.groups)} groups",
+        f"{plan.chain.network.name}: {status}: {answers.counted(len(plan.groups), 'group')}",
         f"  arena               {bytes_in_words(plan.memory)} ({plan.memory} bytes)",
         f"  weights             {bytes_in_words(plan.parameter_bytes)}, outside the arena",
         f"  predicted time      {plan.cost.nanoseconds / 1e6:.4g} ms",
@@ -87,23 +88,9 @@ def as_json(
     answer: FusionAnswer, check: Check | None, seconds: float, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Return all of the answer."""
-    found: dict[str, Any] = {"status": answer.status, "reason": answer.reason, "plan": None}
-    if answer.plan is not None:
-        plan = answer.plan
-        found["plan"] = {
-            "groups": [_group_as_json(plan, group) for group in plan.groups],
-            "arena_bytes": plan.memory,
-            "weight_bytes": plan.parameter_bytes,
-            "nanoseconds": plan.cost.nanoseconds,
-            "multiply_accumulates": plan.cost.multiply_accumulates,
-            "redundant_multiply_accumulates": plan.redundant,
-            "buffers": [
-                {"name": one.name, "offset": plan.arena.offsets[one.name], "size": one.size}
-                for one in plan.arena.problem.buffers
-            ],
-        }
-    if options.front:
-        found["front"] = [_point_as_json(point) for point in answer.front]
+    found = answer.to_json()
+    if not options.front:
+        del found["front"]
     if check is not None:
         found["verified"] = {
             "equal": check.is_equal,
@@ -112,21 +99,3 @@ def as_json(
             "seconds": round(check.seconds, 6),
         }
     return {**found, "seconds": round(seconds, 6)}
-
-
-def _group_as_json(plan: FusionPlan, group: Group) -> dict[str, Any]:
-    return {
-        "layers": [layer.name for layer in plan.chain.layers(group.first, group.upto)],
-        "way": group.way.value,
-        "row_ends": list(group.grid.rows) if group.is_tiled else None,
-        "column_ends": list(group.grid.columns) if group.is_tiled else None,
-    }
-
-
-def _point_as_json(point: Point) -> dict[str, Any]:
-    return {
-        "memory_bytes": point.memory,
-        "nanoseconds": point.cost.nanoseconds,
-        "multiply_accumulates": point.cost.multiply_accumulates,
-        "groups": [f"{one.first}:{one.upto} {one}" for one in merged(point.groups)],
-    }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -14,18 +13,16 @@ from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_whole
-from cnn2csdf.readers.model_files import read_model
-from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from csdf.cli import answers
-from csdf.cli.pictures import suffix_of
+from csdf.cli import answers, parsers
+from csdf.cli.networks import options as shared
+from csdf.cli.pictures import require_drawing, suffix_of
 from csdf.cli.planning.reuse_answer import Answer, as_json, as_text, plot
+from csdf.cli.planning.reuse_application import add_application_options, application_of
 from csdf.cli.planning.reuse_search import searched
 from csdf.errors import CsdfError, GaveUp, UnwritableFile
 from csdf.io.files import write_text
-from planners.reuse.applications.application import Application, undivided
-from planners.reuse.applications.application_files import read_application
-from planners.reuse.applications.published_applications import read_published_application
+from planners.reuse.applications.application import Application
 from planners.reuse.bounds import memory_bound
 from planners.reuse.comparison import comparison
 from planners.reuse.deployment.c_tables import format_tables
@@ -35,22 +32,21 @@ from planners.reuse.deployment.json_text import format_deployment
 from planners.reuse.deployment.making import deployment
 from planners.reuse.deployment.placement import free_offsets, whole_buffers
 from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.evolution.problem import Point
+from planners.reuse.evolution.problem import Front, Point
 from planners.reuse.selection import Demands, selected
 from planners.reuse.sharing import best_shared, shared_buffers
 
 FORMATS = {"json": format_deployment, "h": format_tables}
-TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
 MOST_ARENAS = 20  # of the smallest points, to look for one that fits with offsets
 PATIENCE = 2000  # looks at the search for offsets, after which the best by then is taken
 
 
 def main(argv: Sequence[str]) -> int:
     """Search, choose, print; return the exit code: 1 if no plan meets the demands."""
-    options = _parser().parse_args(argv)
+    options = command_parser().parse_args(argv)
     demands = Demands(memory=options.memory, throughput=dict(options.throughput))
     _require_possible(options)
-    application = _application(options)
+    application = application_of(options)
     demands.check_names(application)
     answer = _answer(application, options, demands)
     if options.plot:
@@ -60,32 +56,30 @@ def main(argv: Sequence[str]) -> int:
     print(json.dumps(as_json(answer), indent=2) if options.json else as_text(answer))
     if answer.chosen is None:
         return answers.NO if answer.front.is_proved else answers.GAVE_UP
-    is_equal = answer.difference is None or answer.difference <= TOLERANCE
-    return answers.ANSWERED if is_equal else answers.NO
+    return answers.ANSWERED if answer.is_equal else answers.NO
 
 
 def _require_possible(options: argparse.Namespace) -> None:
     """Refuse before the work what cannot be done after it."""
+    require_drawing(options.plot)
     if options.output and suffix_of(options.output) not in FORMATS:
         raise UnwritableFile(f"{options.output}: expected .json, or .h for C")
     if options.verify and options.element_bytes != 4:
         raise CsdfError("--verify runs in single precision: --element-bytes 4")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="csdf plan reuse",
-        description="Memory of several networks that share one device: which layers work by parts, "
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf plan reuse",
+        "Memory of several networks that share one device: which layers work by parts, "
         "and which buffers share their bytes (Minakova and Stefanov, TODAES 2022). The front of "
         "memory against the throughput of every network, and the plan that meets your demands: the "
         "fastest within --memory, else the smallest that is fast enough.",
-        epilog="example: csdf plan reuse mobilenet_v2+keyword_spotting --memory 18MB --seed 1",
+        "csdf plan reuse resnet8+keyword_spotting --generations 5",
+        "csdf plan reuse resnet8+keyword_spotting --generations 5 --memory 520kB -o plan.h",
     )
-    parser.add_argument(
-        "application",
-        help="a JSON or YAML file, or networks of the catalogue with + between them (fused)",
-    )
-    parser.add_argument("--entry", metavar="NAME", help="one of a table of published applications")
+    add_application_options(parser)
     parser.add_argument(
         "--memory", type=answers.size, metavar="SIZE", help="at most, e.g. 15MB, 256KiB"
     )
@@ -127,18 +121,28 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--population", type=answers.positive, metavar="N", default=100, help="default 100"
     )
-    parser.add_argument("--seed", type=int, default=0, help="default 0")
-    parser.add_argument("--element-bytes", type=answers.positive, metavar="N", default=4)
-    parser.add_argument("--parameter-bytes", type=answers.positive, metavar="N", default=4)
-    parser.add_argument("--platform", choices=PLATFORMS, default="jetson-tx2")
-    parser.add_argument("--workers", type=answers.positive, metavar="N", default=1)
+    parser.add_argument(
+        "--seed", type=int, metavar="N", default=0, help="of the search and of --verify; default 0"
+    )
+    shared.add_element_bytes_option(parser)
+    parser.add_argument(
+        "--parameter-bytes",
+        type=answers.positive,
+        metavar="N",
+        default=4,
+        help="of one parameter; default 4",
+    )
+    parser.add_argument(
+        "--platform", choices=PLATFORMS, default="jetson-tx2", help="default: jetson-tx2"
+    )
+    parser.add_argument(
+        "--workers", type=answers.positive, metavar="N", default=1, help="processes; default 1"
+    )
     parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="of Dask (extra: cluster)")
     parser.add_argument(
         "--checkpoint", metavar="FILE", help="kept after each generation; resumed if it is there"
     )
-    parser.add_argument(
-        "--budget", type=answers.seconds, metavar="TIME", default=60.0, help="default 60s"
-    )
+    parsers.add_budget_option(parser, "for the search; then the front found by then")
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -148,26 +152,16 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the published plan; by default every buffer has an offset of its own",
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="the chosen plan: .json, or tables for C (.h)"
+    parsers.add_output_option(
+        parser, "the chosen plan: .json, or tables for C (.h)", required=False
     )
     parser.add_argument(
         "--verify",
         action="store_true",
         help="run all networks in one array of the planned size, and compare",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("--plot", metavar="FILE", help=".png, .svg, .pdf or .html (extra: plot)")
-
-
-def _application(options: argparse.Namespace) -> Application:
-    name = options.application
-    if options.entry is not None:
-        return read_published_application(name, options.entry)
-    if os.path.exists(name) or name.lower().endswith((".json", ".yaml", ".yml")):
-        return read_application(name)
-    networks = [simplified(read_model(one)).network for one in name.split("+")]
-    return Application(name=name, members=tuple(undivided(network) for network in networks))
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "memory against time")
 
 
 def _answer(application: Application, options: argparse.Namespace, demands: Demands) -> Answer:
@@ -182,6 +176,20 @@ def _answer(application: Application, options: argparse.Namespace, demands: Dema
     front = searched(evaluator, options)
     if not front.points:
         raise GaveUp(f"no plan was evaluated: {front.reason}")
+    with answers.working("placing buffers, proving bounds"):
+        return _concluded(evaluator, front, options, demands, begin=begin)
+
+
+def _concluded(
+    evaluator: Evaluator,
+    front: Front,
+    options: argparse.Namespace,
+    demands: Demands,
+    *,
+    begin: float,
+) -> Answer:
+    """Choose from the front, place the buffers, run the plan if asked to."""
+    application, costs = evaluator.application, evaluator.costs
     deployed = functools.cache(functools.partial(_deployed, evaluator, options=options))
     chosen = selected(application, front.points, demands)
     if chosen is None and demands.memory is not None:

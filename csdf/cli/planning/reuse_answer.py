@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from cnn2csdf.describe import bytes_in_words
-from csdf.cli import pictures
+from csdf.cli import answers, pictures
 from csdf.io.files import write_text
 from planners.reuse.applications.application import Application
 from planners.reuse.comparison import Comparison
@@ -14,6 +14,7 @@ from planners.reuse.deployment.deployment import Deployment
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.evolution.problem import Front, Point
 
+TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
 METHODS = {  # fields of Comparison, and what they are called
     "no_reduction": "no reduction",
     "reuse_only": "reuse within each network [76]",
@@ -40,13 +41,19 @@ class Answer(NamedTuple):
     difference: float | None
     seconds: float
 
+    @property
+    def is_equal(self) -> bool:
+        """Whether a run, if there was one, gave what each network gives alone."""
+        return self.difference is None or self.difference <= TOLERANCE
+
 
 def as_text(answer: Answer) -> str:
     """Return the methods, the front and the chosen plan in lines."""
     weights = answer.evaluator.weights
     lines = [
-        f"{answer.application.name}: {len(answer.application.members)} networks, "
-        f"{len(answer.application.layers)} layers, weights {bytes_in_words(weights)}",
+        f"{answer.application.name}: {answers.counted(len(answer.application.members), 'network')}, "
+        f"{answers.counted(len(answer.application.layers), 'layer')}, "
+        f"weights {bytes_in_words(weights)}",
         "  memory with weights",
     ]
     for field, label in METHODS.items():
@@ -59,7 +66,8 @@ def as_text(answer: Answer) -> str:
         f"    {'the same, offsets in one arena':<32} "
         f"{bytes_in_words(weights + answer.smallest.arena_bytes):>10}",
         f"    {'no plan of this kind has less':<32} {bytes_in_words(answer.bound):>10}",
-        f"  front  {len(points)} points, {answer.front.evaluations} evaluations: "
+        f"  front  {answers.counted(len(points), 'point')}, "
+        f"{answers.counted(answer.front.evaluations, 'evaluation')}: "
         f"{answer.front.reason}",
     ]
     return "\n".join([*lines, *_chosen_lines(answer), f"  time   {answer.seconds * 1000:.0f} ms"])
@@ -80,14 +88,16 @@ def _chosen_lines(answer: Answer) -> list[str]:
     ]
     if answer.deployment is not None:
         total = answer.evaluator.weights + answer.deployment.arena_bytes
+        buffers = answers.counted(len(answer.deployment.buffers), "buffer")
         lines.append(
-            f"         {bytes_in_words(total)} with {len(answer.deployment.buffers)} buffers in one "
+            f"         {bytes_in_words(total)} with {buffers} in one "
             f"arena of {bytes_in_words(answer.deployment.arena_bytes)}, {answer.deployment.status}"
         )
     if answer.difference is not None:
+        verdict = "equal" if answer.is_equal else "DIFFERENT"
         lines.append(
-            "         run in this arena, largest difference "
-            f"{answer.difference:.3g}, {answer.difference:.3g} of the largest output"
+            f"         run in this arena: {verdict}, largest difference "
+            f"{answer.difference:.3g} of the largest output"
         )
     return lines
 
@@ -136,9 +146,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
 
 def plot(path: str, answer: Answer) -> None:
     """Draw memory against the time of a frame of every network."""
-    draw = pictures.drawing("csdf plan reuse", "csdf.draw.tradeoff")
-    if draw is None:
-        return
+    draw = pictures.drawing("csdf.draw.tradeoff")
     layers = len(answer.application.layers)
     whole, rows = (answer.evaluator.evaluate((gene,) * layers) for gene in (None, 1))
     others = [

@@ -99,7 +99,7 @@ def _progress() -> Callable[[State], None]:
     return answers.watch_progress(
         None,
         lambda state: (
-            f"generation {state.generation}, {len(state.archive)} points, smallest "
+            f"generation {state.generation}, {answers.counted(len(state.archive), 'point')}, smallest "
             f"{bytes_in_words(min((int(one.score.objectives[0]) for one in state.archive), default=0))}"
         ),
     )

@@ -119,6 +119,12 @@ def _channels(wired: Sequence[WiredLayer]) -> Iterator[tuple[Connection, Channel
 
 def _guarded(planned: PlannedBuffer, channel: Channel, shape: Shape, arena: Arena) -> RingBuffer:
     """A buffer at the bytes that the plan gives it, even where no element should begin."""
+    row_bytes = shape.row_elements * ELEMENT.itemsize
+    if planned.row_bytes != row_bytes:
+        raise ExecutionError(
+            f"buffer {planned.name!r} has rows of {planned.row_bytes} bytes in the plan; "
+            f"{planned.producer!r} writes rows of {row_bytes}"
+        )
     storage = arena[planned.offset : planned.offset + planned.size].view(ELEMENT)
     bounded = replace(channel, name=planned.name, capacity=storage.size)
     return GuardedBuffer(bounded, shape, storage, in_place=planned.in_place)

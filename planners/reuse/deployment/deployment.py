@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 from csdf.errors import InvalidPlan
+from csdf.notebook.table import table
+
+TEXTS = ("name", "status", "reason")
+NUMBERS = ("arena_bytes", "lower_bound", "weights", "element_bytes")
 
 
 class PlannedFiring(NamedTuple):
@@ -55,6 +59,7 @@ class PlannedBuffer:
     input: which of the consumer's inputs it is, counted from 0. Several buffers of one connection
     are its copies in a pipeline, in their order; each is copied to the next when the last partition
     that it stays in has finished a frame. in_place: its producer writes it over what it reads.
+    row_bytes: of one row of all maps; what is no stack of maps is a single row.
     """
 
     name: str
@@ -64,12 +69,23 @@ class PlannedBuffer:
     input: int
     offset: int
     size: int
+    row_bytes: int
     stays: tuple[PlannedStay, ...]
     in_place: bool = False
 
     def __post_init__(self) -> None:
         if not self.stays:
             raise InvalidPlan(f"buffer {self.name!r} is in use in no partition")
+        if not 1 <= self.row_bytes <= self.size:
+            raise InvalidPlan(
+                f"buffer {self.name!r} has {self.size} bytes and rows of {self.row_bytes}; "
+                "expected room for a row"
+            )
+
+    @property
+    def rows(self) -> int:
+        """How many rows it keeps: row r of a frame lies in place r % rows."""
+        return self.size // self.row_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +119,37 @@ class Deployment:
         for buffer in self.buffers:
             self._require_inside(buffer)
             _require_steps(buffer, steps)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that json_text writes and reads, as a JSON value."""
+        return {
+            **{key: getattr(self, key) for key in TEXTS + NUMBERS},
+            "parallel": [list(group) for group in self.parallel],
+            "buffers": [
+                asdict(one)
+                | {"stays": [[stay.partition, stay.first, stay.last] for stay in one.stays]}
+                for one in self.buffers
+            ],
+            "partitions": [
+                {
+                    "name": one.name,
+                    "network": one.network,
+                    "layers": list(one.layers),
+                    "firings": [list(firing) for firing in one.firings],
+                }
+                for one in self.partitions
+            ],
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each buffer, as for a data frame."""
+        names = ("name", "network", "producer", "consumer", "offset", "size", "in_place")
+        return [{name: getattr(one, name) for name in names} for one in self.buffers]
+
+    def _repr_html_(self) -> str:
+        """Return the arena and its buffers as a table, for notebooks."""
+        head = f"{self.name}: {self.arena_bytes} bytes, {self.status}: {self.reason}"
+        return table(head, self.to_records())
 
     def _require_inside(self, buffer: PlannedBuffer) -> None:
         end = buffer.offset + buffer.size

@@ -5,12 +5,14 @@
      "parallel": [["P1", "P2"]],
      "buffers": [
        {"name": "eyes: conv to relu", "network": "eyes", "producer": "conv", "consumer": "relu",
-        "input": 0, "offset": 0, "size": 4096, "stays": [["P1", 0, 31]], "in_place": false}],
+        "input": 0, "offset": 0, "size": 4096, "row_bytes": 128, "stays": [["P1", 0, 31]],
+        "in_place": false}],
      "partitions": [
        {"name": "P1", "network": "eyes", "layers": ["conv", "relu"],
         "firings": [[0, 0, 0, 1], [1, 0, 0, 1]]}]}
 
-Offsets and sizes are in bytes; "weights" are in no arena. A stay is a partition with the first and
+Offsets and sizes are in bytes; "weights" are in no arena. A buffer keeps size // row_bytes rows;
+row r of a frame lies at offset + r % rows * row_bytes. A stay is a partition with the first and
 the last step, both included, in which the buffer is in use; a step is one firing of its schedule. A
 firing is the number of the layer in the partition, its phase, and the output rows: the first, and the
 one behind the last. `planners.reuse.deployment.deployment` says more.
@@ -20,12 +22,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from csdf.errors import InvalidPlan, UnreadableFile
 from csdf.io.json_value import JsonValue
 from planners.reuse.deployment.deployment import (
+    NUMBERS,
+    TEXTS,
     Deployment,
     PlannedBuffer,
     PlannedFiring,
@@ -33,31 +36,23 @@ from planners.reuse.deployment.deployment import (
     PlannedStay,
 )
 
-TEXTS = ("name", "status", "reason")
-NUMBERS = ("arena_bytes", "lower_bound", "weights", "element_bytes")
 BUFFER_TEXTS = ("name", "network", "producer", "consumer")
-BUFFER_NUMBERS = ("input", "offset", "size")
+BUFFER_NUMBERS = ("input", "offset", "size", "row_bytes")
 
 
 def format_deployment(deployment: Deployment) -> str:
     """Return a document that reads back as the same deployment; one line a buffer or partition."""
+    found = deployment.to_json()
     lines = [
-        f"{json.dumps(key)}: {json.dumps(getattr(deployment, key))}"
-        for key in (*TEXTS, *NUMBERS, "parallel")
+        f"{json.dumps(key)}: {json.dumps(found[key])}" for key in (*TEXTS, *NUMBERS, "parallel")
     ]
-    lines.append(_list("buffers", [_buffer_as_json(one) for one in deployment.buffers]))
-    lines.append(_list("partitions", [asdict(one) for one in deployment.partitions]))
+    lines += [_list(key, found[key]) for key in ("buffers", "partitions")]
     return "{" + ",\n ".join(lines) + "}\n"
 
 
 def _list(key: str, values: Sequence[dict[str, Any]]) -> str:
     entries = ",\n  ".join(json.dumps(value) for value in values)
     return f"{json.dumps(key)}: [\n  {entries}]"
-
-
-def _buffer_as_json(buffer: PlannedBuffer) -> dict[str, Any]:
-    stays = [(stay.partition, stay.first, stay.last) for stay in buffer.stays]
-    return asdict(buffer) | {"stays": stays}
 
 
 def parse_deployment(text: str, name: str) -> Deployment:

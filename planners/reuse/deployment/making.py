@@ -75,14 +75,17 @@ def _buffers(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Itera
         if memory.offsets[read] == memory.offsets[written]
     }
     for edge, spans in zip(plan.edges, plan.spans, strict=True):
+        member = evaluator.application.members[edge.member]
+        shape = member.network.layer(edge.connection.producer).shape
         yield PlannedBuffer(
             name=edge.name,
-            network=evaluator.application.members[edge.member].name,
+            network=member.name,
             producer=edge.connection.producer,
             consumer=edge.connection.consumer,
             input=edge.connection.index,
             offset=memory.offsets[edge.name],
             size=sizes[edge.name].size,
+            row_bytes=shape.row_elements * evaluator.costs.element_bytes,
             stays=tuple(
                 _stay(partitions[stay.partition], span)
                 for stay, span in zip(edge.stays, spans, strict=True)

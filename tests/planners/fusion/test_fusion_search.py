@@ -14,7 +14,8 @@ from planners.fusion.chains import chain_of, layer_range
 from planners.fusion.choices import NOTHING, options
 from planners.fusion.configurations import Way, configuration
 from planners.fusion.memory import Scratch
-from planners.fusion.planning import alive_bytes, best_plan, fusion_plan, necessary_work
+from planners.fusion.planning import alive_bytes, best_plan, fusion_plan
+from planners.fusion.plans import necessary_work
 from planners.fusion.search import best_under, front, merged
 from tests.planners.fusion.chains import TERMS, networks, plain_chain, yolo_chain
 

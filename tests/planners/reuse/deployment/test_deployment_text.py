@@ -1,15 +1,11 @@
-"""Deployments as JSON and as C."""
+"""Deployments as JSON."""
 
 import json
-import shutil
-import subprocess
-from dataclasses import replace
 
 import pytest
 
 from csdf.errors import UnreadableFile
 from planners.reuse.applications.worked_example import worked_example
-from planners.reuse.deployment.c_tables import format_tables
 from planners.reuse.deployment.json_text import format_deployment, parse_deployment
 from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.deployment.deployed import as_published, by_offsets
@@ -41,7 +37,8 @@ def test_the_keys_of_the_json_stay():
     assert found["parallel"] == [["P2", "P3"]]
     assert found["buffers"][0] == {
         "name": "CNN1: l1 to l2", "network": "CNN1", "producer": "l1", "consumer": "l2", "input": 0,
-        "offset": 0, "size": 12_288, "stays": [["P1", 0, 1]], "in_place": False,
+        "offset": 0, "size": 12_288, "row_bytes": 4 * 3 * 32, "stays": [["P1", 0, 1]],
+        "in_place": False,
     }  # fmt: skip
     assert found["partitions"][2] == {
         "name": "P3", "network": "CNN2", "layers": ["l3", "l4"],
@@ -62,6 +59,8 @@ def test_the_keys_of_the_json_stay():
         ("[[0, 0, 0, 1], [1, 0, 0, 1]]", "[[0, 0, 0]]", "expected a layer, a phase"),
         ("[[0, 0, 0, 1], [1, 0, 0, 1]]", "[[2, 0, 0, 1]]", "fires layer 2; it has 2"),
         ("[[0, 0, 0, 1], [1, 0, 0, 1]]", "[]", "fires nothing"),
+        ('"row_bytes": 384', '"row_bytes": 0', "has 12288 bytes and rows of 0; expected room"),
+        ('"row_bytes": 384', '"row_bytes": 12292', "has 12288 bytes and rows of 12292"),
         ('"element_bytes": 4', '"element_bytes": 0', "expected at least 1"),
         ('"element_bytes": 4', '"element_bytes": 3', "expected whole elements of 3"),
     ],
@@ -71,59 +70,3 @@ def test_a_document_with_a_mistake_is_refused_with_its_place(old, new, complaint
     assert old in text
     with pytest.raises(UnreadableFile, match=complaint):
         parse_deployment(text.replace(old, new, 1), "plan.json")
-
-
-PROGRAM = """
-#include <stdio.h>
-#include "plan.h"
-#define SHOW(array) do { \\
-    for (unsigned i = 0; i < sizeof array / sizeof *array; i++) \\
-        printf("%lu ", (unsigned long)array[i]); \\
-    puts(""); \\
-} while (0)
-int main(void) {
-    printf("%d %d\\n", WORKED_EXAMPLE_ARENA_BYTES, WORKED_EXAMPLE_PARTITION_0_FIRINGS);
-    SHOW(worked_example_buffer_offset);
-    SHOW(worked_example_buffer_size);
-    SHOW(worked_example_partition_0_layer);
-    SHOW(worked_example_partition_0_phase);
-    SHOW(worked_example_partition_0_first_row);
-    SHOW(worked_example_partition_0_end_row);
-    return 0;
-}
-"""
-
-
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
-def test_a_c_program_reads_the_same_numbers(tmp_path):
-    plan = by_offsets(EVALUATOR, ROWS)
-    (tmp_path / "plan.h").write_text(format_tables(plan))
-    (tmp_path / "main.c").write_text(PROGRAM)
-    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-const-variable"]
-    flags += ["-Wno-unused-variable"]
-    subprocess.run(["cc", *flags, "main.c", "-o", "main"], cwd=tmp_path, check=True)
-    shown = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True).stdout
-    found = [[int(word) for word in line.split()] for line in shown.splitlines()]
-    firings = plan.partitions[0].firings
-    assert found == [
-        [plan.arena_bytes, len(firings)],
-        [buffer.offset for buffer in plan.buffers],
-        [buffer.size for buffer in plan.buffers],
-        *([firing[column] for firing in firings] for column in range(4)),
-    ]
-
-
-def test_names_in_c_comments_end_no_comment():
-    first, *others = PUBLISHED.buffers
-    buffers = (replace(first, name="a */ int evil; /* b"), *others)
-    text = format_tables(replace(PUBLISHED, buffers=buffers, name="9 lives"))
-    assert "a * / int evil; / * b */" in text
-    assert "#define N9_LIVES_ARENA_BYTES 98344" in text
-
-
-def test_columns_have_the_smallest_type_that_holds_them():
-    text = format_tables(as_published(EVALUATOR, ROWS))
-    # CNN1 by rows: 5 layers and 32 phases fit a byte; rows end at 32.
-    assert "static const uint8_t worked_example_partition_0_end_row[160]" in text
-    # 13,536 elements of 4 bytes: the last offsets need two bytes.
-    assert "static const uint16_t worked_example_buffer_offset[9]" in text

@@ -1,0 +1,232 @@
+"""Deployments as C headers, and a program that is driven by nothing but such a header."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from cnn2csdf.rows import rows_needed
+from planners.reuse.applications.worked_example import worked_example
+from planners.reuse.deployment.c_tables import format_tables
+from planners.reuse.evaluation import Evaluator
+from tests.planners.reuse.deployment.deployed import as_published, by_offsets
+from tests.planners.reuse.deployment.test_catalogue_deployments import ROBOT
+
+EXAMPLE = worked_example()
+EVALUATOR = Evaluator(EXAMPLE)
+WHOLE = (None,) * len(EXAMPLE.layers)
+ROWS = (1,) * len(EXAMPLE.layers)
+PUBLISHED = as_published(EVALUATOR, WHOLE)
+
+INTERPRETER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "plan.h"
+#include "kernels.h" /* needs: layer, input, output row, first input row, one past the last */
+
+static unsigned char arena[PLAN_ARENA_BYTES];
+static unsigned long written[PLAN_LAYERS];
+
+static void fail(const char *what, unsigned buffer, unsigned row)
+{
+    printf("%s: buffer %u row %u\n", what, buffer, row);
+    exit(1);
+}
+
+static unsigned char *place(const struct plan_buffer *one, unsigned row)
+{
+    return arena + one->offset + row % one->rows * (unsigned long)one->row_bytes;
+}
+
+static int tag(const struct plan_buffer *one, unsigned row, unsigned frame)
+{
+    return (int)(1 + (one->producer * 37 + one->consumer * 59 + one->input * 17 + row * 11
+                      + frame * 101) % 251);
+}
+
+static int is_copied(unsigned buffer, int as_source)
+{
+#if PLAN_COPIES
+    for (unsigned i = 0; i < PLAN_COPIES; i++)
+        if ((as_source ? plan_copies[i].source : plan_copies[i].target) == buffer)
+            return 1;
+#else
+    (void)buffer, (void)as_source;
+#endif
+    return 0;
+}
+
+static void read_rows(const struct plan_firing *fired, unsigned frame)
+{
+    for (unsigned b = 0; b < PLAN_BUFFERS; b++) {
+        const struct plan_buffer *one = &plan_buffers[b];
+        if (one->consumer != fired->layer || is_copied(b, 1))
+            continue;
+        for (unsigned n = 0; n < sizeof needs / sizeof *needs; n++) {
+            if (needs[n][0] != fired->layer || needs[n][1] != one->input
+                || needs[n][2] < fired->first_row || needs[n][2] >= fired->end_row)
+                continue;
+            for (unsigned row = needs[n][3]; row < needs[n][4]; row++)
+                for (unsigned i = 0; i < one->row_bytes; i++)
+                    if (place(one, row)[i] != tag(one, row, frame))
+                        fail("lost", b, row);
+        }
+    }
+}
+
+static void write_rows(const struct plan_firing *fired, unsigned frame)
+{
+    written[fired->layer] += fired->end_row - fired->first_row;
+    for (unsigned b = 0; b < PLAN_BUFFERS; b++) {
+        const struct plan_buffer *one = &plan_buffers[b];
+        if (one->producer != fired->layer || is_copied(b, 0))
+            continue;
+        for (unsigned row = fired->first_row; row < fired->end_row; row++)
+            memset(place(one, row), tag(one, row, frame), one->row_bytes);
+    }
+}
+
+static void work(unsigned partition, unsigned frame)
+{
+    for (unsigned i = plan_partitions[partition].first_firing;
+         i < plan_partitions[partition].end_firing; i++) {
+        read_rows(&plan_firings[i], frame);
+        write_rows(&plan_firings[i], frame);
+        read_rows(&plan_firings[i], frame); /* a kernel may write before it has read all */
+    }
+#if PLAN_COPIES
+    for (unsigned i = 0; i < PLAN_COPIES; i++)
+        if (plan_copies[i].partition == partition)
+            memcpy(arena + plan_buffers[plan_copies[i].target].offset,
+                   arena + plan_buffers[plan_copies[i].source].offset,
+                   plan_buffers[plan_copies[i].source].bytes);
+#endif
+}
+
+int main(void)
+{
+    for (unsigned b = 0; b < PLAN_BUFFERS; b++) {
+        const struct plan_buffer *one = &plan_buffers[b];
+        if (one->offset + (unsigned long)one->bytes > PLAN_ARENA_BYTES
+            || one->rows * (unsigned long)one->row_bytes > one->bytes)
+            fail("outside", b, 0);
+    }
+    for (unsigned frame = 0; frame < 2; frame++)
+        for (unsigned partition = 0; partition < PLAN_PARTITIONS; partition++)
+            work(partition, frame);
+    for (unsigned layer = 0; layer < PLAN_LAYERS; layer++)
+        printf("%lu ", written[layer]);
+    return 0;
+}
+"""
+
+
+def kernels(application):
+    """A table of the input rows that each output row of each layer needs, from the row rule."""
+    members = [(application.members[number], one) for number, one in application.partitions]
+    layers = [(member.network, name) for member, one in members for name in one.layers]
+    lines = []
+    for number, (network, name) in enumerate(layers):
+        layer = network.layer(name)
+        shapes = network.input_shapes(layer)
+        for index, source in enumerate(shapes):
+            rule = rows_needed(layer.operator, index, shapes, layer.shape)
+            for row in range(layer.shape.rows):
+                first, upto = rule(row) if rule else (0, source.rows)
+                first, upto = max(first, 0), min(upto, source.rows)
+                lines.append(f"    {{{number}, {index}, {row}, {first}, {upto}}},")
+    return "\n".join(["static const unsigned short needs[][5] = {", *lines, "};", ""])
+
+
+def interpreted(folder, application, plan):
+    """Compile the interpreter against a plan; return its exit code and what it prints."""
+    (folder / "plan.h").write_text(format_tables(replace(plan, name="plan")))
+    (folder / "kernels.h").write_text(kernels(application))
+    (folder / "main.c").write_text(INTERPRETER)
+    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(["cc", *flags, "main.c", "-o", "main"], cwd=folder, check=True)
+    done = subprocess.run([folder / "main"], capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
+compiled = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+
+
+@compiled
+@pytest.mark.parametrize("application", [EXAMPLE, ROBOT], ids=["example", "robot"])
+@pytest.mark.parametrize("make", [as_published, by_offsets])
+@pytest.mark.parametrize("gene", [None, 1, 3])
+def test_an_interpreter_driven_by_the_header_finds_every_row_it_needs(
+    tmp_path, application, make, gene
+):
+    plan = make(Evaluator(application), (gene,) * len(application.layers))
+    code, shown = interpreted(tmp_path, application, plan)
+    assert code == 0, shown
+    rows = [
+        application.members[number].network.layer(name).shape.rows
+        for number, one in application.partitions
+        for name in one.layers
+    ]
+    assert [int(word) for word in shown.split()] == [2 * count for count in rows]  # two frames
+
+
+@compiled
+def test_the_interpreter_finds_buffers_that_lie_over_one_another(tmp_path):
+    plan = by_offsets(EVALUATOR, ROWS)
+    wrong = replace(plan, buffers=tuple(replace(one, offset=0) for one in plan.buffers))
+    code, shown = interpreted(tmp_path, EXAMPLE, wrong)
+    assert (code, shown[:4]) == (1, "lost")
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
+def test_the_header_is_one_of_cpp_too(tmp_path):
+    (tmp_path / "main.cpp").write_text('#include "plan.h"\nint main() { return 0; }\n')
+    (tmp_path / "plan.h").write_text(format_tables(by_offsets(EVALUATOR, ROWS)))
+    command = ["c++", "-Wall", "-Werror", "-Wno-unused-const-variable", "-Wno-unused-variable"]
+    subprocess.run([*command, "-fsyntax-only", "main.cpp"], cwd=tmp_path, check=True)
+
+
+def test_names_in_c_comments_end_no_comment():
+    first, *others = PUBLISHED.buffers
+    buffers = (replace(first, name="a */ int evil; /* b"), *others)
+    text = format_tables(replace(PUBLISHED, buffers=buffers, name="9 lives"))
+    assert "a * / int evil; / * b */" in text
+    assert "#define N9_LIVES_ARENA_BYTES 98344" in text
+
+
+def test_names_that_are_one_in_c_are_numbered():
+    first, second, *others = PUBLISHED.buffers
+    buffers = (replace(first, name="a-b"), replace(second, name="a b"), *others)
+    text = format_tables(replace(PUBLISHED, buffers=buffers))
+    assert "_BUFFER_A_B,\n    WORKED_EXAMPLE_BUFFER_A_B_2,\n" in text
+
+
+def test_numbers_have_the_smallest_type_that_holds_them():
+    text = format_tables(as_published(EVALUATOR, ROWS))
+    # CNN1 by rows: 5 layers and 32 phases fit a byte; rows end at 32.
+    assert "uint8_t end_row;" in text
+    # 13,536 elements of 4 bytes: the last offsets need two bytes.
+    assert "uint16_t offset;" in text
+
+
+def test_no_line_of_words_is_longer_than_100_columns():
+    long = " ".join(f"'buffer {number}'" for number in range(99))
+    text = format_tables(replace(PUBLISHED, reason=f"at time 5 {long} need 98344 bytes"))
+    prose = text[text.index("/*") : text.index("*/")]
+    assert max(map(len, prose.splitlines())) <= 100
+    assert re.sub(r"\s+", " ", prose).count("'buffer ") == 99
+
+
+def test_a_pipeline_has_its_copies_the_last_one_first():
+    # P2 and P3 of the worked example are pipelined: one edge is cut, so there is one copy.
+    text = format_tables(PUBLISHED)
+    assert "#define WORKED_EXAMPLE_COPIES 1\n" in text
+    copies = format_tables(as_published(Evaluator(ROBOT), (None,) * len(ROBOT.layers)))
+    table = copies[copies.index("robot_copies[") :]
+    ends = [int(partition) for partition in re.findall(r"\{(\d+),\d+,\d+\}", table)]
+    # Eyes work in partitions 0, 1 and 2 at the same time: copies are made behind 1, then behind 0.
+    assert ends == sorted(ends, reverse=True)
+    assert set(ends) == {0, 1}
