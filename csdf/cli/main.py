@@ -22,7 +22,7 @@ COMMANDS = {
     "convert": "SDF3 XML, JSON and Graphviz, and transformations on the way",
     "generate": "random consistent live graphs from a seed",
     "cnn": "networks: show, convert to graphs, memory by parts, verify by running",
-    "plan": "memory plans: offsets of buffers",
+    "plan": "memory plans: arena, fusion, primitives, reuse, traffic",
     "report": "one page to look at: bottleneck, schedule, storage, memory",
     "completion": "completion for bash, zsh and fish",
 }

@@ -59,10 +59,8 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 def _plot(options: argparse.Namespace, graph: Graph, front: ParetoFront) -> None:
-    draw = pictures.drawing("csdf pareto", "csdf.draw.front")
-    if draw is not None:
-        suffix = pictures.suffix_of(options.plot)
-        write_text(options.plot, draw.front_picture(graph.name, front, options.unit, suffix))
+    draw, suffix = pictures.drawing("csdf.draw.front"), pictures.suffix_of(options.plot)
+    write_text(options.plot, draw.front_picture(graph.name, front, options.unit, suffix))
 
 
 def _as_json(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> dict[str, Any]:

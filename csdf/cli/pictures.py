@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import PurePath
@@ -13,15 +12,9 @@ from csdf.errors import CsdfError, UnwritableFile
 FORMATS = ("png", "svg", "pdf", "html")
 
 
-def drawing(command: str, module: str) -> ModuleType | None:
-    """Return a module of csdf.draw; without the drawing library say how to get it."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "matplotlib":
-            raise
-    print(f"{command}: --plot needs matplotlib: pip install 'csdf[plot]'", file=sys.stderr)
-    return None
+def drawing(module: str) -> ModuleType:
+    """Return a module of csdf.draw, which loads what draws."""
+    return import_module(module)
 
 
 def require_drawing(path: str | None) -> None:

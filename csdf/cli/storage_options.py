@@ -61,7 +61,8 @@ def watch(budget: float) -> Callable[[Progress], None]:
     return answers.watch_progress(
         budget,
         lambda progress: (
-            f"{progress.points} points, nothing missing below size {progress.lower_bound}, "
-            f"{progress.evaluations} distributions evaluated"
+            f"{answers.counted(progress.points, 'point')}, "
+            f"nothing missing below size {progress.lower_bound}, "
+            f"{answers.counted(progress.evaluations, 'distribution')} evaluated"
         ),
     )

@@ -184,9 +184,7 @@ def _as_json(row: Row) -> dict[str, Any]:
 
 
 def _plot(path: str, rows: Sequence[Row]) -> None:
-    draw = pictures.drawing("csdf cnn memory", "csdf.draw.memory")
-    if draw is None:
-        return
+    draw = pictures.drawing("csdf.draw.memory")
     bars = [
         draw.MemoryBar(row.name, label, memory.parameters, memory.buffers)
         for row in rows

@@ -21,9 +21,25 @@ MODEL_HELP = (
 )
 
 
-def add_model_options(parser: argparse.ArgumentParser, *, model_help: str = MODEL_HELP) -> None:
-    """Add the model and how it is to be read and simplified."""
+ALL_STEPS = tuple(REWRITES)
+LAYER_BY_LAYER = ("drop", "absorb")  # what leaves every layer with its own name and numbers
+
+
+def add_model_options(
+    parser: argparse.ArgumentParser,
+    *,
+    model_help: str = MODEL_HELP,
+    simplify: tuple[str, ...] = LAYER_BY_LAYER,
+) -> None:
+    """Add the model and how it is to be read and simplified; simplify: steps, by default."""
     parser.add_argument("model", metavar="MODEL", help=model_help)
+    add_reading_options(parser, simplify=simplify)
+
+
+def add_reading_options(
+    parser: argparse.ArgumentParser, *, simplify: tuple[str, ...] = LAYER_BY_LAYER
+) -> None:
+    """Add how models are to be read and simplified."""
     parser.add_argument(
         "--shape",
         action="append",
@@ -36,14 +52,15 @@ def add_model_options(parser: argparse.ArgumentParser, *, model_help: str = MODE
         "--simplify",
         type=_rewrites,
         metavar="STEPS",
-        default=("drop", "absorb"),
-        help=f"none, all, or some of {','.join(REWRITES)}; default: drop,absorb (dropout and reshapes "
-        "that move nothing; constants added to a layer's output)",
+        default=simplify,
+        help=f"none, all, or some of {','.join(REWRITES)} (drop: dropout and reshapes that move "
+        "nothing; absorb: constants added to a layer's output); default: "
+        + ("all" if simplify == ALL_STEPS else ",".join(simplify)),
     )
     parser.add_argument(
         "--fuse",
         action="store_const",
-        const=tuple(REWRITES),
+        const=ALL_STEPS,
         dest="simplify",
         help="as --simplify all: batch normalisation folded, activations fused",
     )
@@ -54,9 +71,14 @@ def add_model_options(parser: argparse.ArgumentParser, *, model_help: str = MODE
 
 def read(options: argparse.Namespace, *, with_weights: bool = False) -> Model:
     """Return the model that the options name, simplified as they say."""
-    with answers.working(f"reading {options.model}"):
+    return read_source(options.model, options, with_weights=with_weights)
+
+
+def read_source(source: str, options: argparse.Namespace, *, with_weights: bool = False) -> Model:
+    """Return the model of a file or of the catalogue, read and simplified as the options say."""
+    with answers.working(f"reading {source}"):
         model = read_model(
-            options.model,
+            source,
             shapes=dict(options.shape),
             with_weights=with_weights,
             repair=options.repair,
@@ -183,7 +205,7 @@ def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 def _rewrites(text: str) -> tuple[str, ...]:
     if text in ("all", "none"):
-        return tuple(REWRITES) if text == "all" else ()
+        return ALL_STEPS if text == "all" else ()
     names = tuple(text.split(","))
     unknown = [name for name in names if name not in REWRITES]
     if unknown:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
-from cnn2csdf.simplify import REWRITES
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.networks import options as shared
@@ -111,8 +110,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf plan primitives resnet8 --profile resnet8.csv --front --plot front.svg",
         notes="Sizes: MB is 1,000,000 bytes and MiB 2^20; kB, KiB, GB, GiB and plain bytes too.",
     )
-    shared.add_model_options(parser)
-    parser.set_defaults(simplify=tuple(REWRITES))
+    shared.add_model_options(parser, simplify=shared.ALL_STEPS)
     _add_question_options(parser)
     _add_profile_options(parser)
     parsers.add_json_option(parser)

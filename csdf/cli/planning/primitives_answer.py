@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.network import Network
-from csdf.cli import pictures
+from csdf.cli import answers, pictures
 from csdf.io.files import write_text
 from planners.primitives.profile import LAYER, LayerProfile, Machine
 from planners.primitives.selection.baselines import Baseline
@@ -71,7 +71,7 @@ def _front_lines(front: Sequence[Pair]) -> list[str]:
         for place in places
     ]
     more = "" if len(front) <= MOST_LINES else f", {MOST_LINES} of them above; --json has all"
-    return [*lines, f"front: {len(front)} points{more}"]
+    return [*lines, f"front: {answers.counted(len(front), 'point')}{more}"]
 
 
 def _layer_lines(selection: Selection) -> list[str]:
@@ -123,7 +123,11 @@ def _total_lines(report: Report, selection: Selection) -> list[str]:
     memory = selection.memory(objective)
     convolutions = sum(one.primitive != LAYER for one in selection.chosen)
     changes = len(list(selection.changes))
-    counts = f"{_counted(convolutions, 'convolution')}, {_counted(changes, 'change')} of layout"
+    computed, changed = (
+        answers.counted(convolutions, "convolution"),
+        answers.counted(changes, "change"),
+    )
+    counts = f"{computed}, {changed} of layout"
     return [
         f"{report.network.name}: {report.answer.status}: {counts}; {report.answer.reason}",
         f"  time                {_milliseconds(selection.nanoseconds)}, of it "
@@ -173,10 +177,6 @@ def _run_lines(run: Run, selection: Selection | None) -> list[str]:
         f"one arena, one workspace {bytes_in_words(run.workspace_bytes)}, weights "
         f"{bytes_in_words(run.weight_bytes)}",
     ]
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _milliseconds(nanoseconds: int) -> str:
@@ -258,9 +258,7 @@ def _plan_as_json(report: Report, selection: Selection) -> dict[str, Any]:
 
 def plot(path: str, report: Report, greedy: Sequence[Pair]) -> None:
     """Draw the front with what others choose; greedy: what that choice reaches at some budgets."""
-    draw = pictures.drawing("csdf plan primitives", "csdf.draw.primitives")
-    if draw is None:
-        return
+    draw = pictures.drawing("csdf.draw.primitives")
     objective, selection = report.demand.objective, report.answer.selection
     panel = draw.Panel(
         title=f"{objective.value}: "

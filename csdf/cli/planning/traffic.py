@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 
 from cnn2csdf.network import Network
-from cnn2csdf.simplify import REWRITES
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.networks import options as shared
 from csdf.cli.planning.traffic_answer import Point, as_json, as_text, sweep_as_json, sweep_as_text
@@ -87,8 +86,7 @@ def command_parser() -> argparse.ArgumentParser:
         "of a given size: each layer alone, pairs of layers that keep what is between them in the "
         "buffer, or groups of any length. Exact over loop orders and tiles of a layer, and over "
         "even cuts of a group, with borders kept, sent to DRAM or computed again, and weights that "
-        "stay; a lower bound beside every answer. Models are simplified by all steps unless "
-        "--simplify says otherwise.",
+        "stay; a lower bound beside every answer.",
         "csdf plan traffic resnet8 --buffer 64KB --fuse 2",
         notes="Sizes: KB and KiB are 1024 bytes, as for memories on chips; kB is 1000, MB "
         "1,000,000, MiB 2^20. MODEL may also be layers in words: "
@@ -97,8 +95,7 @@ def command_parser() -> argparse.ArgumentParser:
         "plus: +conv:64,3x3,pad=1+pool:2x2,stride=2.",
         conflict_handler="resolve",  # --fuse is about layers here, not about simplifying them
     )
-    shared.add_model_options(parser)
-    parser.set_defaults(simplify=tuple(REWRITES))
+    shared.add_model_options(parser, simplify=shared.ALL_STEPS)
     parser.add_argument("--buffer", type=buffer_size, metavar="SIZE", help="e.g. 512KB, 65536")
     parser.add_argument(
         "--sweep",
@@ -165,9 +162,7 @@ def _network(options: argparse.Namespace) -> Network:
 def _plot(
     path: str, points: Sequence[Point], asked: Point | None, options: argparse.Namespace
 ) -> None:
-    draw = pictures.drawing("csdf plan traffic", "csdf.draw.traffic")
-    if draw is None:
-        return
+    draw = pictures.drawing("csdf.draw.traffic")
     suffix = pictures.suffix_of(path)
     if options.sweep or asked is None:
         picture = draw.sweep_picture(

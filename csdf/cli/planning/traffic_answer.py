@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cnn2csdf.describe import bytes_in_words
+from csdf.cli import answers
 from planners.plan import OPTIMAL
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.fused.listing import in_short
@@ -35,9 +36,10 @@ def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: 
             lines += [f"      {line}" for line in schedule_listing(one).splitlines()]
     fused = sum(len(one.stages) > 1 for one in found.groups)
     lines += [
-        f"{found.name}: {found.status}: {_groups(len(found.groups))}, {fused} of several layers",
+        f"{found.name}: {found.status}: {answers.counted(len(found.groups), 'group')}, "
+        f"{fused} of several layers",
         f"  buffer              {found.buffer_bytes} bytes ({found.buffer_bytes / 1024:g} KB of "
-        f"1024), {found.element_bytes} bytes an element",
+        f"1024), {answers.counted(found.element_bytes, 'byte')} an element",
         f"  traffic             {bytes_in_words(found.total_bytes)} ({found.total_bytes} bytes): "
         + ", ".join(f"{bytes_in_words(size)} {what}" for what, size in _parts(found).items()),
         f"  lower bound         {bytes_in_words(found.bound_bytes)}: inputs, weights and outputs "
@@ -49,10 +51,6 @@ def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: 
             f"{_ratio(alone.total_bytes, found.total_bytes)} of that"
         )
     return lines
-
-
-def _groups(count: int) -> str:
-    return f"{count} group{'s' if count > 1 else ''}"
 
 
 def group_name(one: GroupTraffic) -> str:
