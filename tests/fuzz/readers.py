@@ -19,7 +19,11 @@ from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
 from planners.formats.json_problems import format_problems
 from planners.formats.tflite_micro import parse_offline_plan
+from planners.primitives.profiling.table import read_profile
 from planners.reuse.applications.application_files import read_application
+from planners.reuse.applications.worked_example import worked_example
+from planners.reuse.deployment.json_text import format_deployment, parse_deployment
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.evolution.checkpoint import Checkpoint
 from planners.reuse.evolution.evaluation import Serial
 from planners.reuse.evolution.nsga2 import Limits, evolve
@@ -30,6 +34,7 @@ from tests.cnn2csdf.readers.darknet_texts import TINY
 from tests.fuzz.mutations import json_mutant, mutant
 from tests.fuzz.onnx_mutations import onnx_mutant
 from tests.fuzz.onnx_seeds import onnx_seeds
+from tests.planners.reuse.deployment.deployed import by_offsets
 from tests.shared_data import SHARED
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -237,6 +242,31 @@ def _durations():
     return [format_durations(times).encode(), b"layer,phase,nanoseconds\na,0,5\na,1,6\nb,0,7\n"]
 
 
+def _deployments():
+    evaluator = Evaluator(worked_example())
+    plan = by_offsets(evaluator, (None,) * len(evaluator.application.layers))
+    return [format_deployment(plan).encode()]
+
+
+def _deployment(path, random):
+    return parse_deployment(read_bytes(path).decode("utf-8", "replace"), path)
+
+
+PROFILE = b"""# network: tiny
+# processor: made up
+# threads: 1
+layer,primitive,input_layout,output_layout,nanoseconds,workspace_bytes,parameter_bytes,producer,index
+n1,layer,CHW,CHW,3000,0,0,,
+n2,"direct, four filters",CHW,HWC,113000,0,4640,,
+n2,im2col,HWC,CHW,84000,295936,4640,,
+n2,,CHW,HWC,2900,0,0,n1,0
+"""
+
+
+def _profiles():
+    return [PROFILE, PROFILE[PROFILE.index(b"layer,prim") :]]
+
+
 SEARCHED = Problem(identity="test", alleles=((0, 1, 2),) * 6, objectives=("one", "two"))
 ORIGIN = origin_of(SEARCHED, random=Random(1), settings=Settings(population=6), seeds=())
 
@@ -287,6 +317,8 @@ def readers(folder):
         "arena json": Reader(".json", _arena_json, _problems, either),
         "fifo depths": Reader(".json", _depth_files, _depths, either),
         "durations": Reader(".csv", _durations, lambda p, r: durations_table(p)),
+        "deployment": Reader(".json", _deployments, _deployment, either),
+        "profile table": Reader(".csv", _profiles, lambda p, r: read_profile(p)),
         "checkpoint": Reader(
             ".json",
             _checkpoints(folder),

@@ -51,9 +51,7 @@ def row_elements(shape: Shape) -> int:
     return 2 * shape.channels * shape.width
 
 
-def respond_by_rows(
-    operator: op.LocalResponseNormalization, view: Array, workspace: Array
-) -> None:
+def respond_by_rows(operator: op.LocalResponseNormalization, view: Array, workspace: Array) -> None:
     """Do the same to maps in place; view: by (channel, row, column), however it lies in memory."""
     channels, rows, columns = view.shape
     row, output = workspace[: 2 * channels * columns].reshape(2, channels, 1, columns)

@@ -104,7 +104,8 @@ def parsed_profile(text: str, *, name: str) -> Profile:
     transforms: list[TransformProfile] = []
     seen: dict[tuple[str, ...], int] = {}
     for row in _table(lines[front:], name, front):
-        way = tuple(row.cells.get(column, "") for column in (*COLUMNS[:4], "producer", "index"))
+        ends = ("producer", "index") if row.cells.get("producer") else ()
+        way = tuple(row.cells[column] for column in (*COLUMNS[:4], *ends))
         if way in seen:
             raise UnreadableFile(
                 f"{row.place}: the same as line {seen[way]}; expected each way once"
@@ -114,12 +115,15 @@ def parsed_profile(text: str, *, name: str) -> Profile:
             transforms.append(_transform(row))
         else:
             layers.append(_layer(row))
-    return Profile(
-        network=stated.get("network", Path(name).stem),
-        machine=_machine(stated, name),
-        layers=tuple(layers),
-        transforms=tuple(transforms),
-    )
+    try:
+        return Profile(
+            network=stated.get("network", Path(name).stem),
+            machine=_machine(stated, name),
+            layers=tuple(layers),
+            transforms=tuple(transforms),
+        )
+    except InvalidPlan as error:
+        raise UnreadableFile(f"{name}: {error}") from None
 
 
 def _stated(lines: Sequence[str]) -> dict[str, str]:
@@ -203,8 +207,7 @@ def _table(lines: Iterable[str], name: str, before: int) -> Iterator[_Row]:
 def _require_columns(columns: Sequence[str], place: str) -> None:
     for column in NEEDED:
         if column not in columns:
-            found = ", ".join(columns) or "nothing"
-            raise UnreadableFile(f"{place}: no column {column!r}, only {found}")
+            raise UnreadableFile(f"{place}: no column {column!r}, only {', '.join(columns)[:80]!r}")
     for column in columns:
         if columns.count(column) > 1:
             raise UnreadableFile(f"{place}: two columns {column!r}")

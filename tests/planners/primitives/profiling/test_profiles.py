@@ -101,10 +101,10 @@ def test_columns_may_stand_in_any_order():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "t.csv, line 1: no column 'layer', only nothing"),
+        ("", "t.csv, line 1: no column 'layer', only ''"),
         ("# cores: 0\n", "t.csv, line 2: no column 'layer'"),
         (f"# cores: many\n{HEAD}\n", "t.csv: cores is 'many'; expected a whole number from 1"),
-        ("layer,primitive\n", "t.csv, line 1: no column 'input_layout', only layer, primitive"),
+        ("layer,primitive\n", "t.csv, line 1: no column 'input_layout', only 'layer, primitive'"),
         (f"{HEAD},layer\n", "t.csv, line 1: two columns 'layer'"),
         (f"{HEAD},index\n", "line 1: columns 'producer' and 'index' belong together"),
         (f"{HEAD}\na,mec,CHW,HWC,5,8\n", "line 2: 6 cells; expected 7"),
@@ -121,6 +121,14 @@ def test_columns_may_stand_in_any_order():
         (
             f"{HEAD},producer,index\na,,CHW,CHW,5,8,1,b,0\n",
             "line 2: transform from 'b' to 'a': both",
+        ),
+        (
+            f"{HEAD},producer,index\na,,CHW,HWC,5,8,1,b,0\na,,CHW,HWC,5,8,1,b,00\n",
+            "t.csv: input 0 of 'a': its transform from CHW is listed twice",
+        ),
+        (
+            f"{HEAD},producer,index\na,mec,CHW,HWC,5,8,1,,\na,mec,CHW,HWC,5,8,1,,1\n",
+            "line 3: the same as line 2",
         ),
         (f'{HEAD}\n"a,mec\n', "t.csv, line 2: unexpected end of data"),
     ],
