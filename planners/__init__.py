@@ -30,30 +30,51 @@ if TYPE_CHECKING:
         network_memory,
     )
     from planners.plan import Bank, Buffer, MemoryPlan, Problem
+    from planners.primitives.profiling.profiler import profile_network
+    from planners.primitives.profiling.table import read_profile, write_profile
+    from planners.primitives.selection.planning import Demand, best_selection
+    from planners.primitives.selection.problem import Objective, selection_problem
+    from planners.primitives.selection.trade_off import trade_off
     from planners.reuse.applications.application import Application, undivided
     from planners.reuse.applications.application_files import read_application
+    from planners.traffic.convolution import convolution_of
+    from planners.traffic.layer_text import layers_from_text
+    from planners.traffic.network_traffic import NetworkSearch
+    from planners.traffic.one_layer import least_traffic
 
 _HOMES = {
     "Application": "planners.reuse.applications.application",
     "Bank": "planners.plan",
     "Buffer": "planners.plan",
+    "Demand": "planners.primitives.selection.planning",
     "FusionAnswer": "planners.fusion.plans",
     "FusionPlan": "planners.fusion.plans",
     "MemoryComparison": "planners.parts_memory",
     "MemoryPlan": "planners.plan",
     "NetworkMemory": "planners.parts_memory",
+    "NetworkSearch": "planners.traffic.network_traffic",
+    "Objective": "planners.primitives.selection.problem",
     "Problem": "planners.plan",
     "Terms": "planners.fusion.choices",
     "best_plan": "planners.fusion.planning",
+    "best_selection": "planners.primitives.selection.planning",
     "chain_of": "planners.fusion.chains",
     "check_plan": "planners.check",
+    "convolution_of": "planners.traffic.convolution",
+    "layers_from_text": "planners.traffic.layer_text",
+    "least_traffic": "planners.traffic.one_layer",
     "memory_comparison": "planners.parts_memory",
     "network_memory": "planners.parts_memory",
     "plan_arena": "planners.arena.allocation",
     "plan_banks": "planners.arena.banks",
+    "profile_network": "planners.primitives.profiling.profiler",
     "read_application": "planners.reuse.applications.application_files",
+    "read_profile": "planners.primitives.profiling.table",
     "run_fused": "planners.fusion.execution",
+    "selection_problem": "planners.primitives.selection.problem",
+    "trade_off": "planners.primitives.selection.trade_off",
     "undivided": "planners.reuse.applications.application",
+    "write_profile": "planners.primitives.profiling.table",
 }
 
 __all__ = sorted(_HOMES)

@@ -209,51 +209,15 @@ def as_json(report: Report) -> dict[str, Any]:
         },
     }
     if answer.selection is not None:
-        found["plan"] = _plan_as_json(report, answer.selection)
+        found["plan"] = {
+            **answer.selection.to_json(objective),
+            "map_bytes": alive_map_bytes(report.network),
+        }
     if report.shows_front:
-        found["front"] = [
-            {"memory_bytes": one.memory, "nanoseconds": one.nanoseconds} for one in report.front
-        ]
+        found["front"] = [one.to_json() for one in report.front]
     if report.run is not None:
         found["run"] = report.run._asdict()
     return {**found, "seconds": round(report.seconds, 6)}
-
-
-def _plan_as_json(report: Report, selection: Selection) -> dict[str, Any]:
-    return {
-        "nanoseconds": selection.nanoseconds,
-        "memory_bytes": selection.memory(report.demand.objective),
-        "workspace_bytes": sum(selection.workspaces),
-        "largest_workspace_bytes": max(selection.workspaces),
-        "weight_bytes": selection.parameter_bytes,
-        "changed_map_bytes": selection.changed_map_bytes,
-        "map_bytes": alive_map_bytes(report.network),
-        "layers": [
-            {
-                "layer": one.layer,
-                "primitive": one.primitive,
-                "input_layout": one.input_layout,
-                "output_layout": one.output_layout,
-                "nanoseconds": one.nanoseconds,
-                "workspace_bytes": one.workspace_bytes,
-                "weight_bytes": one.parameter_bytes,
-            }
-            for one in selection.chosen
-        ],
-        "changes": [
-            {
-                "producer": change.producer,
-                "consumer": change.consumer,
-                "index": change.index,
-                "source_layout": change.source_layout,
-                "target_layout": change.target_layout,
-                "nanoseconds": change.nanoseconds,
-                "workspace_bytes": change.workspace_bytes,
-                "map_bytes": link.map_bytes,
-            }
-            for link, change in selection.changes
-        ],
-    }
 
 
 def plot(path: str, report: Report, greedy: Sequence[Pair]) -> None:

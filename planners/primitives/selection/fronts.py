@@ -85,6 +85,10 @@ class Pair(NamedTuple):
     nanoseconds: int
     memory: int
 
+    def to_json(self) -> dict[str, int]:
+        """Return the pair as a JSON value."""
+        return {"memory_bytes": self.memory, "nanoseconds": self.nanoseconds}
+
 
 def best_within(front: Front, memory: int) -> Pair | None:
     """Return the pair of least time within a memory; None if none fits."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from cnn2csdf.network import Connection, Network
 from csdf.errors import InvalidPlan
+from csdf.notebook.table import table
 from planners.primitives.profile import LayerProfile, Profile, TransformProfile
 
 ELEMENT_BYTES = 4  # of maps, in single precision
@@ -171,6 +173,52 @@ class Selection:
         layers = (objective.of_layer(one) for one in self.chosen)
         changes = (objective.of_change(link, change) for link, change in self.changes)
         return objective.total((*layers, *changes))
+
+    def to_json(self, objective: Objective = Objective.NETWORK) -> dict[str, Any]:
+        """Return the choices and what they cost as a JSON value; memory: what the objective counts."""
+        return {
+            "nanoseconds": self.nanoseconds,
+            "memory_bytes": self.memory(objective),
+            "workspace_bytes": sum(self.workspaces),
+            "largest_workspace_bytes": max(self.workspaces),
+            "weight_bytes": self.parameter_bytes,
+            "changed_map_bytes": self.changed_map_bytes,
+            "layers": self.to_records(),
+            "changes": [
+                {
+                    "producer": change.producer,
+                    "consumer": change.consumer,
+                    "index": change.index,
+                    "source_layout": change.source_layout,
+                    "target_layout": change.target_layout,
+                    "nanoseconds": change.nanoseconds,
+                    "workspace_bytes": change.workspace_bytes,
+                    "map_bytes": link.map_bytes,
+                }
+                for link, change in self.changes
+            ],
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each layer, as for a data frame."""
+        return [
+            {
+                "layer": one.layer,
+                "primitive": one.primitive,
+                "input_layout": one.input_layout,
+                "output_layout": one.output_layout,
+                "nanoseconds": one.nanoseconds,
+                "workspace_bytes": one.workspace_bytes,
+                "weight_bytes": one.parameter_bytes,
+            }
+            for one in self.chosen
+        ]
+
+    def _repr_html_(self) -> str:
+        """Return the choice for each layer as a table, for notebooks."""
+        network, workspace = (self.memory(one) for one in Objective)
+        title = f"{self.nanoseconds} ns, {network} bytes, largest workspace {workspace} bytes"
+        return table(f"{self.problem.name}: {title}", self.to_records())
 
 
 def selection_problem(network: Network, profile: Profile) -> SelectionProblem:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from csdf.errors import InvalidPlan
+from csdf.notebook.pictures import front_picture
+from csdf.notebook.table import table
 from planners.primitives.profile import LayerProfile
 from planners.primitives.selection.elimination import (
     Decision,
@@ -73,6 +76,20 @@ class TradeOff:
             for number in range(len(self.problem.layers))
         )
         return Selection(problem=self.problem, chosen=tuple(chosen))
+
+    def to_json(self) -> list[dict[str, int]]:
+        """Return the pairs of the front as a JSON value, by growing memory."""
+        return [one.to_json() for one in self.pairs]
+
+    def to_records(self) -> list[dict[str, int]]:
+        """Return a row for each pair of the front, as for a data frame."""
+        return self.to_json()
+
+    def _repr_html_(self) -> str:
+        """Return the front as picture and table, for notebooks."""
+        places = [(one.memory, Fraction(one.nanoseconds, 10**6)) for one in self.pairs]
+        picture = front_picture(places, across=f"bytes ({self.objective.value})", up="ms")
+        return picture + table(f"{self.problem.name}: all points, proved", self.to_records())
 
 
 def trade_off(
