@@ -1,4 +1,4 @@
-"""DRAM traffic of ResNet-34: layer by layer, pairs, and chains of layers, over the buffer.
+"""DRAM traffic of ResNet-34: layer by layer, pairs, and groups of layers, over the buffer.
 
 After Liao et al., whose slides treat one and two layers. Run `python figures/liao_resnet34.py`:
 writes the .md and the pictures beside it (a minute).
@@ -24,13 +24,14 @@ HEAD = """# DRAM traffic of ResNet-34
 
 Made by `python figures/liao_resnet34.py`: frames of 224x224, elements of {bytes} bytes, a KB of 1024
 bytes. Batch normalisation is folded and activations are fused; an addition works on the output of
-the convolution before it and reads its other operand from DRAM, or from the buffer where a chain
-holds it. Biases are not counted. The lower bound is frame, weights and result once, {bound} bytes,
-of which {weights} are weights; no schedule moves less, fused or not, whatever the buffer.
+the convolution before it and reads its other operand from DRAM, or from the buffer where a group
+holds it; a projection beside two convolutions may be of their group. Biases are not counted. The
+lower bound is frame, weights and result once, {bound} bytes, of which {weights} are
+weights; no schedule moves less, fused or not, whatever the buffer.
 
 Bytes, and how many times the bound; groups of more than one layer in brackets.
 
-| buffer (KB) | layer by layer | pairs | chains |
+| buffer (KB) | layer by layer | pairs | groups |
 |---|---|---|---|
 """
 
@@ -40,9 +41,9 @@ LAYERS = """
 ## Layer by layer with 512 KB
 
 Bytes of each layer on its own, with the bound for this layer in this buffer, and the groups of the
-best pairs and chains, at the line of their first layer.
+best pairs and groups, at the line of their first layer.
 
-| layers | input | weights | output | total | bound | ratio | pairs: total | chains: total |
+| layers | input | weights | output | total | bound | ratio | pairs: total | groups: total |
 |---|---|---|---|---|---|---|---|---|
 """
 

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from csdf.draw.picture import rendered
 
 COLOURS = {"input": "#357", "weights": "#9ab", "output": "#c63", "borders": "#a33"}
-WAYS = {"1": "layer by layer", "2": "pairs", "chain": "chains"}
+WAYS = {"1": "layer by layer", "2": "pairs", "chain": "groups"}
 LINES = {"1": "#c63", "2": "#585", "chain": "#357"}
 
 

@@ -20,11 +20,10 @@ class LowerBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerTraffic:
-    """The least traffic of one layer, over all its loop nests that fit the buffer.
+    """The least traffic of one layer: no loop nest that fits the buffer moves less.
 
     output_bytes: written, and read back for more sums. held_bytes: the three tiles at their largest.
     space: orders, tiles and levels that there are; evaluated: how many of them were looked at.
-    proved: whether no nest that fits moves less.
     """
 
     convolution: Convolution
@@ -38,7 +37,6 @@ class LayerTraffic:
     bounds: tuple[LowerBound, ...]
     space: int
     evaluated: int
-    proved: bool
 
     @property
     def total_bytes(self) -> int:

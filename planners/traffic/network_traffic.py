@@ -1,25 +1,27 @@
 """The least DRAM traffic of a network: layer by layer, in pairs, or in groups of any length.
 
 The stages of the network run one after another in one order. A group is a run of stages in which
-each slides over what the one before it leaves; the network is cut into groups by dynamic
-programming, so no other cut of this order moves less. A tensor that others read outside its group
-is written to DRAM, and each of them reads it there; one that a later stage of the group adds waits
-in the buffer. The input of a group that a later stage adds waits, or is read a second time.
+each slides over the one input of the group, or over what stages before it leave: a chain, or
+branches that part and join. The network is cut into groups by dynamic programming, so no other cut
+of this order moves less. A tensor that others read outside its group is written to DRAM, and each
+of them reads it there; one that several stages of the group read, or a later one adds, waits in the
+buffer. The input of a group that a later stage adds waits, or is read a second time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cnn2csdf.network import Network
 from csdf.errors import GaveUp, InvalidPlan
 from planners.plan import FEASIBLE, OPTIMAL
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.fused.answers import FusedTraffic
-from planners.traffic.fused.bounds import least_of_network, makes_what_it_writes, seen_elements
-from planners.traffic.fused.group import FusedGroup, FusedLayer, Skip
+from planners.traffic.fused.bounds import least_of_network, seen_elements
+from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.search import GroupSearch
+from planners.traffic.fused.stage_groups import groups_of
 from planners.traffic.fused.stages import Stage, stages_of
 from planners.traffic.one_layer import least_traffic
 
@@ -82,7 +84,8 @@ class NetworkSearch:
         self.network = network
         self.element_bytes = element_bytes
         self.stages = stages_of(network)
-        self._searches: dict[FusedGroup, GroupSearch] = {}
+        self._by_group: dict[FusedGroup, GroupSearch] = {}
+        self._by_stages: dict[tuple[int, int], tuple[GroupSearch, ...]] = {}
 
     def best(
         self, buffer_bytes: int, longest: int | None = None, look: Look = lambda _: None
@@ -100,10 +103,9 @@ class NetworkSearch:
             total, groups = ways[end - 1]
             least = total + alone.total_bytes, (*groups, alone)
             try:
-                for first in self._starts(end, 1 if ended else longest):
-                    look(end - 1)
+                for first in self._starts(end, 1 if ended else longest, buffer_bytes):
                     known, before = ways[first]
-                    found = self._fused(first, end, buffer_bytes, least[0] - known)
+                    found = self._fused(first, end, buffer_bytes, least[0] - known, look)
                     if found is not None:
                         least = known + found.total_bytes, (*before, found)
             except (GaveUp, KeyboardInterrupt) as end_of_search:
@@ -119,77 +121,45 @@ class NetworkSearch:
             reason=ended or "no groups and schedules that were looked at move less",
         )
 
-    def _starts(self, end: int, longest: int | None) -> Iterator[int]:
-        """First stages of the groups that end before `end`, the shortest group first."""
-        first = end - 1
-        while first > 0 and (longest is None or end - first < longest):
-            if not _follows(self.stages[first], self.stages[first - 1]):
-                return
-            first -= 1
-            yield first
+    def _starts(self, end: int, longest: int | None, buffer_bytes: int) -> Iterator[int]:
+        """First stages of the groups that could end before `end`, the shortest group first.
 
-    def _fused(self, first: int, end: int, buffer_bytes: int, below: int) -> GroupTraffic | None:
+        Where one cannot fit, none that is longer can: it holds all that and more.
+        """
+        room = buffer_bytes // self.element_bytes
+        shortest = 0 if longest is None else max(end - longest, 0)
+        for first in range(end - 1, shortest - 1, -1):
+            if self.stages[first].window is None:
+                return
+            searches = self._searches_of(first, end)
+            if searches and not any(one.could_fit(room) for one in searches):
+                return
+            if searches:
+                yield first
+
+    def _fused(
+        self, first: int, end: int, buffer_bytes: int, below: int, look: Look
+    ) -> GroupTraffic | None:
         """The best schedule of stages [first, end) as one, if it moves less than so many bytes."""
         best, room = None, buffer_bytes // self.element_bytes
         limit = -(-below // self.element_bytes)
-        for group in groups_of(self.stages, first, end):
-            if group not in self._searches:
-                self._searches[group] = GroupSearch(group)
-            found = self._searches[group].best(room, limit)
+        for search in self._searches_of(first, end):
+            found = search.best(room, limit, lambda: look(end - 1))
             if found is not None:
                 best, limit = found, found.total
         if best is None:
             return None
         return _group_traffic(self.stages[first:end], best, self.element_bytes)
 
-
-def _follows(stage: Stage, before: Stage) -> bool:
-    """Whether a stage slides over what the one before it leaves."""
-    return stage.window is not None and before.window is not None and stage.source == before.name
-
-
-def groups_of(stages: Sequence[Stage], first: int, end: int) -> Iterator[FusedGroup]:
-    """Return the ways in which stages [first, end) can be one group; none where they cannot be.
-
-    They differ in whether an input that is added later waits for that or is read twice.
-    """
-    chosen = stages[first:end]
-    place = {stage.name: number for number, stage in enumerate(chosen, 1)}
-    written = frozenset(
-        number
-        for number, stage in enumerate(chosen[:-1], 1)
-        if stage.leaves or any(not first <= reader < end for reader in stage.readers)
-    )
-    layers: list[FusedLayer] = []
-    inner: list[Skip] = []
-    outer: list[Skip] = []
-    for number, stage in enumerate(chosen, 1):
-        inner += [(place[name], number) for name in stage.beside if name in place]
-        outside = [name for name in stage.beside if name not in place]
-        outer += [(0, number) for name in outside if name == chosen[0].source]
-        if stage.window is None:
-            return
-        layers.append(replace(stage.window, beside=len(outside)))
-    for waiting in ((), tuple(outer)) if outer else ((),):
-        group = _group(layers, (*inner, *waiting), written)
-        if group is not None:
-            yield group
-
-
-def _group(
-    layers: Sequence[FusedLayer], skips: tuple[Skip, ...], written: frozenset[int]
-) -> FusedGroup | None:
-    """The group; None where it does not make the whole of a map that others read."""
-    waiting = [layer for source, layer in skips if source == 0]
-    group = FusedGroup(
-        layers=tuple(
-            replace(layer, beside=layer.beside - waiting.count(number))
-            for number, layer in enumerate(layers, 1)
-        ),
-        skips=skips,
-        written=written,
-    )
-    return group if makes_what_it_writes(group) else None
+    def _searches_of(self, first: int, end: int) -> tuple[GroupSearch, ...]:
+        """The searches of stages [first, end) as one group; equal groups share one."""
+        if (first, end) not in self._by_stages:
+            groups = list(groups_of(self.stages, first, end))
+            for group in groups:
+                if group not in self._by_group:
+                    self._by_group[group] = GroupSearch(group)
+            self._by_stages[first, end] = tuple(self._by_group[group] for group in groups)
+        return self._by_stages[first, end]
 
 
 def stage_alone(stage: Stage, buffer_bytes: int, element_bytes: int) -> GroupTraffic:

@@ -57,7 +57,6 @@ def least_traffic(
         bounds=lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=element_bytes),
         space=_space(group),
         evaluated=evaluated,
-        proved=True,
     )
 
 

@@ -70,11 +70,11 @@ def moved(schedule: FusedSchedule, tables: CutTables) -> Moved:
         layer.beside * layer.filters * outer[number].made * inner[number].made
         for number, layer in enumerate(group.layers, 1)
     )
-    written, read = _borders(schedule, outer, inner)
+    written, read = _borders(schedule, tables.sizes, outer, inner)
     return Moved(
         input=group.dims(0)[0] * outer[0].made * inner[0].made + beside,
         weights=_weights_moved(schedule, tables),
-        output=group.elements(group.length) + sum(map(group.elements, group.written)),
+        output=tables.outputs,
         borders_written=written,
         borders_read=read,
     )
@@ -86,14 +86,14 @@ def _weights_moved(schedule: FusedSchedule, tables: CutTables) -> int:
 
 
 def _borders(
-    schedule: FusedSchedule, outer: Sequence[AxisTotals], inner: Sequence[AxisTotals]
+    schedule: FusedSchedule, sizes: Sizes, outer: Sequence[AxisTotals], inner: Sequence[AxisTotals]
 ) -> tuple[int, int]:
     """Elements of borders that go to DRAM, and that come back."""
     if SENT not in schedule.borders:
         return 0, 0
     written = read = 0
-    for number in range(1, schedule.group.length):
-        maps = schedule.group.dims(number)[0]
+    for number in sizes.inner:
+        maps = sizes.maps[number]
         one, other = outer[number], inner[number]
         if schedule.borders[1] is KEPT:
             written += maps * one.shared * other.distinct
@@ -113,6 +113,28 @@ def operations(schedule: FusedSchedule, tables: CutTables) -> int:
         layer.filters * layer.operations * outer[number].made * inner[number].made
         for number, layer in enumerate(schedule.group.layers, 1)
     )
+
+
+def least_need(parts: tuple[int, int], tables: CutTables) -> int:
+    """Return elements that the part around the middle holds of the maps between layers, at least.
+
+    Whatever the borders, with all maps of a layer at a time: what a part needs of a map is there
+    while a layer reads it, and nobody needs less than where each place is made once. A finer cut
+    needs no more, for its part around the middle is inside this one; a group with more layers in
+    front of these needs no less.
+    """
+    rows, columns = (tables.cut(axis, count, KEPT, KEPT).needed for axis, count in enumerate(parts))
+    sizes, lengths = tables.sizes, tables.group.dims(tables.group.length)[1:]
+    row, column = (
+        ((length // 2 + 1) * count - 1) // length
+        for length, count in zip(lengths, parts, strict=True)
+    )
+    there = [0] * (len(sizes.layers) + 1)  # while each layer works
+    for number in (0, *sizes.inner) if sizes.input_waits else sizes.inner:
+        places = rows[number][row].bit_count() * columns[number][column].bit_count()
+        for step in range(max(number, 1), sizes.last_readers[number] + 1):
+            there[step] += sizes.maps[number] * places
+    return max(there)
 
 
 def needs(schedule: FusedSchedule, tables: CutTables, limit: int) -> tuple[Need, ...] | int:
@@ -168,7 +190,7 @@ class _Part:
 def _all_maps_steps(sizes: Sizes, part: _Part) -> Iterator[Need]:
     for step, layer in enumerate(sizes.layers, 1):
         fixed = part.row(step) if layer.beside else 0
-        for number in range(1, len(sizes.layers)):
+        for number in sizes.inner:
             one = part.maps[number]
             if step < number:
                 there = one.before
@@ -183,8 +205,8 @@ def _all_maps_steps(sizes: Sizes, part: _Part) -> Iterator[Need]:
             continue
         else:
             fixed += sizes.maps[0] * first.after
-        if step == len(sizes.layers):
-            yield _last(layer, sizes.vectors[-1], part, fixed)
+        if sizes.last_readers[step] == step:
+            yield _end(layer, step, sizes.vectors[step - 1], part, fixed)
         else:
             yield Need(fixed + sizes.vectors[step - 1], fixed)
 
@@ -200,11 +222,11 @@ def _first(layer: FusedLayer, vector: int, part: _Part, fixed: int) -> Need:
     return Need(fixed + min(tile + vector, by_row), fixed + row)
 
 
-def _last(layer: FusedLayer, vector: int, part: _Part, fixed: int) -> Need:
+def _end(layer: FusedLayer, number: int, vector: int, part: _Part, fixed: int) -> Need:
     """The output leaves map by map past one vector, or row by row past all vectors of its filter."""
-    row = part.row(-1)
+    row = part.row(number)
     by_row = row + layer.channels // layer.groups * vector
-    return Need(fixed + min(part.maps[-1].held + vector, by_row), fixed + row)
+    return Need(fixed + min(part.maps[number].held + vector, by_row), fixed + row)
 
 
 def _one_map_steps(sizes: Sizes, part: _Part) -> Iterator[Need]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 from typing import NamedTuple
 
 from planners.traffic.fused.group import FusedGroup
-from planners.traffic.fused.reach import Places, shares
+from planners.traffic.fused.reach import Places, Reach, shares
 
 ROWS, COLUMNS = 0, 1  # axes
+
+Cut = tuple[Places, ...]  # places of each part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,32 +24,42 @@ class AxisCut:
     needs them, or by every part that needs them.
     """
 
-    needed: tuple[tuple[Places, ...], ...]
-    made: tuple[tuple[Places, ...], ...]
+    needed: tuple[Cut, ...]
+    made: tuple[Cut, ...]
 
 
 def axis_cut(
     group: FusedGroup, axis: int, parts: int, *, makes_once: bool, reads_once: bool
 ) -> AxisCut:
     """Return what `parts` even parts of the output need and make, along one axis."""
-    last = group.length
-    made: list[tuple[Places, ...]] = [()] * (last + 1)
-    needed: list[tuple[Places, ...]] = [()] * (last + 1)
-    made[last] = needed[last] = shares(group.dims(last)[1 + axis], parts)
-    for number in range(last - 1, -1, -1):
-        layer = group.layers[number]
-        reach = layer.rows if axis == ROWS else layer.columns
-        readers = [upto for source, upto in group.skips if source == number]
-        needed[number] = tuple(
-            reduce(or_, (made[reader][part] for reader in readers), reach.needed(wanted))
-            for part, wanted in enumerate(made[number + 1])
-        )
+    readers = group.readers
+    made: list[Cut] = [()] * (group.length + 1)
+    needed: list[Cut] = [()] * (group.length + 1)
+    for number in range(group.length, -1, -1):
+        asked = [made[layer] for source, layer in group.skips if source == number]
+        for reader in readers[number]:
+            layer = group.layers[reader - 1]
+            asked.append(_seen(layer.rows if axis == ROWS else layer.columns, made[reader]))
+        if not asked:
+            asked.append(shares(group.dims(number)[1 + axis], parts))
+        needed[number] = tuple(map(_union, zip(*asked, strict=True))) if asked[1:] else asked[0]
         is_once = makes_once if number else reads_once
         made[number] = _fresh(needed[number]) if is_once else needed[number]
     return AxisCut(needed=tuple(needed), made=tuple(made))
 
 
-def _fresh(needed: Sequence[Places]) -> tuple[Places, ...]:
+@lru_cache(maxsize=100_000)
+def _seen(reach: Reach, made: Cut) -> Cut:
+    """Of each part, what the windows of a layer see; groups with the same end ask alike."""
+    return tuple(map(reach.needed, made))
+
+
+def _union(asked: Iterable[Places]) -> Places:
+    return reduce(or_, asked)
+
+
+@lru_cache(maxsize=100_000)
+def _fresh(needed: Cut) -> Cut:
     """Of each part, what no part before it needs."""
     found, seen = [], 0
     for one in needed:

@@ -2,48 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import prod
+from collections.abc import Iterator, Mapping, Sequence
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from planners.traffic.fused.axis_cuts import COLUMNS, ROWS, axis_cut
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.reach import Places, Reach, places
-from planners.traffic.fused.stages import Stage, window_of
+from planners.traffic.fused.stages import VIEWS, Stage, window_of
+
+Area = tuple[Places, Places]  # rows, columns
 
 
 def least_moved(group: FusedGroup) -> int:
     """Return the elements every schedule of a group moves: inputs, weights and outputs, once.
 
-    Of the input, and of operands from beside, only the places that the result depends on.
+    Of the input, and of operands from beside, only the places that the results depend on by the
+    reader that asks for most.
     """
-    cuts = [axis_cut(group, axis, 1, makes_once=True, reads_once=True) for axis in (ROWS, COLUMNS)]
-    needed = [
-        prod(cut.needed[number][0].bit_count() for cut in cuts)
-        for number in range(group.length + 1)
-    ]
+    needed = [_size(area) for area in _areas(group)]
     beside = sum(
         layer.beside * layer.filters * needed[number]
         for number, layer in enumerate(group.layers, 1)
     )
-    written = group.elements(group.length) + sum(map(group.elements, group.written))
+    written = sum(map(group.elements, group.outputs))
     return group.dims(0)[0] * needed[0] + beside + group.weights + written
+
+
+def _areas(group: FusedGroup) -> list[Area]:
+    """Of each map, places that the outputs of the group depend on: what one of its readers needs."""
+    readers = group.readers
+    found: list[Area] = [(0, 0)] * (group.length + 1)
+    for number in range(group.length, -1, -1):
+        _, rows, columns = group.dims(number)
+        asked = [found[layer] for source, layer in group.skips if source == number]
+        for reader in readers[number]:
+            layer, (down, across) = group.layers[reader - 1], found[reader]
+            asked.append((layer.rows.needed(down), layer.columns.needed(across)))
+        is_whole = number in group.written or not asked
+        found[number] = (places(0, rows), places(0, columns)) if is_whole else max(asked, key=_size)
+    return found
 
 
 def makes_what_it_writes(group: FusedGroup) -> bool:
     """Whether all of each map that others read is made: no window skips a place of it."""
+    if not group.written:
+        return True
+    cuts = [axis_cut(group, axis, 1, makes_once=True, reads_once=True) for axis in (ROWS, COLUMNS)]
     return all(
-        _made_in_all(group, axis, number) == group.dims(number)[1 + axis]
+        cut.needed[number][0].bit_count() == size
         for number in group.written
-        for axis in (ROWS, COLUMNS)
+        for cut, size in zip(cuts, group.dims(number)[1:], strict=True)
     )
-
-
-def _made_in_all(group: FusedGroup, axis: int, number: int) -> int:
-    """Places of a map along an axis that the group needs."""
-    cut = axis_cut(group, axis, 1, makes_once=True, reads_once=True)
-    return cut.needed[number][0].bit_count()
 
 
 def seen_elements(layer: FusedLayer) -> int:
@@ -65,11 +75,11 @@ def least_of_network(network: Network, stages: Sequence[Stage]) -> int:
         stage.parameters if stage.window is None else stage.window.weights for stage in stages
     )
     frames = sum(_needed_elements(layer, needed) for layer in network.inputs)
-    written = {name for layer in network.outputs for name in layer.inputs}
-    return weights + frames + sum(_least_written(network, name) for name in written)
-
-
-Area = tuple[Places, Places]  # rows, columns
+    written: dict[str, int] = {}
+    for name in {name for layer in network.outputs for name in layer.inputs}:
+        for tensor, elements in _written(network, name):
+            written[tensor] = max(written.get(tensor, 0), elements)
+    return weights + frames + sum(written.values())
 
 
 def _needed_places(network: Network) -> dict[str, Area]:
@@ -127,7 +137,21 @@ def _needed_elements(frame: Layer, needed: Mapping[str, Area]) -> int:
     return maps * _size(needed.get(frame.name, (0, 0)))
 
 
-def _least_written(network: Network, name: str) -> int:
-    """Elements of a result; none of a frame that goes out as it came in."""
+def _written(network: Network, name: str) -> Iterator[tuple[str, int]]:
+    """The tensors that a result shows, with elements of each that are written.
+
+    None of a frame that goes out as it came in; of a slice of another view, none for certain.
+    """
     layer = network.layer(name)
-    return 0 if isinstance(layer.operator, op.Input) else layer.shape.elements
+    match layer.operator:
+        case op.Input():
+            return
+        case op.Concatenation() | op.Reshape() | op.Identity():
+            for one in layer.inputs:
+                yield from _written(network, one)
+        case op.Slice():
+            source = network.layer(layer.inputs[0])
+            if not isinstance(source.operator, (op.Input, *VIEWS)):
+                yield source.name, layer.shape.elements
+        case _:
+            yield name, layer.shape.elements

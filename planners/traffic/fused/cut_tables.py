@@ -24,14 +24,15 @@ Profile = TypeVar("Profile", Outer, Inner)
 class Sizes(NamedTuple):
     """What of a group every part asks for.
 
-    maps: feature maps of each map; vectors: elements of a kernel of each layer. input_waits:
-    whether a later layer adds the input.
+    maps: feature maps of each map; vectors: elements of a kernel of each layer. inner: maps that
+    layers of the group make and read.
     """
 
     layers: tuple[FusedLayer, ...]
     maps: tuple[int, ...]
     vectors: tuple[int, ...]
     last_readers: tuple[int, ...]
+    inner: tuple[int, ...]
     input_waits: bool
 
 
@@ -44,9 +45,11 @@ class CutTables:
             group.layers,
             tuple(group.dims(number)[0] for number in range(group.length + 1)),
             tuple(layer.vector for layer in group.layers),
-            tuple(group.last_reader(number) for number in range(group.length)),
-            any(source == 0 for source, _ in group.skips),
+            group.last_readers,
+            group.inner,
+            group.input_waits,
         )
+        self.outputs = sum(map(group.elements, group.outputs))
         self.weights = tuple(layer.weights for layer in group.layers)
         self._cuts: dict[tuple[int, int, bool, bool], AxisCut] = {}
         self._totals: dict[tuple[int, int, bool, bool], tuple[AxisTotals, ...]] = {}

@@ -1,9 +1,8 @@
-"""Layers that run as one: each reads what the one before it leaves in the buffer."""
+"""Layers that run as one: each reads what others before it leave in the buffer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
 
 from csdf.errors import InvalidPlan
@@ -64,25 +63,27 @@ class FusedLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedGroup:
-    """At least two layers; map 0 is the input of the first, map k the output of layer k.
+    """At least two layers; map 0 is the input, map k the output of layer k.
 
-    skips: maps that later layers read once more, element by element, and that wait for them in the
-    buffer. written: maps inside that others read from DRAM, so that they are written there too;
-    the last map always is.
+    sources: of each layer, the maps its window slides over, one behind the other where they are
+    several; none given: each layer reads what the one before it makes. skips: maps that later
+    layers read once more, element by element, and that wait for them in the buffer. written: maps
+    inside that others read from DRAM, so that they are written there too; those that no layer of
+    the group reads, its ends, always are, and have equally many rows and columns.
     """
 
     layers: tuple[FusedLayer, ...]
+    sources: tuple[tuple[int, ...], ...] = ()
     skips: tuple[Skip, ...] = ()
     written: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         if len(self.layers) < 2:
             raise InvalidPlan(f"a group of {len(self.layers)} layers; fusing takes two at least")
-        for number, (one, other) in enumerate(pairwise(self.layers)):
-            left = one.filters, one.rows.outputs, one.columns.outputs
-            right = other.channels, other.rows.inputs, other.columns.inputs
-            if left != right:
-                raise InvalidPlan(f"layer {number + 1} makes {left}, the next one reads {right}")
+        if self.sources and len(self.sources) != len(self.layers):
+            raise InvalidPlan(f"sources of {len(self.sources)} of {len(self.layers)} layers")
+        for number in range(1, len(self.layers) + 1):
+            self._check_sources(number)
         for source, layer in self.skips:
             if not 0 <= source < layer <= len(self.layers):
                 raise InvalidPlan(f"layer {layer} cannot read map {source} once more")
@@ -91,11 +92,77 @@ class FusedGroup:
                     f"map {source} of {self.dims(source)} skips to layer {layer}, "
                     f"which makes {self.dims(layer)}"
                 )
+        self._check_ends()
+
+    def _check_sources(self, number: int) -> None:
+        sources, layer = self.read_by(number), self.layers[number - 1]
+        if not all(0 <= source < number for source in sources) or not sources:
+            raise InvalidPlan(f"layer {number} cannot read maps {sources}")
+        maps = sum(self.dims(one)[0] for one in sources)
+        left = {(maps, *self.dims(one)[1:]) for one in sources}
+        right = layer.channels, layer.rows.inputs, layer.columns.inputs
+        if left != {right}:
+            found = " and ".join(map(str, sorted(left)))
+            raise InvalidPlan(f"maps {sources} are {found}, layer {number} reads {right}")
+
+    def _check_ends(self) -> None:
+        ends = self.ends
+        sizes = {self.dims(end)[1:] for end in ends}
+        if len(sizes) > 1 or 0 in ends:
+            raise InvalidPlan(
+                f"the ends of a group, maps {ends}, are cut alike, and not of {sorted(sizes)}"
+            )
 
     @property
     def length(self) -> int:
         """Layers."""
         return len(self.layers)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether each window slides over what the layer before it makes, and nothing else."""
+        return all(self.read_by(one) == (one - 1,) for one in range(1, self.length + 1))
+
+    def read_by(self, layer: int) -> tuple[int, ...]:
+        """Return the maps that the window of a layer slides over."""
+        return self.sources[layer - 1] if self.sources else (layer - 1,)
+
+    @property
+    def readers(self) -> tuple[tuple[int, ...], ...]:
+        """Of each map, the layers whose windows slide over it."""
+        found: list[list[int]] = [[] for _ in range(self.length + 1)]
+        for layer in range(1, self.length + 1):
+            for source in self.read_by(layer):
+                found[source].append(layer)
+        return tuple(map(tuple, found))
+
+    @property
+    def last_readers(self) -> tuple[int, ...]:
+        """Of each map, the last layer that reads it in any way; of an end, the layer that makes it."""
+        last = [max((number, *readers)) for number, readers in enumerate(self.readers)]
+        for source, layer in self.skips:
+            last[source] = max(last[source], layer)
+        return tuple(last)
+
+    @property
+    def input_waits(self) -> bool:
+        """Whether the input is read by more than the window of the first layer."""
+        return self.readers[0] != (1,) or any(source == 0 for source, _ in self.skips)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The maps that no layer reads."""
+        return tuple(number for number, last in enumerate(self.last_readers) if number == last)
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """The maps that layers of the group make and read."""
+        return tuple(number for number, last in enumerate(self.last_readers) if 0 < number < last)
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The maps that go to DRAM."""
+        return tuple(sorted({*self.ends, *self.written}))
 
     def dims(self, number: int) -> tuple[int, int, int]:
         """Feature maps, rows and columns of a map."""
@@ -113,7 +180,3 @@ class FusedGroup:
     def weights(self) -> int:
         """Elements of all filters of all layers."""
         return sum(layer.weights for layer in self.layers)
-
-    def last_reader(self, number: int) -> int:
-        """The last layer that reads a map."""
-        return max([number + 1, *(layer for source, layer in self.skips if source == number)])

@@ -67,16 +67,19 @@ def _along(schedule: FusedSchedule, axis: int, place: int) -> list[tuple[list[Ar
     """What each part along one axis needs and makes of each map."""
     group, count = schedule.group, schedule.parts[axis]
     sizes = [group.dims(number)[1 + axis] for number in range(group.length + 1)]
-    seen = [np.zeros(size, dtype=bool) for size in sizes]
+    seen, ends = [np.zeros(size, dtype=bool) for size in sizes], group.ends
     found = []
     for part in range(count):
-        mine = np.zeros(sizes[-1], dtype=bool)
-        mine[sizes[-1] * part // count : sizes[-1] * (part + 1) // count] = True
-        needed, made = {group.length: mine}, {group.length: mine}
-        for number in range(group.length - 1, -1, -1):
-            wanted = _windows(group.layers[number], axis, made[number + 1])
-            for source, reader in group.skips:
-                if source == number:
+        needed: dict[int, Array] = {}
+        made: dict[int, Array] = {}
+        for number in range(group.length, -1, -1):
+            wanted = np.zeros(sizes[number], dtype=bool)
+            if number in ends:
+                wanted[sizes[-1] * part // count : sizes[-1] * (part + 1) // count] = True
+            for reader, layer in enumerate(group.layers, 1):
+                if number in group.read_by(reader):
+                    wanted |= _windows(layer, axis, made[reader])
+                if (number, reader) in group.skips:
                     wanted |= made[reader]
             borders = schedule.borders if number else schedule.input_borders
             is_again = borders[place] is AGAIN

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from planners.traffic.fused.group import FusedLayer
+from planners.traffic.fused.group import FusedGroup, FusedLayer
 
 Array = np.ndarray[Any, Any]
+
+PRIME = 251
 
 
 def kernel_area(layer: FusedLayer) -> int:
@@ -75,3 +78,20 @@ def _under(layer: FusedLayer, source: Array, made: Array, seen: Array | None) ->
             inside[inside] = seen[y[inside], x[inside]]
         found[number, inside] = source[y[inside], x[inside]]
     return found
+
+
+def whole_maps(
+    group: FusedGroup, frame: Array, weights: Sequence[Array], beside: Sequence[Array]
+) -> list[Array]:
+    """Return all maps of a group, each layer run as a whole; beside: operands of each layer."""
+    whole = [frame]
+    for number, one in enumerate(group.layers, 1):
+        every = np.ones(group.dims(number)[1:], dtype=bool)
+        source = np.concatenate([whole[read] for read in group.read_by(number)])
+        sums = sums_of(one, weights[number - 1], source, every).reshape(group.dims(number))
+        sums += beside[number - 1].sum(axis=0)
+        for added, reader in group.skips:
+            if reader == number:
+                sums += whole[added]
+        whole.append(sums % PRIME)
+    return whole

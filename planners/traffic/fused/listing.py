@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from planners.traffic.fused.accounting import axes_of
 from planners.traffic.fused.cut_tables import CutTables
+from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.schedule import Borders, FusedSchedule, Hold
 
 
@@ -45,9 +46,7 @@ def listing(schedule: FusedSchedule, names: Sequence[str]) -> str:
     lines.append(
         f"for each of {rows}x{columns} parts of the output, {order}" if is_cut else "in one part"
     )
-    waits = tables.sizes.input_waits
-    read = "from the input, which waits, " if waits else "from each map of the input in turn, "
-    sizes = list(_sizes(schedule, tables))
+    sizes, outputs = list(_sizes(schedule, tables)), group.outputs
     if schedule.hold is Hold.ONE_MAP:
         lines += [f"  load the input {sizes[0]}", f"  for each map of {names[0]}"]
         lines += [
@@ -55,11 +54,23 @@ def listing(schedule: FusedSchedule, names: Sequence[str]) -> str:
         ]
         lines += [f"    {names[-1]}: add it to all of {sizes[-1]}", "  write them"]
         return "\n".join(lines)
-    for number, (name, size) in enumerate(zip(names, sizes[1:], strict=True)):
-        reads = read if number == 0 else ""
-        leaves = "makes and writes" if number == group.length - 1 else "makes"
-        lines.append(f"  {name}: {reads}{leaves} {size}")
+    lines += [
+        f"  {name}: {_reads(group, number, names)}"
+        f"{'makes and writes' if number in outputs else 'makes'} {size}"
+        for number, (name, size) in enumerate(zip(names, sizes[1:], strict=True), 1)
+    ]
     return "\n".join(lines)
+
+
+def _reads(group: FusedGroup, number: int, names: Sequence[str]) -> str:
+    """Where a layer finds what it reads; nothing where that is what the layer before it makes."""
+    read = group.read_by(number)
+    if number == 1:
+        waits = group.input_waits
+        return "from the input, which waits, " if waits else "from each map of the input in turn, "
+    if read == (number - 1,):
+        return ""
+    return f"from {' and '.join(names[one - 1] if one else 'the input' for one in read)}, "
 
 
 def _sizes(schedule: FusedSchedule, tables: CutTables) -> Iterator[str]:

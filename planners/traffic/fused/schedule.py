@@ -1,8 +1,9 @@
 """How a group of layers runs: cut into parts, part after part, layer after layer in each.
 
-The output of the group is cut into even parts along rows and columns. A part makes of each map
-what the next layer needs, all feature maps of it, and leaves it in the buffer. Where the windows of
-two parts overlap, the border is kept in the buffer, sent to DRAM and read back, or computed again.
+The ends of the group are cut into even parts along rows and columns. A part makes of each map what
+the layers that read it need, all feature maps of it, and leaves it in the buffer. What one of them
+needs and what another does are one rectangle. Where the windows of two parts overlap, the border is
+kept in the buffer, sent to DRAM and read back, or computed again.
 """
 
 from __future__ import annotations
@@ -86,6 +87,6 @@ class FusedSchedule:
 
 def can_hold_one_map(group: FusedGroup) -> bool:
     """Whether a feature map of the first layer can go through all layers on its own."""
-    between = all(layer.is_channelwise for layer in group.layers[1:-1])
+    between = group.is_chain and all(layer.is_channelwise for layer in group.layers[1:-1])
     skips = all(skip == (0, group.length) for skip in group.skips)
     return between and skips and not any(layer.beside for layer in group.layers[:-1])

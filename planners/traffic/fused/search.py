@@ -8,7 +8,7 @@ found.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from typing import NamedTuple
 from planners.traffic.fused.accounting import (
     Need,
     layer_needs,
+    least_need,
     moved,
     needs,
     operations,
@@ -94,18 +95,28 @@ class GroupSearch:
         self._tables = CutTables(group)
         self._weights = sum(self._tables.weights)
         self._grids = sorted(grids(group), key=lambda parts: (parts[0] * parts[1], parts))
+        self._finest: Parts = group.dims(group.length)[1:]
         self._candidates: dict[Parts, list[_Candidate]] = {}
+        self._least_needs: dict[Parts, int] = {}
 
-    def best(self, buffer: int, below: int | None = None) -> FusedTraffic | None:
+    def best(
+        self, buffer: int, below: int | None = None, look: Callable[[], None] = lambda: None
+    ) -> FusedTraffic | None:
         """Return the schedule that moves least in a buffer of so many elements.
 
-        None where none fits, or none moves less than `below` elements.
+        None where none fits, or none moves less than `below` elements. look: called before each
+        cut; what it raises ends the search.
         """
         least, found = below, None
+        most_room = buffer - self._least_need(self._finest)
         for parts in self._grids:
-            weights = self._least_weights(parts, buffer)
-            if least is not None and weights + self.bound - self._weights >= least:
+            look()
+            if not self._could_be_less(parts, most_room, least):
                 continue
+            left = buffer - self._least_need(parts)
+            if not self._could_be_less(parts, left, least):
+                continue
+            weights = self._least_weights(parts, left)
             for one in self._of(parts):
                 if least is not None and one.maps_moved + weights >= least:
                     break
@@ -119,6 +130,10 @@ class GroupSearch:
                     found = replace(one.schedule, kept_weights=room.kept_weights)
         return None if found is None else answer_of(found, self._tables, self.bound)
 
+    def could_fit(self, buffer: int) -> bool:
+        """Whether the finest cut leaves the maps enough room; if not, no longer group's does."""
+        return self._least_need(self._finest) <= buffer
+
     def _room(self, one: _Candidate, buffer: int, least: int | None) -> Room | None:
         """What stays of the weights; None where the schedule does not fit, or cannot move less."""
         limit, again = buffer, one.schedule.count - 1
@@ -131,10 +146,23 @@ class GroupSearch:
             return None
         return room_for_weights(wanted, self._tables.weights, buffer, one.schedule.count)
 
-    def _least_weights(self, parts: Parts, buffer: int) -> int:
-        """Elements of weights that this cut moves if they had the buffer to themselves."""
-        again = self._weights - min(buffer, self._weights)
+    def _could_be_less(self, parts: Parts, room: int, least: int | None) -> bool:
+        """Whether this cut could move less with so much room for weights."""
+        if room < 0 or least is None:
+            return room >= 0
+        return self.bound - self._weights + self._least_weights(parts, room) < least
+
+    def _least_weights(self, parts: Parts, room: int) -> int:
+        """Elements of weights that this cut moves with so much room for them."""
+        again = self._weights - min(room, self._weights)
         return self._weights + (parts[0] * parts[1] - 1) * again
+
+    def _least_need(self, parts: Parts) -> int:
+        """Elements that the maps between the layers need with this cut, at least."""
+        if parts not in self._least_needs:
+            is_known = not can_hold_one_map(self.group)
+            self._least_needs[parts] = least_need(parts, self._tables) if is_known else 0
+        return self._least_needs[parts]
 
     def _of(self, parts: Parts) -> list[_Candidate]:
         if parts not in self._candidates:

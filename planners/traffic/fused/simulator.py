@@ -7,6 +7,7 @@ small integers modulo a prime: their sums are exact.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +15,17 @@ import numpy as np
 
 from csdf.errors import ExecutionError
 from planners.traffic.fused.judge_parts import PartOfMaps, longest_row, parts_of, rows_of
-from planners.traffic.fused.judge_sums import kernel_area, live_vector, sums_of, sums_of_map
+from planners.traffic.fused.judge_sums import (
+    PRIME,
+    kernel_area,
+    live_vector,
+    sums_of,
+    sums_of_map,
+    whole_maps,
+)
 from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, Borders, FusedSchedule, Hold
 
 Array = np.ndarray[Any, Any]
-
-PRIME = 251
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +73,7 @@ class _Run:
             random.integers(0, PRIME, (one.beside, *size)).astype(float)
             for one, size in zip(group.layers, sizes[1:], strict=True)
         ]
+        self.ends, self.last_readers = group.ends, group.last_readers
         self.kept = schedule.kept_weights or (0,) * group.length
         self.loaded = [False] * group.length
         self.present = 0
@@ -135,36 +142,41 @@ class _Run:
         for layer in range(self.group.length):
             self._run_layer(layer, part)
             for one in range(layer + 1):
-                if self.group.last_reader(one) == layer + 1:
+                if self.last_readers[one] == layer + 1:
                     self.drop(one, slice(None), self.stays(one, part))
 
     def _run_layer(self, layer: int, part: PartOfMaps) -> None:
         """One layer of a part: all feature maps."""
         one, every = self.group.layers[layer], slice(None)
         is_full = self.load_weights(layer)
-        is_last = layer + 1 == self.group.length
-        streams_input = layer == 0 and all(source for source, _ in self.group.skips)
+        is_end = layer + 1 in self.ends
+        streams_input = layer == 0 and not self.group.input_waits
         row = longest_row(part.made[layer + 1])
         self.slot = row if one.beside else 0
         if layer == 0 and not streams_input:
             self.fetch(0, every, part.needed[0], "input")
-        if not is_last:
+        if not is_end:
             self._arrive(layer + 1, every, part)
         if streams_input:
             sums = self._stream_input(part, is_full=is_full)
         else:
             vector = 0 if is_full else live_vector(one)
-            if is_last:
+            if is_end:
                 by_row = row + vector * (one.channels // one.groups)
-                by_map = int(part.made[-1].sum()) + vector
+                by_map = int(part.made[layer + 1].sum()) + vector
                 self.slot += by_row if is_full else min(by_row, by_map)
             else:
                 self.slot += vector
             self.look()
-            sums = sums_of(one, self.weights[layer], self.maps[layer], part.made[layer + 1])
+            source = self._source(layer + 1, self.maps)
+            sums = sums_of(one, self.weights[layer], source, part.made[layer + 1])
         values = self._with_operands(layer, every, part, sums)
         self.slot = 0
         self._finish(layer + 1, every, part, values)
+
+    def _source(self, layer: int, maps: Sequence[Array]) -> Array:
+        """What a layer slides over."""
+        return np.concatenate([maps[one] for one in self.group.read_by(layer)])
 
     def _arrive(self, number: int, maps: slice, part: PartOfMaps) -> None:
         """Make room for what the part makes of a map, and read back what was sent."""
@@ -214,7 +226,7 @@ class _Run:
         if np.isnan(values).any():
             raise ExecutionError(f"layer {number} read elements that were not in the buffer")
         made = part.made[number]
-        if number == self.group.length:
+        if number in self.ends:
             if not np.isnan(self.dram[number][maps][:, made]).all():
                 raise ExecutionError("an output was written twice")
             self.moved["output"] += values.size
@@ -279,17 +291,8 @@ class _Run:
 
     def check(self) -> None:
         """Raise ExecutionError unless all outputs are those of the layers run as a whole."""
-        whole = [self.dram[0]]
-        for number, one in enumerate(self.group.layers, 1):
-            every = np.ones(self.group.dims(number)[1:], dtype=bool)
-            sums = sums_of(one, self.weights[number - 1], whole[-1], every)
-            sums = sums.reshape(self.group.dims(number)) + self.beside[number - 1].sum(axis=0)
-            for source, reader in self.group.skips:
-                if reader == number:
-                    sums = sums + whole[source]
-            whole.append(sums % PRIME)
-        last = self.group.length
-        found = {**self.written, last: self.dram[last]}
-        for number in {*self.group.written, last}:
-            if not np.array_equal(found[number], whole[number]):
-                raise ExecutionError(f"map {number} in DRAM is not what its layer makes")
+        whole = whole_maps(self.group, self.dram[0], self.weights, self.beside)
+        found = {**self.written, **{end: self.dram[end] for end in self.ends}}
+        for end, values in found.items():
+            if not np.array_equal(values, whole[end]):
+                raise ExecutionError(f"map {end} in DRAM is not what its layer makes")

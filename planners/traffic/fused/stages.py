@@ -28,15 +28,19 @@ class Stage:
     """One step through a network.
 
     layers: their names, the last of which names what the stage leaves. source: what its window
-    slides over. beside: what else it reads, element by element. window: the layer as windows on
-    maps, None where it is another kind; convolution: where it has weights. leaves: whether some
-    reader needs the result in DRAM. readers: places of the stages that read it. reads, parameters:
-    elements of all that goes in, and of trained numbers, for other kinds.
+    slides over; sources: the tensors that this consists of, one behind the other. beside: what else
+    it reads, element by element; in_views: tensors that views among those show. window: the layer
+    as windows on maps, None where it is another kind; convolution: where it has weights. leaves:
+    whether some reader needs the result in DRAM. readers: places of the stages that read it, as
+    such or in a view. reads, parameters: elements of all that goes in, and of trained numbers, for
+    other kinds.
     """
 
     layers: tuple[str, ...]
     source: str
+    sources: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    in_views: tuple[str, ...] = ()
     window: FusedLayer | None = None
     convolution: Convolution | None = None
     outputs: int
@@ -57,7 +61,7 @@ def stages_of(network: Network) -> tuple[Stage, ...]:
     by_name = {stage.name: stage for stage in made}
     order = [by_name[name] for name in _order(network, by_name)]
     place = {stage.name: number for number, stage in enumerate(order)}
-    return tuple(_with_readers(network, stage, order, place) for stage in order)
+    return tuple(_with_neighbours(network, stage, order, place) for stage in order)
 
 
 def _made(network: Network) -> list[Stage]:
@@ -219,17 +223,48 @@ def _read_by(network: Network, stage: Stage) -> tuple[str, ...]:
     return (stage.source, *stage.beside)
 
 
-def _with_readers(
+def _with_neighbours(
     network: Network, stage: Stage, order: list[Stage], place: Mapping[str, int]
 ) -> Stage:
-    """The stage with who reads what it leaves."""
-    ends = {name: one.name for one in order for name in one.layers}
-    readers = []
-    leaves = False
-    for name in network.consumers[stage.name]:
-        reader = order[place[ends[name]]] if name in ends and ends[name] in place else None
-        if reader is None or reader.window is None:
-            leaves = True
+    """The stage with whose maps it reads, and who reads what it leaves."""
+    stage_of = {name: one for one in order for name in one.layers}
+    found = [stage_of.get(name) for name in _consumers(network, stage.name)]
+    readers = {place[one.name] for one in found if one is not None and one.window is not None}
+    return replace(
+        stage,
+        sources=tuple(_joined(network, stage.source)),
+        in_views=tuple(
+            one for name in stage.beside for one in _viewed(network, name) if one != name
+        ),
+        readers=tuple(sorted(readers)),
+        leaves=any(one is None or one.window is None for one in found),
+    )
+
+
+def _joined(network: Network, name: str) -> Iterator[str]:
+    """The tensors that a tensor consists of, map behind map: those of a concatenation, or itself."""
+    layer = network.layer(name)
+    if not isinstance(layer.operator, op.Concatenation) or layer.operator.axis != 0:
+        yield name
+        return
+    for one in layer.inputs:
+        yield from _joined(network, one)
+
+
+def _viewed(network: Network, name: str) -> Iterator[str]:
+    """The tensors that a tensor is a view of, or itself."""
+    layer = network.layer(name)
+    if not isinstance(layer.operator, VIEWS):
+        yield name
+        return
+    for one in layer.inputs:
+        yield from _viewed(network, one)
+
+
+def _consumers(network: Network, name: str) -> Iterator[str]:
+    """The layers that read a tensor, as such or in a view."""
+    for consumer in network.consumers[name]:
+        if isinstance(network.layer(consumer).operator, VIEWS):
+            yield from _consumers(network, consumer)
         else:
-            readers.append(place[reader.name])
-    return replace(stage, readers=tuple(sorted(set(readers))), leaves=leaves)
+            yield consumer

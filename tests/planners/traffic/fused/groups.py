@@ -69,6 +69,18 @@ def layers(draw, channels, rows, columns):
 
 
 @st.composite
+def size_keeping(draw, channels, rows, columns):
+    """A convolution that leaves as many rows and columns as it reads."""
+    down, across = (
+        Reach(inputs=size, outputs=size, kernel=2 * border + 1, padding=border)
+        for size, border in ((rows, draw(st.integers(0, 2))), (columns, draw(st.integers(0, 2))))
+    )
+    beside = draw(st.sampled_from((0, 0, 0, 1)))
+    filters = draw(st.integers(1, 3))
+    return FusedLayer(channels=channels, filters=filters, rows=down, columns=across, beside=beside)
+
+
+@st.composite
 def groups(draw, longest=4, largest=10):
     """Chains of windows, with additions of earlier maps, and maps that others read."""
     sizes = draw(st.integers(1, 4)), *(draw(st.integers(3, largest)) for _ in range(2))
@@ -90,9 +102,53 @@ def groups(draw, longest=4, largest=10):
 
 
 @st.composite
-def schedules(draw):
+def branches(draw, longest=5, largest=8):
+    """Windows over any maps of one size before them; the ends, which are cut alike, go out."""
+    sizes = draw(st.integers(1, 3)), *(draw(st.integers(3, largest)) for _ in range(2))
+    dims, made, sources = [sizes], [], []
+    for _ in range(draw(st.integers(2, longest))):
+        first = draw(st.integers(0, len(dims) - 1))
+        alike = [one for one, size in enumerate(dims) if size[1:] == dims[first][1:]]
+        read = tuple(draw(st.lists(st.sampled_from(alike), min_size=1, max_size=3, unique=True)))
+        channels = sum(dims[one][0] for one in read)
+        like = [one for one, source in zip(made, sources, strict=True) if source == read]
+        is_alike = like and draw(st.booleans())
+        new = draw(st.sampled_from((size_keeping, size_keeping, layers)))
+        one = draw(st.sampled_from(like) if is_alike else new(channels, *dims[first][1:]))
+        made.append(one)
+        sources.append(read)
+        dims.append((one.filters, one.rows.outputs, one.columns.outputs))
+    return draw(with_skips(made, sources, dims))
+
+
+@st.composite
+def with_skips(draw, made, sources, dims):
+    """The longest beginning of these layers whose ends are of one size, with skips."""
+    for count in range(len(made), 1, -1):
+        read = {one for source in sources[:count] for one in source}
+        ends = {dims[one][1:] for one in range(count + 1) if one not in read}
+        if 0 in read and len(ends) == 1:
+            break
+    else:
+        return draw(groups())
+    numbers = range(count + 1)
+    possible = [
+        (one, other)
+        for one, other in product(numbers, numbers)
+        if one < other and dims[one] == dims[other] and one in read
+    ]
+    skips = tuple(skip for skip in possible if draw(st.booleans()))
+    inner = sorted(read & set(numbers) - {0})
+    written = frozenset(one for one in inner if draw(st.integers(0, 3)) == 0)
+    group = FusedGroup(layers=tuple(made[:count]), sources=tuple(sources[:count]), skips=skips)
+    full = replace(group, written=written)
+    return full if makes_what_it_writes(full) else group
+
+
+@st.composite
+def schedules(draw, of=groups):
     """Any schedule of any group, with any weights that stay."""
-    group = draw(groups())
+    group = draw(of())
     _, rows, columns = group.dims(group.length)
     holds = tuple(Hold) if can_hold_one_map(group) else (Hold.ALL_MAPS,)
     return FusedSchedule(

@@ -11,7 +11,7 @@ from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, FusedSchedule, Hold
 from planners.traffic.fused.search import GroupSearch, answer_of
 from planners.traffic.fused.simulator import run_schedule
-from tests.planners.traffic.fused.groups import groups, layer, schedules, slides_pair
+from tests.planners.traffic.fused.groups import branches, groups, layer, schedules, slides_pair
 
 
 def counted(run):
@@ -28,15 +28,25 @@ def test_every_element_moved_and_held_is_predicted(schedule, seed):
     assert answer.moved.total >= answer.bound
 
 
-@given(schedules())
-@settings(max_examples=40, deadline=None)
+@given(schedules(branches), st.integers(0, 9))
+@settings(max_examples=400, deadline=None)
+def test_every_element_of_branches_moved_and_held_is_predicted(schedule, seed):
+    answer = answer_of(schedule)
+    run = run_schedule(schedule, answer.held, seed)
+    assert counted(run) == tuple(answer.moved)
+    assert run.peak == answer.held
+    assert answer.moved.total >= answer.bound
+
+
+@given(st.one_of(schedules(), schedules(branches)))
+@settings(max_examples=60, deadline=None)
 def test_a_buffer_one_element_smaller_overflows(schedule):
     with pytest.raises(ExecutionError, match="elements in a buffer of"):
         run_schedule(schedule, answer_of(schedule).held - 1)
 
 
-@given(groups(), st.integers(20, 800))
-@settings(max_examples=120, deadline=None)
+@given(st.one_of(groups(), branches()), st.integers(20, 800))
+@settings(max_examples=160, deadline=None)
 def test_the_best_schedule_runs_in_its_buffer(group, buffer):
     answer = GroupSearch(group).best(buffer)
     if answer is not None:
@@ -85,7 +95,15 @@ def test_schedules_that_cannot_be_are_refused():
 def test_groups_that_do_not_fit_together_are_refused():
     with pytest.raises(InvalidPlan, match="fusing takes two at least"):
         FusedGroup(layers=(layer(1, 1, 4),))
-    with pytest.raises(InvalidPlan, match=r"makes \(2, 4, 4\), the next one reads \(3, 4, 4\)"):
+    with pytest.raises(InvalidPlan, match=r"\(1,\) are \(2, 4, 4\), layer 2 reads \(3, 4, 4\)"):
         FusedGroup(layers=(layer(1, 2, 4), layer(3, 1, 4)))
     with pytest.raises(InvalidPlan, match="map 0 of"):
         FusedGroup(layers=(layer(1, 2, 4), layer(2, 2, 4)), skips=((0, 2),))
+    one, half = layer(1, 1, 4), layer(1, 1, 4)
+    half = replace(half, rows=replace(half.rows, outputs=2, stride=2))
+    with pytest.raises(InvalidPlan, match=r"ends of a group, maps \(1, 2\), are cut alike"):
+        FusedGroup(layers=(one, half), sources=((0,), (0,)))
+    with pytest.raises(InvalidPlan, match=r"layer 1 cannot read maps \(1,\)"):
+        FusedGroup(layers=(one, one), sources=((1,), (0,)))
+    with pytest.raises(InvalidPlan, match="sources of 1 of 2 layers"):
+        FusedGroup(layers=(one, one), sources=((0,),))

@@ -5,7 +5,8 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners.traffic.fused.accounting import Need
+from planners.traffic.fused.accounting import Need, layer_needs, least_need
+from planners.traffic.fused.cut_tables import CutTables
 from planners.traffic.fused.schedule import (
     INPUT_BORDERS,
     MAP_BORDERS,
@@ -20,7 +21,7 @@ from planners.traffic.fused.search import (
     part_counts,
     room_for_weights,
 )
-from tests.planners.traffic.fused.groups import groups, slides_pair
+from tests.planners.traffic.fused.groups import branches, groups, schedules, slides_pair
 
 
 @st.composite
@@ -84,15 +85,17 @@ def every_total(group, buffer):
                 yield answer.total - (schedule.count - 1) * extra
 
 
-@given(groups(longest=2, largest=5), st.integers(10, 200))
-@settings(max_examples=12, deadline=None)
+@given(
+    st.one_of(groups(longest=2, largest=5), branches(longest=3, largest=5)), st.integers(10, 200)
+)
+@settings(max_examples=14, deadline=None)
 def test_no_schedule_moves_less_than_the_best(group, buffer):
     found = GroupSearch(group).best(buffer)
     expected = min(every_total(group, buffer), default=None)
     assert (None if found is None else found.total) == expected
 
 
-@given(groups(longest=3), st.integers(20, 400))
+@given(st.one_of(groups(longest=3), branches(longest=3)), st.integers(20, 400))
 @settings(max_examples=40, deadline=None)
 def test_a_larger_buffer_never_moves_more(group, buffer):
     search = GroupSearch(group)
@@ -100,6 +103,18 @@ def test_a_larger_buffer_never_moves_more(group, buffer):
     if small is not None:
         assert large is not None
         assert large.total <= small.total
+
+
+@given(schedules(branches))
+@settings(max_examples=200, deadline=None)
+def test_no_schedule_needs_less_than_is_said_at_once(schedule):
+    tables = CutTables(schedule.group)
+    said = least_need(schedule.parts, tables)
+    if schedule.hold is Hold.ALL_MAPS:
+        assert said <= max(need.full for need in layer_needs(schedule, tables))
+    # The finest cut needs least of all.
+    finest = schedule.group.dims(schedule.group.length)[1:]
+    assert least_need(finest, tables) <= said
 
 
 @given(groups())

@@ -14,10 +14,13 @@ from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp, InvalidPlan
 from planners.plan import FEASIBLE, OPTIMAL
+from planners.traffic.fused.accounting import least_need
+from planners.traffic.fused.cut_tables import CutTables
 from planners.traffic.fused.search import GroupSearch
 from planners.traffic.fused.simulator import run_schedule
+from planners.traffic.fused.stage_groups import groups_of
 from planners.traffic.fused.stages import stages_of
-from planners.traffic.network_traffic import NetworkSearch, groups_of, stage_alone
+from planners.traffic.network_traffic import NetworkSearch, stage_alone
 
 
 def window(kernel, stride=1):
@@ -47,6 +50,54 @@ def residual_block():
     b = builder.add(convolution(4), a, name="b")
     total = builder.add(op.Elementwise(function="add"), b, x, name="sum")
     builder.output(builder.add(convolution(2, 1), total, name="c"))
+    return builder.network()
+
+
+def projected_block():
+    """A residual block of half the size: p of 1x1 and a, b of 3x3 read x; then c reads the sum."""
+    builder = NetworkBuilder("projected")
+    x = builder.input((4, 6, 6))
+    p = builder.add(convolution(3, 1, 2), x, name="p")
+    a = builder.add(convolution(3, 3, 2), x, name="a")
+    b = builder.add(convolution(3), a, name="b")
+    total = builder.add(op.Elementwise(function="add"), b, p, name="sum")
+    builder.output(builder.add(convolution(2, 1), total, name="c"))
+    return builder.network()
+
+
+def fire_module(reader=None):
+    """A squeezing layer s, from which two layers expand that are joined; then c, or a reader."""
+    builder = NetworkBuilder("fire")
+    s = builder.add(convolution(2, 1), builder.input((4, 5, 5)), name="s")
+    one = builder.add(convolution(3, 1), s, name="one")
+    three = builder.add(convolution(5), s, name="three")
+    joined = builder.add(op.Concatenation(), one, three, name="joined")
+    if reader is not None:
+        joined = builder.add(reader, joined, name="reader")
+    builder.output(builder.add(convolution(2, 1), joined, name="c"))
+    return builder.network()
+
+
+@st.composite
+def branched(draw):
+    """Networks of up to six windows on 6x6 places, joined by additions and concatenations."""
+    builder = NetworkBuilder("branched")
+    tensors = [(builder.input((draw(st.integers(1, 3)), 6, 6)), 0)]
+    for number in range(draw(st.integers(3, 6))):
+        source = draw(st.sampled_from([name for name, _ in tensors[-3:]]))
+        filters = draw(st.sampled_from((2, 2, 3)))
+        made = builder.add(convolution(filters, draw(st.sampled_from((1, 3)))), source)
+        alike = [name for name, maps in tensors if maps == filters]
+        how = draw(st.sampled_from(("alone", "added", "joined")))
+        if how == "added" and alike:
+            made = builder.add(op.Elementwise(function="add"), made, draw(st.sampled_from(alike)))
+        tensors.append((made, filters))
+        if how == "joined" and number:
+            one, other = draw(st.permutations(tensors[1:]))[:2]
+            joined = builder.add(op.Concatenation(), one[0], other[0])
+            tensors.append((joined, one[1] + other[1]))
+    for name in [name for name, _ in tensors[1:]]:
+        builder.output(name)
     return builder.network()
 
 
@@ -90,6 +141,20 @@ def test_no_cut_into_groups_moves_less(network, buffer, longest):
     assert found.status == OPTIMAL
 
 
+@given(branched(), st.integers(150, 900), st.sampled_from((1, 2, None)))
+@settings(max_examples=30, deadline=None)
+def test_no_cut_of_branches_into_groups_moves_less_and_all_run(network, buffer, longest):
+    found = NetworkSearch(network, 1).best(buffer, longest)
+    stages = stages_of(network)
+    assert found.total_bytes == min(every_cut(stages, buffer, longest))
+    assert found.total_bytes >= found.bound_bytes
+    for one in found.groups:
+        if one.fused is not None:
+            run = run_schedule(one.fused.schedule, buffer)
+            moved = run.input, run.weights, run.output, run.borders_written, run.borders_read
+            assert moved == tuple(one.fused.moved)
+
+
 @pytest.mark.parametrize("buffer", [2**12, 2**14, 2**16, 2**18])
 def test_fusing_more_never_moves_more_and_nothing_passes_the_bound(buffer):
     network = simplified(Model(network=resnet8()), tuple(REWRITES)).network
@@ -103,7 +168,13 @@ def test_fusing_more_never_moves_more_and_nothing_passes_the_bound(buffer):
 
 @pytest.mark.parametrize(
     ("name", "buffer"),
-    [("resnet8", 2**15), ("keyword_spotting", 2**15), ("keyword_spotting", 2**13)],
+    [
+        ("resnet8", 2**14),
+        ("resnet8", 2**15),
+        ("keyword_spotting", 2**15),
+        ("keyword_spotting", 2**13),
+        ("squeezenet1_1:resolution=64", 2**17),
+    ],
 )
 def test_the_groups_of_a_network_run_as_planned(name, buffer):
     network = simplified(Model(network=from_catalogue(name)), tuple(REWRITES)).network
@@ -170,11 +241,73 @@ def test_concatenations_move_nothing():
     right = builder.add(convolution(2, 1), frame, name="right")
     joined = builder.add(op.Concatenation(), left, right)
     builder.output(builder.add(convolution(1, 1), joined, name="last"))
-    found = NetworkSearch(builder.network(), 1).best(1000)
+    search = NetworkSearch(builder.network(), 1)
     # Both branches read the frame, 50; they write 75 and 50, which the last layer reads; it writes
-    # 25; kernels of 6, 4 and 5.
-    assert found.total_bytes == 2 * 50 + 2 * 125 + 25 + 15
-    assert found.bound_bytes == 50 + 25 + 15
+    # 25; kernels of 6, 4 and 5. In one group nothing is between them.
+    assert search.best(1000, 1).total_bytes == 2 * 50 + 2 * 125 + 25 + 15
+    found = search.best(1000)
+    assert found.total_bytes == found.bound_bytes == 50 + 25 + 15
+
+
+def test_a_projection_runs_beside_the_layers_it_is_added_to():
+    stages = stages_of(projected_block())
+    assert [stage.layers for stage in stages] == [("p",), ("a",), ("b", "sum"), ("c",)]
+    (block,) = groups_of(stages, 0, 3)  # p is map 1, a is map 2, and p is added to b
+    assert (block.sources, block.skips) == (((0,), (0,), (2,)), ((1, 3),))
+    siblings, *others = groups_of(stages, 0, 2)  # both read the input, and both go out
+    assert (siblings.ends, others) == ((1, 2), [])
+    found = NetworkSearch(projected_block(), 1).best(10_000)
+    # Frame 4*36, result 2*9; kernels of 4*3, 4*3*9, 3*3*9 and 3*2.
+    assert found.total_bytes == found.bound_bytes == 144 + 18 + 12 + 108 + 81 + 6
+    # Alone: p reads 9 places of 4 maps, a the frame; each writes 27; b reads both and writes 27,
+    # which c reads.
+    alone = NetworkSearch(projected_block(), 1).best(10_000, 1)
+    assert alone.total_bytes == 36 + 144 + 2 * 27 + 2 * 27 + 2 * 27 + 18 + 207
+
+
+def test_branches_that_are_joined_are_read_side_by_side():
+    stages = stages_of(fire_module())
+    names = [stage.name for stage in stages]
+    (fire,) = groups_of(stages, 0, 4)
+    both = tuple(names.index(name) + 1 for name in ("one", "three"))
+    assert fire.sources == ((0,), (1,), (1,), both)
+    (without_reader,) = groups_of(stages, 0, 3)
+    assert (without_reader.ends, without_reader.written) == ((2, 3), frozenset())
+    found = NetworkSearch(fire_module(), 1).best(10_000)
+    # Frame 100, result 50; kernels of 4*2, 2*3, 2*5*9 and 8*2.
+    assert found.total_bytes == found.bound_bytes == 100 + 50 + 8 + 6 + 90 + 16
+
+
+def test_what_another_kind_of_layer_reads_in_a_view_goes_to_dram():
+    found = NetworkSearch(fire_module(op.Softmax(axis=0)), 1).best(10_000)
+    # Joined are 8 maps of 25 places: written, read, written, and read by the last layer.
+    assert found.total_bytes == 100 + 50 + 8 + 6 + 90 + 16 + 4 * 200
+
+
+def test_a_result_that_shows_another_is_bounded_once():
+    builder = NetworkBuilder("shown")
+    frame = builder.input((2, 5, 5))
+    left = builder.add(convolution(3, 1), frame, name="left")
+    right = builder.add(convolution(2, 1), frame, name="right")
+    builder.output(builder.add(op.Concatenation(), left, right))
+    builder.output(left)
+    found = NetworkSearch(builder.network(), 1).best(1000)
+    # Frame 50, maps of 75 and 50, each in its place of what is joined; kernels of 6 and 4.
+    assert found.total_bytes == found.bound_bytes == 50 + 75 + 50 + 6 + 4
+
+
+def test_no_group_adds_a_view_of_what_it_makes():
+    builder = NetworkBuilder("view")
+    frame = builder.input((2, 5, 5))
+    left = builder.add(convolution(1, 1), frame, name="left")
+    right = builder.add(convolution(1, 1), frame, name="right")
+    joined = builder.add(op.Concatenation(), left, right, name="joined")
+    wide = builder.add(convolution(2, 3), left, name="wide")
+    builder.output(builder.add(op.Elementwise(function="add"), wide, joined, name="sum"))
+    stages = stages_of(builder.network())
+    assert stages[-1].in_views == ("left", "right")
+    assert not list(groups_of(stages, 0, 3))
+    assert not list(groups_of(stages, 1, 3))
 
 
 def test_what_a_later_stride_skips_is_in_no_bound():
@@ -201,6 +334,28 @@ def test_a_search_that_ends_early_still_answers():
     assert found.status == FEASIBLE
     assert found.reason == "the budget is used up"
     assert all(len(one.stages) == 1 for one in found.groups)
+
+
+def test_the_budget_is_looked_at_inside_the_search_of_a_group():
+    calls = []
+    network = chain(convolution(4), convolution(4), dims=(3, 6, 6))
+    NetworkSearch(network, 1).best(300, None, calls.append)
+    # Two layers are one group, whose 6x6 places are cut in many ways; one layer is done before.
+    assert len(calls) > 6
+    assert set(calls) == {1}
+
+
+@given(branched())
+@settings(max_examples=40, deadline=None)
+def test_a_group_with_more_stages_in_front_needs_no_less(network):
+    stages = stages_of(network)
+    for end in range(2, len(stages) + 1):
+        needed = [
+            min(least_need((6, 6), CutTables(group)) for group in groups)
+            for first in range(end - 2, -1, -1)
+            if (groups := list(groups_of(stages, first, end)))
+        ]
+        assert needed == sorted(needed)
 
 
 def test_a_buffer_that_is_too_small_names_the_layer():
