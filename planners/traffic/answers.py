@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
+from csdf.notebook.table import facts
 from planners.traffic.convolution import Convolution
+from planners.traffic.listing import listing
 from planners.traffic.nest import LoopNest
 
 
@@ -53,3 +56,23 @@ class LayerTraffic:
         """How far the traffic is above the best bound: (found - bound) / bound."""
         bound = self.lower_bound_bytes
         return Fraction(self.total_bytes - bound, bound)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return traffic, nest and bounds as a JSON value; the gap as text."""
+        return {
+            "layer": self.convolution.name,
+            "buffer_bytes": self.buffer_bytes,
+            "element_bytes": self.element_bytes,
+            "input_bytes": self.input_bytes,
+            "weight_bytes": self.weight_bytes,
+            "output_bytes": self.output_bytes,
+            "traffic_bytes": self.total_bytes,
+            "held_bytes": self.held_bytes,
+            "bounds": {bound.name: bound.bytes for bound in self.bounds},
+            "gap": str(self.gap),
+            "nest": listing(self.convolution, self.nest).splitlines(),
+        }
+
+    def _repr_html_(self) -> str:
+        """Return traffic, nest and bounds as a table, for notebooks."""
+        return facts(self.convolution.name, self.to_json())

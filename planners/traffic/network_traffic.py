@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cnn2csdf.network import Network
 from csdf.errors import GaveUp, InvalidPlan
+from csdf.notebook.table import table
 from planners.plan import FEASIBLE, OPTIMAL
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.fused.answers import FusedTraffic
@@ -53,6 +55,20 @@ class GroupTraffic:
         """All that moves between buffer and DRAM."""
         return self.input_bytes + self.weight_bytes + self.output_bytes + self.border_bytes
 
+    def to_json(self) -> dict[str, Any]:
+        """Return what the group moves and holds, and how it runs, as a JSON value."""
+        return {
+            "layers": [name for stage in self.stages for name in stage.layers],
+            "input_bytes": self.input_bytes,
+            "weight_bytes": self.weight_bytes,
+            "output_bytes": self.output_bytes,
+            "border_bytes": self.border_bytes,
+            "traffic_bytes": self.total_bytes,
+            "bound_bytes": self.bound_bytes,
+            "held_bytes": self.held_bytes,
+            **({} if self.fused is None else self.fused.to_json()),
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkTraffic:
@@ -75,6 +91,33 @@ class NetworkTraffic:
     def total_bytes(self) -> int:
         """All that moves between buffer and DRAM."""
         return sum(group.total_bytes for group in self.groups)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the traffic of the network and of each group as a JSON value."""
+        groups = [group.to_json() for group in self.groups]
+        parts = ("input_bytes", "weight_bytes", "output_bytes", "border_bytes")
+        return {
+            "network": self.name,
+            "status": self.status,
+            "reason": self.reason,
+            "buffer_bytes": self.buffer_bytes,
+            "element_bytes": self.element_bytes,
+            "traffic_bytes": self.total_bytes,
+            "bound_bytes": self.bound_bytes,
+            **{part: sum(group[part] for group in groups) for part in parts},
+            "groups": groups,
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each group, as for a data frame."""
+        return [group.to_json() for group in self.groups]
+
+    def _repr_html_(self) -> str:
+        """Return the groups as a table, for notebooks."""
+        shown = ("layers", "input_bytes", "weight_bytes", "output_bytes", "traffic_bytes")
+        rows = [{name: row[name] for name in shown} for row in self.to_records()]
+        head = f"{self.name}: {self.total_bytes} bytes with a buffer of {self.buffer_bytes}"
+        return table(f"{head}, at least {self.bound_bytes}, {self.status}", rows)
 
 
 class NetworkSearch:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.describe import bytes_in_words
 from csdf.cli import answers
-from planners.plan import OPTIMAL
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.fused.listing import in_short
 from planners.traffic.fused.listing import listing as fused_listing
@@ -133,57 +132,18 @@ def sweep_as_text(points: Sequence[Point]) -> list[str]:
 
 
 def _way_name(way: str) -> str:
-    return {"1": "layer by layer", "2": "pairs", "chain": "chains"}[way]
+    return {"1": "layer by layer", "2": "pairs", "chain": "groups"}[way]
 
 
 def as_json(found: NetworkTraffic, *, shows_nest: bool) -> dict[str, Any]:
     """Return all of the answer."""
-    return {
-        "network": found.name,
-        "status": found.status,
-        "reason": found.reason,
-        "is_optimal": found.status == OPTIMAL,
-        "buffer_bytes": found.buffer_bytes,
-        "element_bytes": found.element_bytes,
-        "traffic_bytes": found.total_bytes,
-        "bound_bytes": found.bound_bytes,
-        **{f"{name}_bytes": size for name, size in _parts(found).items()},
-        "groups": [_group_as_json(one, shows_nest=shows_nest) for one in found.groups],
-    }
+    groups = [_group_as_json(one, shows_nest=shows_nest) for one in found.groups]
+    return {**found.to_json(), "groups": groups}
 
 
 def _group_as_json(one: GroupTraffic, *, shows_nest: bool) -> dict[str, Any]:
     listed = {"nest": schedule_listing(one).splitlines()} if shows_nest else {}
-    fused = {} if one.fused is None else _fused_as_json(one)
-    return {
-        "layers": [name for stage in one.stages for name in stage.layers],
-        "input_bytes": one.input_bytes,
-        "weight_bytes": one.weight_bytes,
-        "output_bytes": one.output_bytes,
-        "border_bytes": one.border_bytes,
-        "traffic_bytes": one.total_bytes,
-        "bound_bytes": one.bound_bytes,
-        "held_bytes": one.held_bytes,
-        "schedule": schedule_in_short(one),
-        **fused,
-        **listed,
-    }
-
-
-def _fused_as_json(one: GroupTraffic) -> dict[str, Any]:
-    if one.fused is None:
-        return {}
-    schedule = one.fused.schedule
-    return {
-        "parts": list(schedule.parts),
-        "columns_first": schedule.columns_first,
-        "borders": [border.value for border in schedule.borders],
-        "input_borders": [border.value for border in schedule.input_borders],
-        "hold": schedule.hold.value,
-        "kept_weights": list(schedule.kept_weights),
-        "multiply_accumulates": one.fused.operations,
-        "redundant_multiply_accumulates": one.fused.operations - one.fused.necessary,
-    }
+    return {**one.to_json(), "schedule": schedule_in_short(one), **listed}
 
 
 def sweep_as_json(points: Sequence[Point]) -> list[dict[str, Any]]:

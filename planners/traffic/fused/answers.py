@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from planners.traffic.fused.accounting import Moved
 from planners.traffic.fused.schedule import FusedSchedule
@@ -34,3 +35,17 @@ class FusedTraffic:
     def gap(self) -> Fraction:
         """How far the traffic is above the bound: (found - bound) / bound."""
         return Fraction(self.total - self.bound, self.bound)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return how the group runs, and what it makes twice, as a JSON value."""
+        schedule = self.schedule
+        return {
+            "parts": list(schedule.parts),
+            "columns_first": schedule.columns_first,
+            "borders": [border.value for border in schedule.borders],
+            "input_borders": [border.value for border in schedule.input_borders],
+            "hold": schedule.hold.value,
+            "kept_weights": list(schedule.kept_weights),
+            "multiply_accumulates": self.operations,
+            "redundant_multiply_accumulates": self.operations - self.necessary,
+        }
