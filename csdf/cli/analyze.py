@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import sys
 import time
@@ -22,6 +23,10 @@ UNKNOWN: dict[str, Any] = {  # keys of a throughput without an answer
     "blocked": [],
     **dict.fromkeys(("period", "throughput", "bottleneck", "method")),
 }
+COLUMNS = (
+    "file", "graph", "type", "actors", "channels", "firings_per_iteration", "answer", "period",
+    "throughput", "limited_by", "seconds",
+)  # fmt: skip
 SHOWN = 12  # most names listed on one line of a table
 
 
@@ -47,7 +52,7 @@ class Answer(NamedTuple):
 def main(argv: Sequence[str]) -> int:
     """Analyse the files; return the exit code of the worst answer."""
     options = command_parser().parse_args(argv)
-    if len(options.file) == 1:
+    if len(options.file) == 1 and not options.csv:
         answer = _analysed(options.file[0], options)
         print(json.dumps(as_json(answer), indent=2) if options.json else _as_text(answer))
         return answer.exit_code
@@ -72,7 +77,9 @@ def command_parser() -> argparse.ArgumentParser:
         default="auto",
         help="periodic: refine periodic schedules; execution: run until a state recurs; default: auto",
     )
-    parsers.add_json_option(parser)
+    form = parser.add_mutually_exclusive_group()
+    parsers.add_json_option(form)
+    form.add_argument("--csv", action="store_true", help="print one line for each file")
     parsers.add_budget_option(parser, "end with the bounds proved by then", None)
     answers.add_reading_options(parser)
     return parser
@@ -82,7 +89,10 @@ def _analyse_all(options: argparse.Namespace) -> int:
     """Print a row, or a JSON object, for each file; go on after a bad one."""
     worst = answers.ANSWERED
     width = max(len(path) for path in options.file)
-    if not options.json:
+    table = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+    if options.csv:
+        table.writeheader()
+    elif not options.json:
         print(
             f"{'file':<{width}} {'actors':>7} {'channels':>8} {'firings':>12}  period; limited by"
         )
@@ -95,10 +105,14 @@ def _analyse_all(options: argparse.Namespace) -> int:
             print(f"csdf analyze: {error}", file=sys.stderr, flush=True)
             if options.json:
                 print(json.dumps({"file": path, "error": str(error)}), flush=True)
+            if options.csv:
+                table.writerow({"file": path, "answer": "gave up" if is_late else "unusable"})
             continue
         worst = max(worst, answer.exit_code)
         if options.json:
             print(json.dumps({"file": path, **as_json(answer)}), flush=True)
+        elif options.csv:
+            table.writerow({"file": path, **_as_record(answer)})
         else:
             print(f"{path:<{width}} {_row(answer)}", flush=True)
     return worst
@@ -146,6 +160,27 @@ def as_json(answer: Answer) -> dict[str, Any]:
         found["gave_up"] = str(answer.gave_up)
         found["period_bounds"] = [_text(answer.gave_up.low), _text(answer.gave_up.high)]
     return found
+
+
+def _as_record(answer: Answer) -> dict[str, Any]:
+    """The answer in one line of a table: exact numbers, names with `;` between them."""
+    graph, result = answer.graph, answer.result
+    kind = "inconsistent" if answer.inconsistency is not None else "gave up"
+    if result is not None:
+        kind = "period" if result.deadlock is None else "deadlock"
+    cycle = None if result is None else result.critical_cycle
+    return {
+        "graph": graph.name,
+        "type": graph.kind,
+        "actors": len(graph.actors),
+        "channels": len(graph.channels),
+        "firings_per_iteration": sum(answer.repetitions.values()),
+        "answer": kind,
+        "period": None if result is None else result.period,
+        "throughput": None if result is None else result.throughput,
+        "limited_by": None if cycle is None else ";".join(cycle.actors),
+        "seconds": round(answer.seconds, 6),
+    }
 
 
 def _text(value: Fraction | None) -> str | None:

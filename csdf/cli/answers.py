@@ -11,9 +11,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from csdf.errors import GaveUp
+from csdf.errors import GaveUp, UnreadableFile
 from csdf.io.graph_files import read_graph, write_graph
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ ANSWERED = 0
 NO = 1
 UNUSABLE = 2
 GAVE_UP = 3
+
+NETWORKS = (".onnx", ".cfg")
 
 Progress = TypeVar("Progress")
 
@@ -36,6 +39,7 @@ SIZE_UNITS = {
     "MiB": 2**20,
     "GiB": 2**30,
 }
+AMBIGUOUS_SIZES = ("K", "k", "KB", "kb", "Kb")
 SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)")
 
 TIME_UNITS = {
@@ -84,6 +88,8 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 
 def read(path: str, options: argparse.Namespace) -> Graph:
     """Return the graph of a file; suspicious things in it are remarked upon, once each."""
+    if PurePath(path).suffix.lower() in NETWORKS:
+        raise UnreadableFile(f"{path}: a network; `csdf cnn convert` makes a graph of it")
     with working(f"reading {path}"), warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         graph = read_graph(
@@ -207,6 +213,10 @@ def above_zero(text: str) -> Fraction:
 def size(text: str) -> int:
     """Parse bytes such as 64MB, 16MiB or 65536; for argparse."""
     found = SIZE.fullmatch(text)
+    if found and found[2] in AMBIGUOUS_SIZES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a size: write {found[1]}kB (1000 bytes each) or {found[1]}KiB (1024)"
+        )
     if not found or found[2] not in SIZE_UNITS:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536"

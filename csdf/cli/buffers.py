@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from csdf.analysis.bounded import with_capacities
@@ -17,7 +18,7 @@ from csdf.cli import answers, parsers, storage_options
 from csdf.cli.deadline import deadline
 from csdf.io.fifo_depths import depth_table, folding_config, parse_depths
 from csdf.io.files import read_bytes, write_text
-from csdf.io.graph_files import write_graph
+from csdf.io.graph_files import require_format, write_graph
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
@@ -33,16 +34,36 @@ EXIT_CODES = {
 
 def main(argv: Sequence[str]) -> int:
     """Print the smallest storage; return the exit code."""
-    options = command_parser().parse_args(argv)
+    parser = command_parser()
+    options = parser.parse_args(argv)
+    if options.output:
+        require_format(options.output)
+    if options.check and _of_a_search(options):
+        parser.error(f"--check searches nothing; {_of_a_search(options)} belongs to a search")
+    period = options.period if options.throughput is None else 1 / options.throughput
     with deadline(options.budget):
         graph = answers.read(options.file, options)
         if options.check:
-            return _check(graph, options)
-        return _search(graph, options)
+            return _check(graph, period, options)
+        return _search(graph, period, options)
 
 
-def _search(graph: Graph, options: argparse.Namespace) -> int:
-    period = options.period if options.throughput is None else 1 / options.throughput
+def _of_a_search(options: argparse.Namespace) -> str | None:
+    """The first option that says how to search, or what becomes of what was found."""
+    given = {
+        "--output": options.output,
+        "--schedule": options.schedule,
+        "--format": options.format != "table",
+        "--unit": options.unit != "tokens",
+        "--fixed": options.fixed,
+        "--exclude": options.exclude,
+        "--share": options.share,
+        "--count-self-loops": options.count_self_loops,
+    }
+    return next((name for name, value in given.items() if value), None)
+
+
+def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace) -> int:
     begin = time.perf_counter()
     result = smallest_storage(
         graph,
@@ -53,8 +74,10 @@ def _search(graph: Graph, options: argparse.Namespace) -> int:
     seconds = time.perf_counter() - begin
     if options.output and result.point is not None:
         write_graph(options.output, with_capacities(graph, result.point.capacities))
+        _remark(f"wrote {options.output}: the graph with these capacities")
     if options.schedule and result.point is not None:
         _write_schedule(options.schedule, graph, result.point.capacities)
+        _remark(f"wrote {options.schedule}: a schedule in these capacities")
     if options.format != "table":
         return _print_depths(graph, result, options.format)
     if options.json:
@@ -88,7 +111,10 @@ def command_parser() -> argparse.ArgumentParser:
         parser, "the graph with these capacities: .xml, .json or .dot", required=False
     )
     parser.add_argument(
-        "--schedule", metavar="FILE", help="a periodic schedule in these capacities, as JSON"
+        "--schedule",
+        type=parsers.output_file,
+        metavar="FILE",
+        help="a periodic schedule in these capacities, as JSON",
     )
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
@@ -96,10 +122,13 @@ def command_parser() -> argparse.ArgumentParser:
         "--format",
         choices=("table", "folding", "depths"),
         default="table",
-        help="folding: FIFO depths as FINN-style folding JSON; depths: by FIFO, hls4ml-style",
+        help="what is printed; folding: FIFO depths as FINN-style folding JSON; depths: by FIFO, "
+        "hls4ml-style",
     )
     parser.add_argument(
-        "--check", metavar="FILE", help="do not search: what do the depths in this file do?"
+        "--check",
+        metavar="FILE",
+        help="do not search: what do the depths in this file do, and are they fast enough?",
     )
     storage_options.add_choice_options(parser)
     return parser
@@ -125,25 +154,34 @@ def _write_schedule(path: str, graph: Graph, capacities: Mapping[str, int]) -> N
     write_text(path, json.dumps(schedule.to_json(), indent=2) + "\n")
 
 
-def _check(graph: Graph, options: argparse.Namespace) -> int:
-    """Say what given depths do: the period they leave, or the cycle that deadlocks."""
+def _remark(text: str) -> None:
+    print(f"csdf buffers: {text}", file=sys.stderr)
+
+
+def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace) -> int:
+    """Say what given depths do: the period they leave, or the cycle that deadlocks.
+
+    The answer is "no" for a deadlock, and for a period above the required one.
+    """
     name = options.check
     depths = parse_depths(read_bytes(name).decode("utf-8", "replace"), graph, name)
     with answers.working(f"analysing {graph.name} in these depths"):
         result = throughput(with_capacities(graph, depths))
     total = sum(depths.values())
+    is_slow = required is not None and result.period is not None and result.period > required
     if options.json:
         found = {"graph": graph.name, "capacities": depths, "size": total, **result.to_json()}
+        if required is not None:
+            found["required_period"] = str(required)
         print(json.dumps(found, indent=2))
-        return answers.ANSWERED if result.deadlock is None else answers.NO
-    if result.deadlock is not None:
-        print(f"{graph.name}: {len(depths)} depths, {total} tokens: deadlock: {result.deadlock}")
-        return answers.NO
-    print(
-        f"{graph.name}: {len(depths)} depths, {total} tokens: "
-        f"period {answers.number(result.period or 0)}"
-    )
-    return answers.ANSWERED
+    else:
+        verdict = f"deadlock: {result.deadlock}"
+        if result.deadlock is None:
+            verdict = f"period {answers.number(result.period or 0)}"
+        if is_slow:
+            verdict += f", too slow: at most {answers.number(required or 0)} is required"
+        print(f"{graph.name}: {answers.counted(len(depths), 'depth')}, {total} tokens: {verdict}")
+    return answers.NO if is_slow or result.deadlock is not None else answers.ANSWERED
 
 
 def _as_json(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -> dict[str, Any]:
@@ -154,16 +192,17 @@ def _as_json(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -
 def _as_text(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -> str:
     lines = [f"{graph.name}: {result.status}: {result.reason}"]
     point = result.point
-    if point is None:
+    if point is None and result.status != "infeasible":  # else no size would do
         lines.append(f"  size       at least {result.lower_bound} {unit}")
-    else:
+    if point is not None:
         proof = "proved the smallest" if result.status == "optimal" else _gap(result)
         lines += [
             f"  size       {point.size} {unit}, {proof}",
             f"  period     {answers.number(point.period)}",
             *_capacities(point.capacities),
         ]
-    lines.append(f"  search     {result.evaluations} distributions, {seconds * 1000:.3g} ms")
+    evaluated = answers.counted(result.evaluations, "distribution")
+    lines.append(f"  search     {evaluated}, {seconds * 1000:.3g} ms")
     return "\n".join(lines)
 
 

@@ -44,7 +44,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf convert models/graphs/csdf_example.xml -o highlighted.dot --highlight",
     )
     parser.add_argument("input", metavar="FILE", help=parsers.GRAPH_HELP)
-    parser.add_argument("target", nargs="?", metavar="FILE", help="as -o")
+    parser.add_argument("target", nargs="?", type=parsers.output_file, metavar="FILE", help="as -o")
     parsers.add_output_option(parser, "the new file: .xml, .json or .dot", required=False)
     parser.add_argument(
         "--kind", choices=("sdf", "csdf"), help="type of an SDF3 file; default: as it was"

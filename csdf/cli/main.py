@@ -42,18 +42,68 @@ exit code: 0 answered, 1 answered "no" (inconsistent or deadlocked),
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code."""
+    """Run one command, with room for long numbers and odd names in what it prints.
+
+    Returns its exit code.
+    """
     words = list(sys.argv[1:] if argv is None else argv)
-    if words and words[0] in COMMANDS:
-        return _run(words[0], words[1:])
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(MOST_DIGITS)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        return _exit_code(words)
+    finally:
+        sys.set_int_max_str_digits(limit)
+
+
+def _exit_code(words: list[str]) -> int:
+    """Run the command; every refusal of the project becomes one line that begins with its name."""
+    program = "csdf"
+    try:
+        try:
+            if not words or words[0] not in COMMANDS:
+                return _without_command(words)
+            program = f"csdf {words[0]}"
+            module = import_module(f"csdf.cli.{words[0]}")
+            if words[1:] and words[1] in getattr(module, "COMMANDS", ()):
+                program += f" {words[1]}"
+            return int(module.main(words[1:]))
+        finally:
+            sys.stdout.flush()  # of --help too, which ends by SystemExit
+    except GaveUp as error:
+        print(f"{program}: gave up: {error}", file=sys.stderr)
+        return GAVE_UP
+    except MemoryError:
+        print(f"{program}: gave up: out of memory", file=sys.stderr)
+        return GAVE_UP
+    except InconsistentGraph as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return NO
+    except CsdfError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return UNUSABLE
+    except KeyboardInterrupt:
+        print(f"{program}: gave up: interrupted", file=sys.stderr)
+        return GAVE_UP
+    except OSError as error:  # standard output takes no more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
+        if isinstance(error, BrokenPipeError):  # its reader has seen enough
+            return ANSWERED
+        print(f"{program}: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return UNUSABLE
+
+
+def _without_command(words: list[str]) -> int:
+    """Say which commands there are; nothing else can be answered."""
     listed = "\n".join(f"  {name:<12}{purpose}" for name, purpose in COMMANDS.items())
     usage = USAGE.format(commands=listed)
     if words in (["-h"], ["--help"]):
         print(usage)
-        return 0
+        return ANSWERED
     if words == ["--version"]:
         print(f"csdf {VERSION}")
-        return 0
+        return ANSWERED
     if words:
         print(
             f"csdf: there is no command {words[0]!r}; one of {', '.join(COMMANDS)}", file=sys.stderr
@@ -61,47 +111,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         return UNUSABLE
     print(usage, file=sys.stderr)
     return UNUSABLE
-
-
-def _run(command: str, words: list[str]) -> int:
-    """Run the command with room for long numbers and odd names in what it prints."""
-    limit = sys.get_int_max_str_digits()
-    sys.set_int_max_str_digits(MOST_DIGITS)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        return _exit_code(command, words)
-    finally:
-        sys.set_int_max_str_digits(limit)
-
-
-def _exit_code(command: str, words: list[str]) -> int:
-    """Run the command; every refusal of the project becomes one line that begins with its name."""
-    module = import_module(f"csdf.cli.{command}")
-    if words and words[0] in getattr(module, "COMMANDS", ()):
-        command = f"{command} {words[0]}"
-    try:
-        code = int(module.main(words))
-        sys.stdout.flush()
-    except GaveUp as error:
-        print(f"csdf {command}: gave up: {error}", file=sys.stderr)
-        return GAVE_UP
-    except MemoryError:
-        print(f"csdf {command}: gave up: out of memory", file=sys.stderr)
-        return GAVE_UP
-    except InconsistentGraph as error:
-        print(f"csdf {command}: {error}", file=sys.stderr)
-        return NO
-    except CsdfError as error:
-        print(f"csdf {command}: {error}", file=sys.stderr)
-        return UNUSABLE
-    except KeyboardInterrupt:
-        print(f"csdf {command}: interrupted", file=sys.stderr)
-        return UNUSABLE
-    except OSError as error:  # standard output takes no more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
-        if isinstance(error, BrokenPipeError):  # its reader has seen enough
-            return ANSWERED
-        print(f"csdf {command}: the output cannot be written: {error.strerror}", file=sys.stderr)
-        return UNUSABLE
-    return code

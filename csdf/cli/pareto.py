@@ -86,7 +86,7 @@ def _as_text(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> str
     ]
     if front.points:
         names = list(front.points[0].capacities)
-        lines.append(f"{'size (' + unit + ')':>16}  {'period':<28} capacities: {' '.join(names)}")
+        lines.append(f"{'size (' + unit + ')':>16}  {'period':<28} capacities: {', '.join(names)}")
     for point in front.points:
         capacities = " ".join(str(capacity) for capacity in point.capacities.values())
         lines.append(f"{point.size:>16}  {answers.number(point.period):<28} {capacities}")

@@ -8,12 +8,28 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from difflib import get_close_matches
+from typing import NoReturn
 
 from csdf.cli import answers
+from csdf.io.files import require_writable
 
 WIDTH = 79
 GRAPH_HELP = "a graph: SDF3 XML (.xml), JSON (.json) or a table of layers (.csv)"
 SEARCH_BUDGET = 60.0  # seconds
+LIKENESS = 0.7  # of an unknown option and the one that may be meant, as difflib counts
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that tells which option a wrong word may have meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the words, as argparse does."""
+        _, _, unknown = message.partition("unrecognized arguments: ")
+        name = unknown.partition(" ")[0].partition("=")[0]
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        meant = get_close_matches(name, known, 1, LIKENESS) if name.startswith("--") else []
+        super().error(f"{message}; did you mean {meant[0]}?" if meant else message)
 
 
 def new_parser(
@@ -25,7 +41,7 @@ def new_parser(
     """
     lines = "\n".join(f"  {example}" for example in examples)
     end = f"For example:\n{lines}"
-    return argparse.ArgumentParser(
+    return Parser(
         prog=program,
         description=textwrap.fill(about, WIDTH),
         epilog=f"{textwrap.fill(notes, WIDTH)}\n\n{end}" if notes else end,
@@ -44,13 +60,22 @@ def add_json_option(parser: argparse._ActionsContainer) -> None:
 
 def add_output_option(parser: argparse._ActionsContainer, what: str, *, required: bool) -> None:
     """Add the file that the result goes to."""
-    parser.add_argument("-o", "--output", metavar="FILE", required=required, help=what)
+    parser.add_argument(
+        "-o", "--output", type=output_file, metavar="FILE", required=required, help=what
+    )
+
+
+def output_file(path: str) -> str:
+    """Return the path; for argparse. Raises UnwritableFile, before the work that it would lose."""
+    require_writable(path)
+    return path
 
 
 def add_plot_option(parser: argparse._ActionsContainer, what: str) -> None:
     """Add the file that a picture goes to."""
     parser.add_argument(
         "--plot",
+        type=output_file,
         metavar="FILE",
         help=f"draw {what} in a .png, .svg, .pdf or .html file (extra: plot)",
     )

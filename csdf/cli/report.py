@@ -10,16 +10,19 @@ from pathlib import PurePath
 
 from csdf.cli import answers, parsers
 from csdf.cli.networks import options as shared
+from csdf.cli.pictures import suffix_of
 from csdf.cli.reporting.budget import Budget
 from csdf.cli.reporting.graph_answers import graph_findings
 from csdf.draw.report import advice, network_words
 from csdf.draw.report.findings import GraphFindings, NetworkFindings
 from csdf.draw.report.page import report_page
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import read_bytes, write_text
 
 GRAPH_FORMAT = b'"csdf-graph"'  # what every graph in JSON says of itself
 BUDGET = 20.0  # seconds
+SUFFIXES = ("html", "htm", "")
+PLAIN_QUOTES = str.maketrans("“”", "''")  # as in what other commands print, in every encoding
 INPUT_HELP = (
     "a graph (SDF3 .xml, JSON, layer table .csv) or a network: .onnx, Darknet .cfg, JSON, or a name "
     "of the catalogue such as mobilenet_v2"
@@ -29,6 +32,8 @@ INPUT_HELP = (
 def main(argv: Sequence[str]) -> int:
     """Write the page and print its first sentence; return the exit code."""
     options = command_parser().parse_args(argv)
+    if suffix_of(options.output) not in SUFFIXES:
+        raise UnwritableFile(f"{options.output}: the page is HTML; expected .html or .htm")
     budget = Budget(options.budget)
     network = None
     if _is_network(options.model):
@@ -38,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
     else:
         graph = graph_findings(answers.read(options.model, options), budget)
     write_text(options.output, report_page(graph, network))
-    print(_in_words(graph, network))
+    print(_in_words(graph, network).translate(PLAIN_QUOTES))
     print(f"csdf report: wrote {options.output}", file=sys.stderr)
     return _exit_code(graph, network)
 
@@ -51,7 +56,7 @@ def command_parser() -> argparse.ArgumentParser:
         "it and what to change, a drawing, the schedule, how full channels are, storage against "
         "throughput, and for networks the memory and its arena over time.",
         "csdf report models/graphs/h263decoder.xml -o report.html",
-        "csdf report person_detection --element-bytes 1 --memory 256kB -o report.html",
+        "csdf report person_detection --fuse --element-bytes 1 --memory 256kB -o report.html",
     )
     shared.add_model_options(parser, model_help=INPUT_HELP)
     parsers.add_output_option(parser, "the page; default: report.html", required=False)
@@ -84,7 +89,9 @@ def _network(options: argparse.Namespace, budget: Budget) -> tuple[GraphFindings
     """What is known about a network; its planners are loaded for networks only."""
     from csdf.cli.reporting.network_answers import network_findings
 
-    found = network_findings(shared.read(options).network, options, budget)
+    network = shared.read(options).network
+    found = network_findings(network, options, budget)
+    shared.remark_on_fusing("csdf report", network, options)
     return found.graph, found.network
 
 

@@ -98,7 +98,12 @@ def command_parser() -> argparse.ArgumentParser:
     )
     for name, what in (("json", "as --format json"), ("csv", "as --format csv")):
         form.add_argument(f"--{name}", dest="format", action="store_const", const=name, help=what)
-    parser.add_argument("--trace", metavar="FILE", help="write a trace for Chrome or Perfetto")
+    parser.add_argument(
+        "--trace",
+        type=parsers.output_file,
+        metavar="FILE",
+        help="write a trace for Chrome or Perfetto",
+    )
     parsers.add_budget_option(parser, "give up after that", None)
     answers.add_reading_options(parser)
     return parser

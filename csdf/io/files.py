@@ -37,19 +37,41 @@ def require_size(content: bytes, name: str) -> None:
 def write_text(path: str | os.PathLike[str], text: str | bytes) -> None:
     """Put the text, as UTF-8, or the bytes in the file; an older file stays until the new one is whole.
 
-    Raises UnwritableFile and leaves nothing behind.
+    A device or a pipe, such as /dev/stdout, is written to and stays what it is. Raises
+    UnwritableFile and leaves nothing behind.
     """
+    require_writable(path)
+    try:
+        content = text if isinstance(text, bytes) else text.encode()
+        if _is_stream(path):
+            with open(path, "wb") as stream:
+                stream.write(content)
+        else:
+            _replace(Path(path).resolve(), content)
+    except UnicodeEncodeError as error:
+        raise UnwritableFile(f"{path}: the text is not Unicode: {error.reason}") from None
+    except OSError as error:
+        raise UnwritableFile(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def require_writable(path: str | os.PathLike[str]) -> None:
+    """Raise UnwritableFile for what can never become a file; before work, it saves the work."""
+    if _is_stream(path):
+        return
     target = Path(path).resolve()
     if target.is_dir():
         raise UnwritableFile(f"{path}: is a folder; expected the name of a file")
-    try:
-        _replace(target, text if isinstance(text, bytes) else text.encode())
-    except UnicodeEncodeError as error:
-        raise UnwritableFile(f"{path}: the text is not Unicode: {error.reason}") from None
-    except FileNotFoundError:
-        raise UnwritableFile(f"{path}: there is no folder {str(target.parent)!r}") from None
-    except OSError as error:
-        raise UnwritableFile(f"{path}: cannot be written: {error.strerror}") from None
+    if not target.parent.exists():
+        raise UnwritableFile(f"{path}: there is no folder {str(target.parent)!r}")
+    if not target.parent.is_dir():
+        raise UnwritableFile(f"{path}: cannot be written: Not a directory")
+    if not os.access(target.parent, os.W_OK):
+        raise UnwritableFile(f"{path}: cannot be written: Permission denied")
+
+
+def _is_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether it is there and neither a file nor a folder, so that nothing may take its place."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _replace(target: Path, content: bytes) -> None:

@@ -44,12 +44,17 @@ def write_graph(path: str | os.PathLike[str], graph: Graph, **options: Any) -> N
 
     Raises UnwritableFile, also for any other suffix, and leaves nothing half-written.
     """
+    require_format(path)
+    files.write_text(path, FORMATTERS[PurePath(path).suffix.lower()](graph, **options))
+
+
+def require_format(path: str | os.PathLike[str]) -> None:
+    """Raise UnwritableFile unless the suffix says a format that graphs are written in."""
     suffix = PurePath(path).suffix.lower()
     if suffix not in FORMATTERS:
         raise UnwritableFile(
             f"{path}: cannot tell the format from {suffix!r}; expected {', '.join(FORMATTERS)}"
         )
-    files.write_text(path, FORMATTERS[suffix](graph, **options))
 
 
 def _format_of(name: str, content: bytes) -> str:

@@ -47,6 +47,10 @@ def graph_from_json(text: str, name: str = "<text>") -> Graph:
     Raises UnreadableFile with the place in the document, such as `channels[3].production[1]`.
     """
     root = JsonValue.parse(text, name)
+    if type(root.value) is dict and "format" not in root.value:
+        raise UnreadableFile(
+            f'{root.where}: the key \'format\' is missing; a graph says "format": "{FORMAT}"'
+        )
     root.require_keys(GRAPH_KEYS)
     if root["format"].text() != FORMAT:
         raise root["format"].refusal(f"expected {FORMAT!r}")

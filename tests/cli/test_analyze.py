@@ -1,3 +1,4 @@
+import csv
 import json
 import re
 
@@ -259,3 +260,24 @@ def test_what_is_suspicious_in_a_file_is_remarked_upon(run, tmp_path):
     assert code == 0
     assert len(remarks.splitlines()) == 1
     assert "actor 'vld' has 2 default processors" in remarks
+
+
+def test_csv_has_a_line_for_each_file(run, tmp_path):
+    missing = tmp_path / "missing.xml"
+    names = ["csdf_example", "deadlocked", "inconsistent", "h263encoder"]
+    code, output, remarks = run(
+        "analyze", *(GRAPHS / f"{name}.xml" for name in names), missing, "--csv"
+    )
+    rows = list(csv.DictReader(output.splitlines()))
+    assert code == 2
+    assert "missing.xml" in remarks
+    assert [row["graph"] for row in rows] == [*names, ""]
+    assert [row["answer"] for row in rows] == [
+        *("period", "deadlock", "inconsistent", "period", "unusable"),
+    ]
+    assert [row["throughput"] for row in rows] == ["1/12", "0", "", "1/211425", ""]
+    assert rows[3]["limited_by"].split(";")[0] == "motion_estimation"
+
+
+def test_csv_of_one_file_is_a_line_too(run):
+    assert len(run("analyze", GRAPHS / "modem.xml", "--csv")[1].splitlines()) == 2

@@ -170,6 +170,9 @@ def test_a_file_of_200_megabytes_is_refused(run, tmp_path):
         ("convert", GRAPHS / "deadlocked.xml", "{missing}/out.json"),
         ("generate", "1", "-o", "{missing}/out.xml"),
         ("schedule", GRAPHS / "csdf_example.xml", "--trace", "{missing}/trace.json"),
+        ("buffers", "no-such-file.xml", "--schedule", "{missing}/schedule.json"),
+        ("pareto", "no-such-file.xml", "--plot", "{missing}/front.svg"),
+        ("report", "no-such-file.xml", "-o", "{missing}/page.html"),
     ],
     ids=lambda words: words[0],
 )

@@ -86,6 +86,12 @@ def test_windows_in_xml_need_capacities(run, tmp_path):
     assert throughput(read_graph(path)).period is not None
 
 
+def test_capacities_that_are_not_proved_smallest_are_remarked_upon(run, tmp_path):
+    words = ("cnn", "convert", "resnet8", "-o", tmp_path / "graph.json", "--bounded")
+    assert "above the smallest" in run(*words, "--budget", "1us")[2]
+    assert "above the smallest" not in run(*words)[2]
+
+
 def test_durations_come_from_a_table(run, tmp_path):
     table = tmp_path / "times.csv"
     phases = {"n1": 1, "n2": 1, "n3": 1, "n4": 1, "n5": 1}
@@ -217,3 +223,19 @@ def test_onnx_is_written_and_reads_back(run, answer, tmp_path):
     _, found = answer("cnn", "show", str(path))
     _, original = answer("cnn", "show", "resnet8")
     assert found["parameters"] == original["parameters"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("cnn", "memory", "{}"), ("report", "{}", "-o", "/dev/null")],
+    ids=lambda words: words[0],
+)
+def test_layers_that_could_be_fused_are_remarked_upon(run, words):
+    # resnet8 by its source: a normalisation behind the first convolution and the two of each of three
+    # blocks, 7, and a relu behind the first and twice in each block, 7 too.
+    def remarks(name, *more):
+        return run(*(word.format(name) for word in words), *more)[2]
+
+    assert "14 of 31 layers go into others with --fuse" in remarks("resnet8")
+    assert "--fuse" not in remarks("resnet8", "--fuse")
+    assert "--fuse" not in remarks("samos_example")  # nothing to fuse

@@ -79,7 +79,7 @@ def test_an_inconsistent_graph_exits_with_1_in_every_command(run, tmp_path):
     [
         (GaveUp("undecided"), 3, "csdf schedule: gave up: undecided\n"),
         (MemoryError(), 3, "csdf schedule: gave up: out of memory\n"),
-        (KeyboardInterrupt(), 2, "csdf schedule: interrupted\n"),
+        (KeyboardInterrupt(), 3, "csdf schedule: gave up: interrupted\n"),
     ],
 )
 def test_work_that_ends_early_says_so_in_one_line(run, monkeypatch, end, code, remark):

@@ -125,7 +125,7 @@ def test_a_missing_file_is_one_line_that_begins_with_the_command(run, command, t
     words = [*command.name.split()[1:], str(tmp_path / "none.json")]
     options = {name for option in command.options for name in option.names}
     if "--output" in options:
-        words += ["-o", str(tmp_path / "out.json")]
+        words += ["-o", str(tmp_path / ("out.html" if "report" in words else "out.json"))]
     words += REQUIRED.get(command.name, [])
     code, output, remarks = run(*words)
     assert (code, output) == (2, "")
@@ -243,3 +243,30 @@ def test_two_forms_of_one_answer_are_refused(run):
         code, output, remarks = run(*words)
         assert (code, output) == (2, "")
         assert "not allowed with argument" in remarks
+
+
+@pytest.mark.parametrize("text", ["256KB", "256kb", "256k"])
+def test_a_size_of_1000_or_1024_is_asked_back(text):
+    with pytest.raises(Exception, match=r"write 256kB \(1000 bytes each\) or 256KiB \(1024\)"):
+        answers.size(text)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [("--perod=3", "--period"), ("--jsno", "--json"), ("--count-self-loop", "--count-self-loops")],
+)
+def test_a_mistyped_option_is_told_which_may_be_meant(run, wrong, meant):
+    code, _, remarks = run("buffers", "graph.xml", wrong)
+    assert code == 2
+    assert remarks.rstrip().endswith(f"did you mean {meant}?")
+
+
+def test_an_option_like_no_other_has_no_suggestion(run):
+    assert "did you mean" not in run("buffers", "graph.xml", "--frobnicate")[2]
+
+
+@pytest.mark.parametrize("name", ["net.onnx", "net.cfg"])
+def test_a_network_given_as_a_graph_is_told_what_makes_one(run, name):
+    code, _, remarks = run("analyze", name)
+    assert code == 2
+    assert "csdf cnn convert" in remarks

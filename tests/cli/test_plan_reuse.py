@@ -53,19 +53,33 @@ def test_a_limit_of_memory_chooses_the_fastest_that_fits(answer):
     assert found["chosen"]["memory_bytes"] > free["chosen"]["memory_bytes"]
 
 
-def test_offsets_may_fit_where_whole_buffers_do_not(answer):
+def test_offsets_may_fit_where_whole_buffers_do_not(answer, run):
     _, free = answer("plan", "reuse", RESIDUAL, *QUICK)
     by_offsets = free["weight_bytes"] + free["smallest_arena_bytes"]
     assert by_offsets < free["front"][0]["memory_bytes"]
     code, found = answer("plan", "reuse", RESIDUAL, *QUICK, "--memory", by_offsets)
     assert code == 0
     assert found["weight_bytes"] + found["arena_bytes"] <= by_offsets
+    text = run("plan", "reuse", RESIDUAL, *QUICK, "--memory", by_offsets)[1]
+    assert "(the limit is met by offsets only)" in text
 
 
 def test_demands_that_no_plan_found_meets(run):
-    code, output, _ = run("plan", "reuse", APPLICATION, *QUICK, "--memory", "1kB")
+    code, output, _ = run(
+        "plan", "reuse", APPLICATION, *QUICK, "--throughput", "samos_example=1000000000"
+    )
     assert code == 3
-    assert "chosen none" in output
+    assert "chosen none: no point of the front" in output
+
+
+def test_memory_below_the_bound_is_a_proved_no(run, answer, tmp_path):
+    bound = answer("plan", "reuse", APPLICATION, *QUICK)[1]["lower_bound"]
+    words = ("plan", "reuse", APPLICATION, *QUICK, "--memory", bound - 1)
+    code, output, remarks = run(*words, "-o", tmp_path / "plan.h")
+    assert code == 1
+    assert "chosen none: proved" in output
+    assert "plan.h is not written: there is no plan" in remarks
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_checkpoint_is_resumed_to_the_same_front(answer, run, tmp_path):

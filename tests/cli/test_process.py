@@ -54,11 +54,16 @@ def test_a_full_disk_is_reported_in_one_line():
     assert ended.stderr == ("csdf analyze: the output cannot be written: No space left on device\n")
 
 
-def test_a_reader_that_goes_away_is_no_error():
+@pytest.mark.parametrize(
+    "words",
+    [("generate", "1"), ("--help",), ("plan", "--help"), ("analyze", "--help")],
+    ids=" ".join,
+)
+def test_a_reader_that_goes_away_is_no_error(words):
     reader, writer = os.pipe()
     os.close(reader)
     ended = subprocess.run(
-        [sys.executable, "-c", COMMAND, "generate", "1"],
+        [sys.executable, "-c", COMMAND, *words],
         env={"PYTHONPATH": str(PACKAGE.parent)}, stdout=writer, stderr=subprocess.PIPE,
         text=True, timeout=60, check=False,
     )  # fmt: skip

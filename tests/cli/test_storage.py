@@ -138,6 +138,51 @@ def test_depths_can_be_checked(run, tmp_path):
     assert output == "csdf_example: 2 depths, 16 tokens: period 12\n"
 
 
+@pytest.mark.parametrize(
+    ("need", "code"),
+    [
+        (("--period", "12"), 0),
+        (("--period", "11.9"), 1),
+        (("--throughput", "1/12"), 0),
+        (("--throughput", "0.1"), 1),
+    ],
+)
+def test_checked_depths_that_are_too_slow_are_answered_with_no(run, tmp_path, need, code):
+    depths = tmp_path / "depths.json"
+    depths.write_text('{"alpha": 8, "beta": 8}')  # period 12, the fastest of the front
+    found, output, _ = run("buffers", EXAMPLE, "--check", depths, *need)
+    assert found == code
+    assert ("too slow" in output) == (code == 1)
+    assert "required_period" in run("buffers", EXAMPLE, "--check", depths, *need, "--json")[1]
+
+
+def test_a_check_refuses_what_only_a_search_can_do(run, tmp_path):
+    target = tmp_path / "bounded.json"
+    code, output, remarks = run("buffers", EXAMPLE, "--check", "depths.json", "-o", target)
+    assert (code, output) == (2, "")
+    assert "--check searches nothing; --output belongs to a search" in remarks
+
+
+def test_what_is_written_beside_the_answer_is_named(run, tmp_path):
+    target = tmp_path / "sized.json"
+    words = ("buffers", EXAMPLE, "--format", "depths", "-o", target)
+    code, output, remarks = run(*words)
+    assert (code, json.loads(output)) == (0, {"alpha": 5, "beta": 6})
+    assert remarks == f"csdf buffers: wrote {target}: the graph with these capacities\n"
+
+
+def test_an_unknown_format_is_refused_before_the_search(run, tmp_path):
+    code, output, remarks = run("buffers", "no-such-file.xml", "-o", tmp_path / "sized.txt")
+    assert (code, output) == (2, "")
+    assert "cannot tell the format from '.txt'" in remarks
+
+
+def test_no_size_is_named_where_none_would_do(run):
+    code, output, _ = run("buffers", EXAMPLE, "--period", "11")  # unbounded it has 12
+    assert code == 1
+    assert "size" not in output
+
+
 def test_depths_that_deadlock_are_answered_with_the_cycle(run, tmp_path):
     depths = tmp_path / "depths.json"
     depths.write_text('{"alpha": 4, "beta": 6}')
@@ -165,3 +210,9 @@ def test_self_loops_count_when_asked_for(answer):
     # A self-loop with one token needs two places: token and space overlap while a firing lasts.
     assert {found["capacities"][name] for name in loops} == {2}
     assert found["size"] == 11 + 2 * len(loops)
+
+
+def test_names_with_spaces_can_be_told_apart_in_a_front(run):
+    table = GRAPHS.parent / "networks" / "residual_block.csv"
+    head = run("pareto", table)[1].splitlines()[1]
+    assert head.endswith("in to conv_a, conv_a to conv_b, conv_b to add, in to add")

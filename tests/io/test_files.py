@@ -3,7 +3,7 @@ import os
 import pytest
 
 from csdf.errors import UnwritableFile
-from csdf.io.files import write_text
+from csdf.io.files import require_writable, write_text
 
 
 def test_a_text_replaces_what_the_file_held(tmp_path):
@@ -56,3 +56,34 @@ def test_a_failed_replacement_leaves_nothing_behind(tmp_path, monkeypatch):
     with pytest.raises(UnwritableFile, match="No space left on device"):
         write_text(path, "new")
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("out", "old")]
+
+
+def test_a_device_is_written_to_and_stays_a_device(tmp_path):
+    read, write = os.pipe()
+    write_text(f"/dev/fd/{write}", "né")
+    os.close(write)
+    with open(read, "rb") as end:
+        assert end.read() == "né".encode()
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    write_text(fifo, "x")
+    assert os.read(reader, 9) == b"x"
+    os.close(reader)
+    assert fifo.is_fifo()
+    assert list(tmp_path.iterdir()) == [fifo]
+
+
+def test_what_cannot_be_written_is_known_before(tmp_path):
+    require_writable(tmp_path / "new")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UnwritableFile, match="there is no folder"):
+        require_writable(tmp_path / "none" / "out")
+    with pytest.raises(UnwritableFile, match="is a folder"):
+        require_writable(tmp_path)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="no folder that takes no file")
+def test_a_folder_that_takes_no_file_is_not_said_to_be_missing():
+    with pytest.raises(UnwritableFile, match="cannot be written"):
+        write_text("/proc/out", "x")

@@ -98,6 +98,12 @@ def _bounded(graph: Graph, options: argparse.Namespace) -> Graph:
     found = smallest_storage(graph, watch=storage_options.watch(options.budget))
     if found.point is None:
         raise GaveUp(f"no capacities: {found.reason}")
+    if found.status != "optimal":
+        print(
+            f"csdf cnn convert: capacities at most {float(found.gap or 0):.2%} above the smallest: "
+            f"{found.reason}",
+            file=sys.stderr,
+        )
     return with_capacities(graph, found.point.capacities)
 
 

@@ -117,6 +117,7 @@ def _row(model: str, options: argparse.Namespace) -> Row:
         element_bytes=options.element_bytes,
         watch=storage_options.watch(options.budget),
     )
+    shared.remark_on_fusing("csdf cnn memory", network, options)
     if comparison.by_parts.status != "optimal":
         gap = float(comparison.by_parts.gap or 0)
         print(

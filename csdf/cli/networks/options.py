@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 
 from cnn2csdf.durations import PLATFORMS, Platform, parse_durations, platform_durations
@@ -84,6 +85,20 @@ def read_source(source: str, options: argparse.Namespace, *, with_weights: bool 
             repair=options.repair,
         )
         return simplified(model, options.simplify)
+
+
+def remark_on_fusing(command: str, network: Network, options: argparse.Namespace) -> None:
+    """Say so where layers that an inference engine fuses have buffers of their own."""
+    if options.simplify != LAYER_BY_LAYER:
+        return
+    layers = len(network.layers)
+    spare = layers - len(simplified(Model(network=network)).network.layers)
+    if spare:
+        print(
+            f"{command}: {network.name}: {spare} of {answers.counted(layers, 'layer')} go into others "
+            "with --fuse, as in an inference engine, and need no buffers then",
+            file=sys.stderr,
+        )
 
 
 def add_granularity_options(parser: argparse.ArgumentParser) -> None:

@@ -151,7 +151,12 @@ def _add_profile_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--profile", metavar="FILE", help="a table (CSV) of a profile, instead of measuring now"
     )
-    group.add_argument("--save-profile", metavar="FILE", help="write what was measured, for later")
+    group.add_argument(
+        "--save-profile",
+        type=parsers.output_file,
+        metavar="FILE",
+        help="write what was measured, for later",
+    )
     group.add_argument(
         "--repeats", type=answers.positive, metavar="N", default=5, help="median of; default 5"
     )

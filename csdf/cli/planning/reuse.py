@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import sys
 import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -53,9 +54,14 @@ def main(argv: Sequence[str]) -> int:
         plot(options.plot, answer)
     if options.output and answer.deployment is not None:
         write_text(options.output, FORMATS[suffix_of(options.output)](answer.deployment))
+    elif options.output:
+        print(
+            f"csdf plan reuse: {options.output} is not written: there is no plan", file=sys.stderr
+        )
     print(json.dumps(as_json(answer), indent=2) if options.json else as_text(answer))
     if answer.chosen is None:
-        return answers.NO if answer.front.is_proved else answers.GAVE_UP
+        is_proved = answer.front.is_proved or answer.is_below_bound
+        return answers.NO if is_proved else answers.GAVE_UP
     return answers.ANSWERED if answer.is_equal else answers.NO
 
 
@@ -140,7 +146,10 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="of Dask (extra: cluster)")
     parser.add_argument(
-        "--checkpoint", metavar="FILE", help="kept after each generation; resumed if it is there"
+        "--checkpoint",
+        type=parsers.output_file,
+        metavar="FILE",
+        help="kept after each generation; resumed if it is there",
     )
     parsers.add_budget_option(parser, "for the search; then the front found by then")
 
@@ -202,6 +211,7 @@ def _concluded(
         methods=comparison(application, costs),
         front=front,
         smallest=deployed(front.points[0]),
+        memory=demands.memory,
         chosen=chosen,
         deployment=plan,
         bound=memory_bound(evaluator, [allele or None for allele in options.rows]),

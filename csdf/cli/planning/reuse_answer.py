@@ -27,6 +27,7 @@ METHODS = {  # fields of Comparison, and what they are called
 class Answer(NamedTuple):
     """All that is printed. smallest, chosen: with offsets in one arena.
 
+    memory: bytes demanded.
     difference: largest relative one of the outputs, where the chosen plan was run.
     """
 
@@ -35,6 +36,7 @@ class Answer(NamedTuple):
     methods: Comparison
     front: Front
     smallest: Deployment
+    memory: int | None
     chosen: Point | None
     deployment: Deployment | None
     bound: int
@@ -45,6 +47,11 @@ class Answer(NamedTuple):
     def is_equal(self) -> bool:
         """Whether a run, if there was one, gave what each network gives alone."""
         return self.difference is None or self.difference <= TOLERANCE
+
+    @property
+    def is_below_bound(self) -> bool:
+        """Whether less memory is demanded than any plan of this kind has."""
+        return self.memory is not None and self.memory < self.bound
 
 
 def as_text(answer: Answer) -> str:
@@ -74,6 +81,9 @@ def as_text(answer: Answer) -> str:
 
 
 def _chosen_lines(answer: Answer) -> list[str]:
+    if answer.chosen is None and answer.is_below_bound:
+        demanded = bytes_in_words(answer.memory or 0)
+        return [f"  chosen none: proved, no plan of this kind fits {demanded}"]
     if answer.chosen is None:
         return ["  chosen none: no point of the front meets the demands"]
     memory, *periods = answer.chosen.score.objectives
@@ -82,8 +92,9 @@ def _chosen_lines(answer: Answer) -> list[str]:
         f"{member.name} {float(1 / Fraction(period)):.4g} frames/s"
         for member, period in zip(answer.application.members, periods, strict=True)
     )
+    only = " (the limit is met by offsets only)" if memory > (answer.memory or memory) else ""
     lines = [
-        f"  chosen {bytes_in_words(int(memory))}, {speeds}",
+        f"  chosen {bytes_in_words(int(memory))}{only}, {speeds}",
         f"         {len(by_parts)} of {len(answer.application.layers)} layers by parts",
     ]
     if answer.deployment is not None:

@@ -107,7 +107,8 @@ def command_parser() -> argparse.ArgumentParser:
         "--fuse",
         choices=tuple(LONGEST),
         default="chain",
-        help="layers that may share the buffer: 1, each alone; 2, pairs; chain, any; default chain",
+        help="layers that may share the buffer: 1, each alone; 2, pairs; chain, groups of any length, "
+        "with branches that part and join; default chain",
     )
     parser.add_argument("--layer", metavar="NAME", help="this layer of the model alone")
     shared.add_element_bytes_option(parser)

@@ -79,6 +79,8 @@ def fitting(findings: NetworkFindings) -> list[str]:
             f"With the parameters elsewhere, as in flash, it does: {best.title}, "
             f"{byte_count(best.buffers)}."
         )
+    if weights < capacity:
+        said.append("With some layers whole and others by parts it may: csdf plan reuse searches.")
     return said
 
 
@@ -127,9 +129,11 @@ def arena_in_words(arena: Arena) -> str:
     """Return the size of an arena with what is proved of it."""
     size = byte_count(arena.peak)
     if arena.peak == arena.lower_bound:
-        return f"one arena of {size} ({arena.peak} bytes) holds all buffers; no plan needs less."
+        return (
+            f"one arena of {size} ({arena.peak} bytes) holds these buffers; no arena smaller does."
+        )
     return (
-        f"one arena of {size} ({arena.peak} bytes) holds all buffers; no plan is below "
+        f"one arena of {size} ({arena.peak} bytes) holds these buffers; none is below "
         f"{byte_count(arena.lower_bound)} ({arena.lower_bound} bytes), a gap of "
         f"{percent(arena.gap)}."
     )

@@ -18,6 +18,7 @@ from csdf.search.variables import Choice
 from planners.reuse.partitions.block_rates import BlockRates
 
 EFFORT = 200  # storage distributions to look at in the search of one block
+INTERRUPTED = "interrupted"  # why smallest_storage ended, where an interrupt did it
 
 
 class BlockStorage(NamedTuple):
@@ -102,8 +103,13 @@ def _has_input(rates: BlockRates, inputs: Sequence[int], fired: Sequence[int]) -
 
 
 def _searched(rates: BlockRates, used: Sequence[int], lower_bound: int) -> BlockStorage:
-    """The smallest buffers by search, or those used if nothing smaller is found."""
+    """The smallest buffers by search, or those used if nothing smaller is found.
+
+    An interrupt, which the search answers with the best by then, is one of all the work around it.
+    """
     found = smallest_storage(_graph(rates), Choice(unit="bytes"), watch=_stop_after_effort)
+    if found.reason == INTERRUPTED:
+        raise KeyboardInterrupt
     bound = max(lower_bound, found.lower_bound)
     if found.point is None or found.point.size > _size(rates, used):
         return _storage(rates, used, bound)

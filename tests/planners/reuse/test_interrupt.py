@@ -1,0 +1,30 @@
+"""Ctrl-C while the buffers of one block are searched."""
+
+import pytest
+
+import planners
+from cnn2csdf.catalogue.networks import from_catalogue
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.partitions import block_storage
+from planners.reuse.sharing import best_shared
+
+
+def interrupted(_):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_in_the_search_of_a_block_is_not_taken_for_its_answer(monkeypatch):
+    # The two paths of a residual block are a block whose buffers are searched. The search of storage
+    # answers an interrupt with what it has; the planner around it must end all the same.
+    search = block_storage.smallest_storage
+    monkeypatch.setattr(
+        block_storage,
+        "smallest_storage",
+        lambda graph, choice, watch: search(graph, choice, watch=interrupted),
+    )
+    application = planners.Application(
+        name="one", members=(planners.undivided(from_catalogue("resnet8")),)
+    )
+    evaluator = Evaluator(application, Costs(), share=best_shared)
+    with pytest.raises(KeyboardInterrupt):
+        evaluator.evaluate((2,) * len(application.layers))
