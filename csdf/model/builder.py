@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import lcm
 
 from csdf.errors import InvalidGraph
+from csdf.model.exact import Exact, exact
 from csdf.model.graph import Actor, Channel, Graph
 
 Time = int | str | Fraction
@@ -29,7 +30,7 @@ class GraphBuilder:
         self._numbers: dict[str, int] = {}  # the last one behind a name that was taken
 
     def actor(
-        self, name: str, times: Time | Sequence[Time], *, overlap: bool = True
+        self, name: str, times: Exact | Sequence[Exact], *, overlap: bool = True
     ) -> GraphBuilder:
         """Add an actor with the duration of each of its phases.
 
@@ -42,7 +43,9 @@ class GraphBuilder:
         )
         if not listed:
             raise InvalidGraph(f"actor {name!r} has no phase; give at least one duration")
-        self._times[name] = tuple(_exact(time, name) for time in listed)
+        self._times[name] = tuple(
+            exact(time, f"actor {name!r}: duration", InvalidGraph) for time in listed
+        )
         if not overlap:
             self.channel(name, 1, name, 1, initial_tokens=1, name=f"{name} self-loop")
         return self
@@ -111,15 +114,6 @@ class GraphBuilder:
             number += 1
         self._numbers[wanted] = number
         return f"{wanted} {number}"
-
-
-def _exact(time: Time, actor: str) -> Fraction:
-    if isinstance(time, float | bool):
-        raise InvalidGraph(f"actor {actor!r}: duration {time!r} is not exact; write it as text")
-    try:
-        return Fraction(time)
-    except (TypeError, ValueError, ZeroDivisionError):
-        raise InvalidGraph(f"actor {actor!r}: duration {time!r} is not a number") from None
 
 
 def _listed(rates: Rates) -> tuple[int, ...]:

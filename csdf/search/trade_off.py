@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from csdf.errors import CsdfError, GaveUp
+from csdf.model.exact import Exact, exact
 from csdf.model.graph import Graph
 from csdf.search.blocks import live_blocks
 from csdf.search.evaluator import Evaluator
@@ -71,7 +72,7 @@ def smallest_storage(
     graph: Graph,
     choice: Choice = EVERYTHING,
     *,
-    period: Fraction | None = None,
+    period: Exact | None = None,
     watch: Watch = lambda _: None,
 ) -> SmallestStorage:
     """Return the smallest storage without deadlock, or with at most the given period.
@@ -82,9 +83,15 @@ def smallest_storage(
     """
     if period is None:
         return _smallest_live(graph, choice, watch)
-    if period <= 0:
+    return _smallest_fast(graph, choice, _required(period), watch)
+
+
+def _required(period: Exact) -> Fraction:
+    """The period that a user asks for. Raises CsdfError unless it is exact and above zero."""
+    number = exact(period, "period")
+    if number <= 0:
         raise CsdfError(f"period {period}; expected more than 0")
-    return _smallest_fast(graph, choice, period, watch)
+    return number
 
 
 def _smallest_live(graph: Graph, choice: Choice, watch: Watch) -> SmallestStorage:
@@ -180,7 +187,7 @@ def _better_than(best: Fraction | None) -> Sufficient:
 
 
 def sufficient_capacities(
-    graph: Graph, choice: Choice = EVERYTHING, *, period: Fraction | None = None
+    graph: Graph, choice: Choice = EVERYTHING, *, period: Exact | None = None
 ) -> ParetoPoint | None:
     """Return capacities beyond which nothing improves: none can be less, all others being equal.
 
@@ -188,7 +195,7 @@ def sufficient_capacities(
     few evaluations a channel; `smallest_storage` may find a smaller sum. None if there are none.
     """
     search = _Search(graph, choice, lambda _: None)
-    required = search.best_period if period is None else period / graph.time_unit
+    required = search.best_period if period is None else _required(period) / graph.time_unit
     if search.best_period is None or not required or search.best_period > required:
         return None
     return search.sufficient(_fast_enough(required))

@@ -2,11 +2,13 @@
 
 import argparse
 import json
+from dataclasses import replace
 
 import pytest
 
 from csdf.cli import plan
 from csdf.cli.planning import traffic
+from planners.traffic.network_traffic import NetworkSearch
 
 PAIR = "conv:56x56x64,64,3x3,stride=1,pad=1+conv:64,3x3,pad=1"
 SMALL = "conv:12x12x4,4,3x3,pad=1+conv:4,3x3,pad=1+pool:2x2,stride=2"
@@ -139,7 +141,24 @@ def test_a_budget_ends_the_search_with_an_answer(move):
     code, output, remarks = move("resnet18", "--buffer", "256KB", "--budget", "1ms")
     assert code == 0
     assert "resnet18: feasible" in output
-    assert "the budget of 0.001 s is used up" in remarks
+    assert remarks.count("the budget of 0.001 s is used up") == 1
+
+
+def test_an_interrupt_ends_every_search_and_what_was_found_stays(move, monkeypatch):
+    # Interrupted where pairs are looked for: groups of any length are not looked for after that.
+    asked = []
+    best = NetworkSearch.best
+
+    def interrupted(search, size, longest=None, look=lambda _: None):
+        asked.append(longest)
+        found = best(search, size, longest, look)
+        return replace(found, status="feasible", reason="interrupted") if longest == 2 else found
+
+    monkeypatch.setattr(NetworkSearch, "best", interrupted)
+    code, output, remarks = move("resnet8", "--buffer", "16KB", "--json")
+    assert (code, asked) == (0, [1, 2])
+    assert json.loads(output)["status"] == "feasible"
+    assert remarks.count("interrupted") == 1
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from csdf.errors import CsdfError, GaveUp
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.model.builder import GraphBuilder
-from csdf.search.trade_off import smallest_storage
+from csdf.search.trade_off import smallest_storage, sufficient_capacities
 from csdf.search.variables import Choice
 from tests.search.front_graphs import SHAPES, Limit, front_of
 from tests.shared_data import each, oracle, shared_graph
@@ -139,3 +139,17 @@ def test_rates_whose_schedule_nothing_holds_are_given_up_by_name():
     builder = GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 10**25, "b", 3)
     with pytest.raises(GaveUp, match=f"{10**25 + 3} firings"):
         smallest_storage(builder.graph())
+
+
+@pytest.mark.parametrize("period", [10, "10", Fraction(10), "20/2", "10.0"])
+def test_a_period_may_be_any_exact_number(period):
+    assert smallest_storage(cycle(3), period=period) == smallest_storage(
+        cycle(3), period=Fraction(10)
+    )
+
+
+@pytest.mark.parametrize("ask", [smallest_storage, sufficient_capacities])
+@pytest.mark.parametrize("period", [0.5, True, "soon", "1/0", 0, "-3"])
+def test_a_period_that_is_no_exact_number_above_zero_is_refused(ask, period):
+    with pytest.raises(CsdfError, match="period"):
+        ask(cycle(3), period=period)

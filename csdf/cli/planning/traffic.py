@@ -6,7 +6,8 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from cnn2csdf.network import Network
 from csdf.cli import answers, parsers, pictures
@@ -34,10 +35,7 @@ def main(argv: Sequence[str]) -> int:
         options.budget, lambda stage: f"{stage} of {len(search.stages)} layers"
     )
     try:
-        points = [
-            Point(size, {way: search.best(size, LONGEST[way], look) for way in _ways(options.fuse)})
-            for size in _buffers(options)
-        ]
+        points = list(_points(search, options, look))
     except InvalidPlan as error:
         print(f"csdf plan traffic: infeasible: {error}", file=sys.stderr)
         return answers.NO
@@ -48,6 +46,23 @@ def main(argv: Sequence[str]) -> int:
         _plot(options.plot, points, asked, options)
     _remark(points)
     return answers.ANSWERED
+
+
+def _points(
+    search: NetworkSearch, options: argparse.Namespace, look: Callable[[int], None]
+) -> Iterator[Point]:
+    """The answers for each buffer; after an early end what fuses more is what was found so far."""
+    ended = ""
+    for size in _buffers(options):
+        by_way: dict[str, NetworkTraffic] = {}
+        for way in _ways(options.fuse):
+            if ended:
+                found = next(reversed(by_way.values()), None) or search.best(size, 1)
+                by_way[way] = replace(found, status=FEASIBLE, reason=ended)
+                continue
+            by_way[way] = search.best(size, LONGEST[way], look)
+            ended = by_way[way].reason if by_way[way].status == FEASIBLE else ""
+        yield Point(size, by_way)
 
 
 def _print(
@@ -71,11 +86,14 @@ def _print(
 
 def _remark(points: Sequence[Point]) -> None:
     """Say where the search ended early."""
-    for point in points:
-        for found in point.by_way.values():
-            if found.status == FEASIBLE:
-                remark = f"{point.buffer_bytes} bytes: {found.status}: {found.reason}"
-                print(f"csdf plan traffic: {remark}", file=sys.stderr)
+    remarks = dict.fromkeys(
+        f"{point.buffer_bytes} bytes: {found.status}: {found.reason}"
+        for point in points
+        for found in point.by_way.values()
+        if found.status == FEASIBLE
+    )
+    for remark in remarks:
+        print(f"csdf plan traffic: {remark}", file=sys.stderr)
 
 
 def command_parser() -> argparse.ArgumentParser:
