@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
+from types import FrameType, TracebackType
+from typing import Any
 
 from csdf.errors import GaveUp
 
 AGAIN = 2.0  # seconds until work that made an answer out of the end is ended too
 SOON = 0.1  # seconds until the next look at what must not be left half done
 LOADING = ("<frozen importlib", f"{os.sep}numba{os.sep}")  # files of code that imports or compiles
+LEAVING = (__file__, contextlib.__file__)  # of code that leaves a block,
+NEAR = 5  # not more frames away from where the alarm finds the work
 
 
 class OutOfTime(KeyboardInterrupt):
     """Raised wherever the work is; what Ctrl-C may end, this may end."""
 
 
-@contextmanager
-def deadline(budget: float | None) -> Iterator[None]:
+def deadline(budget: float | None) -> AbstractContextManager[None]:
     """End what goes on within the block soon after its budget (seconds); None is no budget.
 
     A watch that looks at the clock ends a search in time and in good order. So that it comes first,
@@ -29,50 +33,63 @@ def deadline(budget: float | None) -> Iterator[None]:
     Raises GaveUp unless the work knows an answer.
     """
     if budget is None:
-        yield
-        return
-    with alarm(1.25 * budget + 1, f"the budget of {budget:g} s is used up"):
-        yield
+        return nullcontext()
+    return Alarm(1.25 * budget + 1, f"the budget of {budget:g} s is used up")
 
 
-@contextmanager
-def alarm(seconds: float, reason: str) -> Iterator[None]:
-    """End what goes on within the block after these seconds, as Ctrl-C would.
+class Alarm(AbstractContextManager[None]):
+    """Ends what goes on within its block after some seconds, as Ctrl-C would.
 
-    Raises GaveUp with the reason unless the work makes an answer of it. It is the alarm of the
+    The end is GaveUp with the reason, unless the work makes an answer of it. It is the alarm of the
     process, so in another thread, or where there is none, and within one run of a compiled kernel
     nothing ends.
     """
-    if (
-        not hasattr(signal, "setitimer")
-        or threading.current_thread() is not threading.main_thread()
-    ):
-        yield
-        return
-    is_over = threading.Event()
 
-    def end(_number: int, frame: FrameType | None) -> None:
-        if _is_loading(frame):
+    def __init__(self, seconds: float, reason: str) -> None:
+        self._seconds = seconds
+        self._reason = reason
+        self._before: Any = None
+        self._is_over = False
+        self._is_set = hasattr(signal, "setitimer") and (
+            threading.current_thread() is threading.main_thread()
+        )
+
+    def __enter__(self) -> None:
+        if self._is_set:
+            self._before = signal.signal(signal.SIGALRM, self._end)
+            signal.setitimer(signal.ITIMER_REAL, self._seconds, AGAIN)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over = True
+        if self._is_set:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._before)
+        if isinstance(error, OutOfTime):
+            raise GaveUp(str(error)) from None
+
+    def _end(self, _number: int, frame: FrameType | None) -> None:
+        if self._is_over:  # a signal that came before the timer was stopped
+            return
+        if _must_go_on(frame):
             signal.setitimer(signal.ITIMER_REAL, SOON, AGAIN)
-        elif not is_over.is_set():
-            raise OutOfTime(reason)
-
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
-    try:
-        yield
-    except OutOfTime as error:
-        raise GaveUp(str(error)) from None
-    finally:
-        is_over.set()
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        else:
+            raise OutOfTime(self._reason)
 
 
-def _is_loading(frame: FrameType | None) -> bool:
-    """Whether a module is being imported or a kernel compiled: half of one is of no use to others."""
+def _must_go_on(frame: FrameType | None) -> bool:
+    """Whether a module is being imported, a kernel compiled or a block left: not to be half done."""
+    near = [one.f_code.co_filename for one in islice(_frames(frame), NEAR)]
+    return any(name in LEAVING for name in near) or any(
+        part in one.f_code.co_filename for one in _frames(frame) for part in LOADING
+    )
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
-        if any(part in frame.f_code.co_filename for part in LOADING):
-            return True
+        yield frame
         frame = frame.f_back
-    return False

@@ -1,11 +1,13 @@
 """A budget ends also work that never looks at the clock."""
 
 import signal
+import time
+from contextlib import contextmanager, suppress
 
 import pytest
 
 from csdf.cli.answers import GAVE_UP
-from csdf.cli.deadline import deadline
+from csdf.cli.deadline import Alarm, deadline
 from csdf.cli.main import main
 from csdf.errors import GaveUp
 from csdf.io.json_graph import graph_to_json
@@ -48,3 +50,37 @@ def test_a_large_expansion_obeys_the_budget(command, tmp_path, monkeypatch):
     name, *options = command.split()
     assert main([name, "long.json", *options, "--budget", "10ms"]) == GAVE_UP
     assert [path.name for path in tmp_path.iterdir()] == ["long.json"]
+
+
+def test_a_block_that_is_being_left_is_left():
+    # The alarm comes while the inner block ends, and then again and again: it waits for the end.
+    left = []
+
+    @contextmanager
+    def slow_to_leave():
+        try:
+            yield
+        finally:
+            end = time.monotonic() + 0.3
+            while time.monotonic() < end:
+                pass
+            left.append("inner")
+
+    def work():
+        with slow_to_leave():
+            pass
+        work_for_ever()
+
+    with pytest.raises(GaveUp, match="too late"), Alarm(0.05, "too late"):
+        work()
+    assert left == ["inner"]
+
+
+def test_what_ends_just_in_time_leaves_no_alarm_behind():
+    # Whatever moment the alarm finds, the block is over afterwards.
+    for step in range(300):
+        before = time.perf_counter()
+        with suppress(GaveUp), Alarm(0.0005, "too late"):
+            while time.perf_counter() - before < 0.0004 + step * 1e-6:
+                pass
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

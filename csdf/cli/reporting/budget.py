@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from csdf.cli import answers
-from csdf.cli.deadline import alarm
+from csdf.cli.deadline import Alarm
 from csdf.errors import GaveUp
 
 GRACE = 0.3  # seconds that a question may take to end by itself
@@ -45,7 +45,7 @@ class Budget:
 
     def limited(self, share: float) -> AbstractContextManager[None]:
         """End what happens inside by GaveUp when it has overrun its share, though it did not look."""
-        return alarm(self._left * share + GRACE, self.reason)
+        return Alarm(self._left * share + GRACE, self.reason)
 
     @property
     def _left(self) -> float:
