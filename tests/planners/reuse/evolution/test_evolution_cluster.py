@@ -20,6 +20,9 @@ SMALL = Settings(population=20)
 LIMITS = Limits(evaluations=110)
 
 
+RESTART = 30  # seconds for a worker to come back: Dask cannot close while one is on its way
+
+
 def started(workers):
     return distributed.LocalCluster(
         n_workers=workers,
@@ -67,6 +70,7 @@ def test_a_worker_that_is_killed_from_outside_loses_nothing():
 
         with cluster_place(Knapsack(pause=0.01), own.scheduler_address) as place:
             front = search(place, watch=watch)
+        own.wait_for_workers(2, timeout=RESTART)
     assert next(looks, None) is None  # so it was killed
     assert front == search(Serial(Knapsack()))
 
@@ -85,6 +89,7 @@ def test_a_task_that_ends_every_worker_ends_the_search_with_a_reason():
         cluster_place(Poison(), own.scheduler_address) as place,
     ):
         front = search(place)
+        own.wait_for_workers(1, timeout=RESTART)
     assert not front.is_finished
     assert own.scheduler_address in front.reason
 
