@@ -252,3 +252,21 @@ def test_a_page_is_not_written_under_the_name_of_a_picture(run, tmp_path):
     assert code == 2
     assert "expected .html" in remarks
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_too_large_to_search_is_left_out_with_the_reason(report, tmp_path):
+    # 10^25 firings of b in one iteration: the period is known, no storage can be searched.
+    builder = GraphBuilder("vast").actor("a", 1, overlap=False).actor("b", 1)
+    write_graph(tmp_path / "vast.json", builder.channel("a", 10**25, "b", 3).graph())
+    code, page, _, _ = report(tmp_path / "vast.json")
+    assert code == 0
+    assert page.card("period").endswith("3")
+    assert f"{10**25 + 3} firings; at most" in " ".join(page.texts.values())
+
+
+def test_a_graph_that_nothing_limits_has_no_front(report, tmp_path):
+    graph = GraphBuilder("free").actor("a", 1).actor("b", 2)
+    write_graph(tmp_path / "free.json", graph.channel("a", 1, "b", 1).graph())
+    code, page, _, _ = report(tmp_path / "free.json")
+    assert code == 0
+    assert "nothing limits the unbounded graph" in " ".join(page.texts.values())
