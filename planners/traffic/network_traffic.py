@@ -92,10 +92,18 @@ class NetworkTraffic:
         """All that moves between buffer and DRAM."""
         return sum(group.total_bytes for group in self.groups)
 
+    @property
+    def parts(self) -> dict[str, int]:
+        """Bytes of all groups by what they are: input, weight, output, border."""
+        return {
+            "input": sum(group.input_bytes for group in self.groups),
+            "weight": sum(group.weight_bytes for group in self.groups),
+            "output": sum(group.output_bytes for group in self.groups),
+            "border": sum(group.border_bytes for group in self.groups),
+        }
+
     def to_json(self) -> dict[str, Any]:
         """Return the traffic of the network and of each group as a JSON value."""
-        groups = [group.to_json() for group in self.groups]
-        parts = ("input_bytes", "weight_bytes", "output_bytes", "border_bytes")
         return {
             "network": self.name,
             "status": self.status,
@@ -104,8 +112,8 @@ class NetworkTraffic:
             "element_bytes": self.element_bytes,
             "traffic_bytes": self.total_bytes,
             "bound_bytes": self.bound_bytes,
-            **{part: sum(group[part] for group in groups) for part in parts},
-            "groups": groups,
+            **{f"{part}_bytes": size for part, size in self.parts.items()},
+            "groups": self.to_records(),
         }
 
     def to_records(self) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from planners.traffic.listing import listing
 from planners.traffic.network_traffic import GroupTraffic, NetworkTraffic
 
 COLUMNS = ("input", "weights", "output", "borders", "total", "bound", "ratio")
+PARTS = {"input": "input", "weight": "weights", "output": "output", "border": "borders"}  # in words
 
 
 class Point(NamedTuple):
@@ -40,7 +41,7 @@ def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: 
         f"  buffer              {found.buffer_bytes} bytes ({found.buffer_bytes / 1024:g} KB of "
         f"1024), {answers.counted(found.element_bytes, 'byte')} an element",
         f"  traffic             {bytes_in_words(found.total_bytes)} ({found.total_bytes} bytes): "
-        + ", ".join(f"{bytes_in_words(size)} {what}" for what, size in _parts(found).items()),
+        + ", ".join(f"{bytes_in_words(found.parts[part])} {word}" for part, word in PARTS.items()),
         f"  lower bound         {bytes_in_words(found.bound_bytes)}: inputs, weights and outputs "
         f"of the network once; traffic is {_ratio(found.total_bytes, found.bound_bytes)} of it",
     ]
@@ -73,15 +74,6 @@ def _row(one: GroupTraffic) -> str:
 
 def _ratio(one: int, other: int) -> str:
     return f"{one / other:.3f}x" if other else "-"
-
-
-def _parts(found: NetworkTraffic) -> dict[str, int]:
-    return {
-        "input": sum(one.input_bytes for one in found.groups),
-        "weights": sum(one.weight_bytes for one in found.groups),
-        "output": sum(one.output_bytes for one in found.groups),
-        "borders": sum(one.border_bytes for one in found.groups),
-    }
 
 
 def schedule_in_short(one: GroupTraffic) -> str:

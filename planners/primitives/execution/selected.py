@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cnn2csdf.execution.compare import difference
 from cnn2csdf.execution.whole import checked_frame
 from cnn2csdf.network import Connection, Layer
 from cnn2csdf.operators import Input
@@ -179,8 +180,9 @@ def _require_all(model: Model, selection: Selection) -> None:
 
 
 def largest_difference(found: Mapping[str, Array], expected: Mapping[str, Array]) -> float:
-    """Return the largest difference of two runs, relative to the largest output of the second."""
-    return max(
-        float(np.max(np.abs(found[name] - expected[name])) / (np.max(np.abs(expected[name])) or 1))
-        for name in expected
-    )
+    """Return the largest difference of two runs, relative to the largest output of the second.
+
+    NaN where one of them holds a NaN. Raises ExecutionError for different shapes.
+    """
+    relatives = (difference(found[name], expected[name]).relative for name in expected)
+    return max(relatives, key=lambda one: (one != one, one))

@@ -15,9 +15,9 @@ from typing import Any
 from cnn2csdf.network import Connection, Network
 from csdf.errors import InvalidPlan
 from csdf.notebook.table import table
+from planners.primitives.library.convolution import ELEMENT_BYTES
 from planners.primitives.profile import LayerProfile, Profile, TransformProfile
 
-ELEMENT_BYTES = 4  # of maps, in single precision
 MOST = 2**53  # sums stay below, so that 64 bits and doubles hold them exactly
 
 

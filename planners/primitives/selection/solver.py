@@ -33,11 +33,11 @@ def solved_selection(
             reason=too_little(demand, least),
             least=least,
         )
-    isproof = found.status == OPTIMAL
+    is_proved = found.status == OPTIMAL
     return SelectionAnswer(
         selection=found.selection,
         status=found.status,
-        reason=proof(demand) if isproof else f"proved: none is below {found.bound}",
+        reason=proof(demand) if is_proved else f"proved: none is below {found.bound}",
     )
 
 
