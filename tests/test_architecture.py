@@ -10,8 +10,9 @@ PACKAGES = ("csdf", "cnn2csdf", "planners")
 
 MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the longest match
     "csdf.errors": set(),
+    "csdf.names": set(),
     "csdf.kernels": set(),
-    "csdf.notebook": set(),
+    "csdf.notebook": {"csdf.names"},
     "csdf.model": {"csdf.errors", "csdf.notebook"},
     "csdf.analysis": {"csdf.errors", "csdf.model", "csdf.kernels", "csdf.notebook"},
     "csdf.generation": {"csdf.errors", "csdf.model", "csdf.analysis"},
@@ -19,10 +20,11 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.io": {"csdf.errors", "csdf.model", "csdf.io.files", "csdf.io.json_value"},
     "csdf.io.files": {"csdf.errors"},
     "csdf.io.json_value": {"csdf.errors"},
-    "csdf.draw": {"csdf.errors", "csdf.model", "csdf.analysis", "csdf.search"},
+    "csdf.draw": {"csdf.errors", "csdf.names", "csdf.model", "csdf.analysis", "csdf.search"},
     "cnn2csdf": {"csdf.errors", "csdf.model", "csdf.io.files", "csdf.notebook"},
     "planners": {
         "csdf.errors",
+        "csdf.names",
         "csdf.io.files",
         "csdf.io.json_value",
         "csdf.model",

@@ -8,22 +8,22 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from csdf.cli.frame.exit_codes import ANSWERED as ANSWERED
+from csdf.cli.frame.exit_codes import GAVE_UP as GAVE_UP
+from csdf.cli.frame.exit_codes import NO as NO
+from csdf.cli.frame.exit_codes import UNUSABLE as UNUSABLE
 from csdf.errors import GaveUp, UnreadableFile
 from csdf.io.graph_files import read_graph, write_graph
+from csdf.names import quoted
 
 if TYPE_CHECKING:
     from csdf.model.graph import Graph
-
-ANSWERED = 0
-NO = 1
-UNUSABLE = 2
-GAVE_UP = 3
 
 NETWORKS = (".onnx", ".cfg")
 
@@ -74,6 +74,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def one_text(lines: Iterable[str]) -> str:
+    """Return lines as one text to print; a name with a break in it begins no line of its own."""
+    return "\n".join(map(quoted, lines))
+
+
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a graph file is to be understood."""
     parser.add_argument(
@@ -98,7 +103,7 @@ def read(path: str, options: argparse.Namespace) -> Graph:
             buffer_sizes=options.buffer_sizes,
         )
     for one in found:
-        print(f"csdf: warning: {one.message}", file=sys.stderr)
+        print(f"csdf: warning: {quoted(str(one.message))}", file=sys.stderr)
     return graph
 
 
@@ -139,7 +144,7 @@ def working(what: str) -> Iterator[None]:
         pause = PATIENCE
         while not ended.wait(pause):
             pause = SILENCE
-            print(f"csdf: {time.perf_counter() - begin:.0f} s, {what}", file=sys.stderr)
+            print(f"csdf: {time.perf_counter() - begin:.0f} s, {quoted(what)}", file=sys.stderr)
 
     speaker = threading.Thread(target=speak, daemon=True)
     speaker.start()
@@ -174,7 +179,7 @@ def watch_progress(
             raise GaveUp(f"the budget of {budget:g} s is used up")
         if now - shown > 1:
             shown = now
-            print(f"csdf: {now - begin:.0f} s, {describe(progress)}", file=sys.stderr)
+            print(f"csdf: {now - begin:.0f} s, {quoted(describe(progress))}", file=sys.stderr)
 
     return look
 
