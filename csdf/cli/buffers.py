@@ -20,6 +20,7 @@ from csdf.io.fifo_depths import depth_table, folding_config, parse_depths
 from csdf.io.files import read_bytes, write_text
 from csdf.io.graph_files import require_format, write_graph
 from csdf.model.graph import Graph
+from csdf.names import quoted
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
 
@@ -136,7 +137,7 @@ def command_parser() -> argparse.ArgumentParser:
 
 def _print_depths(graph: Graph, result: SmallestStorage, style: str) -> int:
     if result.point is None:
-        print(f"csdf buffers: {result.status}: {result.reason}", file=sys.stderr)
+        _remark(f"{result.status}: {result.reason}")
     else:
         depths = result.point.capacities
         print(folding_config(graph, depths) if style == "folding" else depth_table(depths), end="")
@@ -155,7 +156,7 @@ def _write_schedule(path: str, graph: Graph, capacities: Mapping[str, int]) -> N
 
 
 def _remark(text: str) -> None:
-    print(f"csdf buffers: {text}", file=sys.stderr)
+    print(f"csdf buffers: {quoted(text)}", file=sys.stderr)
 
 
 def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace) -> int:
@@ -180,7 +181,8 @@ def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace)
             verdict = f"period {answers.number(result.period or 0)}"
         if is_slow:
             verdict += f", too slow: at most {answers.number(required or 0)} is required"
-        print(f"{graph.name}: {answers.counted(len(depths), 'depth')}, {total} tokens: {verdict}")
+        counted = f"{answers.counted(len(depths), 'depth')}, {total} tokens"
+        print(f"{quoted(graph.name)}: {counted}: {verdict}")
     return answers.NO if is_slow or result.deadlock is not None else answers.ANSWERED
 
 
@@ -203,7 +205,7 @@ def _as_text(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -
         ]
     evaluated = answers.counted(result.evaluations, "distribution")
     lines.append(f"  search     {evaluated}, {seconds * 1000:.3g} ms")
-    return "\n".join(lines)
+    return answers.one_text(lines)
 
 
 def _gap(result: SmallestStorage) -> str:

@@ -96,4 +96,4 @@ def _as_text(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> str
     lines.append(
         f"{answers.counted(front.evaluations, 'distribution')} evaluated, {seconds * 1000:.3g} ms"
     )
-    return "\n".join(lines)
+    return answers.one_text(lines)

@@ -97,8 +97,8 @@ def _network(options: argparse.Namespace, budget: Budget) -> tuple[GraphFindings
 
 def _in_words(graph: GraphFindings, network: NetworkFindings | None) -> str:
     if network is None:
-        return f"{graph.graph.name}: {advice.headline(graph)}"
-    return "\n".join([network_words.headline(network), *network_words.fitting(network)])
+        return answers.one_text([f"{graph.graph.name}: {advice.headline(graph)}"])
+    return answers.one_text([network_words.headline(network), *network_words.fitting(network)])
 
 
 def _exit_code(graph: GraphFindings, network: NetworkFindings | None) -> int:

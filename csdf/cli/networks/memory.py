@@ -17,6 +17,7 @@ from cnn2csdf.granularity import WHOLE
 from csdf.cli import answers, parsers, pictures, storage_options
 from csdf.cli.networks import options as shared
 from csdf.io.files import write_text
+from csdf.names import quoted
 from planners.parts_memory import MemoryComparison, memory_comparison
 
 NANOSECONDS = 10**9
@@ -121,7 +122,7 @@ def _row(model: str, options: argparse.Namespace) -> Row:
     if comparison.by_parts.status != "optimal":
         gap = float(comparison.by_parts.gap or 0)
         print(
-            f"csdf cnn memory: {network.name}: buffers at most {gap:.2%} above the smallest",
+            f"csdf cnn memory: {quoted(network.name)}: buffers at most {gap:.2%} above the smallest",
             file=sys.stderr,
         )
     return Row(network.name, comparison, time.perf_counter() - begin)
@@ -157,7 +158,7 @@ def _as_text(rows: Sequence[Row]) -> str:
             )
         )
     widths = [max(len(line[i]) for line in table) for i in range(len(HEADER))]
-    return "\n".join(
+    return answers.one_text(
         "  ".join(
             cell.rjust(width) if i else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(line, widths, strict=True))

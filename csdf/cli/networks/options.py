@@ -15,6 +15,7 @@ from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
 from csdf.io.files import read_bytes
+from csdf.names import quoted
 
 MODEL_HELP = (
     "an ONNX model (.onnx), a Darknet configuration (.cfg), a network in JSON (.json), or one of "
@@ -95,8 +96,8 @@ def remark_on_fusing(command: str, network: Network, options: argparse.Namespace
     spare = layers - len(simplified(Model(network=network)).network.layers)
     if spare:
         print(
-            f"{command}: {network.name}: {spare} of {answers.counted(layers, 'layer')} go into others "
-            "with --fuse, as in an inference engine, and need no buffers then",
+            f"{command}: {quoted(network.name)}: {spare} of {answers.counted(layers, 'layer')} go into "
+            "others with --fuse, as in an inference engine, and need no buffers then",
             file=sys.stderr,
         )
 

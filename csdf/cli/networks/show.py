@@ -83,7 +83,7 @@ def _as_text(network: Network, rows: list[dict[str, Any]], element_bytes: int) -
     widths = [max(len(line[i]) for line in (COLUMNS, *cells)) for i in range(len(COLUMNS))]
     lines = [_line(line, widths) for line in (COLUMNS, *cells)]
     total = _as_json(network, rows, element_bytes)
-    return "\n".join(
+    return answers.one_text(
         [
             *lines,
             f"{network.name}: {answers.counted(len(rows), 'layer')}, "

@@ -128,7 +128,7 @@ def _as_text(
     ]
     worst = result.worst
     verdict = "equal" if is_equal else "DIFFERENT"
-    return "\n".join(
+    return answers.one_text(
         [
             *listed,
             f"{network.name}: {verdict}: {answers.counted(options.frames, 'frame')} by parts, "

@@ -14,6 +14,7 @@ from csdf.cli import answers, parsers
 from csdf.cli.pictures import drawing, require_drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
 from csdf.io.files import read_bytes, write_text
+from csdf.names import quoted
 from planners.arena.allocation import Progress, plan_arena
 from planners.arena.banks import plan_banks
 from planners.check import check_plan
@@ -182,7 +183,7 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
 
 
 def _remark(text: str) -> None:
-    print(f"csdf plan arena: {text}", file=sys.stderr)
+    print(f"csdf plan arena: {quoted(text)}", file=sys.stderr)
 
 
 def _watch(name: str, budget: float) -> Callable[[Progress], None]:
@@ -248,7 +249,7 @@ def _as_text(plans: list[Timed]) -> str:
         )
     if len(plans) == 1:
         lines += _details(plans[0][0])
-    return "\n".join(lines)
+    return answers.one_text(lines)
 
 
 def _milliseconds(seconds: float) -> str:

@@ -50,7 +50,7 @@ def as_text(
             f"  arena touched       {bytes_in_words(check.touched)}; each access inside its buffer",
             f"  time of the run     {check.seconds * 1000:.0f} ms",
         ]
-    return "\n".join([*lines, f"  time                {seconds * 1000:.0f} ms"])
+    return answers.one_text([*lines, f"  time                {seconds * 1000:.0f} ms"])
 
 
 def _plan_lines(plan: FusionPlan, status: str) -> list[str]:

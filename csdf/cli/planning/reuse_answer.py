@@ -77,7 +77,8 @@ def as_text(answer: Answer) -> str:
         f"{answers.counted(answer.front.evaluations, 'evaluation')}: "
         f"{answer.front.reason}",
     ]
-    return "\n".join([*lines, *_chosen_lines(answer), f"  time   {answer.seconds * 1000:.0f} ms"])
+    lines += [*_chosen_lines(answer), f"  time   {answer.seconds * 1000:.0f} ms"]
+    return answers.one_text(lines)
 
 
 def _chosen_lines(answer: Answer) -> list[str]:

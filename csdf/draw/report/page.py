@@ -10,7 +10,7 @@ from csdf.draw.report import network_sections, network_words
 from csdf.draw.report.findings import GraphFindings, NetworkFindings
 from csdf.draw.report.front import front_data
 from csdf.draw.report.graph_sections import Section, graph_sections, graph_summary, left_out
-from csdf.draw.report.markup import Html, element, joined, json_element
+from csdf.draw.report.markup import Html, element, joined, json_element, quoted_data
 from csdf.draw.report.tables import layer_table
 from csdf.draw.report.timeline import run_data
 
@@ -36,7 +36,7 @@ def report_page(graph: GraphFindings, network: NetworkFindings | None = None) ->
         ),
         element("noscript", element("p", WITHOUT_SCRIPTS)),
         element("div", class_="tooltip", id="tooltip", role="tooltip", hidden=True),
-        json_element("data", _data(graph, network)),
+        json_element("data", quoted_data(_data(graph, network))),
         _script(),
     )
     head = element(
