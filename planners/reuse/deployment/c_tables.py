@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeVar
 
+from planners.formats.c_text import in_comment, require_number
 from planners.reuse.deployment.deployment import Deployment, PlannedBuffer, PlannedFiring
 
 Name = TypeVar("Name", bound=Hashable)
@@ -64,7 +65,7 @@ def format_tables(deployment: Deployment) -> str:
         "",
         *_comment_lines([proof, *RECIPE]),
         "",
-        f"#define {capitals}_ARENA_BYTES {deployment.arena_bytes}",
+        f"#define {capitals}_ARENA_BYTES {require_number('arena', deployment.arena_bytes)}",
         f"#define {capitals}_ARENA_ALIGNMENT {deployment.element_bytes}",
         f"#define {capitals}_ELEMENT_BYTES {deployment.element_bytes}",
         f"#define {capitals}_FIRINGS {sum(len(one.firings) for one in deployment.partitions)}",
@@ -183,6 +184,7 @@ def _table(
     yield from ("", f"struct {prefix}_{what} {{")
     for column in columns:
         remark = f" /* {column.remark} */" if column.remark else ""
+        require_number(f"{prefix}_{what}.{column.name}", max(column.values, default=0))
         yield f"    {_type(column.values)} {column.name};{remark}"
     yield "};"
     if not entries:
@@ -192,7 +194,7 @@ def _table(
     texts = ["{" + ",".join(map(str, entry)) + "}," for entry in entries]
     if remarks:
         pairs = zip(texts, remarks, strict=True)
-        yield from (f"    {text} /* {_comment(remark)} */" for text, remark in pairs)
+        yield from (f"    {text} /* {in_comment(remark)} */" for text, remark in pairs)
     else:
         yield from (f"    {line}" for line in textwrap.wrap(" ".join(texts), WIDTH - 4))
     yield "};"
@@ -217,13 +219,8 @@ def _comment_lines(paragraphs: Sequence[str]) -> Iterator[str]:
     """One comment, a paragraph after another."""
     lines: list[str] = []
     for paragraph in paragraphs:
-        text = _comment(paragraph)
+        text = in_comment(paragraph)
         lines += ["", *textwrap.wrap(text, WIDTH - 6, break_long_words=False)]
     yield f"/* {lines[1]}"
     yield from (f"   {line}".rstrip() for line in lines[2:])
     yield "*/"
-
-
-def _comment(name: str) -> str:
-    printable = "".join(c if c.isprintable() else "?" for c in name)
-    return printable.replace("*/", "* /").replace("/*", "/ *")
