@@ -38,25 +38,38 @@ def plan_arena(
     so far. Without it the search lasts until its end, which may be far.
     Raises InvalidPlan where fixed offsets contradict each other, GaveUp where there is no first plan.
     """
+    return plan_and_end(problem, capacity=capacity, watch=watch).plan
+
+
+class PlanAndEnd(NamedTuple):
+    """A plan, and what ended the search for it early; None if it came to its end."""
+
+    plan: MemoryPlan
+    end: GaveUp | KeyboardInterrupt | None
+
+
+def plan_and_end(problem: Problem, *, capacity: int | None, watch: Watch) -> PlanAndEnd:
+    """Return what plan_arena returns, and what ended it."""
     search = _Allocation(problem, capacity)
-    reason = ""
+    early: GaveUp | KeyboardInterrupt | None = None
     try:
         while not search.is_done:
             search.step()
             watch(Progress(search.peak, search.lower_bound))
     except (GaveUp, KeyboardInterrupt) as end:
-        reason = str(end) or "interrupted"
+        early = end
+    reason = "" if early is None else str(early) or "interrupted"
     plan = with_hints(search.plan(reason))
     if plan.has_offsets and len(problem.buffers) <= JUDGED:
         check_plan(plan)
-    return plan
+    return PlanAndEnd(plan, early)
 
 
 class _Allocation:
     """One search over all choices of pairs in place; what each has found and proved."""
 
     def __init__(self, problem: Problem, capacity: int | None) -> None:
-        _check_fixed(problem)
+        check_fixed(problem)
         self._problem = problem
         self._capacity = capacity
         groups, self._is_complete = choices(problem)
@@ -174,7 +187,7 @@ def _named(buffers: Sequence[Buffer]) -> str:
     return f"buffer{'s' if len(buffers) > 1 else ''} {', '.join(names)}{more}"
 
 
-def _check_fixed(problem: Problem) -> None:
+def check_fixed(problem: Problem) -> None:
     """Raise InvalidPlan if two buffers with fixed offsets are in each other's way."""
     fixed = tuple(buffer for buffer in problem.buffers if buffer.offset is not None)
     names = {buffer.name for buffer in fixed}

@@ -151,10 +151,12 @@ def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]
     """Return the plan of a problem, or of each of its banks."""
     if options.method == "cp-sat":
         return [_by_cp_sat(problem, options)]
-    watch = _watch(problem.name, options.budget)
     if not problem.banks:
+        watch = _watch(problem.name, options.budget)
         return [plan_arena(problem, capacity=options.capacity, watch=watch)]
-    found = plan_banks(problem, watch=watch)
+    count = answers.counted(len(problem.banks), "bank")
+    text = f"{problem.name}: looking for a place for each buffer in {count}"
+    found = plan_banks(problem, watch=answers.watch_progress(options.budget, lambda _: text))
     if found.plans:
         return list(found.plans.values())
     return [
