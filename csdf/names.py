@@ -5,13 +5,14 @@ from __future__ import annotations
 import unicodedata
 
 ACTING = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: controls, marks, halves, breaks of lines
+NO_CHARACTER = 0xFFFE  # the last two numbers of each plane, which XML cannot hold
 
 
 def quoted(text: str) -> str:
     r"""Return the text with what acts instead of being seen as Python writes it.
 
-    These are controls (`\x1b`, `\n`, `\x9b`), marks of direction (`\u202e`), characters without width
-    and halves of characters; letters of any script stay.
+    These are controls (`\x1b`, `\n`, `\x9b`), marks of direction (`\u202e`), characters without width,
+    halves of characters and numbers that are none; letters of any script stay.
     """
     if text.isprintable():
         return text
@@ -26,6 +27,7 @@ def quoted_lines(text: str) -> str:
 
 
 def _shown(character: str) -> str:
-    if unicodedata.category(character) in ACTING:
+    is_none = ord(character) & NO_CHARACTER == NO_CHARACTER
+    if is_none or unicodedata.category(character) in ACTING:
         return character.encode("unicode_escape").decode()
     return character

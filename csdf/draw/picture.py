@@ -21,13 +21,15 @@ BINARY_FORMATS = ("png", "pdf")
 def rendered(figure: Figure, title: str, suffix: str) -> str | bytes:
     """Return the picture in the format of that suffix: png, pdf, svg, or a page that holds it.
 
-    Texts are names out of files: a `$` in them begins no formula, and what acts instead of being seen
-    is quoted. A letter that the font lacks is a box. Raises UnwritableFile for another format.
+    Texts are names out of files: a `$` in them begins no formula, LaTeX sees none of them though
+    settings of Matplotlib (in the current folder, perhaps) ask for it, and what acts instead of being
+    seen is quoted. A letter that the font lacks is a box. Raises UnwritableFile for another format.
     """
     if suffix not in TEXT_FORMATS + BINARY_FORMATS:
         raise UnwritableFile(f"cannot draw {suffix!r}; expected png, pdf, svg or html")
     _take_texts_as_written(figure)
-    with rc_context({"svg.hashsalt": "csdf"}), warnings.catch_warnings():  # one figure, one text
+    # The salt makes one text of one figure.
+    with rc_context({"svg.hashsalt": "csdf", "text.usetex": False}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from")
         content = _saved(figure, suffix)
     if suffix in BINARY_FORMATS:
@@ -45,6 +47,7 @@ def _take_texts_as_written(figure: Figure) -> None:
     for text in figure.findobj(Text):
         if isinstance(text, Text):
             text.set_parse_math(False)
+            text.set_usetex(False)
             text.set_text(quoted_lines(text.get_text()))
 
 

@@ -154,5 +154,6 @@ def test_the_report_shows_names_as_they_are_written(run, tmp_path):
 
 def test_what_acts_is_quoted_and_letters_stay():
     assert quoted("\x1b[0m\x9b\u202e\n\t\x00\ud800") == r"\x1b[0m\x9b\u202e\n\t\x00\ud800"
+    assert quoted("\ufffe\U0010ffff") == r"\ufffe\U0010ffff"
     assert quoted("né 名前 العربية 🙂 a\u00a0b") == "né 名前 العربية 🙂 a\u00a0b"
     assert quoted_lines("a\x85\nb\u2028") == "a\\x85\nb\\u2028"
