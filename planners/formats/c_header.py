@@ -13,11 +13,14 @@ from planners.plan import MemoryPlan
 def format_header(plans: Sequence[MemoryPlan]) -> str:
     """Return a header that defines for each plan its bytes, its alignment and its offsets.
 
-    Names become identifiers in capitals. Raises InvalidPlan for two that would become the same, and
+    Names become identifiers in capitals, and the first one a guard, so that one program may take the
+    headers of several networks. Raises InvalidPlan for two that would become the same, and
     for a number that C has not.
     """
-    lines = ["#ifndef MEMORY_PLAN_H", "#define MEMORY_PLAN_H"]
-    definitions: dict[str, str] = {}
+    first = plans[0].problem.name if plans else "NO"
+    guard = f"{_identifier(first)}_MEMORY_PLAN_H"
+    lines = [f"#ifndef {guard}", f"#define {guard}"]
+    definitions = {guard: first}
     for plan in plans:
         lines += ["", f"/* {in_comment(plan.problem.name)}: {plan.status} */"]
         for identifier, value, name in _definitions(plan):

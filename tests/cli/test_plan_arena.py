@@ -89,6 +89,21 @@ def test_each_bank_has_a_plan_of_its_own(answer, tmp_path):
     assert (code, found["problems"][0]["lower_bound"]) == (1, 13)
 
 
+def test_banks_that_can_be_filled_are_filled(run, tmp_path):
+    # 6 + 4 and 5 + 5 fill two banks of 10; with 6, 6 and 6 for 18 of 20 bytes nothing fits.
+    path = tmp_path / "banks.json"
+    banks = [{"name": name, "capacity": 10} for name in ("one", "two")]
+    for sizes, code, end in (((6, 5, 5, 4), 0, ""), ((6, 6, 6), 1, "searched; none fits")):
+        buffers = [
+            {"id": str(i), "size": size, "start": 0, "end": 1} for i, size in enumerate(sizes)
+        ]
+        problem = {"name": "net", "buffers": buffers, "banks": banks}
+        path.write_text(json.dumps({"problems": [problem]}))
+        found = run("plan", "arena", path)
+        assert found[0] == code
+        assert end in found[1]
+
+
 @pytest.mark.parametrize("suffix", ["csv", "json", "h", "png", "svg"])
 def test_plans_and_pictures_go_into_files(run, tmp_path, suffix):
     target = tmp_path / f"plan.{suffix}"

@@ -80,6 +80,19 @@ def test_no_compiler_warns_of_a_header(tmp_path, language, seed):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_a_program_may_take_the_headers_of_two_networks(tmp_path):
+    for name in ("left", "right"):
+        problem = replace(problem_of(("a", 8, 0, 2)), name=name)
+        (tmp_path / f"{name}.h").write_text(format_header([planned(problem, {"a": 0})]))
+    (tmp_path / "main.c").write_text(
+        '#include "left.h"\n#include "right.h"\n#include "left.h"\n'
+        "int sum = LEFT_ARENA_BYTES + RIGHT_ARENA_BYTES;\n"
+    )
+    command = ["cc", "-std=c99", *STRICT, "-fsyntax-only", "main.c"]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+
+
 def test_a_number_that_c_has_not_is_refused():
     problem = problem_of(("a", 1, 0, 1))
     with pytest.raises(InvalidPlan, match="numbers in C end at 9223372036854775807"):
