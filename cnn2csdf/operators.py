@@ -242,13 +242,16 @@ class Resize:
 
     coordinates: how an output place is found in the input: "asymmetric", "half pixel",
     "pytorch half pixel" or "align corners". rounding, for "nearest": "floor", "ceil",
-    "prefer floor" or "prefer ceil".
+    "prefer floor", "prefer ceil" or "ceil where smaller" (floor where larger). scales: vertical and
+    horizontal, where they are not just the output size over the input size; floats, since single
+    precision is what finds the nearest place.
     """
 
     size: Pair
     function: str  # "nearest" or "linear"
     coordinates: str = "asymmetric"
     rounding: str = "floor"
+    scales: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

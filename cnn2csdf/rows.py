@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
-from math import ceil, floor
+
+import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
+from cnn2csdf.resizing import ResizedAxis
 
 RowsNeeded = Callable[[int], tuple[int, int]]
 """Output row -> first input row needed, and one past the last; neither is clipped to the input.
@@ -103,34 +104,10 @@ def _padded(operator: op.Pad, source: Shape) -> RowsNeeded | None:
 
 
 def _resized(operator: op.Resize, source: Shape) -> RowsNeeded:
-    place = _place_in_input(operator, source.rows, operator.size[0])
-    last = source.rows - 1
-    if operator.function == "linear":
-        return lambda row: (_clamp(floor(place(row)), last), _clamp(ceil(place(row)), last) + 1)
-    to_row = _ROUNDINGS[operator.rounding]
-    return lambda row: _same_row(_clamp(to_row(place(row)), last))
-
-
-def _clamp(row: int, last: int) -> int:
-    return min(max(row, 0), last)
-
-
-_ROUNDINGS: dict[str, Callable[[Fraction], int]] = {
-    "floor": floor,
-    "ceil": ceil,
-    "prefer floor": lambda place: ceil(place - Fraction(1, 2)),
-    "prefer ceil": lambda place: floor(place + Fraction(1, 2)),
-}
-
-
-def _place_in_input(operator: op.Resize, rows: int, wanted: int) -> Callable[[int], Fraction]:
-    """Where an output row lies in the input, as ONNX defines it for Resize."""
-    half = Fraction(1, 2)
-    match operator.coordinates:
-        case "half pixel":
-            return lambda row: (row + half) * rows / wanted - half
-        case "pytorch half pixel":
-            return lambda row: (row + half) * rows / wanted - half if wanted > 1 else Fraction(0)
-        case "align corners":
-            return lambda row: Fraction(row * (rows - 1), max(1, wanted - 1))
-    return lambda row: Fraction(row * rows, wanted)
+    axis, rows = ResizedAxis(operator, 0, source), np.arange(operator.size[0])
+    if operator.function == "nearest":
+        first = last = axis.nearest(rows)
+    else:
+        above, below = axis.between(rows)
+        first, last = above // below, -(-above // below)
+    return lambda row: (int(first[row]), int(last[row]) + 1)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cnn2csdf import operators as op
 from cnn2csdf.execution.part import Part
 from cnn2csdf.execution.windows import Span, framed
+from cnn2csdf.resizing import Places, ResizedAxis
 from cnn2csdf.weights import Array
-
-Places = NDArray[np.int64]
 
 
 def pad(operator: op.Pad, part: Part) -> Array:
@@ -54,45 +52,18 @@ _PLACES = {"reflect": _reflected, "edge": _repeated}
 def resize(operator: op.Resize, part: Part) -> Array:
     """Return the rows of the part of maps resized to the nearest or by linear interpolation."""
     shape = part.inputs[0].shape
-    rows = np.arange(part.begin, part.end), shape.height, operator.size[0]
-    columns = np.arange(operator.size[1]), shape.width, operator.size[1]
+    down, across = (ResizedAxis(operator, axis, shape) for axis in (0, 1))
+    rows, columns = np.arange(part.begin, part.end), np.arange(operator.size[1])
     if operator.function == "nearest":
-        return _picked(part, _nearest(operator, *rows), _nearest(operator, *columns))
-    return _interpolated(part, _neighbours(operator, *rows), _neighbours(operator, *columns))
-
-
-def _source(operator: op.Resize, places: Places, length: int, size: int) -> tuple[Places, int]:
-    """Where output places lie in the input, as exact numerators over one denominator."""
-    match operator.coordinates:
-        case "align corners":
-            return places * (length - 1), max(size - 1, 1)
-        case "pytorch half pixel" if size == 1:
-            return places * 0, 1
-        case "half pixel" | "pytorch half pixel":
-            return (2 * places + 1) * length - size, 2 * size
-    return places * length, size
-
-
-def _nearest(operator: op.Resize, places: Places, length: int, size: int) -> Places:
-    above, below = _source(operator, places, length, size)
-    match operator.rounding:
-        case "floor":
-            found = above // below
-        case "ceil":
-            found = -(-above // below)
-        case "prefer floor":
-            found = -((below - 2 * above) // (2 * below))
-        case _:
-            found = (2 * above + below) // (2 * below)
-    return np.clip(found, 0, length - 1)
+        return _picked(part, down.nearest(rows), across.nearest(columns))
+    return _interpolated(part, _neighbours(down, rows), _neighbours(across, columns))
 
 
 Neighbours = tuple[Places, Places, Array]  # place before, place behind, how far from the first
 
 
-def _neighbours(operator: op.Resize, places: Places, length: int, size: int) -> Neighbours:
-    above, below = _source(operator, places, length, size)
-    above = np.clip(above, 0, (length - 1) * below)
+def _neighbours(axis: ResizedAxis, places: Places) -> Neighbours:
+    above, below = axis.between(places)
     before, behind = above // below, -(-above // below)
     return before, behind, ((above - before * below) / below).astype(np.float32)
 
