@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from cnn2csdf.describe import describe
+from cnn2csdf.elements import Element, Stored
 from cnn2csdf.operators import Input, Operator, Output
 from csdf.errors import InvalidNetwork
 from csdf.notebook.table import table
@@ -70,7 +71,8 @@ class Layer:
     """One operator with where its inputs come from and the shape of what it writes.
 
     epilogue: operators fused behind it, each applied to the output of the one before; all of them
-    work on one element or one column of elements at a time.
+    work on one element or one column of elements at a time. element: of what it writes; stored: how
+    its trained numbers are stored, where that is not in single precision and for itself alone.
     """
 
     name: str
@@ -78,6 +80,17 @@ class Layer:
     inputs: tuple[str, ...]  # names of layers
     shape: Shape  # of its output
     epilogue: tuple[Operator, ...] = ()
+    element: Element = Element.FLOAT32
+    stored: tuple[Stored, ...] = ()
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one element of what it writes."""
+        return self.element.bytes
+
+    def stored_as(self, role: str) -> Stored:
+        """Return how the trained numbers of that role are stored."""
+        return next((one for one in self.stored if one.role == role), Stored(role=role))
 
     def to_json(self) -> dict[str, Any]:
         """Return what it is called, does, reads and writes, as a JSON value."""
@@ -86,6 +99,7 @@ class Layer:
             "operator": describe(self),
             "inputs": list(self.inputs),
             "output": list(self.shape.dims),
+            "element": self.element.value,
         }
 
 

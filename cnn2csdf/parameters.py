@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import NamedTuple
 
 from cnn2csdf import operators as op
+from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network, Shape
 
 Dims = tuple[int, ...]
+
+
+class StoredArray(NamedTuple):
+    """An array of trained numbers, however many layers use it."""
+
+    elements: int
+    element: Element
 
 
 def parameter_shapes(layer: Layer, inputs: Sequence[Shape]) -> dict[str, Dims]:
@@ -57,13 +66,57 @@ def _with_bias(roles: Mapping[str, Dims], size: int, *, has_bias: bool) -> dict[
 
 
 def layer_parameters(network: Network) -> Mapping[str, int]:
-    """Return the number of trained numbers of each layer."""
+    """Return the number of trained numbers that each layer uses.
+
+    An array that several layers share counts for each of them; stored_arrays counts it once.
+    """
     return {
         layer.name: sum(
             prod(dims) for dims in parameter_shapes(layer, network.input_shapes(layer)).values()
         )
         for layer in network.layers
     }
+
+
+def stored_arrays(network: Network) -> Sequence[StoredArray]:
+    """Return the arrays of trained numbers; one that several layers share is there once."""
+    found: dict[str | tuple[str, str], StoredArray] = {}
+    for layer in network.layers:
+        shapes = parameter_shapes(layer, network.input_shapes(layer))
+        for role, dims in shapes.items():
+            stored = layer.stored_as(role)
+            array = StoredArray(prod(dims), stored.element)
+            key = stored.name or (layer.name, role)
+            found[key] = max(found.get(key, array), array, key=lambda one: one.elements)
+    return tuple(found.values())
+
+
+def parameter_bytes(network: Network, number_bytes: int | None = None) -> int:
+    """Return the bytes of all trained numbers, shared arrays once.
+
+    number_bytes: of one number; by default each array is stored as in the file of the network.
+    """
+    return sum(
+        array.elements * (array.element.bytes if number_bytes is None else number_bytes)
+        for array in stored_arrays(network)
+    )
+
+
+def layer_parameter_bytes(
+    layer: Layer, inputs: Sequence[Shape], number_bytes: int | None = None
+) -> int:
+    """Return the bytes of the trained numbers that a layer uses."""
+    return sum(
+        prod(dims) * (number_bytes or layer.stored_as(role).element.bytes)
+        for role, dims in parameter_shapes(layer, inputs).items()
+    )
+
+
+def uniform_bytes(network: Network) -> int | None:
+    """Return the bytes of each element and each trained number; None where they differ."""
+    sizes = {layer.element_bytes for layer in network.layers}
+    sizes |= {array.element.bytes for array in stored_arrays(network)}
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def multiply_accumulates(layer: Layer, inputs: Sequence[Shape]) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.lowering import Durations, lower
 from cnn2csdf.network import Network
-from cnn2csdf.parameters import layer_parameters
+from cnn2csdf.parameters import parameter_bytes
 from csdf.analysis.bounded import with_capacities
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
@@ -114,13 +114,14 @@ def network_memory(
     granularity: Granularity,
     durations: Durations | None = None,
     *,
-    element_bytes: int = 4,
+    element_bytes: int | None = None,
     watch: Callable[[Progress], None] = lambda _: None,
 ) -> NetworkMemory:
     """Return what the network needs with the smallest buffers that let it run at all.
 
     A buffer for each input of each layer; windows keep the rows they share in it. durations: by
-    default a time unit a phase. Raises GaveUp if `watch` ended the search before any buffers.
+    default a time unit a phase. element_bytes: of each element and parameter; by default those of
+    the file. Raises GaveUp if `watch` ended the search before any buffers.
     """
     graph = lower(network, granularity, durations=durations, element_bytes=element_bytes)
     found = smallest_storage(graph, Choice(unit="bytes"), watch=watch)
@@ -129,7 +130,7 @@ def network_memory(
     return NetworkMemory(
         graph=with_capacities(graph, found.point.capacities),
         buffers=found.point.size,
-        parameters=sum(layer_parameters(network).values()) * element_bytes,
+        parameters=parameter_bytes(network, element_bytes),
         sequential=sum(sum(actor.durations) for actor in graph.actors),
         pipelined=found.point.period,
         status=found.status,
@@ -142,7 +143,7 @@ def memory_comparison(
     granularity: Granularity,
     durations: Callable[[Granularity], Durations | None] = lambda _: None,
     *,
-    element_bytes: int = 4,
+    element_bytes: int | None = None,
     watch: Callable[[Progress], None] = lambda _: None,
 ) -> MemoryComparison:
     """Return the network by whole layers, and at the given granularity."""

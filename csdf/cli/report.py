@@ -67,7 +67,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--memory", type=answers.size, metavar="SIZE", help="does the network fit? e.g. 256kB, 1MiB"
     )
-    shared.add_granularity_options(parser)
+    shared.add_granularity_options(parser, is_by_tensor=False)
     shared.add_duration_options(parser)
     answers.add_reading_options(parser)
     return parser

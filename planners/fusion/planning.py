@@ -8,7 +8,7 @@ from dataclasses import replace
 from cnn2csdf.durations import platform_durations
 from cnn2csdf.granularity import ROWS as BY_ROWS
 from cnn2csdf.network import Network
-from cnn2csdf.parameters import layer_parameters, multiply_accumulates
+from cnn2csdf.parameters import multiply_accumulates, parameter_bytes
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from planners.arena.allocation import Progress, plan_arena
@@ -60,7 +60,7 @@ def fusion_plan(chain: Chain, groups: Configuration, terms: Terms) -> FusionPlan
         groups=groups,
         cost=_sum(costs),
         arena=_arena(chain.network.name, buffers, terms.element_bytes),
-        parameter_bytes=sum(layer_parameters(chain.network).values()) * terms.element_bytes,
+        parameter_bytes=parameter_bytes(chain.network, terms.element_bytes),
         tiled=tiled,
         graphs=graphs,
     )

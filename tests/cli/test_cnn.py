@@ -9,7 +9,9 @@ import pytest
 from csdf.analysis.throughput import throughput
 from csdf.io.graph_files import read_graph
 from csdf.search.trade_off import smallest_storage
+from tests.shared_data import SHARED
 
+PYRAMID = SHARED / "networks" / "onnx-small" / "shared.onnx"
 CFG = """[net]
 height=8
 width=8
@@ -43,7 +45,20 @@ def test_show_lists_layers_and_totals(run):
     assert lines[2].split() == [
         "n2", "conv", "17x17", "4x16x16", "16", "1,160", "295,936", "4.096", "kB",
     ]  # fmt: skip
-    assert lines[-1].startswith("samos_example: 5 layers, ")
+    assert lines[-2].startswith("samos_example: 5 layers, ")
+    assert lines[-1] == "sizes: elements float32; parameters float32"
+
+
+@pytest.mark.skipif(not PYRAMID.exists(), reason=f"there is no {PYRAMID}")
+def test_show_and_memory_count_a_kernel_of_three_levels_once(answer, run):
+    _, shown = answer("cnn", "show", str(PYRAMID))
+    _, memory = answer("cnn", "memory", str(PYRAMID))
+    # 16 filters of 3x3x3 with biases, and the shared 16 of 16x3x3 with theirs: 448 + 2,320 numbers.
+    assert shown["parameter_bytes"] == 4 * (448 + 2320) == 11_072
+    assert memory["networks"][0]["whole"]["parameter_bytes"] == 11_072
+    # Without sharing, two more uses of 2,320.
+    assert shown["shared_parameters"] == 4640
+    assert "shared" in run("cnn", "show", str(PYRAMID))[1].splitlines()[-1]
 
 
 def test_show_as_json_has_the_shapes(answer):

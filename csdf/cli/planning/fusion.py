@@ -12,7 +12,7 @@ from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_layers
-from cnn2csdf.parameters import layer_parameters
+from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.networks import options as shared
@@ -51,9 +51,8 @@ def main(argv: Sequence[str]) -> int:
     model = _model(options)
     chain = chain_of(model.network)
     terms = _terms(options)
-    weights = sum(layer_parameters(model.network).values())
     limit = options.memory if options.memory is not None else sys.maxsize
-    limit -= weights * options.element_bytes if options.with_weights else 0
+    limit -= parameter_bytes(model.network, options.element_bytes) if options.with_weights else 0
     answer = best_plan(chain, terms, limit, answers.watch("groups", options.budget))
     check = None
     if options.verify and answer.plan is not None:
