@@ -50,6 +50,7 @@ ONLY_IN = {  # outside module: the places that may know it
     "numba": ("csdf.kernels",),
     "numpy": ("csdf.kernels", "cnn2csdf", "planners"),  # maps and weights; no analysis uses it
     "onnx": ("cnn2csdf.onnx_files",),
+    "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
     "ortools": ("planners.arena.cp_sat",),
     "scipy": ("planners.primitives.selection.integer_program",),
 }

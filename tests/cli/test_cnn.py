@@ -4,8 +4,10 @@ import csv
 import io
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
+from cnn2csdf.resizing import ResizedAxis
 from csdf.analysis.throughput import throughput
 from csdf.io.graph_files import read_graph
 from csdf.search.trade_off import smallest_storage
@@ -180,6 +182,51 @@ def test_verify_runs_by_parts_within_the_buffers(answer, cfg):
     assert found["buffers"]
     for buffer in found["buffers"]:
         assert buffer["peak_bytes"] <= buffer["capacity_bytes"]
+
+
+@pytest.fixture
+def resizing(tmp_path):
+    """An ONNX file that resizes 14 rows to 16: at row 8, single precision decides."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    tensor = onnx.helper.make_tensor_value_info
+    node = onnx.helper.make_node(
+        "Resize",
+        ["x", "", "", "size"],
+        ["y"],
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )
+    graph = onnx.helper.make_graph(
+        [node],
+        "resizing",
+        [tensor("x", onnx.TensorProto.FLOAT, (1, 1, 14, 3))],
+        [tensor("y", onnx.TensorProto.FLOAT, (1, 1, 16, 3))],
+        [onnx.numpy_helper.from_array(np.array([1, 1, 16, 3]), "size")],
+    )
+    opset = onnx.helper.make_opsetid("", 17)
+    path = tmp_path / "resizing.onnx"
+    path.write_bytes(
+        onnx.helper.make_model(graph, opset_imports=[opset], ir_version=9).SerializeToString()
+    )
+    return str(path)
+
+
+def test_verify_compares_an_onnx_file_with_onnx_runtime(answer, resizing):
+    _, found = answer("cnn", "verify", resizing)
+    assert found["equal"]
+    assert found["runtime_relative_difference"] == 0
+
+
+def test_verify_notices_a_rule_that_rows_and_execution_share(run, resizing, monkeypatch):
+    def exact(axis, places):
+        return places * axis.length / axis.size
+
+    monkeypatch.setattr(ResizedAxis, "_single_precision", exact)
+    code, output, _ = run("cnn", "verify", resizing)
+    assert code == 1
+    assert "resizing: DIFFERENT" in output
+    assert "largest difference  0, 0 of" in output  # by parts and whole make the same mistake
 
 
 def test_verify_says_when_outputs_differ(run, cfg):
