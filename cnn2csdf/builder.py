@@ -5,7 +5,6 @@ from __future__ import annotations
 from cnn2csdf.elements import Element, Stored
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input, Operator, Output
-from cnn2csdf.shapes import output_shape
 from csdf.errors import InvalidNetwork
 
 
@@ -50,7 +49,7 @@ class NetworkBuilder:
         if missing:
             raise InvalidNetwork(f"layer {free!r} reads {missing[0]!r}, which does not exist")
         try:
-            shape = output_shape(operator, [self._layers[source].shape for source in inputs])
+            shape = operator.output_shape([self._layers[source].shape for source in inputs])
         except InvalidNetwork as error:
             raise InvalidNetwork(f"layer {free!r}: {error}") from None
         if element is None:

@@ -10,7 +10,6 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.elements import Stored
 from cnn2csdf.network import Layer, Network, Shape
-from cnn2csdf.parameters import operator_parameters
 from cnn2csdf.weights import Array, Model, Weights
 
 Rewrite = Callable[[Model], Model]
@@ -160,7 +159,7 @@ def _folded(before: Layer, layer: Layer, weights: Weights | None) -> Merged | No
 def _folded_arrays(before: Layer, layer: Layer, role: str) -> tuple[Stored, ...]:
     """Shared with another layer only where that folds the same arrays."""
     own = (role, "bias") if before.stored_as("bias").name else (role,)
-    behind = operator_parameters(layer.operator, (before.shape,))
+    behind = layer.operator.trained((before.shape,))
     names = [before.stored_as(one).name for one in own]
     names += [layer.stored_as(one).name for one in behind]
     joined = None if None in names else " ".join(map(repr, names))

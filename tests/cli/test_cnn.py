@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from cnn2csdf.resizing import ResizedAxis
+from cnn2csdf.operators.resized_axis import ResizedAxis
 from csdf.analysis.throughput import throughput
 from csdf.io.graph_files import read_graph
 from csdf.search.trade_off import smallest_storage

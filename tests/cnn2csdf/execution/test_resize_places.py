@@ -5,8 +5,7 @@ import pytest
 
 from cnn2csdf.network import Shape
 from cnn2csdf.operators import Resize
-from cnn2csdf.resizing import ResizedAxis
-from cnn2csdf.rows import rows_needed
+from cnn2csdf.operators.resized_axis import ResizedAxis
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -66,14 +65,7 @@ def runtime_rows(session, length):
 
 
 def our_rows(length, size, coordinates, rounding, scale=None):
-    operator = Resize(
-        size=(size, 1),
-        function="nearest",
-        coordinates=coordinates,
-        rounding=rounding,
-        scales=None if scale is None else (scale, 1.0),
-    )
-    axis = ResizedAxis(operator, 0, Shape(dims=(1, length, 1)))
+    axis = ResizedAxis(length, size, scale, coordinates, rounding)
     return axis.nearest(np.arange(size))
 
 
@@ -114,6 +106,6 @@ def test_the_rows_needed_are_the_rows_read(coordinates, rounding):
         operator = Resize(
             size=(size, 1), function="nearest", coordinates=coordinates, rounding=rounding
         )
-        needed = rows_needed(operator, 0, (Shape(dims=(1, length, 1)),), Shape(dims=(1, size, 1)))
+        needed = operator.rows_needed(0, (Shape(dims=(1, length, 1)),), Shape(dims=(1, size, 1)))
         read = our_rows(length, size, coordinates, rounding)
         assert [needed(row) for row in range(size)] == [(row, row + 1) for row in read]

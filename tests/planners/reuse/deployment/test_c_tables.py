@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from cnn2csdf.rows import rows_needed
 from planners.reuse.applications.worked_example import worked_example
 from planners.reuse.deployment.c_tables import format_tables
 from planners.reuse.evaluation import Evaluator
@@ -134,7 +133,7 @@ def kernels(application):
         layer = network.layer(name)
         shapes = network.input_shapes(layer)
         for index, source in enumerate(shapes):
-            rule = rows_needed(layer.operator, index, shapes, layer.shape)
+            rule = layer.operator.rows_needed(index, shapes, layer.shape)
             for row in range(layer.shape.rows):
                 first, upto = rule(row) if rule else (0, source.rows)
                 first, upto = max(first, 0), min(upto, source.rows)

@@ -8,13 +8,11 @@ there a rounding error moves a result by as little.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-
-from cnn2csdf import operators as op
-from cnn2csdf.network import Shape
 
 Places = NDArray[np.int64]
 Reals = NDArray[np.float32]
@@ -23,15 +21,18 @@ HALF = np.float32(0.5)
 TIE = np.float32(1e-6)  # how far from a half a coordinate still counts as one
 
 
+@dataclass(frozen=True, slots=True)
 class ResizedAxis:
-    """One axis of a resize: rows or columns."""
+    """One axis of a resize, rows or columns: so many places become so many others.
 
-    def __init__(self, operator: op.Resize, axis: int, shape: Shape) -> None:
-        """Look at rows (axis 0) or columns (axis 1) of a map of that shape."""
-        self.coordinates, self.rounding = operator.coordinates, operator.rounding
-        self.length = (shape.height, shape.width)[axis]
-        self.size = operator.size[axis]
-        self.scale = None if operator.scales is None else operator.scales[axis]
+    scale: output places for an input place, where it is not just the size over the length.
+    """
+
+    length: int  # of the input
+    size: int  # of the output
+    scale: float | None = None
+    coordinates: str = "asymmetric"
+    rounding: str = "floor"
 
     def nearest(self, places: Places) -> Places:
         """Return the input place nearest to each output place."""
@@ -39,13 +40,15 @@ class ResizedAxis:
         clipped: Places = np.clip(found, 0, self.length - 1).astype(np.int64)
         return clipped
 
-    def between(self, places: Places) -> tuple[Places, int]:
-        """Return where output places lie in the input: exact numerators, and one denominator.
+    def neighbours(self, places: Places) -> tuple[Places, Places, Reals]:
+        """Return the input places before and behind output places, and how far from the first.
 
         Clipped to the first and the last place.
         """
         above, below = self._exact(places)
-        return np.clip(above, 0, (self.length - 1) * below), below
+        above = np.clip(above, 0, (self.length - 1) * below)
+        before, behind = above // below, -(-above // below)
+        return before, behind, ((above - before * below) / below).astype(np.float32)
 
     def _single_precision(self, places: Reals) -> Reals:
         scale = np.float32(self.scale or np.float32(self.size) / np.float32(self.length))
@@ -74,6 +77,7 @@ class ResizedAxis:
         return low + np.where(is_tie, at_tie, (beyond > HALF).astype(np.float32))
 
     def _exact(self, places: Places) -> tuple[Places, int]:
+        """Where output places lie in the input: numerators, and one denominator."""
         scale = Fraction(self.size, self.length)
         if self.scale is not None:
             scale = Fraction(float(np.float32(self.scale)))
