@@ -19,7 +19,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.search": {"csdf.errors", "csdf.model", "csdf.analysis", "csdf.kernels", "csdf.notebook"},
     "csdf.io": {"csdf.errors", "csdf.model", "csdf.io.files", "csdf.io.json_value"},
     "csdf.io.files": {"csdf.errors"},
-    "csdf.io.json_value": {"csdf.errors"},
+    "csdf.io.json_value": {"csdf.errors", "csdf.model"},
     "csdf.draw": {"csdf.errors", "csdf.names", "csdf.model", "csdf.analysis", "csdf.search"},
     "cnn2csdf": {"csdf.errors", "csdf.model", "csdf.io.files", "csdf.notebook"},
     "planners": {

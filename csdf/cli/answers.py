@@ -21,12 +21,14 @@ from csdf.cli.frame.exit_codes import UNUSABLE as UNUSABLE
 from csdf.errors import GaveUp, UnreadableFile
 from csdf.io.graph_files import read_graph, write_graph
 from csdf.names import quoted
+from csdf.model.exact import MalformedText, natural, rational, shown, signed_rational, whole
 
 if TYPE_CHECKING:
     from csdf.model.graph import Graph
 
 NETWORKS = (".onnx", ".cfg")
 
+Number = TypeVar("Number")
 Progress = TypeVar("Progress")
 
 SIZE_UNITS = {
@@ -117,20 +119,19 @@ def write(command: str, path: str, graph: Graph, **options: Any) -> None:
 def exact_seconds(text: str) -> Fraction:
     """Parse a time of at least 0 like `10`, `10s`, `500ms`, `5us` or `2m`; for argparse."""
     found = TIME.fullmatch(text)
+    if not found or found[2] not in TIME_UNITS:
+        raise unfit(text, "a time such as 30s, 500ms or 2m")
     try:
-        value = Fraction(found[1]) * TIME_UNITS[found[2]] if found else Fraction(-1)
-    except (KeyError, ValueError, ZeroDivisionError):
-        value = Fraction(-1)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 30s, 500ms or 2m")
-    return value
+        return rational(found[1]) * TIME_UNITS[found[2]]
+    except MalformedText:
+        raise unfit(text, "a time such as 30s, 500ms or 2m") from None
 
 
 def seconds(text: str) -> float:
     """Parse a time above zero; for argparse."""
     value = exact_seconds(text)
     if not 0 < value < MOST_SECONDS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time above zero, such as 30s or 2m")
+        raise unfit(text, "a time above zero, such as 30s or 2m")
     return float(value)
 
 
@@ -184,34 +185,53 @@ def watch_progress(
     return look
 
 
+def unfit(text: str, expected: str) -> argparse.ArgumentTypeError:
+    """Return the refusal of an argument, for the parser to say which one it is."""
+    return argparse.ArgumentTypeError(f"{shown(text)} is not {expected}")
+
+
+def _parsed(text: str, parse: Callable[[str], Number]) -> Number:
+    try:
+        return parse(text)
+    except MalformedText as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def fraction(text: str) -> Fraction:
     """Parse `3/2`, `1.5` or `7` exactly; for argparse."""
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 3/2 or 1.5") from None
+    return _parsed(text, signed_rational)
+
+
+def integer(text: str) -> int:
+    """Parse a whole number, with or without a sign; for argparse."""
+    return _parsed(text, whole)
+
+
+def from_zero(text: str) -> int:
+    """Parse a whole number of at least zero; for argparse."""
+    return _parsed(text, natural)
 
 
 def named_integers(text: str) -> tuple[str, int]:
     """Parse `NAME=7`; for argparse."""
     name, _, value = text.rpartition("=")
-    if not name or not value.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER")
-    return name, int(value)
+    if not name:
+        raise unfit(text, "NAME=NUMBER")
+    return name, from_zero(value)
 
 
 def positive(text: str) -> int:
     """Parse a whole number of at least one; for argparse."""
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
+    if (value := integer(text)) < 1:
+        raise unfit(text, "a whole number of at least 1")
+    return value
 
 
 def above_zero(text: str) -> Fraction:
     """Parse an exact number above zero; for argparse."""
     value = fraction(text)
     if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not above zero")
+        raise unfit(text, "above zero")
     return value
 
 
@@ -219,16 +239,12 @@ def size(text: str) -> int:
     """Parse bytes such as 64MB, 16MiB or 65536; for argparse."""
     found = SIZE.fullmatch(text)
     if found and found[2] in AMBIGUOUS_SIZES:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a size: write {found[1]}kB (1000 bytes each) or {found[1]}KiB (1024)"
-        )
+        raise unfit(text, f"a size: write {found[1]}kB (1000 bytes each) or {found[1]}KiB (1024)")
     if not found or found[2] not in SIZE_UNITS:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536"
-        )
-    value = Fraction(found[1]) * SIZE_UNITS[found[2]]
+        raise unfit(text, "a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536")
+    value = _parsed(found[1], rational) * SIZE_UNITS[found[2]]
     if value.denominator != 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of bytes")
+        raise unfit(text, "a whole number of bytes")
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not at least one byte")
+        raise unfit(text, "at least one byte")
     return int(value)

@@ -11,6 +11,7 @@ from typing import TypeVar
 from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.io import sequences
 from csdf.model.builder import GraphBuilder
+from csdf.model.exact import MalformedText, shown
 from csdf.model.graph import Graph
 
 Numbers = TypeVar("Numbers")
@@ -66,8 +67,7 @@ def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
         header = [cell.strip() for cell in next(reader, [])]
         if sorted(header) != sorted(COLUMNS):
             raise UnreadableFile(
-                f"{name}:1: columns {sequences.shown(', '.join(header))}; "
-                f"expected {', '.join(COLUMNS)}"
+                f"{name}:1: columns {shown(', '.join(header))}; expected {', '.join(COLUMNS)}"
             )
         for cells in reader:
             if not any(cell.strip() for cell in cells):
@@ -117,5 +117,5 @@ def _inputs(row: dict[str, str], where: str) -> list[tuple[str, str]]:
 def _parsed(text: str, where: str, parse: Callable[[str, int], Numbers]) -> Numbers:
     try:
         return parse(text, sequences.sequence_length(text))
-    except sequences.MalformedText as error:
+    except MalformedText as error:
         raise UnreadableFile(f"{where}: {error}") from None

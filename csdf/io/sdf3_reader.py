@@ -13,6 +13,7 @@ from csdf.errors import InvalidGraph
 from csdf.io import files, sdf3_actors, sdf3_document, sequences
 from csdf.io.sdf3_actors import ActorText, Port
 from csdf.io.sdf3_document import Sdf3Document
+from csdf.model.exact import MalformedText, natural, rational
 from csdf.model.graph import Channel, Graph
 
 
@@ -213,7 +214,7 @@ def _channel(document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool) -
 def _rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, ...]:
     try:
         return sequences.parse_rates(port.sequence, actor.phases)
-    except sequences.MalformedText as error:
+    except MalformedText as error:
         where = f"actor {actor.name!r}, {port.label}"
         raise document.refusal(port.element, f"{where}: rate {error}") from None
 
@@ -222,8 +223,8 @@ def _natural(
     document: Sdf3Document, element: etree._Element, text: str, channel: str, what: str
 ) -> int:
     try:
-        return sequences.parse_natural(text)
-    except sequences.MalformedText as error:
+        return natural(text)
+    except MalformedText as error:
         raise document.refusal(element, f"channel {channel!r}: {what} {error}") from None
 
 
@@ -254,6 +255,6 @@ def throughput_constraint(document: Sdf3Document) -> Fraction | None:
     if element is None:
         return None
     try:
-        return sequences.parse_rational(element.text or "")
-    except sequences.MalformedText as error:
+        return rational(element.text or "")
+    except MalformedText as error:
         raise document.refusal(element, f"throughput constraint {error}") from None

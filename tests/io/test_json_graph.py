@@ -53,6 +53,7 @@ def test_release_rates_and_origin_read_back():
         (("version",), 2, "in: version: found 2; expected 1"),
         (("time_unit",), 0.5, "in: time_unit: found 0.5; expected a text"),
         (("time_unit",), "half", "in: time_unit: found 'half'; expected a fraction as text"),
+        (("time_unit",), "1e999999999", "found '1e999999999'; expected a fraction as text"),
         (("time_unit",), "0", "in: graph 'g': time unit 0 is not positive"),
         (("actors",), {}, "in: actors: found {}; expected a list"),
         (("actors",), [], "in: graph 'g' has no actor"),

@@ -253,10 +253,9 @@ def _layer_rows(text: str) -> tuple[str, int | None]:
 
 def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
     name, _, dims = text.rpartition("=")
-    sizes = dims.split("x")
-    if not name or not all(size.isdigit() and int(size) for size in sizes):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=1x3x224x224")
-    return name, tuple(int(size) for size in sizes)
+    if not name:
+        raise answers.unfit(text, "NAME=1x3x224x224")
+    return name, tuple(answers.positive(size) for size in dims.split("x"))
 
 
 def _rewrites(text: str) -> tuple[str, ...]:

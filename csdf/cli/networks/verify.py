@@ -79,14 +79,18 @@ def command_parser() -> argparse.ArgumentParser:
     shared.add_duration_options(parser)
     parser.add_argument("--frames", type=answers.positive, metavar="N", default=2, help="default 2")
     parser.add_argument(
-        "--seed", type=int, metavar="N", default=0, help="of the frames and of random weights"
+        "--seed",
+        type=answers.integer,
+        metavar="N",
+        default=0,
+        help="of the frames and of random weights",
     )
     parser.add_argument(
         "--random-weights", action="store_true", help="also where the model has weights of its own"
     )
     parser.add_argument(
         "--tolerance",
-        type=float,
+        type=_tolerance,
         metavar="X",
         default=TOLERANCE,
         help=f"relative; default {TOLERANCE:g}",
@@ -94,6 +98,13 @@ def command_parser() -> argparse.ArgumentParser:
     shared.add_budget_option(parser)
     parsers.add_json_option(parser)
     return parser
+
+
+def _tolerance(text: str) -> float:
+    value = answers.fraction(text)
+    if abs(value) > 1:
+        raise answers.unfit(text, "a relative difference of at most 1")
+    return float(value)
 
 
 def _with_weights(model: Model, options: argparse.Namespace) -> Model:

@@ -114,7 +114,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--verify", action="store_true", help="run the plan in its arena, compare with the whole"
     )
     parser.add_argument(
-        "--seed", type=int, metavar="N", default=0, help="of frame and random weights"
+        "--seed", type=answers.integer, metavar="N", default=0, help="of frame and random weights"
     )
     parser.add_argument(
         "--tiles",
@@ -151,9 +151,9 @@ def command_parser() -> argparse.ArgumentParser:
 
 def _layers(text: str) -> tuple[int, int | None]:
     first, colon, upto = text.partition(":")
-    if not colon or not (first or "0").isdigit() or not (upto or "0").isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a range such as 0:16")
-    return int(first or "0"), int(upto) if upto else None
+    if not colon:
+        raise answers.unfit(text, "a range such as 0:16")
+    return answers.from_zero(first or "0"), answers.from_zero(upto) if upto else None
 
 
 def _ways(text: str) -> frozenset[Way]:

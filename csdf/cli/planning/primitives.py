@@ -166,7 +166,7 @@ def _add_profile_options(parser: argparse.ArgumentParser) -> None:
         help="run the plan: time, and output against the whole network",
     )
     group.add_argument(
-        "--seed", type=int, metavar="N", default=0, help="of frame and random weights"
+        "--seed", type=answers.integer, metavar="N", default=0, help="of frame and random weights"
     )
 
 

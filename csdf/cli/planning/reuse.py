@@ -128,7 +128,11 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         "--population", type=answers.positive, metavar="N", default=100, help="default 100"
     )
     parser.add_argument(
-        "--seed", type=int, metavar="N", default=0, help="of the search and of --verify; default 0"
+        "--seed",
+        type=answers.integer,
+        metavar="N",
+        default=0,
+        help="of the search and of --verify; default 0",
     )
     shared.add_element_bytes_option(parser)
     parser.add_argument(
@@ -280,7 +284,7 @@ def _named_rate(text: str) -> tuple[str, Fraction]:
 
 
 def _alleles(text: str) -> tuple[int, ...]:
-    values = text.split(",")
-    if not all(value.isdigit() for value in values) or len(set(values)) != len(values):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list such as 0,1,2,4")
-    return tuple(int(value) for value in values)
+    values = tuple(answers.from_zero(value) for value in text.split(","))
+    if len(set(values)) != len(values):
+        raise answers.unfit(text, "a list such as 0,1,2,4, each number once")
+    return values

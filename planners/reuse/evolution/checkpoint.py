@@ -6,7 +6,6 @@ import base64
 import binascii
 import json
 import os
-from fractions import Fraction
 from random import Random
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from csdf.errors import UnreadableFile
 from csdf.io.files import read_bytes, write_text
 from csdf.io.json_value import JsonValue
+from csdf.model.exact import MalformedText, signed_rational
 from planners.reuse.evolution.genome import Genome
 from planners.reuse.evolution.problem import (
     InvalidSearch,
@@ -134,8 +134,8 @@ def _point(genome: Genome, value: JsonValue) -> Point:
 
 def _number(value: JsonValue) -> Number:
     try:
-        exact = Fraction(value.text())
-    except (ValueError, ZeroDivisionError):
+        exact = signed_rational(value.text())
+    except MalformedText:
         raise value.refusal("expected a number such as 7 or 7/2, as text") from None
     return exact.numerator if exact.denominator == 1 else exact
 
