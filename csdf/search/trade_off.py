@@ -15,6 +15,7 @@ from csdf.search.evaluator import Evaluator
 from csdf.search.exploration import Exploration, Sufficient
 from csdf.search.narrowing import sufficient_distribution
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
+from csdf.search.refusals import refusal
 from csdf.search.variables import Choice, prepared
 
 EVERYTHING = Choice()
@@ -58,12 +59,14 @@ def pareto_front(
             is_complete = best == search.best_period
     except (GaveUp, KeyboardInterrupt) as end:
         reason = str(end) or "interrupted"
+    if search.best_period is None:
+        reason = search.refusal(_better_than(None))
     return ParetoFront(
         points=tuple(search.points if is_complete else search.proved_points),
         is_complete=is_complete,
         lower_bound=search.lower_bound,
         best_period=search.in_units(search.best_period),
-        reason=reason if search.best_period is not None else "the unbounded graph deadlocks",
+        reason=reason,
         evaluations=search.evaluations,
     )
 
@@ -98,7 +101,7 @@ def _smallest_live(graph: Graph, choice: Choice, watch: Watch) -> SmallestStorag
     """The smallest storage without deadlock, block by block; how long firings take is no matter."""
     search = _Search(graph, choice, watch)
     if search.best_period is None:
-        return search.smallest("infeasible", "even without bounds the graph deadlocks")
+        return search.smallest("infeasible", search.refusal(_fast_enough(None)))
     pieces: list[SmallestStorage] = []
     bound = done = 0
     for block in _untimed_blocks(graph, choice):
@@ -162,10 +165,7 @@ def _smallest_fast(
     search = _Search(graph, choice, watch)
     required = None if period is None else period / graph.time_unit
     if not _fast_enough(required)(search.best_period):
-        has = "deadlocks" if search.best_period is None else (
-            f"has period {search.in_units(search.best_period)}"
-        )  # fmt: skip
-        return search.smallest("infeasible", f"even without bounds the graph {has}")
+        return search.smallest("infeasible", search.refusal(_fast_enough(required)))
     try:
         found = search.next_point(_fast_enough(required))
     except (GaveUp, KeyboardInterrupt) as end:
@@ -207,7 +207,7 @@ class _Search:
     def __init__(self, graph: Graph, choice: Choice, watch: Watch) -> None:
         bare, self._variables, self._fixed_size = prepared(graph, choice)
         self._fixed = dict(choice.fixed or {})
-        self._time_unit = graph.time_unit
+        self._graph, self._choice = graph, choice
         self._watch = watch
         self._evaluator = Evaluator(bare, self._variables, with_self_loops=choice.with_self_loops)
         self._exploration = Exploration(self._evaluator, self._variables, self._look)
@@ -240,7 +240,10 @@ class _Search:
         return "the queue of candidates is full" if self._exploration.is_full else "no more points"
 
     def in_units(self, period: Fraction | None) -> Fraction | None:
-        return None if period is None else period * self._time_unit
+        return None if period is None else period * self._graph.time_unit
+
+    def refusal(self, is_sufficient: Sufficient) -> str:
+        return refusal(self._graph, self._choice, self.best_period, is_sufficient)
 
     def next_point(self, is_sufficient: Sufficient) -> tuple[int, ...] | None:
         return self._exploration.cheapest(is_sufficient)
