@@ -50,8 +50,8 @@ def _scheduled(options: argparse.Namespace) -> int:
     graph = answers.read(options.file, options)
     for name in filter(None, (options.source, options.sink)):
         graph.actor(name)
-    with answers.working(f"looking for a deadlock of {graph.name}"):
-        blocked = deadlock(graph)
+    look = answers.watch(f"looking for a deadlock of {graph.name}", options.budget)
+    blocked = deadlock(graph, watch=look)
     if blocked is not None:
         return _report_deadlock(graph, blocked, options)
     with answers.working(f"scheduling {graph.name}"):

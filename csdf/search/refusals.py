@@ -55,5 +55,7 @@ def _does(period: Fraction | None, time_unit: Fraction) -> str:
 def _needs(kept: list[Channel]) -> str:
     """What channels need at least that have less: no distribution at all runs with so little."""
     least = [(one, least_capacity(one)) for one in kept]
-    short = [f"{one.name!r} needs at least {need}" for one, need in least if need > (one.capacity or 0)]
+    short = [
+        f"{one.name!r} needs at least {need}" for one, need in least if need > (one.capacity or 0)
+    ]
     return f"; {' and '.join(short)}" if short else ""

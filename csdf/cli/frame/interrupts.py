@@ -1,4 +1,4 @@
-"""Ctrl-C: an end of the work wherever it is, except within an import."""
+"""Ctrl-C: an end of the work wherever it is, except within an import, with one exit code."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from types import FrameType, TracebackType
 
+from csdf.cli.frame.exit_codes import ANSWERED, GAVE_UP
+
 IMPORTING = "<frozen importlib"
 SOON = 0.02  # seconds until an interrupt that came within an import is looked at again
 
@@ -19,12 +21,14 @@ class InterruptsBetweenImports(AbstractContextManager["InterruptsBetweenImports"
 
     Libraries in C turn an interrupt of their own import into other errors, or stay half imported.
     Only imports within the block count. Another thread, or a process with a handler of its own, is
-    left as it is.
+    left as it is. It takes note of interrupts, for the exit code of a command that makes an answer
+    of what it had found by then.
     """
 
     def __init__(self) -> None:
         self._outside: frozenset[FrameType] = frozenset()
         self._later: threading.Timer | None = None
+        self._count = 0
         self._is_ours = (
             threading.current_thread() is threading.main_thread()
             and signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -52,8 +56,16 @@ class InterruptsBetweenImports(AbstractContextManager["InterruptsBetweenImports"
             self._forget()
             raise KeyboardInterrupt
 
+    def exit_code(self, code: int) -> int:
+        """Return the exit code of a command that would end with this one: 3 after Ctrl-C.
+
+        A "no", and a refusal, stay what they are.
+        """
+        return GAVE_UP if self._count and code == ANSWERED else code
+
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
         self._forget()
+        self._count += 1
         inside = (one for one in _frames(frame) if one not in self._outside)
         if not any(IMPORTING in one.f_code.co_filename for one in inside):
             raise KeyboardInterrupt

@@ -26,7 +26,8 @@ For example:
   csdf analyze models/graphs/csdf_example.xml
 
 exit code: 0 answered, 1 answered "no" (inconsistent or deadlocked),
-2 wrong usage or unreadable input, 3 gave up before the answer"""
+2 wrong usage or unreadable input, 3 gave up before the answer, or ended by
+Ctrl-C, also where the best found by then is shown"""
 
 
 def run(words: list[str]) -> int:
@@ -55,7 +56,7 @@ def _exit_code(words: list[str], output: Answers, interrupts: InterruptsBetweenI
             interrupts.let_in()
             if words[1:] and words[1] in getattr(module, "COMMANDS", ()):
                 program += f" {words[1]}"
-            return int(module.main(words[1:]))
+            return interrupts.exit_code(int(module.main(words[1:])))
         finally:
             output.flush()  # of --help too, which ends by SystemExit
     except GaveUp as error:
