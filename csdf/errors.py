@@ -9,6 +9,10 @@ class CsdfError(Exception):
     """The root of all errors: catch it to catch every refusal of this project."""
 
 
+class Suspicious(UserWarning):
+    """Something that can be used, but that may not mean what its author thinks."""
+
+
 class InvalidGraph(CsdfError):
     """A graph that breaks a rule of the model."""
 

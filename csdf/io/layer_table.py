@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import warnings
 from collections.abc import Callable
 from math import lcm
 from typing import TypeVar
 
-from csdf.errors import InvalidGraph, UnreadableFile
+from csdf.errors import InvalidGraph, Suspicious, UnreadableFile
 from csdf.io import sequences
 from csdf.model.builder import GraphBuilder
 from csdf.model.exact import MalformedText, shown
@@ -27,7 +28,8 @@ def parse_layer_table(text: str, name: str = "<text>") -> Graph:
     phase, for each input in turn, separated by `;`; one list serves all inputs. production: tokens
     per phase, the same to every reader. times: of each phase. Lists are like `2,0` or `3*128,0`; a
     shorter one repeats. A layer works on one phase at a time. A channel is called "producer to
-    consumer". Raises UnreadableFile, naming the line.
+    consumer". Raises UnreadableFile, naming the line; issues the warning Suspicious where a list of
+    some phases is shorter than others of its layer.
     """
     rows = _rows(text, name)
     _require_few_rates(rows, name)
@@ -54,9 +56,14 @@ def parse_layer_table(text: str, name: str = "<text>") -> Graph:
             except InvalidGraph as error:
                 raise UnreadableFile(f"{where}: {error}") from None
     try:
-        return builder.graph()
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            graph = builder.graph()
     except InvalidGraph as error:
         raise UnreadableFile(f"{name}: {error}") from None
+    for one in found:
+        warnings.warn(f"{name}: {one.message}", Suspicious, stacklevel=2)
+    return graph
 
 
 def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:

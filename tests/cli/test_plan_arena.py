@@ -33,7 +33,19 @@ def test_json_has_these_keys_and_no_others(answer, small):
         "lower_bound": 12,
         "gap": "0",
         "status": "optimal",
+        "never_needed": [],
     }
+
+
+def test_a_buffer_that_ends_where_it_starts_is_remarked_upon(run, answer, tmp_path):
+    path = tmp_path / "inclusive.csv"
+    path.write_text("id,lower,upper,size\na,5,5,3\nmark,5,5,0\n")
+    code, output, remarks = run("plan", "arena", path)
+    assert (code, "optimal" in output) == (0, True)
+    assert remarks.startswith(
+        "csdf plan arena: warning: inclusive: 'a': needed at no time, as the end is not included;"
+    )
+    assert answer("plan", "arena", path)[1]["problems"][0]["never_needed"] == ["a"]
 
 
 def test_the_table_says_why(run, small):

@@ -1,8 +1,9 @@
+import warnings
 from fractions import Fraction
 
 import pytest
 
-from csdf.errors import InvalidGraph
+from csdf.errors import InvalidGraph, Suspicious
 from csdf.model.builder import GraphBuilder
 from csdf.model.graph import Actor, Channel, Graph
 
@@ -28,11 +29,23 @@ def test_a_graph_is_built_by_names():
 
 
 def test_short_sequences_repeat_up_to_the_least_common_multiple():
-    built = GraphBuilder().actor("a", [1, 2]).channel("a", [1, 2, 3], "a", 2).graph()
+    with pytest.warns(Suspicious) as remarks:
+        built = GraphBuilder().actor("a", [1, 2]).channel("a", [1, 2, 3], "a", 2).graph()
     # Two times and three rates: 6 phases.
     assert built.actor("a").durations == (1, 2, 1, 2, 1, 2)
     assert built.channel("a to a").production == (1, 2, 3, 1, 2, 3)
     assert built.channel("a to a").consumption == (2,) * 6
+    (remark,) = remarks
+    assert str(remark.message) == (
+        "actor 'a' has 6 phases; the 2 values of its durations and those of 1 more repeat to fill them"
+    )
+
+
+def test_a_single_value_for_all_phases_is_no_cause_for_a_remark():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GraphBuilder().actor("a", [1, 2]).channel("a", [1, 2], "a", 3).graph()
+        GraphBuilder().actor("a", 1).channel("a", [1, 2], "a", [0, 3], release=[0, 3]).graph()
 
 
 def test_rational_times_set_the_time_unit():

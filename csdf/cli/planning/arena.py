@@ -26,6 +26,7 @@ from planners.formats.tflite_micro import offline_plan
 from planners.plan import GAVE_UP, INFEASIBLE, OPTIMAL, MemoryPlan, Problem
 
 SINGLE = ("csv", "bin")  # formats that hold one plan
+SHOWN = 5  # most names in a remark
 FORMATS = ("json", "h", *SINGLE)
 
 Timed = tuple[MemoryPlan, float]
@@ -37,6 +38,8 @@ def main(argv: Sequence[str]) -> int:
     require_drawing(options.plot)
     problems = _chosen(read_problems(options.file), options.only, options.file)
     _require_writable(options, problems)
+    for problem in problems:
+        _remark_on_lifetimes(problem)
     plans = _planned(problems, options)
     for plan, _ in plans if options.json or len(plans) != 1 else ():
         if plan.status != OPTIMAL:  # the table of a single plan says why
@@ -182,6 +185,17 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
     if plan.has_offsets:
         check_plan(plan)
     return plan
+
+
+def _remark_on_lifetimes(problem: Problem) -> None:
+    """Say which buffers get no room; a file that counts the last time as needed means another."""
+    names = problem.never_needed
+    if names:
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        _remark(
+            f"warning: {problem.name}: {', '.join(map(repr, names[:SHOWN]))}{more}: needed at no time, "
+            "as the end is not included; no room is kept for what ends where it starts"
+        )
 
 
 def _remark(text: str) -> None:
