@@ -1,8 +1,13 @@
-"""Everything the project raises on purpose; each error carries its evidence."""
+"""Everything the project raises on purpose; each error carries its evidence, in words."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+
+
+def counted(count: int, noun: str) -> str:
+    """Return the count with its noun, in the plural for all but one."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 class CsdfError(Exception):
@@ -33,8 +38,8 @@ class InconsistentGraph(CsdfError):
         self.produced = produced
         self.consumed = consumed
         super().__init__(
-            f"inconsistent: over one iteration {producer!r} puts {produced} tokens on channel "
-            f"{channel!r}, but {consumer!r} takes {consumed} from it"
+            f"inconsistent: over one iteration {producer!r} puts {counted(produced, 'token')} "
+            f"on channel {channel!r}, but {consumer!r} takes {consumed} from it"
         )
 
 

@@ -18,7 +18,7 @@ from csdf.cli.frame.exit_codes import ANSWERED as ANSWERED
 from csdf.cli.frame.exit_codes import GAVE_UP as GAVE_UP
 from csdf.cli.frame.exit_codes import NO as NO
 from csdf.cli.frame.exit_codes import UNUSABLE as UNUSABLE
-from csdf.errors import GaveUp, UnreadableFile
+from csdf.errors import GaveUp, UnreadableFile, counted
 from csdf.io.graph_files import read_graph, write_graph
 from csdf.names import quoted
 from csdf.model.exact import MalformedText, natural, rational, shown, signed_rational, whole
@@ -69,11 +69,6 @@ def number(value: Fraction | int) -> str:
         return f"{exact} ({float(exact):.6g})"
     except OverflowError:
         return str(exact)
-
-
-def counted(count: int, noun: str) -> str:
-    """Return the count with its noun, in the plural for all but one."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def one_text(lines: Iterable[str]) -> str:

@@ -207,8 +207,8 @@ def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace)
             verdict = f"period {answers.number(result.period or 0)}"
         if is_slow:
             verdict += f", too slow: at most {answers.number(required or 0)} is required"
-        counted = f"{answers.counted(len(depths), 'depth')}, {total} tokens"
-        print(f"{quoted(graph.name)}: {counted}: {verdict}")
+        sizes = f"{answers.counted(len(depths), 'depth')}, {answers.counted(total, 'token')}"
+        print(f"{quoted(graph.name)}: {sizes}: {verdict}")
     return answers.NO if is_slow or result.deadlock is not None else answers.ANSWERED
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from math import lcm
 from typing import TypeVar
 
-from csdf.errors import InvalidGraph, Suspicious, UnreadableFile
+from csdf.errors import InvalidGraph, Suspicious, UnreadableFile, counted
 from csdf.io import sequences
 from csdf.model.builder import GraphBuilder
 from csdf.model.exact import MalformedText, shown
@@ -81,7 +81,7 @@ def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
                 continue
             if len(cells) != len(header):
                 raise UnreadableFile(
-                    f"{name}:{reader.line_num}: {len(cells)} cells, expected {len(header)}; "
+                    f"{name}:{reader.line_num}: {counted(len(cells), 'cell')}, expected {len(header)}; "
                     'quote a list: "2,0"'
                 )
             row = dict(zip(header, (cell.strip() for cell in cells), strict=True))
@@ -115,8 +115,8 @@ def _inputs(row: dict[str, str], where: str) -> list[tuple[str, str]]:
         lists *= len(names)
     if len(lists) != len(names):
         raise UnreadableFile(
-            f"{where}: layer {row['layer']!r} has {len(names)} inputs "
-            f"but {len(lists)} lists of consumption"
+            f"{where}: layer {row['layer']!r} has {counted(len(names), 'input')} "
+            f"but {counted(len(lists), 'list')} of consumption"
         )
     return list(zip(names, lists, strict=True))
 

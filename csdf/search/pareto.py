@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from csdf.errors import counted
 from csdf.notebook.pictures import front_picture
 from csdf.notebook.table import facts, table
 
@@ -75,7 +76,7 @@ class ParetoFront:
     def _repr_html_(self) -> str:
         """Return the points as picture and table, for notebooks."""
         state = "complete" if self.is_complete else "incomplete"
-        head = f"{len(self.points)} points, {state}: {self.reason}"
+        head = f"{counted(len(self.points), 'point')}, {state}: {self.reason}"
         places = [(point.size, point.period) for point in self.points]
         picture = front_picture(places, across="size", up="period")
         return picture + table(head, self.to_records())

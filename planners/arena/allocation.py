@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from csdf.errors import GaveUp
+from csdf.errors import GaveUp, counted
 from planners.arena.blocks import Blocks, blocks_of
 from planners.arena.bounds import Bound
 from planners.arena.greedy import Greedy
@@ -150,7 +150,8 @@ class _Allocation:
         if status == OPTIMAL:
             return self._evidence()
         if status == GAVE_UP:
-            return f"{reason or 'no choice is left'}; the best plan found needs {self.peak} bytes"
+            why = reason or "no choice is left"
+            return f"{why}; the best plan found needs {counted(self.peak, 'byte')}"
         if self._fits:
             return f"fits the capacity of {self._capacity}; a smaller plan was not looked for"
         return reason or "not every choice of pairs in place was tried"
@@ -165,8 +166,9 @@ class _Allocation:
         when = f"at time {start}"
         if start >= end:
             when = f"from time {min(b.start for b in buffers)} to {max(b.end for b in buffers)}"
-        how = "need, as search proved," if bound.by_search else "need"
-        return f"{when} {_named(buffers)} {how} at least {bound.peak} bytes"
+        need = "needs" if len(buffers) == 1 else "need"
+        how = f"{need}, as search proved," if bound.by_search else need
+        return f"{when} {_named(buffers)} {how} at least {counted(bound.peak, 'byte')}"
 
 
 def _started(blocks: Blocks, capacity: int | None) -> Portfolio:

@@ -1,9 +1,11 @@
 """What all commands have in common, asked of each of them."""
 
+import argparse
 import json
 import os
 import shlex
 import time
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -270,3 +272,16 @@ def test_a_network_given_as_a_graph_is_told_what_makes_one(run, name):
     code, _, remarks = run("analyze", name)
     assert code == 2
     assert "csdf cnn convert" in remarks
+
+
+@EACH
+@pytest.mark.parametrize(
+    "text", ["", "x", "\u00b2", "-", "=", "a=", "a=\u00b2", "1e9999", "1/0", ":"]
+)
+def test_a_malformed_argument_is_refused_in_our_words(command, text):
+    # What raises anything else would be shown as "invalid named_integers value", with the name of
+    # the function that reads the argument.
+    for action in parser_of(command)._actions:
+        if action.type is not None:
+            with suppress(argparse.ArgumentTypeError, CsdfError):
+                action.type(text)

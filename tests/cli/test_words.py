@@ -4,7 +4,10 @@ import re
 
 import pytest
 
+from csdf.analysis.consistency import repetition_vector
 from csdf.cli.answers import counted
+from csdf.errors import InconsistentGraph
+from csdf.model.builder import GraphBuilder
 from tests.cli.running import GRAPHS
 
 
@@ -81,3 +84,18 @@ def test_a_number_that_would_fill_the_memory_is_refused_at_once(run, words):
     assert "error: argument " in end
     assert "is not" in end or "has more than" in end
     assert not re.search(r"invalid \w+ value", end)  # argparse's words for a function of ours
+
+
+def test_one_token_one_byte_one_buffer(run, tmp_path):
+    lone = tmp_path / "one.csv"
+    lone.write_text("id,lower,upper,size\nonly,0,2,1\n")
+    assert "at time 0 buffer 'only' needs at least 1 byte\n" in run("plan", "arena", lone)[1]
+    depths = tmp_path / "depths.json"
+    depths.write_text('{"in to conv_a": 1}')
+    table = GRAPHS.parent / "networks" / "residual_block.csv"
+    assert " 1 depth, 1 token: " in run("buffers", table, "--check", depths)[1]
+    uneven = (
+        GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 1, "b", 1).channel("a", 1, "b", 2)
+    )
+    with pytest.raises(InconsistentGraph, match="'a' puts 1 token on channel 'a to b 2'"):
+        repetition_vector(uneven.graph())

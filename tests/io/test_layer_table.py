@@ -50,7 +50,7 @@ def test_the_table_balances():
         (TABLE + "x,y,1,1,1\n", "net.csv:5: layer 'x' reads from 'y'"),
         (TABLE + "x,in,1,1\n", "net.csv:5: 4 cells, expected 5"),
         (TABLE + "x,in,-1,1,1\n", "net.csv:5: '-1' is negative"),
-        (TABLE + "x,in,1;1,1,1\n", "net.csv:5: layer 'x' has 1 inputs but 2 lists"),
+        (TABLE + "x,in,1;1,1,1\n", "net.csv:5: layer 'x' has 1 input but 2 lists"),
         (TABLE + "in,,1,1,1\n", "net.csv:5: two actors are named 'in'"),
         (TABLE + "x,in,0,1,1\n", "all consumption rates are zero"),
         (
