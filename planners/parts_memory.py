@@ -127,6 +127,8 @@ def network_memory(
     found = smallest_storage(graph, Choice(unit="bytes"), watch=watch)
     if found.point is None:
         raise GaveUp(f"no buffers for {network.name!r}: {found.reason}")
+    if found.point.period is None:
+        raise GaveUp(f"no period for the smallest buffers of {network.name!r}: {found.reason}")
     return NetworkMemory(
         graph=with_capacities(graph, found.point.capacities),
         buffers=found.point.size,

@@ -18,10 +18,11 @@ from csdf.cli.frame.exit_codes import ANSWERED as ANSWERED
 from csdf.cli.frame.exit_codes import GAVE_UP as GAVE_UP
 from csdf.cli.frame.exit_codes import NO as NO
 from csdf.cli.frame.exit_codes import UNUSABLE as UNUSABLE
-from csdf.errors import GaveUp, UnreadableFile, counted
+from csdf.errors import GaveUp, UnreadableFile
+from csdf.errors import counted as counted
 from csdf.io.graph_files import read_graph, write_graph
-from csdf.names import quoted
 from csdf.model.exact import MalformedText, natural, rational, shown, signed_rational, whole
+from csdf.names import quoted
 
 if TYPE_CHECKING:
     from csdf.model.graph import Graph

@@ -226,12 +226,16 @@ def _as_text(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -
         proof = "proved the smallest" if result.status == "optimal" else _gap(result)
         lines += [
             f"  size       {point.size} {unit}, {proof}",
-            f"  period     {answers.number(point.period)}",
+            f"  period     {_period(point.period)}",
             *_capacities(point.capacities),
         ]
     evaluated = answers.counted(result.evaluations, "distribution")
     lines.append(f"  search     {evaluated}, {seconds * 1000:.3g} ms")
     return answers.one_text(lines)
+
+
+def _period(period: Fraction | None) -> str:
+    return "unknown; finding it takes too long" if period is None else answers.number(period)
 
 
 def _gap(result: SmallestStorage) -> str:

@@ -11,7 +11,7 @@ from lxml import etree
 
 from csdf.errors import InvalidGraph, Suspicious
 from csdf.io import files, sdf3_actors, sdf3_document, sequences
-from csdf.io.sdf3_actors import ActorText, Port
+from csdf.io.sdf3_actors import ActorText, Port, ProcessorTimes
 from csdf.io.sdf3_document import Sdf3Document
 from csdf.model.exact import MalformedText, natural, rational
 from csdf.model.graph import Channel, Graph
@@ -165,7 +165,7 @@ def _loose_ports(actors: dict[str, ActorText], channels: dict[str, ChannelText])
 def _short_sequences(actors: dict[str, ActorText]) -> list[str]:
     remarks = []
     for actor in actors.values():
-        parts = [*actor.ports.values(), *actor.processors]
+        parts: list[Port | ProcessorTimes] = [*actor.ports.values(), *actor.processors]
         lengths = {part.label: sequences.sequence_length(part.sequence) for part in parts}
         remark = short_sequences(actor.name, lengths)
         if remark is not None:

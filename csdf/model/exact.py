@@ -72,7 +72,7 @@ def exact(value: Exact, what: str, refusal: type[CsdfError] = CsdfError) -> Frac
     if isinstance(value, Rational):
         return Fraction(value)
     if not isinstance(value, str | Decimal):
-        raise refusal(f"{what} {shown(repr(value))} is not a number")
+        raise refusal(f"{what} {repr(value)[:_SHOWN]} is not a number")
     try:
         return signed_rational(str(value))
     except MalformedText as error:

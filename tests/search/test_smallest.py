@@ -134,11 +134,15 @@ def test_networks_need_no_more_than_what_others_found(name):
     assert sum(found.point.capacities.values()) == found.point.size
 
 
-def test_rates_whose_schedule_nothing_holds_are_given_up_by_name():
+def test_rates_whose_schedule_nothing_holds_have_a_storage_but_no_period():
     # One iteration is three firings of a and 10^25 of b; a cycle through both needs them all.
     builder = GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 10**25, "b", 3)
-    with pytest.raises(GaveUp, match=f"{10**25 + 3} firings"):
-        smallest_storage(builder.graph())
+    found = smallest_storage(builder.graph())
+    assert (found.status, found.point.size) == ("optimal", 10**25 + 3 - 1)  # p + c - gcd
+    assert (found.point.period, found.to_json()["period"]) == (None, None)
+    asked = smallest_storage(builder.graph(), period=10**30)
+    assert (asked.status, asked.lower_bound) == ("gave up", 10**25 + 3 - 1)
+    assert f"{10**25 + 3} firings" in asked.reason
 
 
 @pytest.mark.parametrize("period", [10, "10", Fraction(10), "20/2", "10.0"])
