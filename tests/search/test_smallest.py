@@ -12,6 +12,7 @@ from csdf.errors import CsdfError, GaveUp
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.model.builder import GraphBuilder
+from csdf.search.named_search import NamedSearch
 from csdf.search.trade_off import pareto_front, smallest_storage, sufficient_capacities
 from csdf.search.variables import Choice
 from tests.search.front_graphs import SHAPES, Limit, front_of
@@ -204,3 +205,43 @@ def test_a_capacity_of_the_graph_itself_is_blamed_too():
 def test_a_deadlock_without_bounds_is_not_blamed_on_a_fixed_capacity():
     found = smallest_storage(cycle(0), Choice(fixed={"ab": 1}))
     assert found.reason == "even without bounds the graph deadlocks"
+
+
+def wide(actors, copies):
+    """A ring of actors whose rates need many firings, so that each evaluation looks at the watch."""
+    builder = GraphBuilder()
+    for number in range(actors):
+        builder.actor(f"a{number}", [1] * copies, overlap=False)
+    for number in range(actors):
+        after = (number + 1) % actors
+        builder.channel(
+            f"a{number}",
+            1,
+            f"a{after}",
+            1,
+            initial_tokens=2 if after == 0 else 0,
+            name=f"c{number}",
+        )
+    return builder.graph()
+
+
+def test_a_storage_search_that_is_ended_at_once_has_an_answer_all_the_same():
+    # 3 actors of 20,000 phases: no schedule of them is made after the end of the search.
+    graph = wide(3, 20_000)
+
+    def end(_):
+        raise GaveUp("enough")
+
+    found = smallest_storage(graph, watch=end)
+    assert (found.status, found.reason, found.point.period) == ("feasible", "enough", None)
+    assert deadlock(with_capacities(graph, found.point.capacities)) is None
+    assert found.lower_bound <= found.point.size
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_room_for_whole_iterations_runs_and_is_no_less_than_the_smallest(seed):
+    graph = random_graph(seed, LARGER)
+    search = NamedSearch(graph, Choice(), lambda _: None)
+    capacities = search.whole_iterations()
+    assert deadlock(with_capacities(graph, capacities)) is None
+    assert sum(capacities.values()) >= smallest_storage(graph).point.size
