@@ -26,8 +26,9 @@ RECIPE = (
     "firings from first_firing to the one before end_firing. A firing computes rows first_row to the "
     "one before end_row of what its layer writes, and puts them into every buffer whose producer is "
     "the layer; it reads the buffers whose consumer is the layer. Row r of a frame lies at offset + "
-    "r % rows * row_bytes: a buffer keeps that many rows, and later ones lie over earlier ones. What "
-    "is no stack of maps is a single row. What has no buffer comes from outside or goes there.",
+    "r % rows * row_bytes: a buffer keeps that many rows, and later ones lie over earlier ones. "
+    "Buffers of one producer at one offset keep the same rows for several readers. What is no stack "
+    "of maps is a single row. What has no buffer comes from outside or goes there.",
     "Where a copy is listed for a partition, it is made when that partition has finished a frame, in "
     "the order of the list. Then the producer writes only buffers that are no copy's target, and the "
     "consumer reads only those that are no copy's source.",
