@@ -1,4 +1,4 @@
-"""Memory of networks as bars: whole layers beside work by parts."""
+"""Memory of networks as bars: whole layers beside work by parts, apart and in one arena."""
 
 from __future__ import annotations
 

@@ -147,8 +147,41 @@ def test_memory_has_the_columns_of_the_paper(answer):
     assert network["by_parts"]["buffer_bytes"] == 978
     assert network["by_parts"]["status"] == "optimal"
     assert network["by_parts"]["capacities"]["n2 to n3"] == 384
-    whole, parts = network["whole"]["total_bytes"], network["by_parts"]["total_bytes"]
-    assert Fraction(network["reduction"]) == 1 - Fraction(parts, whole)
+
+
+WAYS = ("whole", "whole_arena", "by_parts", "by_parts_arena")
+
+
+@pytest.mark.parametrize(
+    ("name", "saves"), [("person_detection", True), ("keyword_spotting", False)]
+)
+def test_a_reduction_is_that_of_the_least_ways_and_none_is_not_advertised(answer, run, name, saves):
+    words = ("cnn", "memory", name, "--element-bytes", "1")
+    (found,) = answer(*words)[1]["networks"]
+    totals = [found[way]["total_bytes"] for way in WAYS]
+    assert found["least"]["total_bytes"] == min(totals)
+    expected = 1 - Fraction(min(totals), min(totals[:2]))
+    assert Fraction(found["reduction"]) == expected
+    assert found["whole_arena"]["status"] == "optimal"
+    row = run(*words)[1].splitlines()[1]
+    assert (" none " in row) == (expected == 0)
+    assert expected > 0 or not saves
+
+
+def test_the_table_says_of_which_plans_it_speaks_and_who_knows_less(run):
+    _, output, _ = run("cnn", "memory", "samos_example", "--element-bytes", "1")
+    last = output.splitlines()[-1]
+    assert "all layers whole and all by parts" in last
+    assert "csdf plan reuse" in last
+    assert "csdf plan fusion" in last
+
+
+def test_the_picture_has_a_bar_for_each_way(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "bars.svg"
+    assert run("cnn", "memory", "resnet8", "--plot", path)[0] == 0
+    for way in ("whole layers, each tensor apart", "whole layers, one arena"):
+        assert f"<!-- {way} -->" in path.read_text()
 
 
 def test_memory_of_several_networks_has_a_line_each(run):
