@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from csdf.cli import answers, parsers
+from csdf.cli.limit_options import add_limit_options
 from csdf.cli.networks import options as shared
 from csdf.cli.pictures import suffix_of
 from csdf.cli.reporting.budget import Budget
 from csdf.cli.reporting.graph_answers import graph_findings
+from csdf.cli.reporting.origin import origin_of
 from csdf.draw.report import advice, network_words
 from csdf.draw.report.findings import GraphFindings, NetworkFindings
 from csdf.draw.report.page import report_page
@@ -38,11 +40,11 @@ def main(argv: Sequence[str]) -> int:
     network = None
     if _is_network(options.model):
         graph, network = _network(options, budget)
-    elif options.memory is not None:
-        raise CsdfError("--memory is for networks; the buffers of a graph are on its page")
     else:
+        _require_no_limits(options)
         graph = graph_findings(answers.read(options.model, options), budget)
-    write_text(options.output, report_page(graph, network))
+    origin = origin_of(argv, options, is_network=network is not None)
+    write_text(options.output, report_page(graph, network, origin))
     print(_in_words(graph, network).translate(PLAIN_QUOTES))
     print(f"csdf report: wrote {options.output}", file=sys.stderr)
     return _exit_code(graph, network)
@@ -56,7 +58,7 @@ def command_parser() -> argparse.ArgumentParser:
         "it and what to change, a drawing, the schedule, how full channels are, storage against "
         "throughput, and for networks the memory and its arena over time.",
         "csdf report models/graphs/h263decoder.xml -o report.html",
-        "csdf report person_detection --fuse --element-bytes 1 --memory 256kB -o report.html",
+        "csdf report person_detection --fuse --element-bytes 1 --ram 64kB -o report.html",
     )
     shared.add_model_options(parser, model_help=INPUT_HELP)
     parsers.add_output_option(parser, "the page; default: report.html", required=False)
@@ -64,13 +66,19 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_budget_option(
         parser, "for all analyses; what is not finished by then is marked", BUDGET
     )
-    parser.add_argument(
-        "--memory", type=answers.size, metavar="SIZE", help="does the network fit? e.g. 256kB, 1MiB"
-    )
+    limits = parser.add_argument_group("does the network fit?")
+    add_limit_options(limits, "at most, of buffers and parameters together; e.g. 256kB, 1MiB")
     shared.add_granularity_options(parser, is_by_tensor=False)
     shared.add_duration_options(parser)
     answers.add_reading_options(parser)
     return parser
+
+
+def _require_no_limits(options: argparse.Namespace) -> None:
+    """Refuse a memory for a graph: it is not known what else lies there."""
+    for name in ("ram", "flash", "memory"):
+        if getattr(options, name) is not None:
+            raise CsdfError(f"--{name} is for networks; the buffers of a graph are on its page")
 
 
 def _is_network(name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from csdf.analysis.throughput import Throughput
 from csdf.model.graph import Graph
@@ -168,14 +169,73 @@ class Arena:
         return Fraction(self.peak - self.lower_bound, max(self.lower_bound, 1))
 
 
+class Way(NamedTuple):
+    """A way to lay a network into memory, with its bytes."""
+
+    title: str
+    buffers: int
+    parameters: int
+
+    @property
+    def total(self) -> int:
+        """Bytes of buffers and parameters."""
+        return self.buffers + self.parameters
+
+
+class Mark(NamedTuple):
+    """A line across all bars: an option, and the bytes at which it stands."""
+
+    title: str
+    place: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """What a network should fit. room: bytes left for buffers; below 0 where parameters are too many.
+
+    title: in words. elsewhere: room for buffers if the parameters lay elsewhere. marks: on the bars.
+    """
+
+    title: str
+    room: int
+    elsewhere: int | None = None
+    marks: tuple[Mark, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFindings:
-    """What is known about the memory of a network. capacity: bytes that it should fit."""
+    """What is known about the memory of a network.
+
+    ways: all that were found; least, least_whole: the one with the smallest buffers, and of those
+    with whole layers. saving: the part of the memory that the least way saves over them.
+    """
 
     name: str
     layers: tuple[LayerFigures, ...]
     whole: WayOfWork | None
     by_parts: WayOfWork | None
     arenas: tuple[Arena, ...] = ()
-    capacity: int | None = None
+    ways: tuple[Way, ...] = ()
+    least: Way | None = None
+    least_whole: Way | None = None
+    saving: Fraction = Fraction(0)
+    limit: Limit | None = None
     left_out: Mapping[str, str]
+
+
+class Source(NamedTuple):
+    """A file that was read, with the SHA-256 of its bytes."""
+
+    name: str
+    size: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a page comes from. terms: further names and values, such as the size of an element."""
+
+    command: str
+    version: str
+    sources: tuple[Source, ...]
+    terms: tuple[tuple[str, str], ...] = ()

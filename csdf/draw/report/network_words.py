@@ -4,31 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import NamedTuple
 
-from csdf.draw.report.findings import Arena, NetworkFindings, WayOfWork
+from csdf.draw.report.findings import Arena, Limit, NetworkFindings, Way, WayOfWork
 from csdf.draw.report.words import byte_count, listed, percent, rounded_to
 
 NANOSECONDS = 10**9
 LARGEST = 5  # layers named
-WHOLE, PARTS = "whole layers", "by parts"
-
-
-class Need(NamedTuple):
-    """A way to lay a network into memory, and the bytes of its buffers."""
-
-    title: str
-    buffers: int
-
-
-def needs(findings: NetworkFindings) -> list[Need]:
-    """Return the ways that were found, each with its bytes."""
-    found = [
-        Need(f"{title}, a place for every buffer", way.buffers)
-        for title, way in ((WHOLE, findings.whole), (PARTS, findings.by_parts))
-        if way is not None
-    ]
-    return found + [Need(f"{arena.title}, one arena", arena.peak) for arena in findings.arenas]
+WHOLE_APART = "whole layers, each tensor apart"
 
 
 def parameters(findings: NetworkFindings) -> int:
@@ -37,61 +19,79 @@ def parameters(findings: NetworkFindings) -> int:
 
 
 def headline(findings: NetworkFindings) -> str:
-    """Return the one sentence to read first."""
-    whole, parts = findings.whole, findings.by_parts
-    if whole is None or parts is None:
+    """Return the one sentence to read first: the least of all ways."""
+    least, whole = findings.least, findings.least_whole
+    if least is None or whole is None:
         return f"{findings.name}: the memory was not found within the budget."
-    saved = 1 - Fraction(parts.total, whole.total)
-    less = f"{percent(saved)} less" if saved >= 0 else f"{percent(-saved)} more"
+    own = f"{byte_count(least.parameters)} of that are parameters."
+    if least == whole:
+        return (
+            f"{findings.name} takes {byte_count(least.total)} in the least of these ways: "
+            f"{least.title}; work by parts saves nothing. {own}"
+        )
     return (
-        f"{findings.name} needs {byte_count(whole.total)} when its layers work as a whole and "
-        f"{byte_count(parts.total)} by parts ({less}); {byte_count(parts.parameters)} of that are "
-        "parameters."
+        f"{findings.name} takes {byte_count(least.total)} in the least of these ways: {least.title}; "
+        f"{percent(findings.saving)} less than {whole.title} ({byte_count(whole.total)}). {own}"
     )
 
 
 def fits(findings: NetworkFindings) -> bool | None:
-    """Whether any way found fits the capacity with all parameters; None if no capacity is given."""
-    if findings.capacity is None:
+    """Whether any way found fits the limit; None if no limit is given."""
+    limit = findings.limit
+    if limit is None:
         return None
-    weights = parameters(findings)
-    return any(need.buffers + weights <= findings.capacity for need in needs(findings))
+    return any(way.buffers <= limit.room for way in findings.ways)
 
 
 def fitting(findings: NetworkFindings) -> list[str]:
-    """Return whether the network fits the capacity, and in which ways."""
-    capacity = findings.capacity
-    if capacity is None:
+    """Return whether the network fits the limit, and in which ways."""
+    limit = findings.limit
+    if limit is None:
         return []
-    limit, weights = byte_count(capacity), parameters(findings)
-    good = [need for need in needs(findings) if need.buffers + weights <= capacity]
+    good = [way for way in findings.ways if way.buffers <= limit.room]
     if good:
-        best = min(good, key=lambda need: need.buffers)
+        best = min(good, key=lambda way: way.buffers)
         return [
-            f"It fits {limit}: {best.title}, {byte_count(best.buffers + weights)} with parameters "
-            f"({len(good)} of {len(needs(findings))} ways below fit)."
+            f"It fits {limit.title}: {best.title}, {_sum(best)} "
+            f"({len(good)} of {len(findings.ways)} ways below fit)."
         ]
-    said = [f"It does not fit {limit} in any of the ways below{_why(findings, weights)}."]
-    small = [need for need in needs(findings) if need.buffers <= capacity]
+    return list(_too_large(findings, limit))
+
+
+def _sum(way: Way) -> str:
+    return (
+        f"{byte_count(way.buffers)} of buffers + {byte_count(way.parameters)} of parameters = "
+        f"{byte_count(way.total)}"
+    )
+
+
+def _too_large(findings: NetworkFindings, limit: Limit) -> Iterator[str]:
+    """Why it does not fit, and what may help."""
+    yield f"It does not fit {limit.title} in any of the ways below{_why(findings, limit)}."
+    alone = limit.elsewhere
+    small = [way for way in findings.ways if alone is not None and way.buffers <= alone]
     if small:
-        best = min(small, key=lambda need: need.buffers)
-        said.append(
+        best = min(small, key=lambda way: way.buffers)
+        yield (
             f"With the parameters elsewhere, as in flash, it does: {best.title}, "
             f"{byte_count(best.buffers)}."
         )
-    if weights < capacity:
-        said.append("With some layers whole and others by parts it may: csdf plan reuse searches.")
-    return said
+    if limit.room > 0:
+        yield (
+            "These ways are all layers whole and all by parts. Others may fit: csdf plan reuse mixes "
+            "the two, csdf plan fusion cuts tiles."
+        )
 
 
-def _why(findings: NetworkFindings, weights: int) -> str:
+def _why(findings: NetworkFindings, limit: Limit) -> str:
     """Why it cannot fit, if that is proved."""
-    if weights > (findings.capacity or 0):
+    weights = parameters(findings)
+    if limit.room < 0:
         return f": the parameters alone are {byte_count(weights)}"
     bounds = [arena.lower_bound for arena in findings.arenas]
-    if len(bounds) == 2 and min(bounds) + weights > (findings.capacity or 0):
+    if len(bounds) == 2 and min(bounds) > limit.room:
         return (
-            f": no arena for these parts is below {byte_count(min(bounds))}, and the parameters "
+            f": no arena for these buffers is below {byte_count(min(bounds))}, and the parameters "
             f"are {byte_count(weights)}"
         )
     return ""
@@ -99,7 +99,21 @@ def _why(findings: NetworkFindings, weights: int) -> str:
 
 def facts(findings: NetworkFindings) -> list[str]:
     """Return where the memory is, and what work by parts costs."""
-    return [*_largest(findings), *_arena_gain(findings), *_time(findings)]
+    return [
+        *_baseline(findings),
+        *_largest(findings),
+        *_arena_gain(findings),
+        *_time(findings),
+    ]
+
+
+def _baseline(findings: NetworkFindings) -> Iterator[str]:
+    for way in findings.ways:
+        if way.title == WHOLE_APART:
+            yield (
+                f"The baseline of the literature is {way.title}: {byte_count(way.total)}. Runtimes "
+                "lay whole layers in one arena."
+            )
 
 
 def _largest(findings: NetworkFindings) -> Iterator[str]:
@@ -122,20 +136,17 @@ def _largest(findings: NetworkFindings) -> Iterator[str]:
 
 def _arena_gain(findings: NetworkFindings) -> Iterator[str]:
     for arena in findings.arenas:
-        yield f"{arena.title.capitalize()}, {arena_in_words(arena)}"
+        yield f"{arena.title.capitalize()}: {arena_in_words(arena)}"
 
 
 def arena_in_words(arena: Arena) -> str:
     """Return the size of an arena with what is proved of it."""
-    size = byte_count(arena.peak)
+    size = f"{byte_count(arena.peak)} ({arena.peak} bytes)"
     if arena.peak == arena.lower_bound:
-        return (
-            f"one arena of {size} ({arena.peak} bytes) holds these buffers; no arena smaller does."
-        )
+        return f"{size}; no arena for these buffers is smaller."
     return (
-        f"one arena of {size} ({arena.peak} bytes) holds these buffers; none is below "
-        f"{byte_count(arena.lower_bound)} ({arena.lower_bound} bytes), a gap of "
-        f"{percent(arena.gap)}."
+        f"{size}; none for these buffers is below {byte_count(arena.lower_bound)} "
+        f"({arena.lower_bound} bytes), a gap of {percent(arena.gap)}."
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from csdf.draw.report import network_sections, network_words
-from csdf.draw.report.findings import GraphFindings, NetworkFindings
+from csdf.draw.report.findings import GraphFindings, NetworkFindings, Origin
 from csdf.draw.report.front import front_data
 from csdf.draw.report.graph_sections import Section, graph_sections, graph_summary, left_out
 from csdf.draw.report.markup import Html, element, joined, json_element, quoted_data
@@ -21,9 +21,13 @@ WITHOUT_SCRIPTS = "Without scripts the charts stay empty; the drawing and the ta
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
-def report_page(graph: GraphFindings, network: NetworkFindings | None = None) -> str:
-    """Return the page. Same findings, same text."""
+def report_page(
+    graph: GraphFindings, network: NetworkFindings | None = None, origin: Origin | None = None
+) -> str:
+    """Return the page. Same findings, same text. origin: where it comes from, if the page says so."""
     sections = [_summary(graph, network), *_sections(graph, network)]
+    if origin is not None:
+        sections.append(Section("origin", "Made from", _origin(origin)))
     name = graph.graph.name if network is None else network.name
     body = element(
         "body",
@@ -104,7 +108,7 @@ def _summary(graph: GraphFindings, network: NetworkFindings | None) -> Section:
             element("p", network_words.headline(network), class_="lead"),
             *(element("p", text, class_="verdict-line") for text in network_words.fitting(network)),
             element("ul", *(element("li", text) for text in network_words.facts(network))),
-            element("h3", "As a pipeline, a processor for each layer"),
+            element("h3", "As a pipeline: a processor for each layer, each buffer apart"),
             own.content,
         ]
     )
@@ -121,7 +125,7 @@ def _sections(graph: GraphFindings, network: NetworkFindings | None) -> Iterator
 
 
 def _network_sections(network: NetworkFindings) -> Iterator[Section]:
-    if network.whole is not None or network.by_parts is not None:
+    if network.ways:
         content = joined(
             [
                 network_sections.memory_bars(network),
@@ -133,6 +137,24 @@ def _network_sections(network: NetworkFindings) -> Iterator[Section]:
         yield Section("memory", "Memory", content)
     if network.arenas or "arena" in network.left_out:
         yield Section("arena", "Arena over time", _arena(network))
+
+
+def _origin(origin: Origin) -> Html:
+    """Command, version, files and terms: what it takes to make the page again."""
+    rows = [
+        ("command", element("code", origin.command)),
+        ("version", f"csdf {origin.version}"),
+        *(
+            (
+                "input file",
+                joined([f"{one.name}, {one.size} bytes, SHA-256 ", element("code", one.digest)]),
+            )
+            for one in origin.sources
+        ),
+        *origin.terms,
+    ]
+    cells = [part for name, text in rows for part in (element("dt", name), element("dd", text))]
+    return element("dl", *cells, class_="origin")
 
 
 def _arena(network: NetworkFindings) -> Html:
