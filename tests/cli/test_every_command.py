@@ -84,6 +84,8 @@ def test_an_option_has_one_meaning_in_all_commands(command):
         "--budget": "TIME",
         "--seed": "N",
         "--memory": "SIZE",
+        "--ram": "SIZE",
+        "--flash": "SIZE",
         "--element-bytes": "N",
     }
     for action in parser_of(command)._actions:
@@ -94,7 +96,7 @@ def test_an_option_has_one_meaning_in_all_commands(command):
                 assert (None if action.nargs == 0 else action.metavar) == takes[name], name
             if name == "--budget":
                 assert action.type is answers.seconds
-            if name == "--memory":
+            if name in ("--memory", "--ram", "--flash"):
                 assert action.type is answers.size
 
 

@@ -7,7 +7,8 @@ import functools
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from cnn2csdf.durations import PLATFORMS
@@ -16,6 +17,7 @@ from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
+from csdf.cli.limit_options import add_limit_options
 from csdf.cli.networks import options as shared
 from csdf.cli.pictures import require_drawing, suffix_of
 from csdf.cli.planning.reuse_answer import Answer, as_json, as_text, plot
@@ -23,8 +25,10 @@ from csdf.cli.planning.reuse_application import add_application_options, applica
 from csdf.cli.planning.reuse_search import searched
 from csdf.errors import CsdfError, GaveUp, UnwritableFile
 from csdf.io.files import write_text
+from planners.limits import Limits
 from planners.reuse.applications.application import Application
-from planners.reuse.bounds import memory_bound
+from planners.reuse.bounds import tensor_bound
+from planners.reuse.candidates import fastest, smallest, uniform_points
 from planners.reuse.comparison import comparison
 from planners.reuse.deployment.c_tables import format_tables
 from planners.reuse.deployment.deployment import Deployment
@@ -38,14 +42,13 @@ from planners.reuse.selection import Demands, selected
 from planners.reuse.sharing import best_shared, shared_buffers
 
 FORMATS = {"json": format_deployment, "h": format_tables}
-MOST_ARENAS = 20  # of the smallest points, to look for one that fits with offsets
 PATIENCE = 2000  # looks at the search for offsets, after which the best by then is taken
 
 
 def main(argv: Sequence[str]) -> int:
     """Search, choose, print; return the exit code: 1 if no plan meets the demands."""
     options = command_parser().parse_args(argv)
-    demands = Demands(memory=options.memory, throughput=dict(options.throughput))
+    demands = Demands(throughput=dict(options.throughput))
     _require_possible(options)
     application = application_of(options)
     demands.check_names(application)
@@ -81,13 +84,14 @@ def command_parser() -> argparse.ArgumentParser:
         "Memory of several networks that share one device: which layers work by parts, "
         "and which buffers share their bytes (Minakova and Stefanov, TODAES 2022). The front of "
         "memory against the throughput of every network, and the plan that meets your demands: the "
-        "fastest within --memory, else the smallest that is fast enough.",
+        "fastest within --ram, --flash or --memory, else the smallest that is fast enough. All layers "
+        "whole in one arena is always a candidate. Tiles are for csdf plan fusion.",
         "csdf plan reuse resnet8+keyword_spotting --generations 5",
-        "csdf plan reuse resnet8+keyword_spotting --generations 5 --memory 520kB -o plan.h",
+        "csdf plan reuse resnet8+keyword_spotting --generations 5 --ram 90kB -o plan.h",
     )
     add_application_options(parser)
-    parser.add_argument(
-        "--memory", type=answers.size, metavar="SIZE", help="at most, e.g. 15MB, 256KiB"
+    add_limit_options(
+        parser, "at most, of buffers and parameters together, as published; e.g. 15MB, 256KiB"
     )
     parser.add_argument(
         "--throughput",
@@ -139,8 +143,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         "--parameter-bytes",
         type=answers.positive,
         metavar="N",
-        default=4,
-        help="of one parameter; default 4",
+        help="of one parameter; default: as --element-bytes",
     )
     parser.add_argument(
         "--platform", choices=PLATFORMS, default="jetson-tx2", help="default: jetson-tx2"
@@ -181,7 +184,7 @@ def _answer(application: Application, options: argparse.Namespace, demands: Dema
     begin = time.perf_counter()
     costs = Costs(
         element_bytes=options.element_bytes,
-        parameter_bytes=options.parameter_bytes,
+        parameter_bytes=options.parameter_bytes or options.element_bytes,
         platform=PLATFORMS[options.platform],
     )
     share = best_shared if options.method == "beyond" else shared_buffers
@@ -203,10 +206,12 @@ def _concluded(
 ) -> Answer:
     """Choose from the front, place the buffers, run the plan if asked to."""
     application, costs = evaluator.application, evaluator.costs
+    limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
+    room = limits.room(evaluator.weights)
+    if room is not None:
+        demands = replace(demands, memory=evaluator.weights + room)
     deployed = functools.cache(functools.partial(_deployed, evaluator, options=options))
-    chosen = selected(application, front.points, demands)
-    if chosen is None and demands.memory is not None:
-        chosen = _selected_by_offsets(evaluator, front.points, demands, deployed)
+    chosen = _chosen(evaluator, front.points, options, demands)
     plan = None if chosen is None else deployed(chosen)
     run = plan is not None and options.verify
     return Answer(
@@ -214,31 +219,35 @@ def _concluded(
         evaluator=evaluator,
         methods=comparison(application, costs),
         front=front,
-        smallest=deployed(front.points[0]),
+        whole=deployed(uniform_points(evaluator, ())[0]),
+        smallest=deployed(_smallest(evaluator, front.points, options)),
+        limits=limits,
         memory=demands.memory,
+        rows=options.rows,
         chosen=chosen,
         deployment=plan,
-        bound=memory_bound(evaluator, [allele or None for allele in options.rows]),
+        bound=tensor_bound(evaluator, [None, *filter(None, options.rows)]),
         difference=_largest_difference(application, plan, options) if plan and run else None,
         seconds=time.perf_counter() - begin,
     )
 
 
-def _selected_by_offsets(
-    evaluator: Evaluator,
-    points: Sequence[Point],
-    demands: Demands,
-    deployed: Callable[[Point], Deployment],
+def _chosen(
+    evaluator: Evaluator, points: Sequence[Point], options: argparse.Namespace, demands: Demands
 ) -> Point | None:
-    """The point to take where no whole buffers fit, but offsets in one arena may."""
-    fast = Demands(throughput=demands.throughput)
-    fitting = [
-        point
-        for point in points[:MOST_ARENAS]
-        if selected(evaluator.application, [point], fast) is not None
-        and evaluator.weights + deployed(point).arena_bytes <= (demands.memory or 0)
-    ]
-    return min(fitting, key=lambda point: sum(point.score.objectives[1:]), default=None)
+    """The point that meets the demands: by its offsets, or by whole buffers where these are asked."""
+    if options.whole_buffers:
+        return selected(evaluator.application, points, demands)
+    if demands.memory is not None:
+        return fastest(evaluator, points, options.rows, demands)
+    return smallest(evaluator, points, options.rows, demands)
+
+
+def _smallest(evaluator: Evaluator, points: Sequence[Point], options: argparse.Namespace) -> Point:
+    """The point of the least memory, however slow."""
+    if options.whole_buffers:
+        return points[0]
+    return smallest(evaluator, points, options.rows, Demands()) or points[0]
 
 
 def _deployed(evaluator: Evaluator, point: Point, *, options: argparse.Namespace) -> Deployment:
