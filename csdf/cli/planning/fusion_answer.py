@@ -36,10 +36,12 @@ def as_text(
     check: Check | None,
     seconds: float,
     options: argparse.Namespace,
+    *,
+    has_limit: bool,
 ) -> str:
     """Return the front and the plan, as they were asked for, and what a run showed."""
     lines = _front_lines(answer) if options.front else []
-    if answer.plan is not None and options.memory is not None:
+    if answer.plan is not None and has_limit:
         lines += _plan_lines(answer.plan, answer.status)
     if check is not None:
         verdict = "equal" if check.is_equal else "DIFFERENT"
