@@ -7,7 +7,7 @@ candidates, beside those points of the front that are nearest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -23,6 +23,8 @@ from planners.reuse.tensor_places import tensor_places
 
 MOST_ARENAS = 20  # points of a front whose arenas are looked at
 PATIENCE = 100  # looks at the search for offsets of one candidate
+
+Watch = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,40 +51,54 @@ def uniform_points(evaluator: Evaluator, rows: Sequence[int]) -> tuple[Point, ..
 
 
 def smallest(
-    evaluator: Evaluator, points: Sequence[Point], rows: Sequence[int], demands: Demands
+    evaluator: Evaluator,
+    points: Sequence[Point],
+    rows: Sequence[int],
+    demands: Demands,
+    *,
+    watch: Watch = lambda: None,
 ) -> Point | None:
-    """Return the point with the smallest arena of those that are fast enough; None if none is.
+    """Return the point of the smallest arena among those fast enough, of equal ones the fastest.
 
-    rows: the alleles; all layers by one of them are looked at beside the points. What `demands` say of
-    memory is not asked.
+    None if none is fast enough; what `demands` say of memory is not asked. rows: the alleles; all
+    layers by one of them are looked at beside the points. watch: GaveUp from it ends the search with
+    the best by then.
     """
     best: _Candidate | None = None
     nearest = sorted(_fast(evaluator, points, demands), key=_memory)[:MOST_ARENAS]
     simple = _fast(evaluator, uniform_points(evaluator, rows), demands)
-    for found in sorted(_candidates(evaluator, (*nearest, *simple)), key=lambda one: one.bound):
+    candidates = list(_candidates(evaluator, simple, nearest, watch))
+    for found in sorted(candidates, key=lambda one: (one.bound, one.time)):
         if best is not None and found.bound >= best.arena:
             break
-        refined = _looked_at(found, PATIENCE)
+        refined = _looked_at(found, PATIENCE, watch)
         if best is None or refined.arena < best.arena:
             best = refined
     return None if best is None else best.point
 
 
 def fastest(
-    evaluator: Evaluator, points: Sequence[Point], rows: Sequence[int], demands: Demands
+    evaluator: Evaluator,
+    points: Sequence[Point],
+    rows: Sequence[int],
+    demands: Demands,
+    *,
+    watch: Watch = lambda: None,
 ) -> Point | None:
     """Return the fastest point that fits the memory of the demands with offsets; None if none does.
 
     Of points whose whole buffers are too large only the nearest are looked at, and those of `rows`.
+    watch: as in `smallest`.
     """
     memory = demands.memory or 0
     room = memory - evaluator.weights
     safe = selected(evaluator.application, points, demands)
     above = [one for one in _fast(evaluator, points, demands) if _memory(one) > memory]
+    nearest = [*([safe] if safe else []), *sorted(above, key=_memory)[:MOST_ARENAS]]
     simple = _fast(evaluator, uniform_points(evaluator, rows), demands)
-    chosen = (*sorted(above, key=_memory)[:MOST_ARENAS], *simple, *([safe] if safe else []))
-    for found in sorted(_candidates(evaluator, chosen), key=lambda one: (one.time, one.arena)):
-        if found.bound <= room and _looked_at(found, PATIENCE).arena <= room:
+    candidates = list(_candidates(evaluator, simple, nearest, watch))
+    for found in sorted(candidates, key=lambda one: (one.time, one.arena)):
+        if found.bound <= room and _looked_at(found, PATIENCE, watch).arena <= room:
             return found.point
     return safe
 
@@ -97,22 +113,35 @@ def _fast(evaluator: Evaluator, points: Sequence[Point], demands: Demands) -> li
     return [one for one in points if selected(evaluator.application, [one], only_speed)]
 
 
-def _candidates(evaluator: Evaluator, points: Sequence[Point]) -> Iterator[_Candidate]:
-    """Each chromosome once, with the arena of a first look."""
-    for point in {one.chromosome: one for one in points}.values():
+def _candidates(
+    evaluator: Evaluator, simple: Sequence[Point], nearest: Sequence[Point], watch: Watch
+) -> Iterator[_Candidate]:
+    """Each chromosome once, with the arena of a first look; the simple ones even without time."""
+    for point in {one.chromosome: one for one in (*simple, *nearest)}.values():
+        if point not in simple and _is_over(watch):
+            return
         plan = evaluator.plan(tuple(allele or None for allele in point.chromosome))
         problem = tensor_places(evaluator, plan).tensors
         unseen = _Candidate(point=point, problem=problem, arena=0, bound=0)
-        yield _looked_at(unseen, 1)
+        yield _looked_at(unseen, 1, watch)
 
 
-def _looked_at(candidate: _Candidate, looks: int) -> _Candidate:
+def _is_over(watch: Watch) -> bool:
+    try:
+        watch()
+    except GaveUp:
+        return True
+    return False
+
+
+def _looked_at(candidate: _Candidate, looks: int, watch: Watch) -> _Candidate:
     """The candidate with the arena that so many looks find."""
     left = iter(range(looks))
 
-    def watch(_: Progress) -> None:
+    def look(_: Progress) -> None:
+        watch()
         if next(left, None) is None:
             raise GaveUp(f"{looks} looks")
 
-    memory = plan_arena(candidate.problem, watch=watch)
+    memory = plan_arena(candidate.problem, watch=look)
     return replace(candidate, arena=memory.peak, bound=memory.lower_bound)

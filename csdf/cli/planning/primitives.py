@@ -121,7 +121,10 @@ def command_parser() -> argparse.ArgumentParser:
 def _add_question_options(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_mutually_exclusive_group()
     limits.add_argument(
-        "--memory", type=answers.size, metavar="SIZE", help="limit, e.g. 20MB; minimises time"
+        "--memory",
+        type=answers.size,
+        metavar="SIZE",
+        help="at most, of what --objective counts, weights among it; e.g. 20MB; minimises time",
     )
     limits.add_argument(
         "--time", type=_nanoseconds, metavar="TIME", help="limit, e.g. 50ms; minimises memory"

@@ -3,46 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from cnn2csdf.durations import PLATFORMS
-from cnn2csdf.execution.calibration import calibrated_weights
-from cnn2csdf.execution.compare import difference, random_frames
-from cnn2csdf.execution.whole import run_whole
-from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
 from csdf.cli.limit_options import add_limit_options
 from csdf.cli.networks import options as shared
 from csdf.cli.pictures import require_drawing, suffix_of
 from csdf.cli.planning.reuse_answer import Answer, as_json, as_text, plot
 from csdf.cli.planning.reuse_application import add_application_options, application_of
+from csdf.cli.planning.reuse_choice import concluded
 from csdf.cli.planning.reuse_search import searched
-from csdf.errors import CsdfError, GaveUp, UnwritableFile
+from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
-from planners.limits import Limits
 from planners.reuse.applications.application import Application
-from planners.reuse.bounds import tensor_bound
-from planners.reuse.candidates import fastest, smallest, uniform_points
-from planners.reuse.comparison import comparison
 from planners.reuse.deployment.c_tables import format_tables
-from planners.reuse.deployment.deployment import Deployment
-from planners.reuse.deployment.execution import run_deployment
 from planners.reuse.deployment.json_text import format_deployment
-from planners.reuse.deployment.making import deployment
-from planners.reuse.deployment.placement import free_offsets, whole_buffers
 from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.evolution.problem import Front, Point
-from planners.reuse.selection import Demands, selected
+from planners.reuse.selection import Demands
 from planners.reuse.sharing import best_shared, shared_buffers
 
 FORMATS = {"json": format_deployment, "h": format_tables}
-PATIENCE = 2000  # looks at the search for offsets, after which the best by then is taken
 
 
 def main(argv: Sequence[str]) -> int:
@@ -190,99 +175,8 @@ def _answer(application: Application, options: argparse.Namespace, demands: Dema
     share = best_shared if options.method == "beyond" else shared_buffers
     evaluator = Evaluator(application, costs, share=share)
     front = searched(evaluator, options)
-    if not front.points:
-        raise GaveUp(f"no plan was evaluated: {front.reason}")
     with answers.working("placing buffers, proving bounds"):
-        return _concluded(evaluator, front, options, demands, begin=begin)
-
-
-def _concluded(
-    evaluator: Evaluator,
-    front: Front,
-    options: argparse.Namespace,
-    demands: Demands,
-    *,
-    begin: float,
-) -> Answer:
-    """Choose from the front, place the buffers, run the plan if asked to."""
-    application, costs = evaluator.application, evaluator.costs
-    limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
-    room = limits.room(evaluator.weights)
-    if room is not None:
-        demands = replace(demands, memory=evaluator.weights + room)
-    deployed = functools.cache(functools.partial(_deployed, evaluator, options=options))
-    chosen = _chosen(evaluator, front.points, options, demands)
-    plan = None if chosen is None else deployed(chosen)
-    run = plan is not None and options.verify
-    return Answer(
-        application=application,
-        evaluator=evaluator,
-        methods=comparison(application, costs),
-        front=front,
-        whole=deployed(uniform_points(evaluator, ())[0]),
-        smallest=deployed(_smallest(evaluator, front.points, options)),
-        limits=limits,
-        memory=demands.memory,
-        rows=options.rows,
-        chosen=chosen,
-        deployment=plan,
-        bound=tensor_bound(evaluator, [None, *filter(None, options.rows)]),
-        difference=_largest_difference(application, plan, options) if plan and run else None,
-        seconds=time.perf_counter() - begin,
-    )
-
-
-def _chosen(
-    evaluator: Evaluator, points: Sequence[Point], options: argparse.Namespace, demands: Demands
-) -> Point | None:
-    """The point that meets the demands: by its offsets, or by whole buffers where these are asked."""
-    if options.whole_buffers:
-        return selected(evaluator.application, points, demands)
-    if demands.memory is not None:
-        return fastest(evaluator, points, options.rows, demands)
-    return smallest(evaluator, points, options.rows, demands)
-
-
-def _smallest(evaluator: Evaluator, points: Sequence[Point], options: argparse.Namespace) -> Point:
-    """The point of the least memory, however slow."""
-    if options.whole_buffers:
-        return points[0]
-    return smallest(evaluator, points, options.rows, Demands()) or points[0]
-
-
-def _deployed(evaluator: Evaluator, point: Point, *, options: argparse.Namespace) -> Deployment:
-    """The final plan of a point; the search for offsets ends after some patience."""
-    plan = evaluator.plan(tuple(gene or None for gene in point.chromosome))
-    if options.whole_buffers:
-        return deployment(evaluator, plan, whole_buffers(evaluator, plan))
-    left = PATIENCE
-
-    def look(_: object) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise GaveUp(f"{PATIENCE} looks found no smaller arena")
-
-    return deployment(evaluator, plan, free_offsets(evaluator, plan, watch=look))
-
-
-def _largest_difference(
-    application: Application, plan: Deployment, options: argparse.Namespace
-) -> float:
-    """Run all networks in the arena, two frames each, and compare with each network alone."""
-    weights = {}
-    frames = {}
-    for member in application.members:
-        weights[member.name] = calibrated_weights(member.network, options.seed)
-        frames[member.name] = random_frames(member.network, 2, options.seed)
-    found = run_deployment(application, plan, weights=weights, frames=frames)
-    worst = 0.0
-    for member in application.members:
-        model = Model(network=member.network, weights=weights[member.name])
-        for frame, outputs in zip(frames[member.name], found[member.name], strict=True):
-            for name, expected in run_whole(model, frame).items():
-                worst = max(worst, difference(outputs[name], expected).relative)
-    return worst
+        return concluded(evaluator, front, options, demands, begin=begin)
 
 
 def _named_rate(text: str) -> tuple[str, Fraction]:

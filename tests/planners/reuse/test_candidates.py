@@ -9,6 +9,7 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from csdf.errors import GaveUp
 from planners.network_arena import parts_arena, whole_arena
 from planners.reuse.applications.application import Application, undivided
 from planners.reuse.beyond.beyond_search import search_beyond
@@ -81,3 +82,18 @@ def test_all_layers_by_each_number_of_rows_are_candidates():
     assert 1 in found[1]
     assert 4 in found[2]
     assert len(uniform_points(evaluator, (1,))) == 2  # the whole is one of them in any case
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_without_any_time_all_layers_whole_or_by_rows_are_the_answer(name):
+    network, evaluator = evaluator_of(name)
+    points = search_beyond(evaluator, random=Random(0), evaluations=50).front.points
+
+    def over():
+        raise GaveUp("no time")
+
+    chosen = smallest(evaluator, points, (0, 1), Demands(), watch=over)
+    assert chosen.chromosome in [one.chromosome for one in uniform_points(evaluator, (0, 1))]
+    limit = evaluator.weights + whole_arena(network, element_bytes=1).plan.peak
+    demands = Demands(memory=limit)
+    assert fastest(evaluator, points, (0, 1), demands, watch=over).chromosome is not None
