@@ -88,6 +88,9 @@ def test_the_figures_of_a_network_are_those_of_cnn_memory(report, answer):
     arenas = [arena["peak"] for arena in page.data["arenas"]]
     assert arenas == [row[way]["buffer_bytes"] for way in ("whole_arena", "by_parts_arena")]
     assert row["least"]["way"] in page.texts["summary"]
+    assert (
+        "(csdf plan reuse) or with tiles (csdf plan fusion) may need less" in page.texts["summary"]
+    )
     assert f"{parts['buffer_bytes']} bytes" in page.card("smallest")
     assert "It fits 256 kB" in page.texts["summary"]
     smallest = [run for run in page.data["runs"] if run["title"].startswith("smallest")]
@@ -150,7 +153,7 @@ def test_what_fits_in_another_mixture_is_not_called_impossible(report):
     # The front of `plan reuse` has plans between all by parts and all whole; one of them has less.
     code, page, output, _ = report("person_detection", "--element-bytes", 1, "--memory", "230kB")
     assert code == 1
-    assert "Others may fit: csdf plan reuse mixes the two" in output
+    assert "Others may fit: csdf plan reuse mixes whole layers" in output
     assert "no plan needs less" not in page.texts["summary"]
 
 

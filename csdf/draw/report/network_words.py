@@ -78,8 +78,8 @@ def _too_large(findings: NetworkFindings, limit: Limit) -> Iterator[str]:
         )
     if limit.room > 0:
         yield (
-            "These ways are all layers whole and all by parts. Others may fit: csdf plan reuse mixes "
-            "the two, csdf plan fusion cuts tiles."
+            "In these ways all layers work alike. Others may fit: csdf plan reuse mixes whole layers "
+            "and parts, csdf plan fusion cuts tiles."
         )
 
 
@@ -103,6 +103,7 @@ def facts(findings: NetworkFindings) -> list[str]:
         *_baseline(findings),
         *_largest(findings),
         *_arena_gain(findings),
+        *_others(findings),
         *_time(findings),
     ]
 
@@ -114,6 +115,15 @@ def _baseline(findings: NetworkFindings) -> Iterator[str]:
                 f"The baseline of the literature is {way.title}: {byte_count(way.total)}. Runtimes "
                 "lay whole layers in one arena."
             )
+
+
+def _others(findings: NetworkFindings) -> Iterator[str]:
+    """Of which plans the page speaks, and who knows others."""
+    if findings.ways:
+        yield (
+            "All layers work alike here. Plans with some layers whole and others by parts (csdf plan "
+            "reuse) or with tiles (csdf plan fusion) may need less."
+        )
 
 
 def _largest(findings: NetworkFindings) -> Iterator[str]:

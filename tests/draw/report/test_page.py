@@ -209,7 +209,7 @@ def test_a_network_that_parts_do_not_help_is_not_said_to_save_anything():
             True,
             "It fits 380 B: by parts, one arena, 80 B of buffers",
         ),
-        (Limit(title="379 B", room=79), False, "csdf plan reuse mixes the two"),
+        (Limit(title="379 B", room=79), False, "csdf plan reuse mixes whole layers"),
         (Limit(title="379 B", room=79, elsewhere=379), False, "With the parameters elsewhere"),
         (Limit(title="299 B", room=-1), False, "the parameters alone are 300 B"),
         (None, None, ""),
