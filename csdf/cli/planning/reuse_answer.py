@@ -84,11 +84,9 @@ def as_text(answer: Answer) -> str:
     points = answer.front.points
     least = int(points[0].score.objectives[0])
     lines += [
-        f"    {'whole tensors in one arena':<32} "
-        f"{bytes_in_words(weights + answer.whole.arena_bytes):>10}",
+        _arena_line("whole tensors in one arena", answer.whole),
         f"    {'smallest of the front':<32} {bytes_in_words(least):>10}",
-        f"    {'smallest, offsets in one arena':<32} "
-        f"{bytes_in_words(weights + answer.smallest.arena_bytes):>10}",
+        _arena_line("smallest, offsets in one arena", answer.smallest),
         f"    {'no plan of this kind has less':<32} {bytes_in_words(answer.bound):>10}",
         f"  kind   {answer.kind}",
         f"  front  {answers.counted(len(points), 'point')}, "
@@ -97,6 +95,14 @@ def as_text(answer: Answer) -> str:
     ]
     lines += [*_chosen_lines(answer), f"  time   {answer.seconds * 1000:.0f} ms"]
     return answers.one_text(lines)
+
+
+def _arena_line(label: str, plan: Deployment) -> str:
+    """Bytes with weights; where the search for offsets ended early, what they cannot be below."""
+    line = f"    {label:<32} {bytes_in_words(plan.weights + plan.arena_bytes):>10}"
+    if plan.arena_bytes == plan.lower_bound:
+        return line
+    return f"{line}, these buffers at least {bytes_in_words(plan.weights + plan.lower_bound)}"
 
 
 def _chosen_lines(answer: Answer) -> list[str]:
@@ -182,6 +188,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "chosen": None if chosen is None else _point_as_json(answer, chosen),
         "kind": answer.kind,
         "whole_arena_bytes": answer.whole.arena_bytes,
+        "whole_arena_status": answer.whole.status,
         "smallest_arena_bytes": answer.smallest.arena_bytes,
         "arena_bytes": None if answer.deployment is None else answer.deployment.arena_bytes,
         "arena_status": None if answer.deployment is None else answer.deployment.status,

@@ -50,8 +50,10 @@ def concluded(
         demands = replace(demands, memory=evaluator.weights + room)
     watch = _until(begin + options.budget, options.budget)
     placed = functools.cache(functools.partial(_by_offsets, evaluator, watch=watch))
-    chosen = _chosen(evaluator, front.points, options, demands, watch)
     least = smallest(evaluator, front.points, options.rows, Demands(), watch=watch)
+    chosen = least
+    if demands != Demands() or options.whole_buffers:
+        chosen = _chosen(evaluator, front.points, options, demands, watch)
     plan = None
     if chosen is not None:
         plan = _by_buffers(evaluator, chosen) if options.whole_buffers else placed(chosen)
