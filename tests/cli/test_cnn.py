@@ -168,9 +168,10 @@ def test_a_reduction_is_that_of_the_least_ways_and_none_is_not_advertised(answer
     assert expected > 0 or not saves
 
 
-def test_the_table_says_of_which_plans_it_speaks_and_who_knows_less(run):
+def test_the_table_says_of_which_plans_it_speaks_and_who_knows_less(run, answer):
     _, output, _ = run("cnn", "memory", "samos_example", "--element-bytes", "1")
     last = output.splitlines()[-1]
+    assert answer("cnn", "memory", "samos_example")[1]["kind"] == last
     assert "all layers whole and all by parts" in last
     assert "csdf plan reuse" in last
     assert "csdf plan fusion" in last

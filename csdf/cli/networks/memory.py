@@ -73,7 +73,8 @@ def main(argv: Sequence[str]) -> int:
     if options.plot:
         _plot(options.plot, rows)
     if options.json:
-        print(json.dumps({"networks": [_as_json(row) for row in rows]}, indent=2))
+        found = {"kind": KIND, "networks": [_as_json(row) for row in rows]}
+        print(json.dumps(found, indent=2))
     else:
         print(_as_csv(rows) if options.csv else _as_text(rows))
     return answers.ANSWERED
