@@ -33,18 +33,21 @@ class NetworkArena:
     order: tuple[str, ...]
 
 
-def whole_tensors(network: Network, *, element_bytes: int = 4) -> Problem:
-    """Return a buffer for each tensor of a network that works layer by layer, without scratch."""
+def whole_tensors(network: Network, *, element_bytes: int | None = None) -> Problem:
+    """Return a buffer for each tensor of a network that works layer by layer, without scratch.
+
+    element_bytes: of all tensors; by default each has its own.
+    """
     last = {layer.name: step for step, layer in enumerate(network.layers)}
     for step, layer in enumerate(network.layers):
         last.update(dict.fromkeys(layer.inputs, step))
     buffers = tuple(
         Buffer(
             name=layer.name,
-            size=layer.shape.elements * element_bytes,
+            size=layer.shape.elements * (element_bytes or layer.element_bytes),
             start=step,
             end=last[layer.name] + 1,
-            alignment=element_bytes,
+            alignment=element_bytes or layer.element_bytes,
         )
         for step, layer in enumerate(network.layers)
         if not isinstance(layer.operator, Output)
@@ -53,7 +56,7 @@ def whole_tensors(network: Network, *, element_bytes: int = 4) -> Problem:
 
 
 def whole_arena(
-    network: Network, *, element_bytes: int = 4, watch: Watch = lambda _: None
+    network: Network, *, element_bytes: int | None = None, watch: Watch = lambda _: None
 ) -> NetworkArena:
     """Return one arena for the whole tensors of a network: the least, or with a lower bound.
 
@@ -70,15 +73,17 @@ def parts_arena(
     network: Network,
     granularity: Granularity,
     *,
-    element_bytes: int = 4,
+    element_bytes: int | None = None,
     watch: Watch = lambda _: None,
 ) -> NetworkArena:
     """Return one arena for a network by parts, in the smallest buffers of its edges.
 
     Of these buffers, with the lifetimes of one schedule on one processor, it is the least, or has a
-    lower bound. Other buffers or schedules may need less. watch: as in `whole_arena`.
+    lower bound. Other buffers or schedules may need less. element_bytes: of all tensors; by default
+    those of the largest element of the network. watch: as in `whole_arena`.
     """
-    costs = Costs(element_bytes=element_bytes, parameter_bytes=element_bytes)
+    size = element_bytes or max(layer.element_bytes for layer in network.layers)
+    costs = Costs(element_bytes=size, parameter_bytes=size)
     application = Application(name=network.name, members=(undivided(network),))
     evaluator = Evaluator(application, costs)
     names = application.members[0].layers

@@ -232,7 +232,7 @@ def memory_apart(
     granularity: Granularity,
     durations: Callable[[Granularity], Durations | None] = lambda _: None,
     *,
-    element_bytes: int = 4,
+    element_bytes: int | None = None,
     watch: Callable[[Progress], None] = lambda _: None,
 ) -> MemoryApart:
     """Return the network by whole layers, and at the given granularity, each buffer apart.

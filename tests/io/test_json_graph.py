@@ -86,7 +86,7 @@ def test_a_wrong_value_is_refused_with_its_place(place, value, message):
         ('{"a": 1, "a": 2}', "in: the key 'a' occurs twice"),
         ("NaN", "in: NaN is not a number"),
         ("[" * 100_000, "in: nested too deeply"),
-        ("9" * 5000, "in: Exceeds the limit"),
+        ("9" * 5000, "in: a number has too many digits"),
     ],
 )
 def test_a_text_that_is_no_graph_is_refused(text, message):

@@ -12,7 +12,7 @@ from cnn2csdf.describe import describe
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
-from cnn2csdf.parameters import layer_parameters, multiply_accumulates
+from cnn2csdf.parameters import layer_parameters, multiply_accumulates, parameter_bytes
 from csdf.cli.networks import options as shared
 from csdf.cli.reporting.budget import Budget
 from csdf.cli.reporting.graph_answers import graph_findings
@@ -81,7 +81,7 @@ def network_findings(network: Network, options: argparse.Namespace, budget: Budg
     arenas = dict(_arenas(network, granularity, options, budget, left_out))
     whole, parts = (None, None) if apart is None else apart
     smallest = None if parts is None else _smallest(parts)
-    weights = sum(layer_parameters(network).values()) * options.element_bytes
+    weights = parameter_bytes(network, options.element_bytes)
     return Answers(
         graph=graph_findings(graph, budget, unit="bytes", time="ns", smallest=smallest),
         network=_with_ways(
