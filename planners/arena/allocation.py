@@ -34,8 +34,8 @@ def plan_arena(
 ) -> MemoryPlan:
     """Return a plan with the least peak; with a capacity, the first plan that fits.
 
-    watch: called now and then; GaveUp or KeyboardInterrupt from it end the search with the best plan
-    so far. Without it the search lasts until its end, which may be far.
+    watch: called before each step; GaveUp or KeyboardInterrupt from it end the search with the best
+    plan so far. Without it the search lasts until its end, which may be far.
     Raises InvalidPlan where fixed offsets contradict each other, GaveUp where there is no first plan.
     """
     return plan_and_end(problem, capacity=capacity, watch=watch).plan
@@ -54,8 +54,8 @@ def plan_and_end(problem: Problem, *, capacity: int | None, watch: Watch) -> Pla
     early: GaveUp | KeyboardInterrupt | None = None
     try:
         while not search.is_done:
-            search.step()
             watch(Progress(search.peak, search.lower_bound))
+            search.step()
     except (GaveUp, KeyboardInterrupt) as end:
         early = end
     reason = "" if early is None else str(early) or "interrupted"

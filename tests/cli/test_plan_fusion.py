@@ -49,7 +49,15 @@ def test_json_has_these_keys_and_no_others(fuse):
     code, output, _ = fuse(MODEL, "--memory", "600kB", "--json", "--front", "--verify")
     found = json.loads(output)
     assert code == 0
-    assert set(found) == {"status", "reason", "plan", "front", "verified", "seconds"}
+    assert set(found) == {
+        "status",
+        "reason",
+        "lower_bound_bytes",
+        "plan",
+        "front",
+        "verified",
+        "seconds",
+    }
     plan = found["plan"]
     assert set(plan) == {
         "groups",
