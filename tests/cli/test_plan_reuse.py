@@ -94,6 +94,18 @@ def test_a_checkpoint_is_resumed_to_the_same_front(answer, run, tmp_path):
     assert found["front"] == whole["front"]
 
 
+def test_a_score_edited_in_a_checkpoint_is_not_believed(run, tmp_path):
+    path = tmp_path / "state.json"
+    words = ("plan", "reuse", APPLICATION, "--method", "evolution", "--population", "12")
+    run(*words, "--generations", "1", "--checkpoint", path)
+    document = json.loads(path.read_text())
+    document["archive"][0]["objectives"][0] = "1"  # byte
+    path.write_text(json.dumps(document))
+    code, output, remarks = run(*words, "--generations", "2", "--checkpoint", path)
+    assert (code, output) == (2, "")
+    assert "state.json: archive[0].objectives: found ['1'," in remarks
+
+
 def test_a_checkpoint_is_for_the_evolution(run, tmp_path):
     path = tmp_path / "state.json"
     code, _, remarks = run("plan", "reuse", APPLICATION, *QUICK, "--checkpoint", path)
