@@ -8,7 +8,7 @@ nothing. What it returns is evaluated in integers; what it proves is weakened by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import Any
@@ -37,6 +37,8 @@ GAP = 2e-6  # of a bound as the solver sees it: it ends when that is all there i
 ROUNDING = 0.01  # of a bound in whole units, computed in floating point
 CANNOT_BE = 2  # status of scipy's milp
 
+SecondsLeft = Callable[[], float | None]  # for the solver, asked before each of its runs
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
@@ -56,15 +58,15 @@ def fastest(
     objective: Objective,
     memory: int | None = None,
     *,
-    seconds: float | None = None,
+    left: SecondsLeft = lambda: None,
 ) -> Solution:
     """Return the selection of least time whose memory is within a limit, if there is one."""
     if objective is Objective.WORKSPACE:
         variables = variables_of(problem, objective, most=memory)
-        return _solved(problem, objective, variables, "nanoseconds", limit=None, seconds=seconds)
+        return _solved(problem, objective, variables, "nanoseconds", limit=None, left=left)
     variables = variables_of(problem, objective)
     limit = None if memory is None else Limit("memory", memory)
-    return _solved(problem, objective, variables, "nanoseconds", limit=limit, seconds=seconds)
+    return _solved(problem, objective, variables, "nanoseconds", limit=limit, left=left)
 
 
 def smallest(
@@ -72,7 +74,7 @@ def smallest(
     objective: Objective,
     nanoseconds: int,
     *,
-    seconds: float | None = None,
+    left: SecondsLeft = lambda: None,
 ) -> Solution:
     """Return the selection of least memory whose time is within a limit, if there is one.
 
@@ -81,13 +83,13 @@ def smallest(
     if objective is Objective.NETWORK:
         variables = variables_of(problem, objective)
         limit = Limit("nanoseconds", nanoseconds)
-        return _solved(problem, objective, variables, "memory", limit=limit, seconds=seconds)
+        return _solved(problem, objective, variables, "memory", limit=limit, left=left)
     sizes = sorted({one.memory for one in variables_of(problem, objective)})
     low, high = 0, len(sizes)  # smaller ones than sizes[low] do not do, sizes[high] does
     best, ended = None, False
     while low < high:
         middle = (low + high) // 2
-        found = fastest(problem, objective, sizes[middle], seconds=seconds)
+        found = fastest(problem, objective, sizes[middle], left=left)
         ended |= found.status in (FEASIBLE, GAVE_UP)
         if found.selection is not None and found.selection.nanoseconds <= nanoseconds:
             high, best = middle, found.selection
@@ -106,13 +108,16 @@ def _solved(
     what: str,
     *,
     limit: Limit | None,
-    seconds: float | None,
+    left: SecondsLeft,
 ) -> Solution:
     """Minimise a cost under a limit on the other, until what is found keeps the limit exactly."""
     program = formulated(problem, variables, what, limit)
     if program is None:
         return Solution(selection=None, status=INFEASIBLE, bound=None)
     for _ in range(MOST_CUTS):
+        seconds = left()
+        if seconds is not None and seconds <= 0:
+            break
         result, scale = _run(program, seconds)
         if result.x is None:
             status = INFEASIBLE if result.status == CANNOT_BE else GAVE_UP
