@@ -14,6 +14,7 @@ Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 10 of the thesis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -133,6 +134,12 @@ class Evaluator:
             parameter_bytes(member.network, self.costs.parameter_bytes)
             for member in application.members
         )
+
+    def sharing(self, share: Share) -> Evaluator:
+        """Return an evaluator of the same application, whose edges share buffers in another way."""
+        other = copy(self)
+        other._share, other._known, other.count = share, {}, 0
+        return other
 
     def evaluate(self, genes: Genes) -> Evaluation:
         """Return what a chromosome costs."""

@@ -61,7 +61,7 @@ def concluded(
     return Answer(
         application=application,
         evaluator=evaluator,
-        methods=comparison(application, costs),
+        methods=comparison(application, costs, known=evaluator),
         front=front,
         whole=placed(uniform_points(evaluator, ())[0]),
         smallest=placed(least or front.points[0]),
