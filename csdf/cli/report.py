@@ -86,7 +86,7 @@ def _is_network(name: str) -> bool:
     suffix = PurePath(name).suffix.lower()
     if suffix in (".xml", ".csv"):
         return False
-    if suffix in (".onnx", ".cfg"):
+    if suffix in answers.NETWORKS:
         return True
     if suffix == ".json":
         return GRAPH_FORMAT not in read_bytes(name)
