@@ -8,11 +8,13 @@ from csdf.cli import subcommands
 from csdf.cli.subcommands import Subcommand
 
 COMMANDS = {
-    "show": Subcommand("csdf.cli.networks.show", "layers, shapes, parameters, work"),
-    "convert": Subcommand("csdf.cli.networks.convert", "to a CSDF graph, or to ONNX"),
-    "memory": Subcommand("csdf.cli.networks.memory", "whole layers against work by parts"),
-    "measure": Subcommand("csdf.cli.networks.measure", "time every phase on this machine"),
-    "verify": Subcommand("csdf.cli.networks.verify", "run it by parts in its buffers and compare"),
+    "show": Subcommand("cnn2csdf.commands.cnn.show", "layers, shapes, parameters, work"),
+    "convert": Subcommand("cnn2csdf.commands.cnn.convert", "to a CSDF graph, or to ONNX"),
+    "memory": Subcommand("cnn2csdf.commands.cnn.memory", "whole layers against work by parts"),
+    "measure": Subcommand("cnn2csdf.commands.cnn.measure", "time every phase on this machine"),
+    "verify": Subcommand(
+        "cnn2csdf.commands.cnn.verify", "run it by parts in its buffers and compare"
+    ),
 }
 
 

@@ -8,16 +8,21 @@ from csdf.cli import subcommands
 from csdf.cli.subcommands import Subcommand
 
 COMMANDS = {
-    "arena": Subcommand("csdf.cli.planning.arena", "offsets for buffers with lifetimes, proved"),
+    "arena": Subcommand(
+        "planners.arena.command.main", "offsets for buffers with lifetimes, proved"
+    ),
     "fusion": Subcommand(
-        "csdf.cli.planning.fusion", "groups of layers and tiles under a memory limit"
+        "planners.fusion.command.main", "groups of layers and tiles under a memory limit"
     ),
     "primitives": Subcommand(
-        "csdf.cli.planning.primitives", "how each convolution is computed, for time and memory"
+        "planners.primitives.command.main", "how each convolution is computed, for time and memory"
     ),
-    "reuse": Subcommand("csdf.cli.planning.reuse", "memory of several networks against throughput"),
+    "reuse": Subcommand(
+        "planners.reuse.command.main", "memory of several networks against throughput"
+    ),
     "traffic": Subcommand(
-        "csdf.cli.planning.traffic", "least DRAM traffic of layers that share a buffer on the chip"
+        "planners.traffic.command.main",
+        "least DRAM traffic of layers that share a buffer on the chip",
     ),
 }
 

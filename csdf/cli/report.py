@@ -8,12 +8,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.report import words as network_words
 from csdf.cli import answers, parsers
-from csdf.cli.networks import options as shared
 from csdf.cli.pictures import suffix_of
 from csdf.cli.reporting.budget import Budget
 from csdf.cli.reporting.graph_answers import graph_findings
-from csdf.draw.report import advice, network_words
+from csdf.draw.report import advice
 from csdf.draw.report.findings import GraphFindings, NetworkFindings
 from csdf.draw.report.page import report_page
 from csdf.errors import CsdfError, UnwritableFile
@@ -87,7 +88,7 @@ def _is_network(name: str) -> bool:
 
 def _network(options: argparse.Namespace, budget: Budget) -> tuple[GraphFindings, NetworkFindings]:
     """What is known about a network; its planners are loaded for networks only."""
-    from csdf.cli.reporting.network_answers import network_findings
+    from cnn2csdf.report.answers import network_findings
 
     network = shared.read(options).network
     found = network_findings(network, options, budget)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from csdf.cli import plan
-from csdf.cli.planning import traffic
+from planners.traffic.command import main as traffic
 from planners.traffic.network_traffic import NetworkSearch
 
 PAIR = "conv:56x56x64,64,3x3,stride=1,pad=1+conv:64,3x3,pad=1"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from csdf.draw.report import network_sections, network_words
+from cnn2csdf.report import sections as network_sections
+from cnn2csdf.report import words as network_words
 from csdf.draw.report.findings import GraphFindings, NetworkFindings
 from csdf.draw.report.front import front_data
 from csdf.draw.report.graph_sections import Section, graph_sections, graph_summary, left_out

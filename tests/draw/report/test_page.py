@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from cnn2csdf.report.words import fits, fitting
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import throughput
 from csdf.draw.report.excerpt import EXCERPT, MOST_ACTORS
@@ -18,7 +19,6 @@ from csdf.draw.report.findings import (
     WayOfWork,
 )
 from csdf.draw.report.front import best_buy, front_data, status_in_words
-from csdf.draw.report.network_words import fits, fitting
 from csdf.draw.report.page import report_page
 from csdf.draw.report.tables import MOST_ROWS
 from csdf.model.builder import GraphBuilder

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import PurePath
 
+from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.lowering import Overlap, lower
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model, random_weights
 from csdf.analysis.bounded import with_capacities
 from csdf.cli import answers, parsers, storage_options
-from csdf.cli.networks import options as shared
 from csdf.errors import CsdfError, GaveUp
 from csdf.io.files import write_text
 from csdf.model.graph import Graph

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.network import Network
 from csdf.cli import answers, parsers, pictures
-from csdf.cli.networks import options as shared
-from csdf.cli.planning.traffic_answer import Point, as_json, as_text, sweep_as_json, sweep_as_text
 from csdf.errors import InvalidPlan
 from csdf.io.files import write_text
 from planners.plan import FEASIBLE
+from planners.traffic.command.answer import Point, as_json, as_text, sweep_as_json, sweep_as_text
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer
 from planners.traffic.network_traffic import NetworkSearch, NetworkTraffic
 
@@ -181,7 +181,7 @@ def _network(options: argparse.Namespace) -> Network:
 def _plot(
     path: str, points: Sequence[Point], asked: Point | None, options: argparse.Namespace
 ) -> None:
-    draw = pictures.drawing("csdf.draw.traffic")
+    draw = pictures.drawing("planners.traffic.command.picture")
     suffix = pictures.suffix_of(path)
     if options.sweep or asked is None:
         picture = draw.sweep_picture(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from csdf.draw.report import network_words as words
+from cnn2csdf.report import words as words
 from csdf.draw.report.findings import Arena, NetworkFindings, WayOfWork
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.words import byte_count

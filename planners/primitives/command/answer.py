@@ -222,7 +222,7 @@ def as_json(report: Report) -> dict[str, Any]:
 
 def plot(path: str, report: Report, greedy: Sequence[Pair]) -> None:
     """Draw the front with what others choose; greedy: what that choice reaches at some budgets."""
-    draw = pictures.drawing("csdf.draw.primitives")
+    draw = pictures.drawing("planners.primitives.command.picture")
     objective, selection = report.demand.objective, report.answer.selection
     panel = draw.Panel(
         title=f"{objective.value}: "

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
+from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.describe import describe
 from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import layer_parameters, multiply_accumulates
-from csdf.cli.networks import options as shared
+from cnn2csdf.parts_memory import MemoryComparison, NetworkMemory, memory_comparison
 from csdf.cli.reporting.budget import Budget
 from csdf.cli.reporting.graph_answers import graph_findings
 from csdf.draw.report.findings import (
@@ -29,7 +30,6 @@ from csdf.search.pareto import ParetoPoint, SmallestStorage
 from csdf.search.trade_off import Progress
 from planners.arena.allocation import Progress as ArenaProgress
 from planners.arena.allocation import plan_arena
-from planners.parts_memory import MemoryComparison, NetworkMemory, memory_comparison
 from planners.reuse.applications.application import Application, undivided
 from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.offset_problem import offset_problem

@@ -6,13 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.durations import format_durations
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.measure import measure_phases
 from cnn2csdf.lowering import lower
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
-from csdf.cli.networks import options as shared
 from csdf.io.files import write_text
 
 

@@ -9,16 +9,16 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import Verification, random_frames, verify
 from cnn2csdf.network import Network
+from cnn2csdf.parts_memory import NetworkMemory, network_memory
 from cnn2csdf.weights import Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.cli import answers, parsers, storage_options
-from csdf.cli.networks import options as shared
 from csdf.model.graph import Graph
-from planners.parts_memory import NetworkMemory, network_memory
 
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 

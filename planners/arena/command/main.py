@@ -197,7 +197,7 @@ def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
     if not plan.has_offsets:
         _remark(f"{path} is not written: there is no plan to draw")
         return
-    module = drawing("csdf.draw.arena")
+    module = drawing("planners.arena.command.picture")
     boxes = [
         module.Box(one.name, one.start, one.end, plan.offsets[one.name], one.size)
         for one in plan.problem.buffers

@@ -7,12 +7,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.granularity import ROWS, parts
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import layer_parameters, multiply_accumulates
 from csdf.cli import answers, parsers
-from csdf.cli.networks import options as shared
 
 COLUMNS = ("layer", "operator", "output", "phases", "parameters", "MACs", "output bytes")
 

@@ -10,21 +10,21 @@ import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
-from csdf.cli.networks import options as shared
 from csdf.cli.pictures import require_drawing, suffix_of
-from csdf.cli.planning.reuse_answer import Answer, as_json, as_text, plot
-from csdf.cli.planning.reuse_application import add_application_options, application_of
-from csdf.cli.planning.reuse_search import searched
 from csdf.errors import CsdfError, GaveUp, UnwritableFile
 from csdf.io.files import write_text
 from planners.reuse.applications.application import Application
 from planners.reuse.bounds import memory_bound
+from planners.reuse.command.answer import Answer, as_json, as_text, plot
+from planners.reuse.command.application import add_application_options, application_of
+from planners.reuse.command.search import searched
 from planners.reuse.comparison import comparison
 from planners.reuse.deployment.c_tables import format_tables
 from planners.reuse.deployment.deployment import Deployment

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from csdf.cli.networks import options as shared
+from cnn2csdf.commands.cnn import options as shared
 from csdf.errors import CsdfError
 from csdf.io.files import read_bytes
 from csdf.io.json_value import JsonValue

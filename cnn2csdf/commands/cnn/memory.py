@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.granularity import WHOLE
+from cnn2csdf.parts_memory import MemoryComparison, memory_comparison
 from csdf.cli import answers, parsers, pictures, storage_options
-from csdf.cli.networks import options as shared
 from csdf.io.files import write_text
-from planners.parts_memory import MemoryComparison, memory_comparison
 
 NANOSECONDS = 10**9
 HEADER = (
@@ -185,7 +185,7 @@ def _as_json(row: Row) -> dict[str, Any]:
 
 
 def _plot(path: str, rows: Sequence[Row]) -> None:
-    draw = pictures.drawing("csdf.draw.memory")
+    draw = pictures.drawing("cnn2csdf.commands.cnn.picture")
     bars = [
         draw.MemoryBar(row.name, label, memory.parameters, memory.buffers)
         for row in rows

@@ -9,13 +9,13 @@ import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
+from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
-from csdf.cli.networks import options as shared
-from csdf.cli.planning.primitives_answer import Report, as_json, as_text, plot
-from csdf.cli.planning.primitives_profile import measured_run, profile_of
 from csdf.errors import GaveUp
 from planners.plan import FEASIBLE, GAVE_UP
+from planners.primitives.command.answer import Report, as_json, as_text, plot
+from planners.primitives.command.profile import measured_run, profile_of
 from planners.primitives.profile import Profile
 from planners.primitives.selection.baselines import (
     Baseline,

@@ -157,7 +157,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
 
 def plot(path: str, answer: Answer) -> None:
     """Draw memory against the time of a frame of every network."""
-    draw = pictures.drawing("csdf.draw.tradeoff")
+    draw = pictures.drawing("planners.reuse.command.picture")
     layers = len(answer.application.layers)
     whole, rows = (answer.evaluator.evaluate((gene,) * layers) for gene in (None, 1))
     others = [

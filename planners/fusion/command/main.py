@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
@@ -15,13 +16,12 @@ from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.parameters import layer_parameters
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
-from csdf.cli.networks import options as shared
-from csdf.cli.planning.fusion_answer import Check, as_json, as_text
 from csdf.errors import UnwritableFile
 from csdf.io.files import write_text
 from planners.formats.c_header import format_header
 from planners.fusion.chains import chain_of, layer_range
 from planners.fusion.choices import Terms
+from planners.fusion.command.answer import Check, as_json, as_text
 from planners.fusion.configurations import Way
 from planners.fusion.execution import run_fused
 from planners.fusion.memory import Scratch
@@ -198,7 +198,7 @@ def _verified(model: Model, plan: FusionPlan, seed: int) -> Check:
 
 
 def _plot(path: str, answer: FusionAnswer, options: argparse.Namespace) -> None:
-    draw = pictures.drawing("csdf.draw.fusion")
+    draw = pictures.drawing("planners.fusion.command.picture")
     line = draw.Line(
         "fastest that fits",
         [point.memory for point in answer.front],

@@ -10,7 +10,7 @@ from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
 from csdf.cli import answers
-from csdf.cli.planning.primitives_answer import Run
+from planners.primitives.command.answer import Run
 from planners.primitives.execution.selected import largest_difference
 from planners.primitives.profile import Profile
 from planners.primitives.profiling.effort import Effort, Progress
