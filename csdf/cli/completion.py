@@ -1,4 +1,4 @@
-"""`csdf completion`: a script that lets a shell complete commands, options, files and networks."""
+"""`csdf completion`: completion for bash, zsh and fish."""
 
 from __future__ import annotations
 

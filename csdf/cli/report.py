@@ -1,4 +1,4 @@
-"""`csdf report`: one page about a graph or a network, to read and to look at."""
+"""`csdf report`: one page to look at: bottleneck, schedule, storage, memory."""
 
 from __future__ import annotations
 

@@ -4,13 +4,11 @@ import json
 import os
 import shlex
 import time
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from csdf.cli import answers
-from csdf.cli.main import COMMANDS
+from csdf.cli import answers, entries, frame
 from csdf.cli.shells.words import commands
 from csdf.errors import CsdfError
 
@@ -27,11 +25,7 @@ EXTRAS = {"plot": "matplotlib"}
 
 def parser_of(command):
     """The parser of a command, by its name."""
-    words = command.name.split()[1:]
-    module = import_module(f"csdf.cli.{words[0]}")
-    if len(words) == 2:
-        module = import_module(module.COMMANDS[words[1]].module)
-    return module.command_parser()
+    return entries.loaded(frame.find(command.name.split()[1:]).entry).command_parser()
 
 
 def examples(parser):
@@ -159,7 +153,7 @@ def test_without_the_drawing_library_a_picture_is_refused(run, monkeypatch):
 
 
 def test_all_commands_are_asked():
-    assert {one.name.split()[1] for one in ALL} == set(COMMANDS)
+    assert {one.name.split()[1] for one in ALL} == set(frame.below(""))
 
 
 @pytest.mark.parametrize(

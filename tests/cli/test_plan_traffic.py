@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from csdf.cli import plan
+from csdf.cli.main import main
 from planners.traffic.command import main as traffic
 from planners.traffic.network_traffic import NetworkSearch
 
@@ -30,7 +30,7 @@ def move(capsys):
 
 
 def test_the_command_is_listed(capsys):
-    assert plan.main(["--help"]) == 0
+    assert main(["plan", "--help"]) == 0
     assert "traffic" in capsys.readouterr().out
 
 

@@ -1,4 +1,4 @@
-"""`csdf cnn convert`: a network as a CSDF graph whose layers work by parts, or as ONNX."""
+"""`csdf cnn convert`: to a CSDF graph, or to ONNX."""
 
 from __future__ import annotations
 

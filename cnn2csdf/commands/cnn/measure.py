@@ -1,4 +1,4 @@
-"""`csdf cnn measure`: how long each phase of each layer takes on this machine."""
+"""`csdf cnn measure`: time every phase on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`csdf cnn memory`: buffers and throughput of whole layers against work by parts."""
+"""`csdf cnn memory`: whole layers against work by parts."""
 
 from __future__ import annotations
 

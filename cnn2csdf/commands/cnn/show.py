@@ -1,4 +1,4 @@
-"""`csdf cnn show`: the layers of a network, their shapes, parameters and work."""
+"""`csdf cnn show`: layers, shapes, parameters, work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`csdf cnn verify`: run a network by parts in its buffers, and compare with the whole network."""
+"""`csdf cnn verify`: run it by parts in its buffers and compare."""
 
 from __future__ import annotations
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from importlib import import_module
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from cnn2csdf.catalogue.networks import CATALOGUE
-from csdf.cli.main import COMMANDS
+from csdf.cli import entries, frame
+from csdf.cli.entries import Entry
+from csdf.cli.main import ROOT
 
 FILES = ("FILE", "MODEL")  # metavars that stand for files; see csdf.cli.parsers
 
@@ -40,16 +41,25 @@ class Command(NamedTuple):
 def commands() -> Iterator[Command]:
     """Yield all commands, each before its own."""
     general = (Option(("--help",), "explain", None), Option(("--version",), "the version", None))
-    yield Command("csdf", tuple(COMMANDS.items()), general)
-    for name in COMMANDS:
-        module = import_module(f"csdf.cli.{name}")
-        own = getattr(module, "COMMANDS", None)
-        if own is None:
-            yield _parsed(f"csdf {name}", module.command_parser())
-            continue
-        yield Command(f"csdf {name}", tuple((word, one.purpose) for word, one in own.items()))
-        for word, one in own.items():
-            yield _parsed(f"csdf {name} {word}", import_module(one.module).command_parser())
+    listed = frame.below("", ROOT.order)
+    yield Command("csdf", _purposes(listed), general)
+    for entry in listed.values():
+        yield from _command(entry)
+
+
+def _command(entry: Entry) -> Iterator[Command]:
+    program, module = frame.program_of(entry.name), entries.loaded(entry)
+    own = frame.below(entry.name, getattr(module, "ORDER", ()))
+    if not own:
+        yield _parsed(program, module.command_parser())
+        return
+    yield Command(program, _purposes(own))
+    for one in own.values():
+        yield from _command(one)
+
+
+def _purposes(listed: Mapping[str, Entry]) -> tuple[tuple[str, str], ...]:
+    return tuple((word, entries.purpose(entry)) for word, entry in listed.items())
 
 
 def _parsed(name: str, parser: argparse.ArgumentParser) -> Command:

@@ -1,4 +1,4 @@
-"""`csdf plan arena`: offsets for buffers with lifetimes."""
+"""`csdf plan arena`: offsets for buffers with lifetimes, proved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`csdf plan primitives`: a primitive for each convolution, under a limit on memory or time."""
+"""`csdf plan primitives`: how each convolution is computed, for time and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`csdf plan reuse`: joint memory of several networks, against their throughput."""
+"""`csdf plan reuse`: memory of several networks against throughput."""
 
 from __future__ import annotations
 

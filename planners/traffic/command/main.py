@@ -1,4 +1,4 @@
-"""`csdf plan traffic`: the least DRAM traffic of layers and networks with a buffer on the chip."""
+"""`csdf plan traffic`: least DRAM traffic of layers that share a buffer on the chip."""
 
 from __future__ import annotations
 
