@@ -15,6 +15,7 @@ from csdf.analysis.bounded import with_capacities
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.notebook.table import table
+from csdf.search.pareto import ParetoPoint, SmallestStorage
 from csdf.search.trade_off import Progress, smallest_storage
 from csdf.search.variables import Choice
 
@@ -23,18 +24,36 @@ from csdf.search.variables import Choice
 class NetworkMemory:
     """What a network needs when it works in one way. Bytes, and time units of a frame.
 
-    graph: with the capacities. sequential: time of a frame on one processor, where phases follow
-    one another. pipelined: period of frames where each layer has a processor of its own and the
-    buffers are these. status: of the buffers: "optimal", or "feasible" with its gap.
+    graph: with the capacities of the point. smallest: the search that found the point: its status,
+    `optimal` or `feasible`, and its lower bound. sequential: time of a frame on one processor, where
+    phases follow one another.
     """
 
     graph: Graph
-    buffers: int
+    smallest: SmallestStorage
+    point: ParetoPoint
     parameters: int
     sequential: int
-    pipelined: Fraction
-    status: str
-    gap: Fraction | None
+
+    @property
+    def buffers(self) -> int:
+        """Bytes of all buffers."""
+        return self.point.size
+
+    @property
+    def pipelined(self) -> Fraction:
+        """Period of frames where each layer has a processor of its own and the buffers are these."""
+        return self.point.period
+
+    @property
+    def status(self) -> str:
+        """What is proved of the buffers: `optimal`, or `feasible` with a gap."""
+        return self.smallest.status
+
+    @property
+    def gap(self) -> Fraction | None:
+        """How far the buffers may be above the smallest."""
+        return self.smallest.gap
 
     @property
     def total(self) -> int:
@@ -128,12 +147,10 @@ def network_memory(
         raise GaveUp(f"no buffers for {network.name!r}: {found.reason}")
     return NetworkMemory(
         graph=with_capacities(graph, found.point.capacities),
-        buffers=found.point.size,
+        smallest=found,
+        point=found.point,
         parameters=sum(layer_parameters(network).values()) * element_bytes,
         sequential=sum(sum(actor.durations) for actor in graph.actors),
-        pipelined=found.point.period,
-        status=found.status,
-        gap=found.gap,
     )
 
 

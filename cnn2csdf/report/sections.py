@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from cnn2csdf.report import words as words
-from csdf.draw.report.findings import Arena, NetworkFindings, WayOfWork
+from cnn2csdf.parts_memory import NetworkMemory
+from cnn2csdf.report import words
+from cnn2csdf.report.findings import LayerFigures, NetworkFindings
 from csdf.draw.report.markup import Html, element, joined
+from csdf.draw.report.tables import Cell, Row, sortable
 from csdf.draw.report.words import byte_count
 
 BARS = 12  # layers with a bar
@@ -110,8 +111,7 @@ def ways_table(findings: NetworkFindings) -> Html:
             *(element("td", text, class_="number") for text in words.frames(way)),
             element("td", _proof(way)),
         )
-        for title, way in ((words.WHOLE, findings.whole), (words.PARTS, findings.by_parts))
-        if way is not None
+        for title, way in words.ways(findings)
     ]
     head = element(
         "tr",
@@ -130,37 +130,39 @@ def _bytes(count: int) -> Html:
     return element("td", byte_count(count), class_="number", title=f"{count} bytes")
 
 
-def _proof(way: WayOfWork) -> str:
+def _proof(way: NetworkMemory) -> str:
     if way.status == "optimal":
         return "the smallest, proved"
     return f"at most {float(way.gap or 0):.2%} above the smallest"
 
 
-def arena_data(arena: Arena) -> dict[str, Any]:
-    """Return an arena for the scripts: boxes, and which layer fires in each step."""
-    names = list(dict.fromkeys(arena.order))
-    number = {name: index for index, name in enumerate(names)}
-    return {
-        "title": arena.title,
-        "peak": arena.peak,
-        "bound": arena.lower_bound,
-        "steps": len(arena.order),
-        "layers": names,
-        "order": _runs([number[name] for name in arena.order]),
-        "boxes": [
-            [box.name, box.start, box.end, box.offset, box.size]
-            for box in arena.boxes
-            if box.size and box.end > box.start
-        ],
-    }
+def layer_table(layers: Sequence[LayerFigures], critical: Sequence[str]) -> Html:
+    """Return the layers of a network in their order."""
+    marked = set(critical)
+    rows = [
+        Row(
+            cells=(
+                Cell(text=layer.name),
+                Cell(text=layer.operator),
+                Cell(text=layer.output),
+                Cell(text=str(layer.phases), value=layer.phases),
+                _size(layer.parameters),
+                Cell(text=str(layer.multiply_accumulates), value=layer.multiply_accumulates),
+                _size(layer.output_bytes),
+                _size(layer.whole_buffers),
+                _size(layer.parts_buffers),
+                Cell(text=f"{layer.nanoseconds / 1000:.1f}", value=layer.nanoseconds),
+            ),
+            is_marked=layer.name in marked,
+        )
+        for layer in layers
+    ]
+    titles = (
+        *("layer", "operator", "output", "parts", "parameters", "MACs", "output size"),
+        *("inputs whole", "inputs by parts", "time (µs)"),
+    )
+    return sortable("layers", "layer", titles, rows)
 
 
-def _runs(values: list[int]) -> list[int]:
-    """Equal neighbours as a value and how many there are."""
-    found: list[int] = []
-    for value in values:
-        if found and found[-2] == value:
-            found[-1] += 1
-        else:
-            found += [value, 1]
-    return found
+def _size(count: int) -> Cell:
+    return Cell(text=byte_count(count), value=count)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import NamedTuple
 
-from csdf.draw.report.findings import Arena, NetworkFindings, WayOfWork
+from cnn2csdf.parts_memory import NetworkMemory
+from cnn2csdf.report.findings import NetworkFindings
+from csdf.draw.report.sections import Need
 from csdf.draw.report.words import byte_count, listed, percent, rounded_to
 
 NANOSECONDS = 10**9
@@ -14,21 +15,16 @@ LARGEST = 5  # layers named
 WHOLE, PARTS = "whole layers", "by parts"
 
 
-class Need(NamedTuple):
-    """A way to lay a network into memory, and the bytes of its buffers."""
-
-    title: str
-    buffers: int
+def ways(findings: NetworkFindings) -> list[tuple[str, NetworkMemory]]:
+    """Return how the network may work, each way with its memory."""
+    memory = findings.memory
+    return [] if memory is None else [(WHOLE, memory.whole), (PARTS, memory.by_parts)]
 
 
 def needs(findings: NetworkFindings) -> list[Need]:
-    """Return the ways that were found, each with its bytes."""
-    found = [
-        Need(f"{title}, a place for every buffer", way.buffers)
-        for title, way in ((WHOLE, findings.whole), (PARTS, findings.by_parts))
-        if way is not None
-    ]
-    return found + [Need(f"{arena.title}, one arena", arena.peak) for arena in findings.arenas]
+    """Return the ways to lay the network into memory that were found, each with its bytes."""
+    own = [Need(f"{title}, a place for every buffer", way.buffers) for title, way in ways(findings)]
+    return own + [need for one in findings.added for need in one.needs]
 
 
 def parameters(findings: NetworkFindings) -> int:
@@ -38,9 +34,9 @@ def parameters(findings: NetworkFindings) -> int:
 
 def headline(findings: NetworkFindings) -> str:
     """Return the one sentence to read first."""
-    whole, parts = findings.whole, findings.by_parts
-    if whole is None or parts is None:
+    if findings.memory is None:
         return f"{findings.name}: the memory was not found within the budget."
+    whole, parts = findings.memory.whole, findings.memory.by_parts
     saved = 1 - Fraction(parts.total, whole.total)
     less = f"{percent(saved)} less" if saved >= 0 else f"{percent(-saved)} more"
     return (
@@ -88,10 +84,11 @@ def _why(findings: NetworkFindings, weights: int) -> str:
     """Why it cannot fit, if that is proved."""
     if weights > (findings.capacity or 0):
         return f": the parameters alone are {byte_count(weights)}"
-    bounds = [arena.lower_bound for arena in findings.arenas]
-    if len(bounds) == 2 and min(bounds) + weights > (findings.capacity or 0):
+    bounds = [one.lower_bound for one in findings.added if one.needs]
+    known = [bound for bound in bounds if bound is not None]
+    if known and len(known) == len(bounds) and min(known) + weights > (findings.capacity or 0):
         return (
-            f": no arena for these parts is below {byte_count(min(bounds))}, and the parameters "
+            f": no arena for these parts is below {byte_count(min(known))}, and the parameters "
             f"are {byte_count(weights)}"
         )
     return ""
@@ -99,7 +96,8 @@ def _why(findings: NetworkFindings, weights: int) -> str:
 
 def facts(findings: NetworkFindings) -> list[str]:
     """Return where the memory is, and what work by parts costs."""
-    return [*_largest(findings), *_arena_gain(findings), *_time(findings)]
+    added = [fact for one in findings.added for fact in one.facts]
+    return [*_largest(findings), *added, *_time(findings)]
 
 
 def _largest(findings: NetworkFindings) -> Iterator[str]:
@@ -120,29 +118,10 @@ def _largest(findings: NetworkFindings) -> Iterator[str]:
         )
 
 
-def _arena_gain(findings: NetworkFindings) -> Iterator[str]:
-    for arena in findings.arenas:
-        yield f"{arena.title.capitalize()}, {arena_in_words(arena)}"
-
-
-def arena_in_words(arena: Arena) -> str:
-    """Return the size of an arena with what is proved of it."""
-    size = byte_count(arena.peak)
-    if arena.peak == arena.lower_bound:
-        return (
-            f"one arena of {size} ({arena.peak} bytes) holds these buffers; no arena smaller does."
-        )
-    return (
-        f"one arena of {size} ({arena.peak} bytes) holds these buffers; none is below "
-        f"{byte_count(arena.lower_bound)} ({arena.lower_bound} bytes), a gap of "
-        f"{percent(arena.gap)}."
-    )
-
-
 def _time(findings: NetworkFindings) -> Iterator[str]:
-    whole, parts = findings.whole, findings.by_parts
-    if whole is None or parts is None:
+    if findings.memory is None:
         return
+    whole, parts = findings.memory.whole, findings.memory.by_parts
     loss = 1 - Fraction(whole.sequential, parts.sequential)
     changed = f"{percent(loss)} less" if loss >= 0 else f"{percent(-loss)} more"
     yield (
@@ -152,7 +131,7 @@ def _time(findings: NetworkFindings) -> Iterator[str]:
     )
 
 
-def frames(way: WayOfWork) -> tuple[str, str]:
+def frames(way: NetworkMemory) -> tuple[str, str]:
     """Return the frames a second on one processor, and with one for each layer."""
     return (
         rounded_to(Fraction(NANOSECONDS, way.sequential), 4),

@@ -161,3 +161,32 @@ def test_a_command_loads_no_other_command_and_looks_through_no_other_package():
         check=True,
     )
     assert ran.stdout.splitlines()[-1] == "[]"
+
+
+SECTION = """
+    from csdf.draw.report.markup import element
+    from csdf.draw.report.sections import Contribution, Section
+
+
+    def contribution(subject, budget):
+        text = f"{type(subject.value).__name__} in stripes"
+        return Contribution(sections=(Section("stripes", "Stripes", element("p", text)),))
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "shown"),
+    [
+        ("network", "samos_example", "Network in stripes"),
+        ("graph", ROOT / "models" / "graphs" / "modem.xml", "Graph in stripes"),
+        ("network", ROOT / "models" / "graphs" / "modem.xml", None),
+    ],
+)
+def test_another_package_adds_a_section_to_a_report(run, install, tmp_path, kind, model, shown):
+    group = entries.REPORT_SECTIONS
+    install("acme", {f"{kind}.stripes": "acme_section"}, {"acme_section": SECTION}, group)
+    page = tmp_path / "page.html"
+    assert run("report", model, "-o", page)[0] == 0
+    sys.modules.pop("acme_section", None)
+    assert (f"<p>{shown}</p>" in page.read_text()) == (shown is not None)
+    assert ("stripes" in page.read_text()) == (shown is not None)

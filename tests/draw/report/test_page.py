@@ -1,23 +1,12 @@
 """The page from plain values: what it says, that it is harmless, and that it needs nothing else."""
 
 import re
-from dataclasses import replace
 from fractions import Fraction
 
-import pytest
-
-from cnn2csdf.report.words import fits, fitting
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import throughput
 from csdf.draw.report.excerpt import EXCERPT, MOST_ACTORS
-from csdf.draw.report.findings import (
-    Arena,
-    Box,
-    GraphFindings,
-    LayerFigures,
-    NetworkFindings,
-    WayOfWork,
-)
+from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import best_buy, front_data, status_in_words
 from csdf.draw.report.page import report_page
 from csdf.draw.report.tables import MOST_ROWS
@@ -147,49 +136,3 @@ def test_a_table_of_too_many_rows_says_how_many_are_left_out():
         builder.actor(f"a{number}", 1)
     page = ReadPage(report_page(findings(builder.graph())))
     assert "5 more are left out" in page.texts["actors-count"]
-
-
-LAYER = LayerFigures(
-    name="conv", operator="conv 3x3", output="1x2x2", phases=2, parameters=300,
-    multiply_accumulates=36, output_bytes=4, whole_buffers=60, parts_buffers=40, nanoseconds=7,
-)  # fmt: skip
-WAY = WayOfWork(
-    buffers=600, parameters=300, sequential=100, pipelined=Fraction(50), status="optimal", gap=None
-)
-ARENA = Arena(
-    title="by parts", boxes=(Box(name="x", start=0, end=2, offset=0, size=80),),
-    order=("conv", "conv"), peak=80, lower_bound=64, status="feasible", reason="",
-)  # fmt: skip
-NETWORK = NetworkFindings(
-    name="net", layers=(LAYER,), whole=WAY, by_parts=replace(WAY, buffers=100),
-    arenas=(ARENA,), left_out={},
-)  # fmt: skip
-
-
-def network_page(network):
-    return ReadPage(report_page(findings(ring(), unit="bytes", time="ns"), network))
-
-
-def test_a_network_has_its_memory_its_arena_with_gap_and_its_layers():
-    page = network_page(NETWORK)
-    assert page.problems == []
-    assert "900 B when its layers work as a whole and 400 B by parts" in page.texts["summary"]
-    assert "80 bytes" in page.texts["arena"]
-    assert "a gap of 25%" in page.texts["arena"]  # 80 against 64
-    assert "conv 3x3" in page.texts["layers"]
-    assert page.data["arenas"][0]["boxes"] == [["x", 0, 2, 0, 80]]
-
-
-@pytest.mark.parametrize(
-    ("capacity", "does_fit", "says"),
-    [
-        (380, True, "It fits 380 B: by parts, one arena, 380 B"),  # 80 + 300
-        (379, False, "With the parameters elsewhere"),
-        (299, False, "the parameters alone are 300 B"),
-        (None, None, ""),
-    ],
-)
-def test_whether_it_fits_counts_parameters(capacity, does_fit, says):
-    network = replace(NETWORK, capacity=capacity)
-    assert fits(network) is does_fit
-    assert says in " ".join(fitting(network))
