@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.describe import describe
 from cnn2csdf.lowering import lower
@@ -27,6 +28,7 @@ from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import Progress
 
 INPUT = "a network: .onnx, Darknet .cfg, JSON, or a name of the catalogue such as mobilenet_v2"
+NAMES = tuple(CATALOGUE)
 FILES = (".onnx", ".cfg", ".json")
 GRAPHS = (".xml", ".csv")
 

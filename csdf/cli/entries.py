@@ -62,12 +62,15 @@ def every(group: str) -> dict[str, Entry]:
 
 
 def loaded(entry: Entry) -> ModuleType:
-    """Return the module of an entry. Raises CsdfError where another package's cannot be imported."""
-    if entry.distribution == PROJECT:
-        return import_module(entry.module)
+    """Return the module of an entry. Raises CsdfError where what it needs cannot be imported."""
     try:
         return import_module(entry.module)
-    except (ImportError, ValueError) as error:
+    except ModuleNotFoundError as error:
+        raise CsdfError(
+            f"{entry.module} of {entry.distribution} cannot be imported: {error}; "
+            f"pip install {entry.distribution} installs what it needs"
+        ) from None
+    except ImportError as error:
         raise CsdfError(
             f"{entry.module} of {entry.distribution} cannot be imported: {error}"
         ) from None

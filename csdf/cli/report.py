@@ -57,7 +57,8 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf report person_detection --fuse --element-bytes 1 --memory 256kB -o report.html",
     )
     inputs = " or ".join([INPUT, *(reader.INPUT for reader in readers.values())])
-    parser.add_argument("model", metavar="MODEL", help=inputs)
+    model = parser.add_argument("model", metavar="MODEL", help=inputs)
+    parsers.takes_words(model, (word for reader in readers.values() for word in reader.NAMES))
     parsers.add_output_option(parser, "the page; default: report.html", required=False)
     parser.set_defaults(output="report.html")
     parsers.add_budget_option(

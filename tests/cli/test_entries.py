@@ -109,7 +109,8 @@ def test_a_command_that_cannot_be_imported_names_its_package(run, install):
     code, output, remarks = run("plan", "stripes")
     assert (code, output) == (2, "")
     assert remarks == (
-        "csdf plan stripes: acme_absent of acme cannot be imported: No module named 'acme_absent'\n"
+        "csdf plan stripes: acme_absent of acme cannot be imported: No module named 'acme_absent'; "
+        "pip install acme installs what it needs\n"
     )
 
 

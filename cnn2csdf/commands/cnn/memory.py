@@ -82,8 +82,8 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf cnn memory resnet8 --plot memory.svg",
     )
     shared.add_model_options(parser)
-    parser.add_argument(
-        "more", nargs="*", default=[], metavar="MODEL", help="more networks, a row each"
+    shared.add_model_argument(
+        parser, "more", nargs="*", default=[], help="more networks, a row each"
     )
     shared.add_granularity_options(parser)
     shared.add_duration_options(parser)

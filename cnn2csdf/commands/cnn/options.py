@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from typing import Any
 
+from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.durations import PLATFORMS, Platform, parse_durations, platform_durations
 from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.lowering import Durations
@@ -33,8 +35,14 @@ def add_model_options(
     simplify: tuple[str, ...] = LAYER_BY_LAYER,
 ) -> None:
     """Add the model and how it is to be read and simplified; simplify: steps, by default."""
-    parser.add_argument("model", metavar="MODEL", help=model_help)
+    add_model_argument(parser, "model", help=model_help)
     add_reading_options(parser, simplify=simplify)
+
+
+def add_model_argument(parser: argparse.ArgumentParser, name: str, **details: Any) -> None:
+    """Add an argument that takes model files and names of the catalogue."""
+    action = parser.add_argument(name, metavar="MODEL", **details)
+    parsers.takes_words(action, CATALOGUE)
 
 
 def add_reading_options(

@@ -4,6 +4,7 @@ An entry of csdf.report_subjects has the name of a kind of subject, such as `net
 that reads them:
 
     INPUT: str                      what it takes, in words, for the help
+    NAMES: Sequence[str]            names that it takes besides those of files, for completion
     add_options(parser)             options that its subjects need
     reads(name) -> bool             whether a name that is no graph's file may be one of its subjects
     refuse(options)                 raise CsdfError where one of its options is given for a graph

@@ -23,10 +23,10 @@ OF_MODELS = (
 
 def add_application_options(parser: argparse.ArgumentParser) -> None:
     """Add what shares the memory."""
-    parser.add_argument(
+    shared.add_model_argument(
+        parser,
         "models",
         nargs="+",
-        metavar="MODEL",
         help="a model file (.onnx, .cfg, .json) or networks of the catalogue, several behind one "
         "another or with + between them; or an application in a .json, .yaml or .yml file",
     )
