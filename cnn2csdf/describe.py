@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from cnn2csdf import operators as op
 
-if TYPE_CHECKING:  # a network describes its layers
-    from cnn2csdf.network import Layer
 
-
-def describe(layer: Layer) -> str:
-    """Return what the layer does, with its window and what is fused behind it."""
-    own = describe_operator(layer.operator)
-    return " + ".join([own, *(describe_operator(fused) for fused in layer.epilogue)])
+def describe(operator: op.Operator, epilogue: Sequence[op.Operator] = ()) -> str:
+    """Return what an operator does, with its window and what is fused behind it."""
+    return " + ".join(describe_operator(one) for one in (operator, *epilogue))
 
 
 def describe_operator(operator: op.Operator) -> str:

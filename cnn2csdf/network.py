@@ -83,7 +83,7 @@ class Layer:
         """Return what it is called, does, reads and writes, as a JSON value."""
         return {
             "layer": self.name,
-            "operator": describe(self),
+            "operator": describe(self.operator, self.epilogue),
             "inputs": list(self.inputs),
             "output": list(self.shape.dims),
         }

@@ -16,7 +16,6 @@ from cnn2csdf.catalogue.resnet import resnet18
 from cnn2csdf.catalogue.squeezenet import squeezenet1_1
 from cnn2csdf.catalogue.vgg import vgg19
 from cnn2csdf.catalogue.yolo import tiny_yolo_v2
-from cnn2csdf.commands.cnn.picture import MemoryBar, memory_picture
 from cnn2csdf.durations import PLATFORMS, platform_durations
 from cnn2csdf.granularity import ROWS, WHOLE, Granularity
 from cnn2csdf.lowering import Overlap, lower
@@ -24,11 +23,12 @@ from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.operators import LocalResponseNormalization
 from cnn2csdf.parameters import layer_parameters
-from cnn2csdf.parts_memory import MemoryComparison, NetworkMemory, memory_comparison
 from cnn2csdf.simplify import absorb_biases, drop_identities
 from cnn2csdf.weights import Model
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
+from planners.commands.cnn.picture import MemoryBar, memory_picture
+from planners.parts_memory import MemoryComparison, NetworkMemory, memory_comparison
 
 BYTES = 4
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"

@@ -15,12 +15,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cnn2csdf.parts_memory import (
-        MemoryComparison,
-        NetworkMemory,
-        memory_comparison,
-        network_memory,
-    )
     from planners.arena.allocation import plan_arena
     from planners.arena.banks import plan_banks
     from planners.check import check_plan
@@ -29,6 +23,12 @@ if TYPE_CHECKING:
     from planners.fusion.execution import run_fused
     from planners.fusion.planning import best_plan
     from planners.fusion.plans import FusionAnswer, FusionPlan
+    from planners.parts_memory import (
+        MemoryComparison,
+        NetworkMemory,
+        memory_comparison,
+        network_memory,
+    )
     from planners.plan import Bank, Buffer, MemoryPlan, Problem
     from planners.primitives.profiling.profiler import profile_network
     from planners.primitives.profiling.table import read_profile, write_profile
@@ -49,9 +49,9 @@ _HOMES = {
     "Demand": "planners.primitives.selection.planning",
     "FusionAnswer": "planners.fusion.plans",
     "FusionPlan": "planners.fusion.plans",
-    "MemoryComparison": "cnn2csdf.parts_memory",
+    "MemoryComparison": "planners.parts_memory",
     "MemoryPlan": "planners.plan",
-    "NetworkMemory": "cnn2csdf.parts_memory",
+    "NetworkMemory": "planners.parts_memory",
     "NetworkSearch": "planners.traffic.network_traffic",
     "Objective": "planners.primitives.selection.problem",
     "Problem": "planners.plan",
@@ -63,8 +63,8 @@ _HOMES = {
     "convolution_of": "planners.traffic.convolution",
     "layers_from_text": "planners.traffic.layer_text",
     "least_traffic": "planners.traffic.one_layer",
-    "memory_comparison": "cnn2csdf.parts_memory",
-    "network_memory": "cnn2csdf.parts_memory",
+    "memory_comparison": "planners.parts_memory",
+    "network_memory": "planners.parts_memory",
     "plan_arena": "planners.arena.allocation",
     "plan_banks": "planners.arena.banks",
     "profile_network": "planners.primitives.profiling.profiler",

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Sequence
 
-from csdf.cli import frame
+from csdf.cli.frame.commands import Listing
+from csdf.cli.frame.running import run
 
 VERSION = "0.1.0"  # the packaging reads it from here
-MOST_DIGITS = 100_000  # of a number in an answer; Python's own limit is too low for huge rates
 
-ROOT = frame.Listing(
+ROOT = Listing(
     about="Exact analysis of cyclo-static dataflow graphs.",
     order=[
         "analyze",
@@ -36,16 +35,5 @@ exit code: 0 answered, 1 answered "no" (inconsistent or deadlocked),
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command, with room for long numbers and odd names in what it prints.
-
-    Returns its exit code.
-    """
-    words = list(sys.argv[1:] if argv is None else argv)
-    limit = sys.get_int_max_str_digits()
-    sys.set_int_max_str_digits(MOST_DIGITS)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        return frame.run(words, ROOT)
-    finally:
-        sys.set_int_max_str_digits(limit)
+    """Run one command; return its exit code."""
+    return run(list(sys.argv[1:] if argv is None else argv), ROOT)

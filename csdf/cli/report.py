@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from types import ModuleType
 
-from csdf.cli import answers, entries, parsers
+from csdf.cli import answers, parsers
+from csdf.cli.frame import entries
 from csdf.cli.pictures import suffix_of
 from csdf.cli.reporting.budget import Budget
 from csdf.cli.reporting.graph_answers import graph_findings

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
-from csdf.cli import entries, frame
-from csdf.cli.entries import Entry
+from csdf.cli.frame import commands, entries
+from csdf.cli.frame.entries import Entry
 from csdf.cli.main import ROOT
 
 
@@ -28,21 +28,21 @@ def parser_tree() -> argparse.ArgumentParser:
 
 def leaves(name: str = "") -> Iterator[Leaf]:
     """Yield the commands below a group, those of its groups too."""
-    for entry in frame.below(name).values():
-        if frame.below(entry.name):
+    for entry in commands.below(name).values():
+        if commands.below(entry.name):
             yield from leaves(entry.name)
         else:
             parser = entries.loaded(entry).command_parser()
-            yield Leaf(frame.program_of(entry.name), parser)
+            yield Leaf(commands.program_of(entry.name), parser)
 
 
 def _grow(parser: argparse.ArgumentParser, name: str, order: Sequence[str]) -> None:
     """Put the commands of a group below its parser."""
-    commands: Any = parser.add_subparsers(parser_class=cast(Any, _made_already))
-    for word, entry in frame.below(name, order).items():
+    made_below: Any = parser.add_subparsers(parser_class=cast(Any, _made_already))
+    for word, entry in commands.below(name, order).items():
         made = _parser(entry)
         made.description = entries.purpose(entry)
-        commands.add_parser(word, help=made.description, made=made)
+        made_below.add_parser(word, help=made.description, made=made)
 
 
 def _made_already(*, made: Any, **_: Any) -> Any:
@@ -52,9 +52,9 @@ def _made_already(*, made: Any, **_: Any) -> Any:
 
 def _parser(entry: Entry) -> argparse.ArgumentParser:
     module = entries.loaded(entry)
-    if not frame.below(entry.name):
+    if not commands.below(entry.name):
         made: argparse.ArgumentParser = module.command_parser()
         return made
-    group = argparse.ArgumentParser(frame.program_of(entry.name))
+    group = argparse.ArgumentParser(commands.program_of(entry.name))
     _grow(group, entry.name, getattr(module, "ORDER", ()))
     return group

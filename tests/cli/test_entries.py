@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from csdf.cli import entries, frame
+from csdf.cli.frame import commands, entries
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -92,7 +92,7 @@ def test_a_whole_group_may_come_from_another_package(run, install):
 def test_an_entry_of_the_project_cannot_be_replaced(run, install):
     install("acme", {"analyze": "acme_analyze"}, {"acme_analyze": "main = lambda words: 3\n"})
     assert run("analyze", "none.xml")[0] == 2
-    assert frame.below("")["analyze"].module == "csdf.cli.analyze"
+    assert commands.below("")["analyze"].module == "csdf.cli.analyze"
 
 
 def test_two_packages_with_one_name_are_told_apart_by_a_refusal(run, install):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from csdf.cli import answers, frame
+from csdf.cli import answers
+from csdf.cli.frame import commands
 from csdf.cli.tree import leaves
 from csdf.errors import CsdfError
 
@@ -154,7 +155,7 @@ def test_without_the_drawing_library_a_picture_is_refused(run, monkeypatch):
 
 
 def test_all_commands_are_asked():
-    assert {one.name.split()[1] for one in ALL} == set(frame.below(""))
+    assert {one.name.split()[1] for one in ALL} == set(commands.below(""))
 
 
 @pytest.mark.parametrize(

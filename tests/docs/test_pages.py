@@ -6,7 +6,7 @@ import tomllib
 import matplotlib
 import pytest
 
-from csdf.cli import frame
+from csdf.cli.frame import commands
 from tests.docs.pages import (
     PAGES,
     PICTURES,
@@ -141,10 +141,10 @@ def test_installation_is_two_commands():
 
 def test_every_command_is_shown():
     words = [command.split() for command, _ in STEPS]
-    assert {one[1] for one in words if one[0] == "csdf"} == set(frame.below(""))
+    assert {one[1] for one in words if one[0] == "csdf"} == set(commands.below(""))
     for family in ("cnn", "plan"):
         shown = {one[2] for one in words if one[:2] == ["csdf", family]}
-        assert shown == set(frame.below(family))
+        assert shown == set(commands.below(family))
 
 
 @pytest.mark.parametrize("package", ["csdf", "cnn2csdf", "planners"])

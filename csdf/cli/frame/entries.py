@@ -24,7 +24,7 @@ from typing import NamedTuple
 from csdf.errors import CsdfError
 
 PROJECT = "csdf"  # the name of the distribution
-HOME = Path(__file__).parents[2]  # the folder of the packages
+HOME = Path(__file__).parents[3]  # the folder of the packages
 COMMANDS = "csdf.commands"
 REPORT_SUBJECTS = "csdf.report_subjects"
 REPORT_SECTIONS = "csdf.report_sections"

@@ -1,7 +1,7 @@
 """What a report says about the arenas of a network, from plans made by hand."""
 
 from planners.plan import FEASIBLE, Buffer, MemoryPlan, Problem
-from planners.reuse.report import Arena, arena_contribution
+from planners.report.arena import Arena, arena_contribution
 
 
 def arena(title, *, bound):

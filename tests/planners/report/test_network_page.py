@@ -5,14 +5,14 @@ from fractions import Fraction
 
 import pytest
 
-from cnn2csdf.parts_memory import MemoryComparison, NetworkMemory
-from cnn2csdf.report.findings import LayerFigures, NetworkFindings
-from cnn2csdf.report.subject import network_surroundings
-from cnn2csdf.report.words import fits, fitting
 from csdf.draw.report.markup import element
 from csdf.draw.report.page import report_page
 from csdf.draw.report.sections import Contribution, Need, Section
 from csdf.search.pareto import ParetoPoint, SmallestStorage
+from planners.parts_memory import MemoryComparison, NetworkMemory
+from planners.report.findings import LayerFigures, NetworkFindings
+from planners.report.subject import network_surroundings
+from planners.report.words import fits, fitting
 from tests.draw.report.html_reader import ReadPage
 from tests.draw.report.test_page import findings, ring
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cnn2csdf.parts_memory import MemoryComparison
 from csdf.draw.report.sections import Contribution
+from planners.parts_memory import MemoryComparison
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from cnn2csdf.parts_memory import NetworkMemory
-from cnn2csdf.report.findings import NetworkFindings
 from csdf.draw.report.sections import Need
 from csdf.draw.report.words import byte_count, listed, percent, rounded_to
+from planners.parts_memory import NetworkMemory
+from planners.report.findings import NetworkFindings
 
 NANOSECONDS = 10**9
 LARGEST = 5  # layers named

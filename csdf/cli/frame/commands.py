@@ -1,4 +1,4 @@
-"""The frame of all commands: the one way to find, run, print, plot, write and exit.
+"""The commands of `csdf`, found by the words of a command line.
 
 A command is a module with `main(argv) -> int` and `command_parser()`, and a first line such as
 "`csdf plan arena`: offsets for buffers with lifetimes." that says what it is for. It is found by an
@@ -9,17 +9,11 @@ commands are not to be listed by name.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from csdf.cli import entries
-from csdf.cli.answers import ANSWERED, GAVE_UP, NO, UNUSABLE
-from csdf.cli.entries import COMMANDS, Entry
-from csdf.errors import CsdfError, GaveUp, InconsistentGraph
-
-HELP = ("-h", "--help")
+from csdf.cli.frame import entries
+from csdf.cli.frame.entries import COMMANDS, Entry
 
 
 class Listing(NamedTuple):
@@ -52,45 +46,6 @@ def program_of(name: str) -> str:
     return " ".join(["csdf", *name.split(".")])
 
 
-def run(words: Sequence[str], root: Listing) -> int:
-    """Run the command that the words name; return its exit code.
-
-    Every refusal of the project becomes one line that begins with the command. root: what is listed
-    for words that name no command.
-    """
-    program = "csdf"
-    try:
-        try:
-            found = find(words)
-            program = found.program
-            if found.entry is None or found.is_group:
-                return _without_command(found, root)
-            return int(entries.loaded(found.entry).main(found.rest))
-        finally:
-            sys.stdout.flush()  # of --help too, which ends by SystemExit
-    except GaveUp as error:
-        remark(program, f"gave up: {error}")
-        return GAVE_UP
-    except MemoryError:
-        remark(program, "gave up: out of memory")
-        return GAVE_UP
-    except InconsistentGraph as error:
-        remark(program, str(error))
-        return NO
-    except CsdfError as error:
-        remark(program, str(error))
-        return UNUSABLE
-    except KeyboardInterrupt:
-        remark(program, "gave up: interrupted")
-        return GAVE_UP
-    except OSError as error:  # standard output takes no more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
-        if isinstance(error, BrokenPipeError):  # its reader has seen enough
-            return ANSWERED
-        remark(program, f"the output cannot be written: {error.strerror}")
-        return UNUSABLE
-
-
 def find(words: Sequence[str]) -> Found:
     """Return the command that the words begin with, of this project or of another package."""
     found = _longest(entries.own(COMMANDS), words)
@@ -119,25 +74,6 @@ def below(name: str, order: Sequence[str] = ()) -> dict[str, Entry]:
     return {word: found[word] for word in (*first, *sorted(set(found) - set(first)))}
 
 
-def _without_command(found: Found, root: Listing) -> int:
-    """Say which commands there are; nothing else can be answered."""
-    listing = root if found.entry is None else listing_of(found.entry)
-    if listing.version and list(found.rest) == ["--version"]:
-        print(listing.version)
-        return ANSWERED
-    known = below("" if found.entry is None else found.entry.name, listing.order)
-    if found.rest and found.rest[0] not in HELP:
-        remark(found.program, f"there is no command {found.rest[0]!r}; one of {', '.join(known)}")
-        return UNUSABLE
-    listed = "\n".join(f"  {word:<12}{entries.purpose(entry)}" for word, entry in known.items())
-    print(
-        f"usage: {found.program} COMMAND ...\n\n{listing.about}\n\ncommands:\n{listed}\n\n"
-        f"{listing.foot}",
-        file=sys.stdout if found.rest else sys.stderr,
-    )
-    return ANSWERED if found.rest else UNUSABLE
-
-
 def listing_of(group: Entry) -> Listing:
     """Return how the commands of a group are listed, from its module."""
     module = entries.loaded(group)
@@ -147,8 +83,3 @@ def listing_of(group: Entry) -> Listing:
         f"`{program_of(group.name)} COMMAND --help` explains a command. For example:\n"
         f"  {module.EXAMPLE}",
     )
-
-
-def remark(program: str, text: str) -> None:
-    """Say on standard error, in one line, what is not part of the answer."""
-    print(f"{program}: {text}", file=sys.stderr)

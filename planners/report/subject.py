@@ -14,9 +14,6 @@ from cnn2csdf.describe import describe
 from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import layer_parameters, multiply_accumulates
-from cnn2csdf.parts_memory import MemoryComparison, memory_comparison
-from cnn2csdf.report import sections, words
-from cnn2csdf.report.findings import LayerFigures, NetworkFindings
 from csdf.cli import answers
 from csdf.cli.reporting.budget import Budget
 from csdf.draw.report.findings import GraphFindings
@@ -26,6 +23,9 @@ from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import Progress
+from planners.parts_memory import MemoryComparison, memory_comparison
+from planners.report import sections, words
+from planners.report.findings import LayerFigures, NetworkFindings
 
 INPUT = "a network: .onnx, Darknet .cfg, JSON, or a name of the catalogue such as mobilenet_v2"
 NAMES = tuple(CATALOGUE)
@@ -162,7 +162,7 @@ def _layers(
         durations = graph.actor(layer.name).durations
         yield LayerFigures(
             name=layer.name,
-            operator=describe(layer),
+            operator=describe(layer.operator, layer.epilogue),
             output=str(layer.shape),
             phases=len(durations),
             parameters=parameters[layer.name] * element_bytes,

@@ -14,11 +14,11 @@ from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import Verification, random_frames, verify
 from cnn2csdf.network import Network
-from cnn2csdf.parts_memory import NetworkMemory, network_memory
 from cnn2csdf.weights import Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.cli import answers, parsers, storage_options
 from csdf.model.graph import Graph
+from planners.parts_memory import NetworkMemory, network_memory
 
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 

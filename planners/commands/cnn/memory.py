@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.granularity import WHOLE
-from cnn2csdf.parts_memory import MemoryComparison, memory_comparison
 from csdf.cli import answers, parsers, pictures, storage_options
 from csdf.io.files import write_text
+from planners.parts_memory import MemoryComparison, memory_comparison
 
 NANOSECONDS = 10**9
 HEADER = (
@@ -185,7 +185,7 @@ def _as_json(row: Row) -> dict[str, Any]:
 
 
 def _plot(path: str, rows: Sequence[Row]) -> None:
-    draw = pictures.drawing("cnn2csdf.commands.cnn.picture")
+    draw = pictures.drawing("planners.commands.cnn.picture")
     bars = [
         draw.MemoryBar(row.name, label, memory.parameters, memory.buffers)
         for row in rows

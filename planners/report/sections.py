@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cnn2csdf.parts_memory import NetworkMemory
-from cnn2csdf.report import words
-from cnn2csdf.report.findings import LayerFigures, NetworkFindings
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.tables import Cell, Row, sortable
 from csdf.draw.report.words import byte_count
+from planners.parts_memory import NetworkMemory
+from planners.report import words
+from planners.report.findings import LayerFigures, NetworkFindings
 
 BARS = 12  # layers with a bar
 

@@ -1,0 +1,86 @@
+"""The frame of all commands: runs the one that is meant, and makes one line of every refusal."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from csdf.cli.answers import ANSWERED, GAVE_UP, NO, UNUSABLE
+from csdf.cli.frame import entries
+from csdf.cli.frame.commands import Found, Listing, below, find, listing_of
+from csdf.cli.frame.output import remark
+from csdf.errors import CsdfError, GaveUp, InconsistentGraph
+
+MOST_DIGITS = 100_000  # of a number in an answer; Python's own limit is too low for huge rates
+HELP = ("-h", "--help")
+
+
+def run(words: Sequence[str], root: Listing) -> int:
+    """Run the command that the words name, with room for long numbers and odd names in its answer.
+
+    Returns its exit code. root: what is listed for words that name no command.
+    """
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(MOST_DIGITS)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        return _exit_code(words, root)
+    finally:
+        sys.set_int_max_str_digits(limit)
+
+
+def _exit_code(words: Sequence[str], root: Listing) -> int:
+    """Run the command; every refusal of the project becomes one line that begins with its name."""
+    program = "csdf"
+    try:
+        try:
+            found = find(words)
+            program = found.program
+            if found.entry is None or found.is_group:
+                return _without_command(found, root)
+            return int(entries.loaded(found.entry).main(found.rest))
+        finally:
+            sys.stdout.flush()  # of --help too, which ends by SystemExit
+    except GaveUp as error:
+        remark(program, f"gave up: {error}")
+        return GAVE_UP
+    except MemoryError:
+        remark(program, "gave up: out of memory")
+        return GAVE_UP
+    except InconsistentGraph as error:
+        remark(program, str(error))
+        return NO
+    except CsdfError as error:
+        remark(program, str(error))
+        return UNUSABLE
+    except KeyboardInterrupt:
+        remark(program, "gave up: interrupted")
+        return GAVE_UP
+    except OSError as error:  # standard output takes no more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
+        if isinstance(error, BrokenPipeError):  # its reader has seen enough
+            return ANSWERED
+        remark(program, f"the output cannot be written: {error.strerror}")
+        return UNUSABLE
+
+
+def _without_command(found: Found, root: Listing) -> int:
+    """Say which commands there are; nothing else can be answered."""
+    listing = root if found.entry is None else listing_of(found.entry)
+    if listing.version and list(found.rest) == ["--version"]:
+        print(listing.version)
+        return ANSWERED
+    known = below("" if found.entry is None else found.entry.name, listing.order)
+    if found.rest and found.rest[0] not in HELP:
+        remark(found.program, f"there is no command {found.rest[0]!r}; one of {', '.join(known)}")
+        return UNUSABLE
+    listed = "\n".join(f"  {word:<12}{entries.purpose(entry)}" for word, entry in known.items())
+    print(
+        f"usage: {found.program} COMMAND ...\n\n{listing.about}\n\ncommands:\n{listed}\n\n"
+        f"{listing.foot}",
+        file=sys.stdout if found.rest else sys.stderr,
+    )
+    return ANSWERED if found.rest else UNUSABLE
