@@ -10,7 +10,7 @@ from typing import Any
 from cnn2csdf.describe import describe
 from cnn2csdf.operators import Input, Operator, Output
 from csdf.errors import InvalidNetwork
-from csdf.notebook.table import table
+from csdf.model.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class Network(Shown):
     """Layers in an order in which each comes after those it reads."""
 
     name: str
@@ -171,7 +171,3 @@ class Network:
             {**layer.to_json(), "inputs": layer.inputs, "output": layer.shape}
             for layer in self.layers
         ]
-
-    def _repr_html_(self) -> str:
-        """Return the layers as a table, for notebooks."""
-        return table(f"{self.name}: {len(self.layers)} layers", self.to_records())

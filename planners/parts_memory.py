@@ -14,14 +14,14 @@ from cnn2csdf.parameters import layer_parameters
 from csdf.analysis.bounded import with_capacities
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
-from csdf.notebook.table import table
+from csdf.model.shown import Shown
 from csdf.search.pareto import ParetoPoint, SmallestStorage
 from csdf.search.trade_off import Progress, smallest_storage
 from csdf.search.variables import Choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkMemory:
+class NetworkMemory(Shown):
     """What a network needs when it works in one way. Bytes, and time units of a frame.
 
     graph: with the capacities of the point. smallest: the search that found the point: its status,
@@ -87,13 +87,9 @@ class NetworkMemory:
         names = ("buffers", "parameters", "total", "status", "sequential", "pipelined")
         return {name: getattr(self, name) for name in names}
 
-    def _repr_html_(self) -> str:
-        """Return the needs as a table, for notebooks."""
-        return table("bytes, and time units of a frame", [self.to_record()])
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryComparison:
+class MemoryComparison(Shown):
     """A network as a whole and by parts: the columns of Table III of SAMOS 2020."""
 
     whole: NetworkMemory
@@ -122,10 +118,6 @@ class MemoryComparison:
         """Return a row for each way, as for a data frame."""
         ways = {"whole": self.whole, "by parts": self.by_parts}
         return [{"way": name, **memory.to_record()} for name, memory in ways.items()]
-
-    def _repr_html_(self) -> str:
-        """Return both ways as a table, for notebooks."""
-        return table("bytes, and time units of a frame", self.to_records())
 
 
 def network_memory(
