@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from cnn2csdf.elements import Element, Stored
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input, Operator, Output
-from cnn2csdf.shapes import output_shape
 from csdf.errors import InvalidNetwork
 
 
@@ -18,25 +18,45 @@ class NetworkBuilder:
         self._name = name
         self._layers: dict[str, Layer] = {}
 
-    def input(self, dims: tuple[int, ...], name: str = "input") -> str:
+    def input(
+        self,
+        dims: tuple[int, ...],
+        name: str = "input",
+        *,
+        element: Element = Element.FLOAT32,
+    ) -> str:
         """Add a place where frames come in; dims without the batch."""
-        return self.add(Input(dims=dims), name=name)
+        return self.add(Input(dims=dims), name=name, element=element)
 
     def output(self, source: str, name: str = "output") -> str:
         """Add a place where a result goes out."""
         return self.add(Output(), source, name=name)
 
-    def add(self, operator: Operator, *inputs: str, name: str | None = None) -> str:
-        """Add a layer. Raises InvalidNetwork, naming it, where its inputs do not fit."""
+    def add(
+        self,
+        operator: Operator,
+        *inputs: str,
+        name: str | None = None,
+        element: Element | None = None,
+        stored: tuple[Stored, ...] = (),
+    ) -> str:
+        """Add a layer. Raises InvalidNetwork, naming it, where its inputs do not fit.
+
+        element: of what it writes; by default that of its first input.
+        """
         free = self.free_name(type(operator).__name__.lower() if name is None else name)
         missing = [source for source in inputs if source not in self._layers]
         if missing:
             raise InvalidNetwork(f"layer {free!r} reads {missing[0]!r}, which does not exist")
         try:
-            shape = output_shape(operator, [self._layers[source].shape for source in inputs])
+            shape = operator.output_shape([self._layers[source].shape for source in inputs])
         except InvalidNetwork as error:
             raise InvalidNetwork(f"layer {free!r}: {error}") from None
-        self._layers[free] = Layer(name=free, operator=operator, inputs=inputs, shape=shape)
+        if element is None:
+            element = self._layers[inputs[0]].element if inputs else Element.FLOAT32
+        self._layers[free] = Layer(
+            name=free, operator=operator, inputs=inputs, shape=shape, element=element, stored=stored
+        )
         return free
 
     def shape(self, name: str) -> Shape:

@@ -11,7 +11,7 @@ from math import ceil
 
 from cnn2csdf.granularity import Granularity, differences, parts
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.parameters import layer_parameters, operations
+from cnn2csdf.parameters import layer_parameter_bytes, operations
 from cnn2csdf.rates import reading_rates
 from csdf.errors import InvalidNetwork, UnreadableFile
 
@@ -65,14 +65,18 @@ PLATFORMS = {
 
 
 def platform_durations(
-    network: Network, granularity: Granularity, platform: Platform, *, element_bytes: int = 4
+    network: Network,
+    granularity: Granularity,
+    platform: Platform,
+    *,
+    element_bytes: int | None = None,
 ) -> dict[str, tuple[int, ...]]:
-    """Return the nanoseconds of each phase of each layer."""
-    parameters = layer_parameters(network)
+    """Return the nanoseconds of each phase of each layer.
+
+    element_bytes: of all tensors and trained numbers; by default each has its own type.
+    """
     return {
-        layer.name: _layer_durations(
-            network, layer, granularity, platform, parameters[layer.name], element_bytes
-        )
+        layer.name: _layer_durations(network, layer, granularity, platform, element_bytes)
         for layer in network.layers
     }
 
@@ -82,20 +86,22 @@ def _layer_durations(
     layer: Layer,
     granularity: Granularity,
     platform: Platform,
-    parameters: int,
-    element_bytes: int,
+    element_bytes: int | None,
 ) -> tuple[int, ...]:
     inputs = network.input_shapes(layer)
     work_of_row = Fraction(operations(layer, inputs), layer.shape.rows)
     rows = differences(parts(layer, inputs, granularity))
-    elements = [count * layer.shape.row_elements + parameters for count in rows]
-    for index, shape in enumerate(inputs):
+    parameters = layer_parameter_bytes(layer, inputs, element_bytes)
+    row_bytes = layer.shape.row_elements * (element_bytes or layer.element_bytes)
+    moved = [count * row_bytes + parameters for count in rows]
+    for index, source in enumerate(map(network.layer, layer.inputs)):
+        row_bytes = source.shape.row_elements * (element_bytes or source.element_bytes)
         consumed = reading_rates(layer, index, inputs, granularity).consumed
         for phase, count in enumerate(consumed):
-            elements[phase] += count * shape.row_elements
+            moved[phase] += count * row_bytes
     return tuple(
-        platform.nanoseconds(work_of_row * count, Fraction(moved * element_bytes))
-        for count, moved in zip(rows, elements, strict=True)
+        platform.nanoseconds(work_of_row * count, Fraction(size))
+        for count, size in zip(rows, moved, strict=True)
     )
 
 

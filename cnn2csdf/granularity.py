@@ -8,7 +8,6 @@ from itertools import accumulate
 
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Concatenation, Elementwise
-from cnn2csdf.rows import rows_needed
 from csdf.errors import InvalidNetwork
 
 
@@ -52,7 +51,7 @@ def parts(layer: Layer, inputs: Sequence[Shape], granularity: Granularity) -> tu
 
 def _works_by_rows(layer: Layer, inputs: Sequence[Shape]) -> bool:
     return all(
-        rows_needed(layer.operator, index, inputs, layer.shape) is not None
+        layer.operator.rows_needed(index, inputs, layer.shape) is not None
         for index in range(len(inputs))
     )
 

@@ -33,13 +33,14 @@ def lower(
     *,
     durations: Durations | None = None,
     overlap: Overlap = Overlap.WINDOW,
-    element_bytes: int = 4,
+    element_bytes: int | None = None,
 ) -> Graph:
     """Return the graph of a network that works by parts.
 
     One actor a layer, one phase a part, never two firings of a layer at once (a self-loop with one
     token); one channel for each input of each layer, whose token is one element of the tensor it
-    carries. durations: by default every phase takes one time unit.
+    carries. durations: by default every phase takes one time unit. element_bytes: of all tensors;
+    by default each has elements of its own type.
 
     Raises InvalidNetwork where durations do not fit the phases.
     """
@@ -111,7 +112,7 @@ def _reading_channels(
     names: Mapping[Connection, str],
     granularity: Granularity,
     overlap: Overlap,
-    element_bytes: int,
+    element_bytes: int | None,
 ) -> Iterator[Channel]:
     inputs = network.input_shapes(layer)
     for index, source in enumerate(layer.inputs):
@@ -119,6 +120,7 @@ def _reading_channels(
         rates = reading_rates(layer, index, inputs, granularity)
         written = written_rows(producer, network.input_shapes(producer), granularity)
         shape = producer.shape
+        token_size = element_bytes or producer.element_bytes
         name = names[Connection(producer=source, consumer=layer.name, index=index)]
         is_window = overlap is Overlap.WINDOW and rates.released != rates.consumed
         yield Channel(
@@ -128,14 +130,14 @@ def _reading_channels(
             production=_elements(written, shape),
             consumption=_elements(rates.consumed, shape),
             release=_elements(rates.released, shape) if is_window else None,
-            token_size=element_bytes,
+            token_size=token_size,
         )
         if overlap is Overlap.SELF_LOOP and any(rates.kept):
-            yield _overlap_channel(name, layer, rates, shape, element_bytes)
+            yield _overlap_channel(name, layer, rates, shape, token_size)
 
 
 def _overlap_channel(
-    channel: str, layer: Layer, rates: ReadingRates, shape: Shape, element_bytes: int
+    channel: str, layer: Layer, rates: ReadingRates, shape: Shape, token_size: int
 ) -> Channel:
     """The rows a phase keeps are written back, for the next phase to take."""
     return Channel(
@@ -144,7 +146,7 @@ def _overlap_channel(
         consumer=layer.name,
         production=_elements(rates.kept, shape),
         consumption=_elements((0, *rates.kept[:-1]), shape),
-        token_size=element_bytes,
+        token_size=token_size,
     )
 
 

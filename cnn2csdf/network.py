@@ -4,65 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 from cnn2csdf.describe import describe
+from cnn2csdf.elements import Element, Stored
 from cnn2csdf.operators import Input, Operator, Output
+from cnn2csdf.shape import Shape as Shape
 from csdf.errors import InvalidNetwork
 from csdf.model.shown import Shown
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """The dims of one tensor of one frame: (channels, height, width), or any others.
-
-    Work by parts cuts the height. A tensor of another rank than three is a single row.
-    """
-
-    dims: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if not self.dims or min(self.dims) < 1:
-            raise InvalidNetwork(f"a tensor of shape {self} holds nothing")
-
-    @property
-    def is_map(self) -> bool:
-        """Whether it is a stack of feature maps."""
-        return len(self.dims) == 3
-
-    @property
-    def elements(self) -> int:
-        """Elements of one frame."""
-        return prod(self.dims)
-
-    @property
-    def rows(self) -> int:
-        """Rows that work by parts can cut it into."""
-        return self.dims[1] if self.is_map else 1
-
-    @property
-    def row_elements(self) -> int:
-        """Elements of one row, of all feature maps."""
-        return self.elements // self.rows
-
-    @property
-    def channels(self) -> int:
-        """Feature maps."""
-        return self.dims[0]
-
-    @property
-    def height(self) -> int:
-        """Rows of a feature map."""
-        return self.dims[1] if self.is_map else 1
-
-    @property
-    def width(self) -> int:
-        """Columns of a feature map."""
-        return self.dims[2] if self.is_map else 1
-
-    def __str__(self) -> str:
-        return "x".join(str(size) for size in self.dims) or "()"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +19,8 @@ class Layer:
     """One operator with where its inputs come from and the shape of what it writes.
 
     epilogue: operators fused behind it, each applied to the output of the one before; all of them
-    work on one element or one column of elements at a time.
+    work on one element or one column of elements at a time. element: of what it writes; stored: how
+    its trained numbers are stored, where that is not in single precision and for itself alone.
     """
 
     name: str
@@ -78,6 +28,17 @@ class Layer:
     inputs: tuple[str, ...]  # names of layers
     shape: Shape  # of its output
     epilogue: tuple[Operator, ...] = ()
+    element: Element = Element.FLOAT32
+    stored: tuple[Stored, ...] = ()
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one element of what it writes."""
+        return self.element.bytes
+
+    def stored_as(self, role: str) -> Stored:
+        """Return how the trained numbers of that role are stored."""
+        return next((one for one in self.stored if one.role == role), Stored(role=role))
 
     def to_json(self) -> dict[str, Any]:
         """Return what it is called, does, reads and writes, as a JSON value."""
@@ -86,6 +47,7 @@ class Layer:
             "operator": describe(self.operator, self.epilogue),
             "inputs": list(self.inputs),
             "output": list(self.shape.dims),
+            "element": self.element.value,
         }
 
 

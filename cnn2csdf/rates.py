@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cnn2csdf.granularity import Granularity, differences, parts
 from cnn2csdf.network import Layer, Shape
-from cnn2csdf.rows import RowsNeeded, rows_needed
+from cnn2csdf.operators.operator import RowsNeeded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ def reading_rates(
     """
     height = inputs[index].rows
     ends = parts(layer, inputs, granularity)
-    needed = rows_needed(layer.operator, index, inputs, layer.shape)
+    needed = layer.operator.rows_needed(index, inputs, layer.shape)
     if needed is None or len(ends) == 1:
         return ReadingRates(consumed=(height,), released=(height,), kept=(0,))
     return _window_rates(ends, needed, height)

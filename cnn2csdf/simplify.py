@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.elements import Stored
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.weights import Array, Model, Weights
 
@@ -32,7 +33,7 @@ def drop_identities(model: Model) -> Model:
 
 def _is_idle(layer: Layer, readers: Sequence[Layer], network: Network) -> bool:
     if isinstance(layer.operator, op.Identity):
-        return True
+        return network.layer(layer.inputs[0]).element is layer.element
     if not isinstance(layer.operator, op.Reshape):
         return False
     if network.input_shapes(layer) == (layer.shape,):
@@ -100,14 +101,25 @@ def _fused(before: Layer, layer: Layer, weights: Weights | None) -> Merged | Non
     if isinstance(before.operator, op.Input) or not _can_be_fused(before, layer):
         return None
     place = len(before.epilogue)
-    merged = replace(before, epilogue=(*before.epilogue, layer.operator, *layer.epilogue))
+    moved = tuple(replace(one, role=_fused_role(one.role, place)) for one in layer.stored)
+    merged = replace(
+        before,
+        epilogue=(*before.epilogue, layer.operator, *layer.epilogue),
+        element=layer.element,
+        stored=(*before.stored, *moved),
+    )
     if weights is None:
         return merged, None
     joined = dict(weights.get(before.name, {}))
     for role, array in weights.get(layer.name, {}).items():
-        first, _, rest = role.partition(".")
-        joined[f"{place + 1 + int(first)}.{rest}" if rest else f"{place}.{role}"] = array
+        joined[_fused_role(role, place)] = array
     return merged, joined
+
+
+def _fused_role(role: str, place: int) -> str:
+    """The role that an array of a layer has once the layer is fused at that place."""
+    first, _, rest = role.partition(".")
+    return f"{place + 1 + int(first)}.{rest}" if rest else f"{place}.{role}"
 
 
 def _can_be_fused(before: Layer, layer: Layer) -> bool:
@@ -128,15 +140,34 @@ def _folded(before: Layer, layer: Layer, weights: Weights | None) -> Merged | No
     channels = before.shape.channels
     if not _is_affine(layer.operator, before):
         return None
-    merged = replace(before, operator=replace(before.operator, has_bias=True))
+    role = "kernel" if isinstance(before.operator, op.Convolution) else "matrix"
+    merged = replace(
+        before,
+        operator=replace(before.operator, has_bias=True),
+        element=layer.element,
+        stored=_folded_arrays(before, layer, role),
+    )
     if weights is None:
         return merged, None
     scale, shift = _affine(layer.operator, weights[layer.name], channels)
     own = weights[before.name]
-    role = "kernel" if isinstance(before.operator, op.Convolution) else "matrix"
     rows = scale.reshape(-1, *(1,) * (own[role].ndim - 1))
     bias = own.get("bias", np.zeros(channels, np.float32))
     return merged, {role: _single(own[role] * rows), "bias": _single(bias * scale + shift)}
+
+
+def _folded_arrays(before: Layer, layer: Layer, role: str) -> tuple[Stored, ...]:
+    """Shared with another layer only where that folds the same arrays."""
+    own = (role, "bias") if before.stored_as("bias").name else (role,)
+    behind = layer.operator.trained((before.shape,))
+    names = [before.stored_as(one).name for one in own]
+    names += [layer.stored_as(one).name for one in behind]
+    joined = None if None in names else " ".join(map(repr, names))
+    element = before.stored_as(role).element
+    return tuple(
+        Stored(role=kind, element=element, name=joined and f"{kind} of {joined}")
+        for kind in (role, "bias")
+    )
 
 
 def _is_affine(operator: op.Operator, before: Layer) -> bool:

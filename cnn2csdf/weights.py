@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cnn2csdf.arrays import Array as Array
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_shapes
 from csdf.errors import InvalidNetwork
 
-Array = NDArray[np.float32]
 Weights = Mapping[str, Mapping[str, Array]]  # layer name, role: array
 
 

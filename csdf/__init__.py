@@ -12,9 +12,12 @@ Names are loaded when they are first used, so that importing the package costs n
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False  # as `typing` has it, which would take longest of all that is loaded here
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from csdf.analysis.bounded import limit_concurrency, with_capacities
     from csdf.analysis.consistency import repetition_vector
     from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold

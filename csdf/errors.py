@@ -1,12 +1,21 @@
-"""Everything the project raises on purpose; each error carries its evidence."""
+"""Everything the project raises on purpose; each error carries its evidence, in words."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
 
+def counted(count: int, noun: str) -> str:
+    """Return the count with its noun, in the plural for all but one."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 class CsdfError(Exception):
     """The root of all errors: catch it to catch every refusal of this project."""
+
+
+class Suspicious(UserWarning):
+    """Something that can be used, but that may not mean what its author thinks."""
 
 
 class InvalidGraph(CsdfError):
@@ -29,8 +38,8 @@ class InconsistentGraph(CsdfError):
         self.produced = produced
         self.consumed = consumed
         super().__init__(
-            f"inconsistent: over one iteration {producer!r} puts {produced} tokens on channel "
-            f"{channel!r}, but {consumer!r} takes {consumed} from it"
+            f"inconsistent: over one iteration {producer!r} puts {counted(produced, 'token')} "
+            f"on channel {channel!r}, but {consumer!r} takes {consumed} from it"
         )
 
 

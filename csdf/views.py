@@ -9,6 +9,7 @@ from csdf.analysis.liveness import Deadlock
 from csdf.analysis.self_timed import SelfTimedExecution
 from csdf.analysis.statistics import Statistics
 from csdf.analysis.throughput import Throughput
+from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
 from csdf.model.shown import html
@@ -28,17 +29,17 @@ def _periodic_schedule(value: PeriodicSchedule) -> str:
 def _graph(value: Graph) -> str:
     """Return actors and channels as tables."""
     unit = "" if value.time_unit == 1 else f", times in units of {value.time_unit}"
-    head = f"{value.name}: {value.kind}, {len(value.actors)} actors{unit}"
+    head = f"{value.name}: {value.kind}, {counted(len(value.actors), 'actor')}{unit}"
     actors = [{"actor": one.name, "durations": one.durations} for one in value.actors]
-    return table(head, actors) + table(f"{len(value.channels)} channels", value.to_records())
+    return table(head, actors) + table(counted(len(value.channels), "channel"), value.to_records())
 
 
 @html.register
 def _pareto_front(value: ParetoFront) -> str:
     """Return the points as picture and table."""
     state = "complete" if value.is_complete else "incomplete"
-    head = f"{len(value.points)} points, {state}: {value.reason}"
-    places = [(point.size, point.period) for point in value.points]
+    head = f"{counted(len(value.points), 'point')}, {state}: {value.reason}"
+    places = [(point.size, point.period or 0) for point in value.points]
     picture = front_picture(places, across="size", up="period")
     return picture + table(head, value.to_records())
 

@@ -7,7 +7,6 @@ Inference, 2021. Run `python figures/mafat_table2_1.py`: writes the .md beside i
 from pathlib import Path
 
 from cnn2csdf.catalogue.yolo import yolo_v2_beginning
-from cnn2csdf.describe import describe_operator
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.fusion.chains import chain_of
@@ -31,7 +30,7 @@ def page() -> str:
     lines = []
     for row in layer_table(chain):
         sizes = (row.weights, row.input, row.output, row.scratch, row.total)
-        operator = describe_operator(network.layer(row.name).operator)
+        operator = network.layer(row.name).operator.in_words()
         cells = (str(row.number), operator, *(f"{size / MB:.2f}" for size in sizes))
         lines.append(f"| {' | '.join(cells)} |\n")
     return HEAD + "".join(lines)

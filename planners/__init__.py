@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from planners.fusion.execution import run_fused
     from planners.fusion.planning import best_plan
     from planners.fusion.plans import FusionAnswer, FusionPlan
+    from planners.network_arena import parts_arena, whole_arena
     from planners.parts_memory import (
         MemoryComparison,
         NetworkMemory,
@@ -65,6 +66,7 @@ _HOMES = {
     "least_traffic": "planners.traffic.one_layer",
     "memory_comparison": "planners.parts_memory",
     "network_memory": "planners.parts_memory",
+    "parts_arena": "planners.network_arena",
     "plan_arena": "planners.arena.allocation",
     "plan_banks": "planners.arena.banks",
     "profile_network": "planners.primitives.profiling.profiler",
@@ -74,6 +76,7 @@ _HOMES = {
     "selection_problem": "planners.primitives.selection.problem",
     "trade_off": "planners.primitives.selection.trade_off",
     "undivided": "planners.reuse.applications.application",
+    "whole_arena": "planners.network_arena",
     "write_profile": "planners.primitives.profiling.table",
 }
 

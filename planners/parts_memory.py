@@ -1,16 +1,20 @@
-"""Memory and speed of one network: layer by layer as a whole, against by parts."""
+"""Memory and speed of one network: layer by layer as a whole, against by parts.
+
+Both ways with a buffer of its own for each input of each layer, as SAMOS 2020 counts, and beside it
+with all buffers in one arena.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.lowering import Durations, lower
 from cnn2csdf.network import Network
-from cnn2csdf.parameters import layer_parameters
+from cnn2csdf.parameters import parameter_bytes
 from csdf.analysis.bounded import with_capacities
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
@@ -18,6 +22,18 @@ from csdf.model.shown import Shown
 from csdf.search.pareto import ParetoPoint, SmallestStorage
 from csdf.search.trade_off import Progress, smallest_storage
 from csdf.search.variables import Choice
+from planners.memory_ways import (
+    PARTS_APART,
+    PARTS_ARENA,
+    WHOLE_APART,
+    WHOLE_ARENA,
+    MemoryWay,
+    least_way,
+    reduction,
+)
+from planners.network_arena import Watch as ArenaWatch
+from planners.network_arena import parts_arena, whole_arena
+from planners.plan import MemoryPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +42,8 @@ class NetworkMemory(Shown):
 
     graph: with the capacities of the point. smallest: the search that found the point: its status,
     `optimal` or `feasible`, and its lower bound. sequential: time of a frame on one processor, where
-    phases follow one another.
+    phases follow one another. pipelined: period of frames where each layer has a processor of its
+    own and the buffers are these.
     """
 
     graph: Graph
@@ -34,16 +51,12 @@ class NetworkMemory(Shown):
     point: ParetoPoint
     parameters: int
     sequential: int
+    pipelined: Fraction
 
     @property
     def buffers(self) -> int:
         """Bytes of all buffers."""
         return self.point.size
-
-    @property
-    def pipelined(self) -> Fraction:
-        """Period of frames where each layer has a processor of its own and the buffers are these."""
-        return self.point.period
 
     @property
     def status(self) -> str:
@@ -59,6 +72,11 @@ class NetworkMemory(Shown):
     def total(self) -> int:
         """Bytes of buffers and parameters."""
         return self.buffers + self.parameters
+
+    @property
+    def lower_bound(self) -> int:
+        """Bytes that no such buffers are below."""
+        return self.smallest.lower_bound
 
     @property
     def capacities(self) -> Mapping[str, int]:
@@ -90,15 +108,37 @@ class NetworkMemory(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryComparison(Shown):
-    """A network as a whole and by parts: the columns of Table III of SAMOS 2020."""
+    """A network as a whole and by parts: the columns of Table III of SAMOS 2020, and arenas.
+
+    whole, by_parts: each buffer apart, as the paper counts. whole_arena, parts_arena: offsets in one
+    arena, of whole tensors and of the buffers by parts.
+    """
 
     whole: NetworkMemory
     by_parts: NetworkMemory
+    whole_arena: MemoryPlan
+    parts_arena: MemoryPlan
+
+    @property
+    def ways(self) -> tuple[MemoryWay, ...]:
+        """All ways to lay the network into memory, each with its bytes."""
+        parameters = self.whole.parameters
+        return (
+            way_apart(WHOLE_APART, self.whole),
+            way_in_arena(WHOLE_ARENA, self.whole_arena, parameters),
+            way_apart(PARTS_APART, self.by_parts),
+            way_in_arena(PARTS_ARENA, self.parts_arena, parameters),
+        )
+
+    @property
+    def least(self) -> MemoryWay:
+        """The way with the smallest buffers."""
+        return least_way(self.ways)
 
     @property
     def reduction(self) -> Fraction:
-        """The part of the memory that is saved."""
-        return 1 - Fraction(self.by_parts.total, self.whole.total)
+        """The part of the memory that parts save over the least way of whole layers; 0 if none."""
+        return reduction(self.ways)
 
     @property
     def slowdown(self) -> Fraction:
@@ -106,18 +146,55 @@ class MemoryComparison(Shown):
         return 1 - Fraction(self.whole.sequential, self.by_parts.sequential)
 
     def to_json(self) -> dict[str, Any]:
-        """Return both ways and what the second changes, as a JSON value; fractions as texts."""
+        """Return all ways and what parts change, as a JSON value; fractions as texts."""
+        parameters = self.whole.parameters
         return {
             "whole": self.whole.to_json(),
+            "whole_arena": _arena_as_json(self.whole_arena, parameters),
             "by_parts": self.by_parts.to_json(),
+            "by_parts_arena": _arena_as_json(self.parts_arena, parameters),
+            "least": {
+                "way": self.least.title,
+                "buffer_bytes": self.least.buffers,
+                "total_bytes": self.least.total,
+            },
             "reduction": str(self.reduction),
             "throughput_decrease": str(self.slowdown),
         }
 
     def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each way, as for a data frame."""
-        ways = {"whole": self.whole, "by parts": self.by_parts}
-        return [{"way": name, **memory.to_record()} for name, memory in ways.items()]
+        """Return a row for each way, as for a data frame; an arena takes as long as its layers."""
+        found = []
+        for way, arena, memory in zip(
+            self.ways,
+            (None, self.whole_arena, None, self.parts_arena),
+            (self.whole, self.whole, self.by_parts, self.by_parts),
+            strict=True,
+        ):
+            size = {"buffers": way.buffers, "total": way.total}
+            status = memory.status if arena is None else arena.status
+            found.append({"way": way.title, **memory.to_record(), **size, "status": status})
+        return found
+
+
+def way_apart(title: str, memory: NetworkMemory) -> MemoryWay:
+    """Return buffers that each have bytes of their own as a way."""
+    return MemoryWay(title, memory.buffers, memory.lower_bound, memory.parameters)
+
+
+def way_in_arena(title: str, plan: MemoryPlan, parameters: int) -> MemoryWay:
+    """Return an arena as a way; parameters: bytes beside it."""
+    return MemoryWay(title, plan.peak, plan.lower_bound, parameters)
+
+
+def _arena_as_json(plan: MemoryPlan, parameters: int) -> dict[str, Any]:
+    return {
+        "buffer_bytes": plan.peak,
+        "parameter_bytes": parameters,
+        "total_bytes": plan.peak + parameters,
+        "lower_bound_bytes": plan.lower_bound,
+        "status": plan.status,
+    }
 
 
 def network_memory(
@@ -125,25 +202,55 @@ def network_memory(
     granularity: Granularity,
     durations: Durations | None = None,
     *,
-    element_bytes: int = 4,
+    element_bytes: int | None = None,
     watch: Callable[[Progress], None] = lambda _: None,
 ) -> NetworkMemory:
     """Return what the network needs with the smallest buffers that let it run at all.
 
     A buffer for each input of each layer; windows keep the rows they share in it. durations: by
-    default a time unit a phase. Raises GaveUp if `watch` ended the search before any buffers.
+    default a time unit a phase. element_bytes: of each element and parameter; by default those of
+    the file. Raises GaveUp if `watch` ended the search before any buffers.
     """
     graph = lower(network, granularity, durations=durations, element_bytes=element_bytes)
     found = smallest_storage(graph, Choice(unit="bytes"), watch=watch)
     if found.point is None:
         raise GaveUp(f"no buffers for {network.name!r}: {found.reason}")
+    if found.point.period is None:
+        raise GaveUp(f"no period for the smallest buffers of {network.name!r}: {found.reason}")
     return NetworkMemory(
         graph=with_capacities(graph, found.point.capacities),
         smallest=found,
         point=found.point,
-        parameters=sum(layer_parameters(network).values()) * element_bytes,
+        pipelined=found.point.period,
+        parameters=parameter_bytes(network, element_bytes),
         sequential=sum(sum(actor.durations) for actor in graph.actors),
     )
+
+
+class MemoryApart(NamedTuple):
+    """A network as a whole and by parts, each buffer with bytes of its own."""
+
+    whole: NetworkMemory
+    by_parts: NetworkMemory
+
+
+def memory_apart(
+    network: Network,
+    granularity: Granularity,
+    durations: Callable[[Granularity], Durations | None] = lambda _: None,
+    *,
+    element_bytes: int | None = None,
+    watch: Callable[[Progress], None] = lambda _: None,
+) -> MemoryApart:
+    """Return the network by whole layers, and at the given granularity, each buffer apart.
+
+    Raises GaveUp if `watch` ended a search before any buffers.
+    """
+    whole, parts = (
+        network_memory(network, chosen, durations(chosen), element_bytes=element_bytes, watch=watch)
+        for chosen in (WHOLE, granularity)
+    )
+    return MemoryApart(whole, parts)
 
 
 def memory_comparison(
@@ -151,12 +258,21 @@ def memory_comparison(
     granularity: Granularity,
     durations: Callable[[Granularity], Durations | None] = lambda _: None,
     *,
-    element_bytes: int = 4,
+    element_bytes: int | None = None,
     watch: Callable[[Progress], None] = lambda _: None,
+    arena_watch: ArenaWatch = lambda _: None,
 ) -> MemoryComparison:
-    """Return the network by whole layers, and at the given granularity."""
-    whole, parts = (
-        network_memory(network, chosen, durations(chosen), element_bytes=element_bytes, watch=watch)
-        for chosen in (WHOLE, granularity)
+    """Return the network by whole layers, and at the given granularity.
+
+    watch, arena_watch: called by the searches for buffers and for offsets; GaveUp from them ends a
+    search with what it has found. Raises GaveUp where that is nothing.
+    """
+    apart = memory_apart(network, granularity, durations, element_bytes=element_bytes, watch=watch)
+    return MemoryComparison(
+        whole=apart.whole,
+        by_parts=apart.by_parts,
+        whole_arena=whole_arena(network, element_bytes=element_bytes, watch=arena_watch).plan,
+        parts_arena=parts_arena(
+            network, granularity, element_bytes=element_bytes, watch=arena_watch
+        ).plan,
     )
-    return MemoryComparison(whole=whole, by_parts=parts)

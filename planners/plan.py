@@ -95,6 +95,11 @@ class Problem:
     in_place: tuple[Pair, ...] = ()
     banks: tuple[Bank, ...] = ()
 
+    @property
+    def never_needed(self) -> tuple[str, ...]:
+        """Buffers with bytes but no time: they end where they start, and ends are not included."""
+        return tuple(one.name for one in self.buffers if one.size and one.end == one.start)
+
     def __post_init__(self) -> None:
         names = _unique("buffer", [buffer.name for buffer in self.buffers])
         banks = _unique("bank", [bank.name for bank in self.banks])
@@ -154,6 +159,7 @@ class MemoryPlan(Shown):
             "status": self.status,
             "reason": self.reason,
             "offsets": dict(self.offsets),
+            "never_needed": list(self.problem.never_needed),
         }
 
     def to_records(self) -> list[dict[str, Any]]:

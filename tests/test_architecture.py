@@ -13,15 +13,16 @@ VALUES = {"csdf.errors", "csdf.model", "csdf.model.shown"}
 ANALYSES = VALUES | {"csdf.analysis", "csdf.search"}
 ENGINE = ANALYSES | {
     *("csdf.generation", "csdf.io", "csdf.io.files", "csdf.io.json_value"),
-    *("csdf.kernels", "csdf.notebook"),
+    *("csdf.kernels", "csdf.names", "csdf.notebook"),
 }
 TOLD = ENGINE | {"csdf.cli", "csdf.draw"}  # what answers are read from, printed and drawn with
 PLANS = {"planners.check", "planners.plan"}
 
 MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the longest match
     "csdf.errors": set(),
+    "csdf.names": set(),
     "csdf.kernels": set(),
-    "csdf.notebook": set(),
+    "csdf.notebook": {"csdf.names"},
     "csdf.model": {"csdf.errors", "csdf.model.shown"},
     "csdf.model.shown": set(),
     "csdf.analysis": VALUES | {"csdf.kernels"},
@@ -29,8 +30,8 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.search": VALUES | {"csdf.analysis", "csdf.kernels"},
     "csdf.io": VALUES | {"csdf.io.files", "csdf.io.json_value"},
     "csdf.io.files": {"csdf.errors"},
-    "csdf.io.json_value": {"csdf.errors"},
-    "csdf.draw": ANALYSES,
+    "csdf.io.json_value": VALUES,
+    "csdf.draw": ANALYSES | {"csdf.names"},
     "csdf.cli": ENGINE | {"csdf.draw"},
     "csdf.views": ANALYSES | {"csdf.notebook"},
     "cnn2csdf": VALUES | {"csdf.io.files"},
@@ -38,7 +39,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "cnn2csdf.views": VALUES | {"csdf.notebook", "cnn2csdf"},
     "planners": ANALYSES
     | PLANS
-    | {"csdf.io.files", "csdf.io.json_value", "csdf.kernels", "cnn2csdf"},
+    | {"csdf.io.files", "csdf.io.json_value", "csdf.kernels", "csdf.names", "cnn2csdf"},
     "planners.check": {"csdf.errors", "planners.plan"},  # the judge knows nothing else
     "planners.plan": {"csdf.errors", "csdf.model.shown"},
     "planners.commands": TOLD | PLANS | {"cnn2csdf", "cnn2csdf.commands", "planners"},
@@ -60,10 +61,12 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "numba": ("csdf.kernels",),
     "numpy": ("csdf.kernels", "cnn2csdf", "planners"),  # maps and weights; no analysis uses it
     "onnx": ("cnn2csdf.onnx_files",),
+    "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
     "ortools": ("planners.arena.cp_sat",),
     "scipy": ("planners.primitives.selection.integer_program",),
     "shtab": ("csdf.cli.completion",),
 }
+FACES = ("cnn2csdf.operators",)  # packages whose face is what users want: the list of all operators
 MAY_IMPORT_LATE = ("csdf.kernels.compile", "csdf.cli")  # inside functions
 
 
@@ -151,7 +154,7 @@ def refusal(module, name, root):
     own = layer_of(module)
     if top not in PACKAGES or own is None:
         return None
-    if is_package(name, root):
+    if is_package(name, root) and name not in FACES:
         return f"{name} is a package face; import the module"
     layer = layer_of(name)
     if layer != own and layer not in MAY_IMPORT[own]:

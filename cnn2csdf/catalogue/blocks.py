@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.geometry import ceil_overhang, same_padding
 from cnn2csdf.network import Shape
-from cnn2csdf.shapes import ceil_overhang, same_padding
 from csdf.errors import InvalidNetwork
 
 RELU = op.Activation(function="relu")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from cnn2csdf.execution.by_parts import Frame, Run, run_by_parts
 from cnn2csdf.execution.whole import run_whole
-from cnn2csdf.network import Network
+from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 from csdf.model.graph import Graph
@@ -44,8 +44,7 @@ class Verification(Shown):
     @property
     def worst(self) -> Difference:
         """The largest relative difference of all frames and outputs."""
-        found = [one for frame in self.differences for one in frame.values()]
-        return max(found, key=lambda one: (one.relative != one.relative, one.relative))
+        return worst_of(self.differences)
 
     def to_json(self) -> dict[str, Any]:
         """Return how far the run was from the reference, as a JSON value."""
@@ -58,15 +57,21 @@ class Verification(Shown):
 
 
 def random_frames(network: Network, count: int, seed: int) -> list[dict[str, Array]]:
-    """Return frames of normally distributed elements, for each input layer by name."""
+    """Return frames for each input layer by name: normally distributed elements, or whole numbers.
+
+    Whole numbers, of 0 to 127, are for inputs whose elements are integers.
+    """
     generator = np.random.default_rng(seed)
     return [
-        {
-            layer.name: generator.standard_normal(layer.shape.dims, np.float32)
-            for layer in network.inputs
-        }
+        {layer.name: _random_tensor(layer, generator) for layer in network.inputs}
         for _ in range(count)
     ]
+
+
+def _random_tensor(layer: Layer, generator: np.random.Generator) -> Array:
+    if layer.element.is_integer:
+        return generator.integers(0, 128, layer.shape.dims).astype(np.float32)
+    return generator.standard_normal(layer.shape.dims, np.float32)
 
 
 def difference(ours: Array, reference: Array) -> Difference:
@@ -84,10 +89,20 @@ def verify(
     """Run by parts and whole, and compare. Raises ExecutionError as run_by_parts does."""
     run = run_by_parts(model, graph, schedule, frames)
     references = [run_whole(model, frame) for frame in frames]
-    return Verification(
-        differences=tuple(
-            {name: difference(found[name], reference[name]) for name in reference}
-            for found, reference in zip(run.outputs, references, strict=True)
-        ),
-        run=run,
+    return Verification(differences=differences(run.outputs, references), run=run)
+
+
+def differences(
+    found: Sequence[Frame], references: Sequence[Frame]
+) -> tuple[dict[str, Difference], ...]:
+    """Return how far each output of each frame is from its reference."""
+    return tuple(
+        {name: difference(ours[name], reference[name]) for name in reference}
+        for ours, reference in zip(found, references, strict=True)
     )
+
+
+def worst_of(differences: Iterable[Mapping[str, Difference]]) -> Difference:
+    """Return the largest relative difference of all frames and outputs."""
+    found = [one for frame in differences for one in frame.values()]
+    return max(found, key=lambda one: (one.relative != one.relative, one.relative))

@@ -9,10 +9,10 @@ from time import perf_counter_ns
 import numpy as np
 
 from cnn2csdf.execution.layers import Computation, computation
-from cnn2csdf.execution.part import HeldRows, Reader
 from cnn2csdf.execution.wiring import Rows, wired_layers
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input
+from cnn2csdf.part import HeldRows, Reader
 from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError
 from csdf.model.graph import Graph

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from cnn2csdf.execution.buffers import RingBuffer
 from cnn2csdf.execution.layers import Computation
-from cnn2csdf.execution.part import HeldRows, Reader
 from cnn2csdf.execution.wiring import WiredLayer
 from cnn2csdf.network import Shape
 from cnn2csdf.operators import Input, Output
+from cnn2csdf.part import HeldRows, Reader
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from csdf.model.schedule import Firing

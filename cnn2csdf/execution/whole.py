@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from cnn2csdf.execution.layers import computation
-from cnn2csdf.execution.part import HeldRows, Reader
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input
+from cnn2csdf.part import HeldRows, Reader
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 

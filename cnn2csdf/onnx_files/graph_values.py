@@ -15,6 +15,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import checker, defs, numpy_helper, shape_inference
 
+from cnn2csdf.elements import Element, Stored
 from cnn2csdf.onnx_files.folding import REFUSALS, folded
 from cnn2csdf.onnx_files.nodes import Node, unknown
 from csdf.errors import UnreadableFile
@@ -28,6 +29,11 @@ SMALL = 64  # elements of a shape, a list of axes and the like
 RANDOM = ("Bernoulli", "Multinomial")
 DECIDED_BY_NUMBERS = ("Resize", "Upsample", "Range")  # numbers that are no integers give the shape
 RANK_GIVERS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1, "Tile": 1}  # input that has dims
+SAME_NUMBERS = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}  # others are called as in NumPy
+ELEMENTS = {
+    onnx.TensorProto.DataType.Value(NAMES.get(one.value, one.value.upper())): one for one in Element
+}
 INTEGERS = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
 
 
@@ -96,6 +102,21 @@ class GraphValues:
     def element_type(self, name: str) -> int:
         """Return the element type of a tensor, a number of TensorProto.DataType."""
         return int(self._types[name].tensor_type.elem_type)
+
+    def element(self, name: str) -> Element:
+        """Return the type of the elements. Raises UnreadableFile for one that layers cannot have."""
+        number = self.element_type(name)
+        if number not in ELEMENTS:
+            kind = onnx.TensorProto.DataType.Name(number)
+            raise UnreadableFile(f"tensor {name!r} holds elements of type {kind}")
+        return ELEMENTS[number]
+
+    def stored(self, role: str, name: str) -> Stored:
+        """Return how a static tensor is stored: under the name, and as the type, in the file."""
+        while name in self._makers and self._makers[name].op_type in SAME_NUMBERS:
+            name = self._makers[name].required(0)
+        number = self.element_type(name)
+        return Stored(role=role, element=ELEMENTS.get(number, Element.FLOAT32), name=name)
 
     def value(self, name: str) -> Value:
         """Return the value of a static tensor; what is stored in a file beside the model is read.

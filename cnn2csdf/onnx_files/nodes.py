@@ -15,6 +15,7 @@ _KINDS = {
     "integer": onnx.AttributeProto.INT,
     "integers": onnx.AttributeProto.INTS,
     "real": onnx.AttributeProto.FLOAT,
+    "reals": onnx.AttributeProto.FLOATS,
     "text": onnx.AttributeProto.STRING,
 }
 
@@ -73,6 +74,11 @@ class Node:
         """Return an attribute; None where it is left out."""
         found = self._attribute(name, "integers")
         return None if found is None else tuple(found.ints)
+
+    def reals(self, name: str) -> tuple[float, ...] | None:
+        """Return an attribute, as shortest decimals; None where it is left out."""
+        found = self._attribute(name, "reals")
+        return None if found is None else tuple(map(shortest_decimal, found.floats))
 
     def numbers(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
         """Return an attribute with as many numbers as the default has."""

@@ -58,7 +58,7 @@ def _network(path: str, shapes: Mapping[str, Dims], *, with_weights: bool) -> Mo
         assembly.add_input(found.name)
     _add_layers(assembly, nodes, outputs)
     weights = assembly.weights if with_weights else None
-    return Model(network=assembly.builder.network(), weights=weights)
+    return Model(network=assembly.network(), weights=weights)
 
 
 def _network_name(path: str) -> str:

@@ -94,7 +94,12 @@ def _write_layer(
         prefix = "" if place == 0 else f"{place - 1}."
         own = _own_weights(weights, prefix)
         place_of = Place(inputs=inputs, output=layer.shape, weights=own)
-        drawing.add(pieces_of(operator, place_of), read, target, name)
+        stored = {
+            one.role.removeprefix(prefix): one.name
+            for one in layer.stored
+            if one.name is not None and one.role.startswith(prefix)
+        }
+        drawing.add(pieces_of(operator, place_of), read, target, name, stored)
         read, inputs = [target], (layer.shape,)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import NamedTuple
 
 from csdf.errors import UnreadableFile, UnsupportedOperator
@@ -62,9 +63,12 @@ class Section:
         if key not in self.options:
             return default
         try:
-            return float(self.options[key].value)
+            value = float(self.options[key].value)
         except ValueError:
             raise self._refusal(key, "a number") from None
+        if not isfinite(value):
+            raise self._refusal(key, "a finite number")
+        return value
 
     def choice(self, key: str, default: str, choices: Collection[str]) -> str:
         """Return one of some words."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from cnn2csdf.network import Shape
 from csdf.errors import InvalidNetwork, UnreadableFile
+from csdf.model.exact import value_fault
 
 LARGEST = 2**31 - 1
 
@@ -137,7 +138,7 @@ def _document(text: str, file: str) -> Any:
     except RecursionError:
         raise UnreadableFile(f"{file}: nested too deeply") from None
     except ValueError as error:
-        raise UnreadableFile(f"{file}: {error}") from None
+        raise UnreadableFile(f"{file}: {value_fault(error)}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.operators.elementwise import broadcast
 from cnn2csdf.readers.json_layers import StatedLayer, parse_description
 from cnn2csdf.readers.json_operators import (
     OUTPUTS,
@@ -18,7 +19,6 @@ from cnn2csdf.readers.json_operators import (
     presumed_input,
     stated_operator,
 )
-from cnn2csdf.shapes import broadcast, output_shape
 from csdf.errors import InvalidNetwork, UnsupportedOperator
 
 INPUT = ("data", "input")
@@ -119,7 +119,7 @@ class _Assembly:
         sources: tuple[str, ...],
         epilogue: tuple[op.Operator, ...] = (),
     ) -> None:
-        shape = output_shape(operator, [self.layers[source].shape for source in sources])
+        shape = operator.output_shape([self.layers[source].shape for source in sources])
         self.layers[name] = Layer(
             name=name, operator=operator, inputs=sources, shape=shape, epilogue=epilogue
         )

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import isqrt
 
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import window_places
 from cnn2csdf.network import Shape
 from cnn2csdf.readers.json_layers import LARGEST, StatedLayer
-from cnn2csdf.shapes import window_places
 from csdf.errors import InvalidNetwork, UnsupportedOperator
 
 CONVOLUTIONS = (("conv", "conv"), ("conv", "depthwiseconv"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from math import gcd
 
 from csdf.analysis.critical import SteadyTrace, critical_circuit
 from csdf.analysis.execution import steady_state
+from csdf.analysis.liveness import Watch
 from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
 from csdf.errors import GaveUp, NoRecurrence
@@ -17,8 +18,6 @@ TRIAL_ITERATIONS = 64  # of an execution, before the periodic method goes on
 TRIAL_SHARE = 12  # an execution is tried once the periodic method did as much work as so many
 LARGE_SCHEDULE = 300_000  # or before it starts to need gigabytes: phases of all copies
 LONGEST_ITERATION = 500_000_000  # firings that an execution may have to remember: 4 GB
-
-Watch = Callable[[], None]  # called now and then; ends the work by raising
 
 
 class ComponentSearch:

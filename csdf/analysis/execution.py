@@ -13,7 +13,8 @@ from csdf.kernels import self_timed
 from csdf.model.indexed import IndexedGraph
 
 COMPILE_FIRINGS = 100_000  # from here on loading the compiler pays, also in a fresh process
-FUEL = 2_000_000  # firings between two looks at the clock and the keyboard
+FUEL = 500_000  # firings between two looks at the clock and the keyboard,
+PLAIN_FUEL = 1_000  # or so many where they are not compiled
 INTEGER_BYTES = 40  # of one number in a tuple
 STATE_BYTES = 2**30  # most memory for remembered states
 
@@ -135,11 +136,13 @@ class Execution:
             raise NoRecurrence(f"times pass {compiler.SAFE} after {self.iterations} iterations")
         run = self._backend.kernel(self_timed.advance)
         quota = self._backend.array(self._firings)
+        least = FUEL if self._backend.is_compiled else PLAIN_FUEL
+        fuel = max(least, len(self._firings))  # each call looks at every actor first
         answer = self._backend.array([0])
         while True:
             status = run(
                 *self._fixed, self._tokens, *self._rings, self._last_time, self._phase,
-                self._latest_start, quota, *self._scratch, record_at, record, FUEL, answer,
+                self._latest_start, quota, *self._scratch, record_at, record, fuel, answer,
             )  # fmt: skip
             if status == self_timed.FULL:
                 self._grow(int(answer[0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from csdf.errors import InvalidSchedule
+from csdf.errors import InvalidSchedule, counted
 from csdf.model.graph import Channel, Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
 
@@ -109,7 +109,7 @@ def _check_tokens(channel: Channel, producers: list[Firing], consumers: list[Fir
             available += made
         if taken and available < needed:
             raise InvalidSchedule(
-                f"{_name(consumer)}: needs {needed} tokens from the beginning on channel "
+                f"{_name(consumer)}: needs {counted(needed, 'token')} from the beginning on channel "
                 f"{channel.name!r}, but only {available} are there at {consumer.start}"
             )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,6 +14,9 @@ from csdf.model.indexed import IndexedGraph, indexed
 from csdf.model.shown import Shown
 
 STEPS = 20_000_000  # most steps of the untimed execution before it gives up
+STRIDE = 10_000  # steps between two looks at the watch
+
+Watch = Callable[[], None]  # called now and then; ends the work by raising
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +52,10 @@ class Deadlock(Shown):
         return [one.to_json() for one in self.cycle]
 
 
-def deadlock(graph: Graph) -> Deadlock | None:
+def deadlock(graph: Graph, *, watch: Watch = lambda: None) -> Deadlock | None:
     """Return the cycle of actors that block one another, or None if the graph is live.
+
+    watch: called now and then; ends the analysis by raising.
 
     Executes one iteration without times, whole cycles at once where the tokens allow it: a graph
     whose actors can all complete an iteration can do so for ever. Which firing comes first does not
@@ -60,15 +65,16 @@ def deadlock(graph: Graph) -> Deadlock | None:
     """
     cycles = list(cycle_vector(graph).values())
     numbers = indexed(bound_channels(graph))
-    run = _UntimedRun(numbers, cycles)
+    run = _UntimedRun(numbers, cycles, watch)
     return None if run.completes() else _waiting_cycle(numbers, run)
 
 
 class _UntimedRun:
     """One iteration by counting tokens; stops where nobody can fire."""
 
-    def __init__(self, graph: IndexedGraph, cycles: Sequence[int]) -> None:
+    def __init__(self, graph: IndexedGraph, cycles: Sequence[int], watch: Watch) -> None:
         self.graph = graph
+        self._watch = watch
         self.tokens = list(graph.initial_tokens)
         self.phase = [0] * len(cycles)
         self.cycles_left = list(cycles)
@@ -79,12 +85,15 @@ class _UntimedRun:
     def completes(self) -> bool:
         waiting = list(range(len(self.cycles_left)))
         is_waiting = [True] * len(waiting)
-        steps = 0
+        steps = looked = 0
         while waiting:
             actor = waiting.pop()
             is_waiting[actor] = False
             while self.cycles_left[actor] and self._step(actor):
                 steps += 1
+                if steps - looked >= STRIDE:
+                    looked = steps
+                    self._watch()
                 for follower in self._followers(actor):
                     if not is_waiting[follower]:
                         is_waiting[follower] = True

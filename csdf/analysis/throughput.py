@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.analysis.bounded import bound_channels
-from csdf.analysis.component_search import ComponentSearch, Watch
+from csdf.analysis.component_search import ComponentSearch
 from csdf.analysis.components import strong_components
 from csdf.analysis.consistency import cycle_vector
-from csdf.analysis.liveness import Deadlock, deadlock
+from csdf.analysis.liveness import Deadlock, Watch, deadlock
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
@@ -102,7 +102,8 @@ def throughput(graph: Graph, *, method: str = "auto", watch: Watch = lambda: Non
     ]
     try:
         slowest = _slowest(components, method)
-        blocked = deadlock(graph) if slowest is not None and slowest.is_stuck else None
+        is_stuck = slowest is not None and slowest.is_stuck
+        blocked = deadlock(graph, watch=watch) if is_stuck else None
     except (GaveUp, KeyboardInterrupt) as end:
         raise _gave_up(end, components, graph.time_unit) from end
     return _answer(graph, numbers, slowest, blocked, method)

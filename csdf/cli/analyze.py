@@ -17,6 +17,7 @@ from csdf.cli import answers, parsers
 from csdf.cli.deadline import deadline
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.graph import Graph
+from csdf.names import quoted
 
 UNKNOWN: dict[str, Any] = {  # keys of a throughput without an answer
     "deadlock": False,
@@ -102,7 +103,7 @@ def _analyse_all(options: argparse.Namespace) -> int:
         except CsdfError as error:
             is_late = isinstance(error, GaveUp)
             worst = max(worst, answers.GAVE_UP if is_late else answers.UNUSABLE)
-            print(f"csdf analyze: {error}", file=sys.stderr, flush=True)
+            print(f"csdf analyze: {quoted(str(error))}", file=sys.stderr, flush=True)
             if options.json:
                 print(json.dumps({"file": path, "error": str(error)}), flush=True)
             if options.csv:
@@ -114,7 +115,7 @@ def _analyse_all(options: argparse.Namespace) -> int:
         elif options.csv:
             table.writerow({"file": path, **_as_record(answer)})
         else:
-            print(f"{path:<{width}} {_row(answer)}", flush=True)
+            print(answers.one_text([f"{path:<{width}} {_row(answer)}"]), flush=True)
     return worst
 
 
@@ -211,7 +212,7 @@ def _as_text(answer: Answer) -> str:
     ]
     rows = _refusal_rows(answer) if answer.result is None else _result_rows(answer, answer.result)
     lines += [f"  {title:<13}{text}" for title, text in rows]
-    return "\n".join(lines)
+    return answers.one_text(lines)
 
 
 def _refusal_rows(answer: Answer) -> list[tuple[str, str]]:

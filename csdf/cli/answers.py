@@ -8,25 +8,28 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from csdf.cli.frame.exit_codes import ANSWERED as ANSWERED
+from csdf.cli.frame.exit_codes import GAVE_UP as GAVE_UP
+from csdf.cli.frame.exit_codes import NO as NO
+from csdf.cli.frame.exit_codes import UNUSABLE as UNUSABLE
 from csdf.errors import GaveUp, UnreadableFile
+from csdf.errors import counted as counted
 from csdf.io.graph_files import read_graph, write_graph
+from csdf.model.exact import MalformedText, natural, rational, shown, signed_rational, whole
+from csdf.names import quoted
 
 if TYPE_CHECKING:
     from csdf.model.graph import Graph
 
-ANSWERED = 0
-NO = 1
-UNUSABLE = 2
-GAVE_UP = 3
-
 NETWORKS = (".onnx", ".cfg")
 
+Number = TypeVar("Number")
 Progress = TypeVar("Progress")
 
 SIZE_UNITS = {
@@ -69,9 +72,9 @@ def number(value: Fraction | int) -> str:
         return str(exact)
 
 
-def counted(count: int, noun: str) -> str:
-    """Return the count with its noun, in the plural for all but one."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def one_text(lines: Iterable[str]) -> str:
+    """Return lines as one text to print; a name with a break in it begins no line of its own."""
+    return "\n".join(map(quoted, lines))
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +101,7 @@ def read(path: str, options: argparse.Namespace) -> Graph:
             buffer_sizes=options.buffer_sizes,
         )
     for one in found:
-        print(f"csdf: warning: {one.message}", file=sys.stderr)
+        print(f"csdf: warning: {quoted(str(one.message))}", file=sys.stderr)
     return graph
 
 
@@ -112,20 +115,19 @@ def write(command: str, path: str, graph: Graph, **options: Any) -> None:
 def exact_seconds(text: str) -> Fraction:
     """Parse a time of at least 0 like `10`, `10s`, `500ms`, `5us` or `2m`; for argparse."""
     found = TIME.fullmatch(text)
+    if not found or found[2] not in TIME_UNITS:
+        raise unfit(text, "a time such as 30s, 500ms or 2m")
     try:
-        value = Fraction(found[1]) * TIME_UNITS[found[2]] if found else Fraction(-1)
-    except (KeyError, ValueError, ZeroDivisionError):
-        value = Fraction(-1)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 30s, 500ms or 2m")
-    return value
+        return rational(found[1]) * TIME_UNITS[found[2]]
+    except MalformedText:
+        raise unfit(text, "a time such as 30s, 500ms or 2m") from None
 
 
 def seconds(text: str) -> float:
     """Parse a time above zero; for argparse."""
     value = exact_seconds(text)
     if not 0 < value < MOST_SECONDS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time above zero, such as 30s or 2m")
+        raise unfit(text, "a time above zero, such as 30s or 2m")
     return float(value)
 
 
@@ -139,7 +141,7 @@ def working(what: str) -> Iterator[None]:
         pause = PATIENCE
         while not ended.wait(pause):
             pause = SILENCE
-            print(f"csdf: {time.perf_counter() - begin:.0f} s, {what}", file=sys.stderr)
+            print(f"csdf: {time.perf_counter() - begin:.0f} s, {quoted(what)}", file=sys.stderr)
 
     speaker = threading.Thread(target=speak, daemon=True)
     speaker.start()
@@ -174,39 +176,58 @@ def watch_progress(
             raise GaveUp(f"the budget of {budget:g} s is used up")
         if now - shown > 1:
             shown = now
-            print(f"csdf: {now - begin:.0f} s, {describe(progress)}", file=sys.stderr)
+            print(f"csdf: {now - begin:.0f} s, {quoted(describe(progress))}", file=sys.stderr)
 
     return look
 
 
+def unfit(text: str, expected: str) -> argparse.ArgumentTypeError:
+    """Return the refusal of an argument, for the parser to say which one it is."""
+    return argparse.ArgumentTypeError(f"{shown(text)} is not {expected}")
+
+
+def _parsed(text: str, parse: Callable[[str], Number]) -> Number:
+    try:
+        return parse(text)
+    except MalformedText as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def fraction(text: str) -> Fraction:
     """Parse `3/2`, `1.5` or `7` exactly; for argparse."""
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 3/2 or 1.5") from None
+    return _parsed(text, signed_rational)
+
+
+def integer(text: str) -> int:
+    """Parse a whole number, with or without a sign; for argparse."""
+    return _parsed(text, whole)
+
+
+def from_zero(text: str) -> int:
+    """Parse a whole number of at least zero; for argparse."""
+    return _parsed(text, natural)
 
 
 def named_integers(text: str) -> tuple[str, int]:
     """Parse `NAME=7`; for argparse."""
     name, _, value = text.rpartition("=")
-    if not name or not value.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER")
-    return name, int(value)
+    if not name:
+        raise unfit(text, "NAME=NUMBER")
+    return name, from_zero(value)
 
 
 def positive(text: str) -> int:
     """Parse a whole number of at least one; for argparse."""
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
+    if (value := integer(text)) < 1:
+        raise unfit(text, "a whole number of at least 1")
+    return value
 
 
 def above_zero(text: str) -> Fraction:
     """Parse an exact number above zero; for argparse."""
     value = fraction(text)
     if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not above zero")
+        raise unfit(text, "above zero")
     return value
 
 
@@ -214,16 +235,12 @@ def size(text: str) -> int:
     """Parse bytes such as 64MB, 16MiB or 65536; for argparse."""
     found = SIZE.fullmatch(text)
     if found and found[2] in AMBIGUOUS_SIZES:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a size: write {found[1]}kB (1000 bytes each) or {found[1]}KiB (1024)"
-        )
+        raise unfit(text, f"a size: write {found[1]}kB (1000 bytes each) or {found[1]}KiB (1024)")
     if not found or found[2] not in SIZE_UNITS:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536"
-        )
-    value = Fraction(found[1]) * SIZE_UNITS[found[2]]
+        raise unfit(text, "a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536")
+    value = _parsed(found[1], rational) * SIZE_UNITS[found[2]]
     if value.denominator != 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of bytes")
+        raise unfit(text, "a whole number of bytes")
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not at least one byte")
+        raise unfit(text, "at least one byte")
     return int(value)

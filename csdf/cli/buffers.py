@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from pathlib import PurePath
 from typing import Any
 
 from csdf.analysis.bounded import with_capacities
@@ -16,13 +17,16 @@ from csdf.analysis.schedules import periodic_schedule
 from csdf.analysis.throughput import throughput
 from csdf.cli import answers, parsers, storage_options
 from csdf.cli.deadline import deadline
+from csdf.errors import UnwritableFile
 from csdf.io.fifo_depths import depth_table, folding_config, parse_depths
 from csdf.io.files import read_bytes, write_text
 from csdf.io.graph_files import require_format, write_graph
 from csdf.model.graph import Graph
+from csdf.names import quoted
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
 
+DEPTHS = {"folding": "FINN-style folding JSON", "depths": "JSON by FIFO, hls4ml-style"}
 JUDGED_CYCLES = 3  # of each actor that the judge looks at
 EXIT_CODES = {
     "optimal": answers.ANSWERED,
@@ -37,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     parser = command_parser()
     options = parser.parse_args(argv)
     if options.output:
-        require_format(options.output)
+        _require_format(options)
     if options.check and _of_a_search(options):
         parser.error(f"--check searches nothing; {_of_a_search(options)} belongs to a search")
     period = options.period if options.throughput is None else 1 / options.throughput
@@ -73,12 +77,11 @@ def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace) 
     )
     seconds = time.perf_counter() - begin
     if options.output and result.point is not None:
-        write_graph(options.output, with_capacities(graph, result.point.capacities))
-        _remark(f"wrote {options.output}: the graph with these capacities")
+        _write(options.output, graph, result.point.capacities, options.format)
     if options.schedule and result.point is not None:
         _write_schedule(options.schedule, graph, result.point.capacities)
         _remark(f"wrote {options.schedule}: a schedule in these capacities")
-    if options.format != "table":
+    if options.format != "table" and not options.output:
         return _print_depths(graph, result, options.format)
     if options.json:
         print(json.dumps(_as_json(graph, result, options.unit, seconds), indent=2))
@@ -108,7 +111,10 @@ def command_parser() -> argparse.ArgumentParser:
         help="at least so many iterations a time unit",
     )
     parsers.add_output_option(
-        parser, "the graph with these capacities: .xml, .json or .dot", required=False
+        parser,
+        "the graph with these capacities: .xml, .json or .dot; with --format folding or depths "
+        "these depths: .json",
+        required=False,
     )
     parser.add_argument(
         "--schedule",
@@ -122,8 +128,8 @@ def command_parser() -> argparse.ArgumentParser:
         "--format",
         choices=("table", "folding", "depths"),
         default="table",
-        help="what is printed; folding: FIFO depths as FINN-style folding JSON; depths: by FIFO, "
-        "hls4ml-style",
+        help="what is printed, or written by -o; folding: FIFO depths as FINN-style folding JSON; "
+        "depths: by FIFO, hls4ml-style",
     )
     parser.add_argument(
         "--check",
@@ -134,12 +140,33 @@ def command_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _require_format(options: argparse.Namespace) -> None:
+    """Refuse a suffix that promises another format than the one that -o is to write."""
+    if options.format == "table":
+        require_format(options.output)
+    elif PurePath(options.output).suffix.lower() != ".json":
+        raise UnwritableFile(f"{options.output}: FIFO depths are JSON; expected the suffix .json")
+
+
+def _write(path: str, graph: Graph, capacities: Mapping[str, int], style: str) -> None:
+    """Write what -o asks for: the graph in these capacities, or the depths of its FIFOs."""
+    if style == "table":
+        write_graph(path, with_capacities(graph, capacities))
+        _remark(f"wrote {path}: the graph with these capacities")
+    else:
+        write_text(path, _depths(graph, capacities, style))
+        _remark(f"wrote {path}: FIFO depths as {DEPTHS[style]}")
+
+
+def _depths(graph: Graph, capacities: Mapping[str, int], style: str) -> str:
+    return folding_config(graph, capacities) if style == "folding" else depth_table(capacities)
+
+
 def _print_depths(graph: Graph, result: SmallestStorage, style: str) -> int:
     if result.point is None:
-        print(f"csdf buffers: {result.status}: {result.reason}", file=sys.stderr)
+        _remark(f"{result.status}: {result.reason}")
     else:
-        depths = result.point.capacities
-        print(folding_config(graph, depths) if style == "folding" else depth_table(depths), end="")
+        print(_depths(graph, result.point.capacities, style), end="")
     return EXIT_CODES[result.status]
 
 
@@ -155,7 +182,7 @@ def _write_schedule(path: str, graph: Graph, capacities: Mapping[str, int]) -> N
 
 
 def _remark(text: str) -> None:
-    print(f"csdf buffers: {text}", file=sys.stderr)
+    print(f"csdf buffers: {quoted(text)}", file=sys.stderr)
 
 
 def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace) -> int:
@@ -180,7 +207,8 @@ def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace)
             verdict = f"period {answers.number(result.period or 0)}"
         if is_slow:
             verdict += f", too slow: at most {answers.number(required or 0)} is required"
-        print(f"{graph.name}: {answers.counted(len(depths), 'depth')}, {total} tokens: {verdict}")
+        sizes = f"{answers.counted(len(depths), 'depth')}, {answers.counted(total, 'token')}"
+        print(f"{quoted(graph.name)}: {sizes}: {verdict}")
     return answers.NO if is_slow or result.deadlock is not None else answers.ANSWERED
 
 
@@ -198,12 +226,16 @@ def _as_text(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -
         proof = "proved the smallest" if result.status == "optimal" else _gap(result)
         lines += [
             f"  size       {point.size} {unit}, {proof}",
-            f"  period     {answers.number(point.period)}",
+            f"  period     {_period(point.period)}",
             *_capacities(point.capacities),
         ]
     evaluated = answers.counted(result.evaluations, "distribution")
     lines.append(f"  search     {evaluated}, {seconds * 1000:.3g} ms")
-    return "\n".join(lines)
+    return answers.one_text(lines)
+
+
+def _period(period: Fraction | None) -> str:
+    return "unknown; finding it takes too long" if period is None else answers.number(period)
 
 
 def _gap(result: SmallestStorage) -> str:

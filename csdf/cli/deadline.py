@@ -14,7 +14,8 @@ from typing import Any
 
 from csdf.errors import GaveUp
 
-AGAIN = 2.0  # seconds until work that made an answer out of the end is ended too
+LEAST_GRACE = 0.4  # seconds, or
+GRACE = 0.04  # this share of the budget, after which work ends that did not end by itself,
 SOON = 0.1  # seconds until the next look at what must not be left half done
 LOADING = ("<frozen importlib", f"{os.sep}numba{os.sep}")  # files of code that imports or compiles
 LEAVING = (__file__, contextlib.__file__)  # of code that leaves a block,
@@ -29,12 +30,14 @@ def deadline(budget: float | None) -> AbstractContextManager[None]:
     """End what goes on within the block soon after its budget (seconds); None is no budget.
 
     A watch that looks at the clock ends a search in time and in good order. So that it comes first,
-    and that an answer can be made of what was found, a quarter of the budget and a second are left.
+    and that an answer can be made of what was found, some time is left: with that, and with as much
+    again for the answer, the budget is kept within a tenth or a second.
     Raises GaveUp unless the work knows an answer.
     """
     if budget is None:
         return nullcontext()
-    return Alarm(1.25 * budget + 1, f"the budget of {budget:g} s is used up")
+    grace = max(LEAST_GRACE, GRACE * budget)
+    return Alarm(budget + grace, f"the budget of {budget:g} s is used up", again=grace)
 
 
 class Alarm(AbstractContextManager[None]):
@@ -45,8 +48,9 @@ class Alarm(AbstractContextManager[None]):
     nothing ends.
     """
 
-    def __init__(self, seconds: float, reason: str) -> None:
+    def __init__(self, seconds: float, reason: str, *, again: float = 2.0) -> None:
         self._seconds = seconds
+        self._again = again  # seconds until work that made an answer out of the end is ended too
         self._reason = reason
         self._before: Any = None
         self._is_over = False
@@ -57,7 +61,7 @@ class Alarm(AbstractContextManager[None]):
     def __enter__(self) -> None:
         if self._is_set:
             self._before = signal.signal(signal.SIGALRM, self._end)
-            signal.setitimer(signal.ITIMER_REAL, self._seconds, AGAIN)
+            signal.setitimer(signal.ITIMER_REAL, self._seconds, self._again)
 
     def __exit__(
         self,
@@ -76,7 +80,7 @@ class Alarm(AbstractContextManager[None]):
         if self._is_over:  # a signal that came before the timer was stopped
             return
         if _must_go_on(frame):
-            signal.setitimer(signal.ITIMER_REAL, SOON, AGAIN)
+            signal.setitimer(signal.ITIMER_REAL, SOON, self._again)
         else:
             raise OutOfTime(self._reason)
 

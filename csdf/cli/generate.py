@@ -50,7 +50,7 @@ def command_parser() -> argparse.ArgumentParser:
         "graph everywhere. Without -o it is printed as SDF3 XML.",
         "csdf generate 7 --actors 12 --most-phases 3 -o random.xml",
     )
-    parser.add_argument("seed", type=int, metavar="SEED", help="a whole number")
+    parser.add_argument("seed", type=answers.integer, metavar="SEED", help="a whole number")
     parsers.add_output_option(
         parser, ".xml, .json or .dot; by default SDF3 XML is printed", required=False
     )
@@ -68,7 +68,7 @@ def command_parser() -> argparse.ArgumentParser:
         else:
             parser.add_argument(
                 option,
-                type=int,
+                type=answers.integer,
                 default=field.default,
                 metavar="N",
                 help=f"{purpose}; default: {field.default}",

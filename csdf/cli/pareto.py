@@ -89,11 +89,11 @@ def _as_text(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> str
         lines.append(f"{'size (' + unit + ')':>16}  {'period':<28} capacities: {', '.join(names)}")
     for point in front.points:
         capacities = " ".join(str(capacity) for capacity in point.capacities.values())
-        lines.append(f"{point.size:>16}  {answers.number(point.period):<28} {capacities}")
+        lines.append(f"{point.size:>16}  {answers.number(point.period or 0):<28} {capacities}")
     if not front.is_complete and front.best_period is not None:
         best = answers.number(front.best_period)
         lines.append(f"points may be missing from size {front.lower_bound} on; best period {best}")
     lines.append(
         f"{answers.counted(front.evaluations, 'distribution')} evaluated, {seconds * 1000:.3g} ms"
     )
-    return "\n".join(lines)
+    return answers.one_text(lines)

@@ -25,6 +25,8 @@ LIKENESS = 0.7  # of an unknown option and the one that may be meant, as difflib
 class Parser(argparse.ArgumentParser):
     """A parser that tells which option a wrong word may have meant."""
 
+    color: bool  # whether later versions of Python colour the help
+
     def error(self, message: str) -> NoReturn:
         """Refuse the words, as argparse does."""
         _, _, unknown = message.partition("unrecognized arguments: ")
@@ -43,7 +45,7 @@ def new_parser(
     """
     lines = "\n".join(f"  {example}" for example in examples)
     end = f"For example:\n{lines}"
-    return Parser(
+    parser = Parser(
         prog=program,
         description=textwrap.fill(about, WIDTH),
         epilog=f"{textwrap.fill(notes, WIDTH)}\n\n{end}" if notes else end,
@@ -51,6 +53,8 @@ def new_parser(
         allow_abbrev=False,
         conflict_handler=conflict_handler,
     )
+    parser.color = False  # its marks would be quoted like those of a name
+    return parser
 
 
 def takes_words(action: argparse.Action, words: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from csdf.cli.frame import entries
 from csdf.cli.pictures import suffix_of
 from csdf.cli.reporting.budget import Budget
 from csdf.cli.reporting.graph_answers import graph_findings
+from csdf.cli.reporting.origin import origin_of
 from csdf.cli.reporting.subject import GraphSubject, Subject
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.page import report_page
@@ -40,8 +41,9 @@ def main(argv: Sequence[str]) -> int:
         subject.graph, budget, unit=subject.unit, time=subject.time, smallest=subject.smallest
     )
     around = subject.surroundings(graph, added)
-    write_text(options.output, report_page(graph, around))
-    print("\n".join(around.said).translate(PLAIN_QUOTES))
+    origin = origin_of(argv, options.model, subject.files, subject.terms)
+    write_text(options.output, report_page(graph, around, origin))
+    print(answers.one_text(around.said).translate(PLAIN_QUOTES))
     print(f"csdf report: wrote {options.output}", file=sys.stderr)
     return _exit_code(graph, around)
 
@@ -55,7 +57,7 @@ def command_parser() -> argparse.ArgumentParser:
         "it and what to change, a drawing, the schedule, how full channels are, storage against "
         "throughput, and for networks the memory and its arena over time.",
         "csdf report models/graphs/h263decoder.xml -o report.html",
-        "csdf report person_detection --fuse --element-bytes 1 --memory 256kB -o report.html",
+        "csdf report person_detection --fuse --element-bytes 1 --ram 64kB -o report.html",
     )
     inputs = " or ".join([INPUT, *(reader.INPUT for reader in readers.values())])
     model = parser.add_argument("model", metavar="MODEL", help=inputs)

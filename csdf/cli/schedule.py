@@ -26,6 +26,7 @@ from csdf.io.files import write_text
 from csdf.io.trace import schedule_to_trace
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
+from csdf.names import quoted
 
 ROWS = 40  # most firings in the table; the other formats list all
 COLUMNS = ("actor", "index", "phase", "start", "end")
@@ -49,15 +50,16 @@ def _scheduled(options: argparse.Namespace) -> int:
     graph = answers.read(options.file, options)
     for name in filter(None, (options.source, options.sink)):
         graph.actor(name)
-    with answers.working(f"looking for a deadlock of {graph.name}"):
-        blocked = deadlock(graph)
+    look = answers.watch(f"looking for a deadlock of {graph.name}", options.budget)
+    blocked = deadlock(graph, watch=look)
     if blocked is not None:
         return _report_deadlock(graph, blocked, options)
     with answers.working(f"scheduling {graph.name}"):
         answer = (_self_timed if options.kind == "self-timed" else _periodic)(graph, options)
     if answer is None:
         print(
-            f"csdf schedule: {graph.name} has no strictly periodic schedule; try --kind periodic",
+            f"csdf schedule: {quoted(graph.name)} has no strictly periodic schedule; "
+            "try --kind periodic",
             file=sys.stderr,
         )
         return answers.NO
@@ -113,7 +115,7 @@ def _report_deadlock(graph: Graph, blocked: Deadlock, options: argparse.Namespac
     if options.format == "json":
         found = {"deadlock": True, "blocked": blocked.to_json(), "firings": []}
         print(json.dumps({"graph": graph.name, **found}, indent=2))
-    print(f"csdf schedule: {graph.name} deadlocks: {blocked}", file=sys.stderr)
+    print(f"csdf schedule: {quoted(f'{graph.name} deadlocks: {blocked}')}", file=sys.stderr)
     return answers.NO
 
 
@@ -174,12 +176,12 @@ def _plain(value: Any) -> Any:
 
 def _print_table(graph: Graph, answer: Answer) -> None:
     repetitions = repetition_vector(graph)
-    width = max(len("actor"), *(len(name) for name in repetitions))
+    width = max(len("actor"), *(len(quoted(name)) for name in repetitions))
     print(f"{'start':>14} {'end':>14}  {'actor':<{width}} phase iteration")
     for one in answer.firings[:ROWS]:
         iteration = one.index // repetitions[one.actor]
         times = f"{_plain(one.start):>14} {_plain(one.end):>14}"
-        print(f"{times}  {one.actor:<{width}} {one.phase:>5} {iteration:>9}")
+        print(f"{times}  {quoted(one.actor):<{width}} {one.phase:>5} {iteration:>9}")
     if len(answer.firings) > ROWS:
         print(f"{'...':>14} {len(answer.firings) - ROWS} more firings; --format csv lists all")
     for title, value in answer.facts.items():
@@ -188,4 +190,4 @@ def _print_table(graph: Graph, answer: Answer) -> None:
         if isinstance(value, dict):
             value = ", ".join(f"{name} {one}" for name, one in list(value.items())[:12])
         shown = "none found" if value is None else value
-        print(f"{title.replace('_', ' ')}: {shown}")
+        print(answers.one_text([f"{title.replace('_', ' ')}: {shown}"]))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from csdf.cli.frame import commands, entries
 from csdf.cli.frame.entries import Entry
-from csdf.cli.main import ROOT
+from csdf.cli.frame.root import ROOT
 
 
 class Leaf(NamedTuple):

@@ -1,14 +1,18 @@
-"""A figure in the format that a file's suffix asks for."""
+"""A figure in the format that a file's suffix asks for, with every text in it as it is written."""
 
 from __future__ import annotations
 
 import io
+import warnings
+from collections.abc import Iterable
 from html import escape
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from csdf.errors import UnwritableFile
+from csdf.names import quoted, quoted_lines
 
 TEXT_FORMATS = ("svg", "html")
 BINARY_FORMATS = ("png", "pdf")
@@ -17,18 +21,43 @@ BINARY_FORMATS = ("png", "pdf")
 def rendered(figure: Figure, title: str, suffix: str) -> str | bytes:
     """Return the picture in the format of that suffix: png, pdf, svg, or a page that holds it.
 
-    Raises UnwritableFile for another format.
+    Texts are names out of files: a `$` in them begins no formula, LaTeX sees none of them though
+    settings of Matplotlib (in the current folder, perhaps) ask for it, and what acts instead of being
+    seen is quoted. A letter that the font lacks is a box. Raises UnwritableFile for another format.
     """
     if suffix not in TEXT_FORMATS + BINARY_FORMATS:
         raise UnwritableFile(f"cannot draw {suffix!r}; expected png, pdf, svg or html")
+    _take_texts_as_written(figure)
+    # The salt makes one text of one figure.
+    with rc_context({"svg.hashsalt": "csdf", "text.usetex": False}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from")
+        content = _saved(figure, suffix)
+    if suffix in BINARY_FORMATS:
+        return content
+    text = content.decode()
+    return text if suffix == "svg" else _page(quoted(title), text)
+
+
+def named_ticks(names: Iterable[str]) -> list[str]:
+    """Return names as labels of an axis, which makes its texts anew whenever it is drawn."""
+    return [quoted_lines(name) for name in names]
+
+
+def _take_texts_as_written(figure: Figure) -> None:
+    for text in figure.findobj(Text):
+        if isinstance(text, Text):
+            text.set_parse_math(False)
+            text.set_usetex(False)
+            text.set_text(quoted_lines(text.get_text()))
+
+
+def _saved(figure: Figure, suffix: str) -> bytes:
     buffer = io.BytesIO()
     if suffix in BINARY_FORMATS:
         figure.savefig(buffer, format=suffix, dpi=150)
-        return buffer.getvalue()
-    with rc_context({"svg.hashsalt": "csdf"}):  # one figure gives one text
+    else:
         figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue().decode()
-    return text if suffix == "svg" else _page(title, text)
+    return buffer.getvalue()
 
 
 def _page(title: str, picture: str) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from csdf.errors import UnreadableFile
+from csdf.errors import UnreadableFile, counted
 from csdf.io.json_value import JsonValue
 from csdf.model.graph import Graph
 
@@ -93,7 +93,9 @@ def _listed(layer: JsonValue, key: str, channels: list[str]) -> tuple[int, ...]:
         return ()
     depths = layer[key].naturals()
     if len(depths) not in (0, len(channels)):
-        raise layer[key].refusal(f"expected a depth for each of {len(channels)} channels")
+        raise layer[key].refusal(
+            f"expected a depth for each of {counted(len(channels), 'channel')}"
+        )
     return depths
 
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from pathlib import Path
+import re
+import secrets
+import shutil
+from contextlib import suppress
+from typing import BinaryIO
 
 from csdf.errors import UnreadableFile, UnwritableFile
 
 LARGEST_FILE_BYTES = 64 * 2**20
+NAMED_DESCRIPTORS = {"/dev/stdout": 1, "/dev/stderr": 2}
+DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
+NO_SYNC = (errno.EINVAL, errno.ENOTSUP)  # of a file system that cannot promise anything
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_REPLACING = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV)
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -22,6 +32,8 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         raise UnreadableFile(f"{path}: is a folder; expected a file") from None
     except OSError as error:
         raise UnreadableFile(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise UnreadableFile(f"{str(path)!r}: cannot be read: no file has such a name") from None
     require_size(content, str(path))
     return content
 
@@ -37,17 +49,22 @@ def require_size(content: bytes, name: str) -> None:
 def write_text(path: str | os.PathLike[str], text: str | bytes) -> None:
     """Put the text, as UTF-8, or the bytes in the file; an older file stays until the new one is whole.
 
-    A device or a pipe, such as /dev/stdout, is written to and stays what it is. Raises
-    UnwritableFile and leaves nothing behind.
+    The new text is written beside the file, reaches the disk, and takes the place of the older one in
+    one step, with its permissions and its owner. A file with several names (hard links), or one whose
+    folder or owner does not let it be replaced, is overwritten where it is, which is not one step; if
+    that fails or is interrupted, the older text is put back. A device, a pipe or an open file such
+    as /dev/stdout is written to and stays what it is.
+
+    Raises UnwritableFile and leaves nothing behind; BrokenPipeError where the reader of standard
+    output went away.
     """
     require_writable(path)
     try:
-        content = text if isinstance(text, bytes) else text.encode()
-        if _is_stream(path):
-            with open(path, "wb") as stream:
-                stream.write(content)
-        else:
-            _replace(Path(path).resolve(), content)
+        _write(path, text if isinstance(text, bytes) else text.encode())
+    except BrokenPipeError as error:
+        if _descriptor(path) == NAMED_DESCRIPTORS["/dev/stdout"]:
+            raise
+        raise UnwritableFile(f"{path}: cannot be written: {error.strerror}") from None
     except UnicodeEncodeError as error:
         raise UnwritableFile(f"{path}: the text is not Unicode: {error.reason}") from None
     except OSError as error:
@@ -58,29 +75,130 @@ def require_writable(path: str | os.PathLike[str]) -> None:
     """Raise UnwritableFile for what can never become a file; before work, it saves the work."""
     if _is_stream(path):
         return
-    target = Path(path).resolve()
-    if target.is_dir():
+    if os.fspath(path).endswith(os.sep):
+        raise UnwritableFile(f"{path}: is the name of a folder; expected the name of a file")
+    try:
+        target = os.path.realpath(path)
+        folder = os.path.dirname(target)
+    except ValueError:
+        raise UnwritableFile(f"{str(path)!r}: no file has such a name") from None
+    if os.path.isdir(target):
         raise UnwritableFile(f"{path}: is a folder; expected the name of a file")
-    if not target.parent.exists():
-        raise UnwritableFile(f"{path}: there is no folder {str(target.parent)!r}")
-    if not target.parent.is_dir():
+    if os.path.islink(target):
+        raise UnwritableFile(f"{path}: cannot be written: {os.strerror(errno.ELOOP)}")
+    if not os.path.exists(folder):
+        raise UnwritableFile(f"{path}: there is no folder {folder!r}")
+    if not os.path.isdir(folder):
         raise UnwritableFile(f"{path}: cannot be written: Not a directory")
-    if not os.access(target.parent, os.W_OK):
+    if not os.access(target if os.path.exists(target) else folder, os.W_OK):
         raise UnwritableFile(f"{path}: cannot be written: Permission denied")
 
 
 def _is_stream(path: str | os.PathLike[str]) -> bool:
     """Whether it is there and neither a file nor a folder, so that nothing may take its place."""
-    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    is_there = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    return is_there or _descriptor(path) is not None
 
 
-def _replace(target: Path, content: bytes) -> None:
-    temporary = target.with_name(f".{target.name[:32]}.{os.getpid()}.part")
-    with temporary.open("xb") as file:
+def _descriptor(path: str | os.PathLike[str]) -> int | None:
+    """Return which open file of this process the path names, though it may lead to a file."""
+    name = os.fspath(path)
+    found = DESCRIPTOR.fullmatch(name)
+    return int(found[1]) if found else NAMED_DESCRIPTORS.get(name)
+
+
+def _write(path: str | os.PathLike[str], content: bytes) -> None:
+    if _is_stream(path):
+        number = _descriptor(path)
+        with open(path if number is None else os.dup(number), "wb") as stream:
+            stream.write(content)
+        return
+    target = os.path.realpath(path)
+    older = os.stat(target) if os.path.exists(target) else None
+    if older is None or older.st_nlink == 1:
         try:
+            _replace(target, content, older)
+        except OSError as error:
+            if older is None or error.errno not in NO_REPLACING:
+                raise
+        else:
+            return
+    _overwrite(target, content)
+
+
+def _replace(target: str, content: bytes, older: os.stat_result | None) -> None:
+    """Write a file of a name of its own beside the target, then give it the name of the target."""
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f".{name[:32]}.{secrets.token_hex(8)}.part")
+    mode = 0o666 if older is None else 0o600  # less than what it gets at the end
+    try:
+        with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as file:
             file.write(content)
-            file.flush()
-            temporary.replace(target)
-        except BaseException:  # an interrupt too leaves nothing behind
-            temporary.unlink()
+            _finish(file)
+        if older is not None:
+            _make_alike(temporary, target, older)
+        os.replace(temporary, target)
+    except BaseException:  # an interrupt too leaves nothing behind
+        with suppress(FileNotFoundError):  # where it came after the last step
+            os.unlink(temporary)
+        raise
+    _finish_folder(folder)
+
+
+def _make_alike(temporary: str, target: str, older: os.stat_result) -> None:
+    """Give the new file the owner, permissions and attributes of the older one, but not its times."""
+    found = os.stat(temporary)
+    if (found.st_uid, found.st_gid) != (older.st_uid, older.st_gid):
+        os.chown(temporary, older.st_uid, older.st_gid)
+    shutil.copystat(target, temporary)
+    os.utime(temporary)
+
+
+def _overwrite(target: str, content: bytes) -> None:
+    """Write into the file itself; what it held is put back if that cannot be ended."""
+    with open(target, "r+b") as file:
+        older = file.read()
+        try:
+            _reserve(file, len(content))
+            _put(file, content)
+        except BaseException:
+            _put(file, older)
             raise
+
+
+def _reserve(file: BinaryIO, size: int) -> None:
+    """Find out that the disk is full before a byte is overwritten, where the system can tell."""
+    if size == 0 or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(file.fileno(), 0, size)
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
+
+
+def _put(file: BinaryIO, content: bytes) -> None:
+    file.seek(0)
+    file.write(content)
+    file.truncate()
+    _finish(file)
+
+
+def _finish(file: BinaryIO) -> None:
+    """Return when the content is on the disk."""
+    file.flush()
+    try:
+        os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno not in NO_SYNC:
+            raise
+
+
+def _finish_folder(folder: str) -> None:
+    """Return when the new name is on the disk too; the file is whole in either case."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

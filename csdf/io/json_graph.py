@@ -21,8 +21,8 @@ from fractions import Fraction
 from typing import TypeVar
 
 from csdf.errors import InvalidGraph, UnreadableFile
-from csdf.io import sequences
 from csdf.io.json_value import JsonValue
+from csdf.model.exact import MalformedText, rational
 from csdf.model.graph import FORMAT, VERSION, Actor, Channel, Graph, Processor
 
 GRAPH_KEYS = (
@@ -115,6 +115,6 @@ def _valid(value: JsonValue, build: Callable[[JsonValue], Part]) -> Part:
 
 def _fraction(value: JsonValue) -> Fraction:
     try:
-        return sequences.parse_rational(value.text())
-    except sequences.MalformedText:
+        return rational(value.text())
+    except MalformedText:
         raise value.refusal("expected a fraction as text, such as '1/2'") from None

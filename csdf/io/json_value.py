@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from csdf.errors import UnreadableFile
+from csdf.model.exact import value_fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class JsonValue:
         except RecursionError:
             raise UnreadableFile(f"{file}: nested too deeply") from None
         except ValueError as error:
-            raise UnreadableFile(f"{file}: {error}") from None
+            raise UnreadableFile(f"{file}: {value_fault(error)}") from None
         return cls(value, file, "")
 
     @property

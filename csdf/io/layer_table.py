@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import warnings
 from collections.abc import Callable
 from math import lcm
 from typing import TypeVar
 
-from csdf.errors import InvalidGraph, UnreadableFile
+from csdf.errors import InvalidGraph, Suspicious, UnreadableFile, counted
 from csdf.io import sequences
 from csdf.model.builder import GraphBuilder
+from csdf.model.exact import MalformedText, shown
 from csdf.model.graph import Graph
 
 Numbers = TypeVar("Numbers")
@@ -26,7 +28,8 @@ def parse_layer_table(text: str, name: str = "<text>") -> Graph:
     phase, for each input in turn, separated by `;`; one list serves all inputs. production: tokens
     per phase, the same to every reader. times: of each phase. Lists are like `2,0` or `3*128,0`; a
     shorter one repeats. A layer works on one phase at a time. A channel is called "producer to
-    consumer". Raises UnreadableFile, naming the line.
+    consumer". Raises UnreadableFile, naming the line; issues the warning Suspicious where a list of
+    some phases is shorter than others of its layer.
     """
     rows = _rows(text, name)
     _require_few_rates(rows, name)
@@ -53,9 +56,14 @@ def parse_layer_table(text: str, name: str = "<text>") -> Graph:
             except InvalidGraph as error:
                 raise UnreadableFile(f"{where}: {error}") from None
     try:
-        return builder.graph()
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            graph = builder.graph()
     except InvalidGraph as error:
         raise UnreadableFile(f"{name}: {error}") from None
+    for one in found:
+        warnings.warn(f"{name}: {one.message}", Suspicious, stacklevel=2)
+    return graph
 
 
 def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
@@ -66,15 +74,14 @@ def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
         header = [cell.strip() for cell in next(reader, [])]
         if sorted(header) != sorted(COLUMNS):
             raise UnreadableFile(
-                f"{name}:1: columns {sequences.shown(', '.join(header))}; "
-                f"expected {', '.join(COLUMNS)}"
+                f"{name}:1: columns {shown(', '.join(header))}; expected {', '.join(COLUMNS)}"
             )
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
             if len(cells) != len(header):
                 raise UnreadableFile(
-                    f"{name}:{reader.line_num}: {len(cells)} cells, expected {len(header)}; "
+                    f"{name}:{reader.line_num}: {counted(len(cells), 'cell')}, expected {len(header)}; "
                     'quote a list: "2,0"'
                 )
             row = dict(zip(header, (cell.strip() for cell in cells), strict=True))
@@ -108,8 +115,8 @@ def _inputs(row: dict[str, str], where: str) -> list[tuple[str, str]]:
         lists *= len(names)
     if len(lists) != len(names):
         raise UnreadableFile(
-            f"{where}: layer {row['layer']!r} has {len(names)} inputs "
-            f"but {len(lists)} lists of consumption"
+            f"{where}: layer {row['layer']!r} has {counted(len(names), 'input')} "
+            f"but {counted(len(lists), 'list')} of consumption"
         )
     return list(zip(names, lists, strict=True))
 
@@ -117,5 +124,5 @@ def _inputs(row: dict[str, str], where: str) -> list[tuple[str, str]]:
 def _parsed(text: str, where: str, parse: Callable[[str, int], Numbers]) -> Numbers:
     try:
         return parse(text, sequences.sequence_length(text))
-    except sequences.MalformedText as error:
+    except MalformedText as error:
         raise UnreadableFile(f"{where}: {error}") from None

@@ -18,6 +18,7 @@ from typing import Any
 import networkx as nx
 
 from csdf.errors import InvalidGraph
+from csdf.model.exact import exact
 from csdf.model.graph import Actor, Channel, Graph, Processor
 
 ENDS = ("name", "producer", "consumer")  # said by where the edge is
@@ -62,7 +63,7 @@ def from_networkx(found: nx.MultiDiGraph[Any], *, name: str | None = None) -> Gr
         name=name if name is not None else str(about.get("name") or "graph"),
         actors=actors,
         channels=tuple(channels),
-        time_unit=_exact(about.get("time_unit", 1), "time_unit"),
+        time_unit=exact(about.get("time_unit", 1), "time_unit", InvalidGraph),
         throughput_constraint=_optional(about.get("throughput_constraint")),
         origin=about.get("origin"),
     )
@@ -119,14 +120,5 @@ def _free(name: str, taken: set[str]) -> str:
     return chosen
 
 
-def _exact(value: Any, what: str) -> Fraction:
-    if isinstance(value, bool | float):
-        raise InvalidGraph(f"{what} {value!r} is not exact; give an integer, a Fraction or a text")
-    try:
-        return Fraction(value)
-    except (TypeError, ValueError, ZeroDivisionError):
-        raise InvalidGraph(f"{what} {value!r} is not a number such as 3/2") from None
-
-
 def _optional(value: Any) -> Fraction | None:
-    return None if value is None else _exact(value, "throughput_constraint")
+    return None if value is None else exact(value, "throughput_constraint", InvalidGraph)

@@ -11,6 +11,7 @@ from lxml import etree
 
 from csdf.io import sequences
 from csdf.io.sdf3_document import Sdf3Document
+from csdf.model.exact import MalformedText, shown
 from csdf.model.graph import Actor, Processor
 
 MOST_RATES = 5 * 10**7  # in one graph, for memory
@@ -118,7 +119,7 @@ def _actor_text(
 def _length(document: Sdf3Document, actor: str, part: Port | ProcessorTimes) -> int:
     try:
         return sequences.sequence_length(part.sequence)
-    except sequences.MalformedText as error:
+    except MalformedText as error:
         raise document.refusal(part.element, f"actor {actor!r}, {part.label}: {error}") from None
 
 
@@ -128,7 +129,7 @@ def _port(document: Sdf3Document, element: etree._Element, actor: str) -> Port:
     direction = document.attribute(element, "type", owner)
     if direction not in ("in", "out"):
         raise document.refusal(
-            element, f"{owner} has the type {sequences.shown(direction)}; expected in or out"
+            element, f"{owner} has the type {shown(direction)}; expected in or out"
         )
     rates = document.attribute(element, "rate", owner)
     return Port(name=name, direction=direction, sequence=rates, element=element)
@@ -162,7 +163,7 @@ def _is_default(document: Sdf3Document, element: etree._Element, owner: str) -> 
     default = element.get("default", "false")
     if default not in ("true", "false", "1", "0"):
         raise document.refusal(
-            element, f"{owner}: default is {sequences.shown(default)}; expected true or false"
+            element, f"{owner}: default is {shown(default)}; expected true or false"
         )
     return default in ("true", "1")
 
@@ -182,7 +183,7 @@ def read_times(document: Sdf3Document, texts: dict[str, ActorText]) -> Times:
 def _times(document: Sdf3Document, text: ActorText, processor: ProcessorTimes) -> tuple[Time, ...]:
     try:
         return sequences.parse_times(processor.sequence, text.phases)
-    except sequences.MalformedText as error:
+    except MalformedText as error:
         where = f"actor {text.name!r}, {processor.label}"
         raise document.refusal(processor.element, f"{where}: execution time {error}") from None
 

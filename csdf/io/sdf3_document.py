@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from lxml import etree
 
 from csdf.errors import UnreadableFile
-from csdf.io import files, sequences
+from csdf.io import files
+from csdf.model.exact import shown
 
 KINDS = ("sdf", "csdf")
 
@@ -44,8 +45,7 @@ class Sdf3Document:
             if name in found:
                 raise self.refusal(
                     element,
-                    f"<{tag}> {key}={sequences.shown(name)} is already on line "
-                    f"{found[name].sourceline}",
+                    f"<{tag}> {key}={shown(name)} is already on line {found[name].sourceline}",
                 )
             found[name] = element
         return found
@@ -128,9 +128,7 @@ def _kind(root: etree._Element, name: str) -> str:
     if kind is None:
         raise UnreadableFile(f"{where} <sdf3> has no attribute 'type'; expected sdf or csdf")
     if kind not in KINDS:
-        raise UnreadableFile(
-            f"{where} <sdf3> has the type {sequences.shown(kind)}; expected sdf or csdf"
-        )
+        raise UnreadableFile(f"{where} <sdf3> has the type {shown(kind)}; expected sdf or csdf")
     return kind
 
 

@@ -9,6 +9,7 @@ from lxml import etree
 
 from csdf.io import sdf3_actors, sdf3_reader, sequences, xml_edit
 from csdf.io.sdf3_document import Sdf3Document
+from csdf.model.exact import MalformedText, natural
 from csdf.model.graph import Actor, Channel, Graph
 
 UNNAMED_PROCESSOR = "p"
@@ -264,8 +265,10 @@ def _repeats_to(text: str, values: tuple[int, ...] | tuple[Fraction, ...]) -> bo
 def _says(text: str | None, value: int | None) -> bool:
     if text is None or value is None:
         return text is None and value is None
-    digits = text.strip()
-    return digits.isascii() and digits.isdigit() and int(digits) == value
+    try:
+        return natural(text) == value
+    except MalformedText:
+        return False
 
 
 def _free_port(wanted: str, taken: Elements) -> str:

@@ -9,14 +9,16 @@ from fractions import Fraction
 
 from lxml import etree
 
-from csdf.errors import InvalidGraph
+from csdf.errors import InvalidGraph, Suspicious
 from csdf.io import files, sdf3_actors, sdf3_document, sequences
-from csdf.io.sdf3_actors import ActorText, Port
+from csdf.io.sdf3_actors import ActorText, Port, ProcessorTimes
 from csdf.io.sdf3_document import Sdf3Document
+from csdf.model.exact import MalformedText, natural, rational
 from csdf.model.graph import Channel, Graph
+from csdf.model.phases import short_sequences
 
 
-class SuspiciousFile(UserWarning):
+class SuspiciousFile(Suspicious):
     """A file that can be read, but that may not mean what its author thinks."""
 
 
@@ -56,7 +58,8 @@ def parse_sdf3(
 
     Rational times are scaled to integers; the graph's time unit says by how much. Where several
     processors are the default of an actor the last one counts, as in SDF3, and SuspiciousFile is
-    issued as a warning. Actor.processors is empty where there is no choice.
+    issued as a warning; likewise where a list of phases is shorter than others of its actor, and
+    repeats. Actor.processors is empty where there is no choice.
     assume_zero_times: an actor without an execution time takes no time, instead of an error.
     buffer_sizes: the sz of <bufferSize> becomes the capacity; without it, such sizes are kept in
     the graph's origin alone. The attribute `size` of a channel is a token size in bytes.
@@ -66,7 +69,11 @@ def parse_sdf3(
     document = sdf3_document.open_document(text, name)
     actors = sdf3_actors.read_actor_texts(document, assume_zero_times=assume_zero_times)
     channels = read_channel_texts(document, actors)
-    for remark in (*_doubtful_defaults(actors), *_loose_ports(actors, channels)):
+    for remark in (
+        *_doubtful_defaults(actors),
+        *_loose_ports(actors, channels),
+        *_short_sequences(actors),
+    ):
         warnings.warn(f"{name}:{remark}", SuspiciousFile, stacklevel=2)
     return _graph(document, actors, channels, buffer_sizes=buffer_sizes)
 
@@ -155,6 +162,17 @@ def _loose_ports(actors: dict[str, ActorText], channels: dict[str, ChannelText])
     ]
 
 
+def _short_sequences(actors: dict[str, ActorText]) -> list[str]:
+    remarks = []
+    for actor in actors.values():
+        parts: list[Port | ProcessorTimes] = [*actor.ports.values(), *actor.processors]
+        lengths = {part.label: sequences.sequence_length(part.sequence) for part in parts}
+        remark = short_sequences(actor.name, lengths)
+        if remark is not None:
+            remarks.append(f"{actor.element.sourceline}: {remark}")
+    return remarks
+
+
 def _graph(
     document: Sdf3Document,
     actors: dict[str, ActorText],
@@ -213,7 +231,7 @@ def _channel(document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool) -
 def _rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, ...]:
     try:
         return sequences.parse_rates(port.sequence, actor.phases)
-    except sequences.MalformedText as error:
+    except MalformedText as error:
         where = f"actor {actor.name!r}, {port.label}"
         raise document.refusal(port.element, f"{where}: rate {error}") from None
 
@@ -222,8 +240,8 @@ def _natural(
     document: Sdf3Document, element: etree._Element, text: str, channel: str, what: str
 ) -> int:
     try:
-        return sequences.parse_natural(text)
-    except sequences.MalformedText as error:
+        return natural(text)
+    except MalformedText as error:
         raise document.refusal(element, f"channel {channel!r}: {what} {error}") from None
 
 
@@ -254,6 +272,6 @@ def throughput_constraint(document: Sdf3Document) -> Fraction | None:
     if element is None:
         return None
     try:
-        return sequences.parse_rational(element.text or "")
-    except sequences.MalformedText as error:
+        return rational(element.text or "")
+    except MalformedText as error:
         raise document.refusal(element, f"throughput constraint {error}") from None

@@ -3,61 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TypeVar
 
-from csdf.errors import CsdfError
+from csdf.model.exact import MalformedText, natural, rational, shown
 
 Number = TypeVar("Number")
 
 LARGEST_PHASE_COUNT = 10**7
-MOST_DIGITS = 1000
 MOST_KNOWN = 1000  # entries of a sequence that are not parsed again
-
-_RATIONAL = re.compile(r"[0-9]+(/[0-9]+|\.[0-9]*)?|\.[0-9]+", re.ASCII)
-_DECIMAL_WITH_EXPONENT = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]{1,3}", re.ASCII)
-
-
-class MalformedText(CsdfError):
-    """A text that is not the number or the sequence it should be; readers add where it stands."""
-
-
-def shown(text: str) -> str:
-    """Return the text in quotes, cut to a length that fits a message."""
-    return repr(text if len(text) <= 40 else f"{text[:37]}...")
-
-
-def parse_natural(text: str) -> int:
-    """Return the integer >= 0 that the text says."""
-    digits = text.strip()
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > MOST_DIGITS:
-        raise MalformedText(_complaint(digits, "an integer"))
-    return int(digits)
-
-
-def parse_rational(text: str) -> Fraction:
-    """Return the exact number >= 0 that `7`, `3/2`, `1.5` or `3e-8` says."""
-    number = text.strip()
-    if len(number) <= MOST_DIGITS:
-        if _RATIONAL.fullmatch(number) and not _has_zero_denominator(number):
-            return Fraction(number)
-        if _DECIMAL_WITH_EXPONENT.fullmatch(number):
-            return Fraction(number)
-    raise MalformedText(_complaint(number, "a number such as 7, 3/2 or 1.5"))
-
-
-def _has_zero_denominator(number: str) -> bool:
-    return "/" in number and not int(number.partition("/")[2])
-
-
-def _complaint(number: str, expected: str) -> str:
-    if len(number) > MOST_DIGITS:
-        return f"{shown(number)} has more than {MOST_DIGITS} digits"
-    if re.fullmatch(r"-\s*[0-9./]+", number):
-        return f"{shown(number)} is negative"
-    return f"{shown(number)} is not {expected}"
 
 
 def sequence_length(text: str) -> int:
@@ -79,7 +34,7 @@ def _run(entry: str) -> tuple[int, str]:
     count, star, value = entry.partition("*")
     if not star:
         return 1, entry
-    repetitions = parse_natural(count)
+    repetitions = natural(count)
     if not repetitions:
         raise MalformedText(f"{shown(entry)} repeats a value 0 times")
     return repetitions, value
@@ -87,7 +42,7 @@ def _run(entry: str) -> tuple[int, str]:
 
 def parse_rates(text: str, phases: int) -> tuple[int, ...]:
     """Return the rate of each phase; `phases` is a multiple of the length of the sequence."""
-    return _cycle(text, phases, parse_natural)
+    return _cycle(text, phases, natural)
 
 
 def parse_times(text: str, phases: int) -> tuple[int | Fraction, ...]:
@@ -96,10 +51,8 @@ def parse_times(text: str, phases: int) -> tuple[int | Fraction, ...]:
 
 
 def _parse_time(text: str) -> int | Fraction:
-    """Return what parse_rational does, as the cheaper integer where it is one."""
-    return (
-        int(text) if text.isascii() and text.isdigit() and len(text) < 19 else parse_rational(text)
-    )
+    """Return what `rational` does, as the cheaper integer where it is one."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else rational(text)
 
 
 def _cycle(text: str, phases: int, parse: Callable[[str], Number]) -> tuple[Number, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from fractions import Fraction
 from math import lcm
 
-from csdf.errors import InvalidGraph
+from csdf.errors import InvalidGraph, Suspicious
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Actor, Channel, Graph
+from csdf.model.phases import short_sequences
 
 Time = int | str | Fraction
 Rates = int | Sequence[int]
@@ -26,6 +28,7 @@ class GraphBuilder:
         self._name = name
         self._times: dict[str, tuple[Fraction, ...]] = {}
         self._channels: list[Channel] = []
+        self._lengths: dict[str, dict[str, int]] = {}  # of an actor's lists, by what they are
         self._names: set[str] = set()  # of the channels
         self._numbers: dict[str, int] = {}  # the last one behind a name that was taken
 
@@ -43,6 +46,7 @@ class GraphBuilder:
         )
         if not listed:
             raise InvalidGraph(f"actor {name!r} has no phase; give at least one duration")
+        self._lengths.setdefault(name, {})["its durations"] = len(listed)
         self._times[name] = tuple(
             exact(time, f"actor {name!r}: duration", InvalidGraph) for time in listed
         )
@@ -69,6 +73,11 @@ class GraphBuilder:
         length = lcm(len(taken) or 1, len(given_back) or 1)
         name = name or self._free_name(f"{producer} to {consumer}")
         self._names.add(name)
+        lists = [(producer, "production", _listed(production)), (consumer, "consumption", taken)]
+        if release is not None:
+            lists.append((consumer, "release", given_back))
+        for end, what, rates in lists:
+            self._lengths.setdefault(end, {})[f"{what} on {name!r}"] = len(rates) or 1
         self._channels.append(
             Channel(
                 name=name,
@@ -85,7 +94,14 @@ class GraphBuilder:
         return self
 
     def graph(self) -> Graph:
-        """Return the graph. Raises InvalidGraph naming what is wrong."""
+        """Return the graph. Raises InvalidGraph naming what is wrong.
+
+        Issues the warning Suspicious where a list of some phases is shorter than others of its actor.
+        """
+        for name, lengths in self._lengths.items():
+            remark = short_sequences(name, lengths)
+            if remark is not None:
+                warnings.warn(remark, Suspicious, stacklevel=2)
         phases = {name: len(times) for name, times in self._times.items()}
         for channel in self._channels:
             for end, rates in (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any
 
-from csdf.errors import InvalidGraph
+from csdf.errors import InvalidGraph, counted
 from csdf.model.shown import Shown
 
 FORMAT = "csdf-graph"  # of the JSON document
@@ -38,7 +38,7 @@ class Actor:
             if len(processor.durations) != len(self.durations):
                 raise InvalidGraph(
                     f"actor {self.name!r}: {len(processor.durations)} durations on processor "
-                    f"{processor.name!r}, but {len(self.durations)} phases"
+                    f"{processor.name!r}, but {counted(len(self.durations), 'phase')}"
                 )
 
     @property
@@ -138,8 +138,8 @@ class Graph(Shown):
                 raise InvalidGraph(f"channel {channel.name!r}: there is no actor {end!r}")
             if len(rates) != len(actor.durations):
                 raise InvalidGraph(
-                    f"channel {channel.name!r}: {len(rates)} {kind} rates, "
-                    f"but actor {end!r} has {len(actor.durations)} phases"
+                    f"channel {channel.name!r}: {counted(len(rates), f'{kind} rate')}, "
+                    f"but actor {end!r} has {counted(len(actor.durations), 'phase')}"
                 )
 
     def actor(self, name: str) -> Actor:
@@ -214,7 +214,8 @@ def _require_window(release: tuple[int, ...], consumption: tuple[int, ...], wher
             raise InvalidGraph(f"{where}: phase {phase} releases space that it has not consumed")
     if kept:
         raise InvalidGraph(
-            f"{where}: a cycle consumes {sum(consumption)} tokens but releases {sum(release)}"
+            f"{where}: a cycle consumes {counted(sum(consumption), 'token')} "
+            f"but releases {sum(release)}"
         )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from html import escape
 from itertools import pairwise
 from typing import NamedTuple
+
+from csdf.notebook.text import escaped
 
 WIDTH = 640  # of a picture, in pixels
 MARGIN = 110  # at the left, for names
@@ -103,7 +104,7 @@ def _box(box: Box, across: float, up: float, top: float) -> str:
     left, width = MARGIN + start * across, (end - start) * across
     height = float(box.high - box.low) * up
     colour = COLOURS[box.colour % len(COLOURS)]
-    tip = f"<title>{escape(box.name)}: {start:g} to {end:g}</title>"
+    tip = f"<title>{escaped(box.name)}: {start:g} to {end:g}</title>"
     rectangle = (
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{max(width, 0.5):.1f}" '
         f'height="{height:.1f}" fill="{colour}" stroke="white" stroke-width="0.5">{tip}</rect>'
@@ -122,7 +123,7 @@ def _axis(height: float, across: str, low: float, high: float) -> list[str]:
 
 def _text(x: float, y: float, text: str) -> str:
     where = f'x="{x:.1f}" y="{y:.1f}" fill="currentColor" pointer-events="none"'
-    return f"<text {where}>{escape(text)}</text>"
+    return f"<text {where}>{escaped(text)}</text>"
 
 
 def _svg(height: float, parts: Sequence[str]) -> str:

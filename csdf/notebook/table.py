@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from html import escape
+
+from csdf.notebook.text import escaped
 
 MOST_ROWS = 30  # of a table; the rest is counted
 MOST_ENTRIES = 12  # of a list in a cell
@@ -26,7 +27,7 @@ def table(title: str, rows: Sequence[Mapping[str, object]]) -> str:
 def facts(title: str, values: Mapping[str, object]) -> str:
     """Return names and values as an HTML table of two columns."""
     lines = [
-        f'<tr><th style="{LEFT}">{escape(name)}</th><td style="{LEFT}">{in_words(value)}</td></tr>'
+        f'<tr><th style="{LEFT}">{escaped(name)}</th><td style="{LEFT}">{in_words(value)}</td></tr>'
         for name, value in values.items()
     ]
     return _whole(title, lines)
@@ -44,7 +45,7 @@ def in_words(value: object) -> str:
         return _listed([str(one) for one in value])
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return escape(str(value))
+    return escaped(str(value))
 
 
 def _decimal(value: Fraction) -> str:
@@ -57,12 +58,12 @@ def _decimal(value: Fraction) -> str:
 def _listed(entries: Sequence[str]) -> str:
     shown = ", ".join(entries[:MOST_ENTRIES])
     more = len(entries) - MOST_ENTRIES
-    return escape(shown if more <= 0 else f"{shown} and {more} more")
+    return escaped(shown if more <= 0 else f"{shown} and {more} more")
 
 
 def _heads(first: Mapping[str, object]) -> str:
     """The names of the columns, aligned as the first row is."""
-    cells = [f'<th style="{_side(value)}">{escape(name)}</th>' for name, value in first.items()]
+    cells = [f'<th style="{_side(value)}">{escaped(name)}</th>' for name, value in first.items()]
     return f"<tr>{''.join(cells)}</tr>"
 
 
@@ -78,4 +79,4 @@ def _side(value: object) -> str:
 
 
 def _whole(title: str, lines: Sequence[str]) -> str:
-    return f"<div>{escape(title)}</div><table>{''.join(lines)}</table>"
+    return f"<div>{escaped(title)}</div><table>{''.join(lines)}</table>"

@@ -6,7 +6,8 @@ from math import gcd
 
 from csdf.model.graph import Channel
 
-FIRINGS = 1_000_000  # of one channel's two actors, before a weaker bound has to do
+FIRINGS = 1_000_000  # of one channel's two actors, before a weaker bound has to do;
+ALL_FIRINGS = 3_000_000  # for all channels of a graph together, a few seconds
 
 
 def capacity_step(channel: Channel) -> int:
@@ -18,12 +19,17 @@ def capacity_step(channel: Channel) -> int:
     return gcd(*channel.production, *channel.consumption, *channel.release_rates)
 
 
-def least_capacity(channel: Channel) -> int:
+def firings_each(channels: int) -> int:
+    """Return how many firings may be looked at for each of so many channels."""
+    return min(FIRINGS, ALL_FIRINGS // max(1, channels))
+
+
+def least_capacity(channel: Channel, firings: int = FIRINGS) -> int:
     """Return the least capacity with which the two actors of the channel alone could run for ever.
 
     No storage distribution that runs has less on this channel. The consumer fires as soon as it can,
     the producer only when it must: then the space in use is never more than in any other order.
-    Beyond a million firings a weaker bound is returned: what the fullest single firing needs.
+    Beyond so many firings a weaker bound is returned: what the fullest single firing needs.
     For SDF it equals p + c - gcd(p, c) + d mod gcd(p, c), or d if that is more.
     """
     if channel.is_self_loop:
@@ -36,7 +42,7 @@ def least_capacity(channel: Channel) -> int:
     if len(channel.production) == len(channel.consumption) == 1 and channel.release is None:
         least = made + taken - shared + channel.initial_tokens % shared
         return max(least, channel.initial_tokens)
-    if producer_firings + consumer_firings > FIRINGS:
+    if producer_firings + consumer_firings > firings:
         fullest = max(*channel.production, *channel.consumption, channel.initial_tokens)
         return fullest + (channel.initial_tokens - fullest) % capacity_step(channel)
     return _lazy_peak(channel, consumer_firings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -11,10 +11,16 @@ from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import cycle_vector
 from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
+from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.model.indexed import indexed
 from csdf.model.space import space_channel
 from csdf.search.variables import Variable
+
+MOST_LATE = 20_000  # phases of a schedule that is made after the watch has ended the search
+LONG = 1_000  # phases of a schedule from which on it takes long enough to look at the watch first
+
+Watch = Callable[[], None]  # called now and then; ends the work by raising
 
 
 class Evaluation(NamedTuple):
@@ -33,23 +39,34 @@ class Evaluator:
 
     Capacities are tuples in the order of the variables, None for one without a bound. Channels that
     belong to no variable keep what the graph says, self-loops only where they are bounded at all.
-    Evaluations are exact, and remembered.
+    Evaluations are exact, and remembered. only_live: a period is then no more than the sign that
+    there is no deadlock, which takes less to find out.
+    watch: called between the steps of long evaluations; may end them by raising.
     """
 
     def __init__(
-        self, graph: Graph, variables: Sequence[Variable], *, with_self_loops: bool = False
+        self,
+        graph: Graph,
+        variables: Sequence[Variable],
+        *,
+        with_self_loops: bool = False,
+        only_live: bool = False,
+        watch: Watch = lambda: None,
     ) -> None:
         self.count = 0
+        self.watch = watch
+        self._is_late = False
+        self._only_live = only_live
         self._groups = [variable.channels for variable in variables]
         names = {channel.name for group in self._groups for channel in group}
         unbounded = tuple(
             replace(channel, capacity=None) if channel.name in names else channel
             for channel in graph.channels
         )
-        self._bare = bound_channels(
+        self.bare = bound_channels(
             replace(graph, channels=unbounded), with_self_loops=with_self_loops
         )
-        self._cycles = list(cycle_vector(graph).values())
+        self.cycles = cycle_vector(graph)
         self._systems: dict[tuple[int, ...], _System] = {}
         self._known: dict[tuple[int | None, ...], Evaluation] = {}
 
@@ -58,7 +75,7 @@ class Evaluator:
         """Firings of one iteration: a measure of what an evaluation costs."""
         return sum(
             count * actor.phases
-            for count, actor in zip(self._cycles, self._bare.actors, strict=True)
+            for count, actor in zip(self.cycles.values(), self.bare.actors, strict=True)
         )
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
@@ -84,9 +101,27 @@ class Evaluator:
             space_channel(channel, channel.initial_tokens, f"{channel.name} (searched space)")
             for channel in channels
         )
-        numbers = indexed(replace(self._bare, channels=self._bare.channels + spaces))
+        numbers = indexed(replace(self.bare, channels=self.bare.channels + spaces))
         occupied = [channel.initial_tokens for channel in channels]
-        return _System(PeriodicProblem(numbers, self._cycles), owners, occupied)
+        problem = PeriodicProblem(numbers, list(self.cycles.values()))
+        return _System(problem, owners, occupied, self._look, only_live=self._only_live)
+
+    def is_simply_live(self) -> bool:
+        """Whether the graph, with nothing searched bounded, has the simplest kind of schedule.
+
+        Each cycle of an actor follows at equal distance. Then it is live; if not, it still may be.
+        """
+        return self._system(()).is_simply_live()
+
+    def _look(self, nodes: int) -> None:
+        if self._is_late and nodes > MOST_LATE:
+            raise GaveUp(f"no time for a schedule of {nodes} firings after the end of the search")
+        if nodes >= LONG and not self._is_late:
+            self.watch()
+
+    def hurry(self) -> None:
+        """Look at no watch any more, and give up what takes more than a moment."""
+        self._is_late = True
 
 
 class _System:
@@ -96,9 +131,17 @@ class _System:
     """
 
     def __init__(
-        self, problem: PeriodicProblem, owners: Sequence[int], occupied: Sequence[int]
+        self,
+        problem: PeriodicProblem,
+        owners: Sequence[int],
+        occupied: Sequence[int],
+        look: Callable[[int], None],
+        *,
+        only_live: bool,
     ) -> None:
         self._problem = problem
+        self._look = look
+        self._only_live = only_live
         self._owners = owners
         self._occupied = occupied
         self._tokens = list(problem.graph.initial_tokens)
@@ -112,8 +155,9 @@ class _System:
             (capacities[owner] or 0) - occupied
             for owner, occupied in zip(self._owners, self._occupied, strict=True)
         ]
-        solution = self._refined(unit_times=True) if self._has_zero_times else None
-        if solution is None or solution.period is not None:
+        needs_units = self._has_zero_times or self._only_live
+        solution = self._refined(unit_times=True) if needs_units else None
+        if solution is None or (solution.period is not None and not self._only_live):
             solution = self._refined(unit_times=False)
         holding = {
             self._owners[channel - self._first]
@@ -122,10 +166,18 @@ class _System:
         }
         return Evaluation(solution.period, tuple(sorted(holding)))
 
+    def is_simply_live(self) -> bool:
+        """Whether there is a schedule with one copy of each actor's cycle."""
+        copies = [1] * len(self._problem.cycles)
+        require_room(self._problem, copies)
+        solution = self._problem.solve(copies, tokens=self._tokens, unit_times=True)
+        return solution.period is not None
+
     def _refined(self, *, unit_times: bool) -> PeriodicSolution:
         """Refine until exact; with unit times only whether there is a schedule has to be known."""
         while True:
             require_room(self._problem, self._copies)
+            self._look(self._problem.nodes(self._copies))
             solution = self._problem.solve(self._copies, tokens=self._tokens, unit_times=unit_times)
             if solution.is_exact or (unit_times and solution.period is not None):
                 return solution

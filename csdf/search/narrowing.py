@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from csdf.search.evaluator import Evaluator
 from csdf.search.exploration import Sufficient
 from csdf.search.variables import Variable
+
+Distribution = tuple[int, ...]
 
 
 def sufficient_distribution(
@@ -14,42 +16,65 @@ def sufficient_distribution(
     variables: Sequence[Variable],
     is_sufficient: Sufficient,
     effort: int | None,
-) -> tuple[int, ...] | None:
+) -> Distribution | None:
     """Return a sufficient distribution in which, given the effort, no single capacity can be less.
 
-    Capacities on critical cycles are doubled until they suffice, then each is bisected, the most
-    expensive first. It must be known that capacities large enough suffice. effort: evaluations after
-    which narrowing ends, None for all it takes; if nothing sufficed by then, the answer is None.
+    It must be known that capacities large enough suffice. effort: evaluations after which narrowing
+    ends, None for all it takes; if nothing sufficed by then, the answer is None.
     """
+    found = None
     end = None if effort is None else evaluator.count + effort
+    for best in narrowing(evaluator, variables, is_sufficient):
+        found = best
+        if end is not None and evaluator.count >= end:
+            break
+    return found
+
+
+def narrowing(
+    evaluator: Evaluator, variables: Sequence[Variable], is_sufficient: Sufficient
+) -> Iterator[Distribution | None]:
+    """Yield after each evaluation the smallest sufficient distribution so far, first None.
+
+    Capacities on critical cycles are doubled until they suffice, then each is bisected, the most
+    expensive first. It must be known that capacities large enough suffice.
+    """
     capacities = [variable.least for variable in variables]
     while not is_sufficient((found := evaluator.evaluate(tuple(capacities))).period):
-        if end is not None and evaluator.count >= end:
-            return None
+        yield None
         for place in found.holding:
             variable = variables[place]
             grown = max(1, (capacities[place] - variable.least) // variable.step)
             capacities[place] += grown * variable.step
+    yield tuple(capacities)
     for place in sorted(range(len(variables)), key=lambda one: -variables[one].weight):
-        capacities[place] = _narrowed(evaluator, variables, is_sufficient, capacities, place, end)
-    return tuple(capacities)
+        variable = variables[place]
+        low, high = -1, (capacities[place] - variable.least) // variable.step
+        while high - low > 1:
+            middle = (low + high) // 2
+            trial = list(capacities)
+            trial[place] = variable.least + middle * variable.step
+            if is_sufficient(evaluator.evaluate(tuple(trial)).period):
+                high, capacities = middle, trial
+            else:
+                low = middle
+            yield tuple(capacities)
 
 
-def _narrowed(
-    evaluator: Evaluator,
-    variables: Sequence[Variable],
-    is_sufficient: Sufficient,
-    capacities: Sequence[int],
-    place: int,
-    end: int | None,
-) -> int:
-    """The least capacity of one variable with which the distribution still suffices."""
-    variable = variables[place]
-    trial = list(capacities)
-    low, high = -1, (capacities[place] - variable.least) // variable.step
-    while high - low > 1 and (end is None or evaluator.count < end):
-        middle = (low + high) // 2
-        trial[place] = variable.least + middle * variable.step
-        is_enough = is_sufficient(evaluator.evaluate(tuple(trial)).period)
-        low, high = (low, middle) if is_enough else (middle, high)
-    return variable.least + high * variable.step
+def whole_iterations(variables: Sequence[Variable], cycles: Mapping[str, int]) -> Distribution:
+    """Return capacities with which a graph runs, if it does with these channels unbounded.
+
+    Each has room for all that an iteration puts on the channel beside its initial tokens, so that no
+    firing of an iteration waits for space; after it the channel is as it was.
+    cycles: of each actor in an iteration. Nothing is evaluated; `narrowing` finds less.
+    """
+    return tuple(
+        max(
+            variable.least,
+            *(
+                one.initial_tokens + cycles[one.producer] * sum(one.production)
+                for one in variable.channels
+            ),
+        )
+        for variable in variables
+    )

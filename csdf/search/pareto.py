@@ -12,10 +12,13 @@ from csdf.model.shown import Shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParetoPoint:
-    """A storage size, the smallest period it allows, and capacities that reach it."""
+    """A storage size, the smallest period it allows, and capacities that reach it.
+
+    The period is None only where none was asked for, and finding it takes too long.
+    """
 
     size: int
-    period: Fraction  # in the units of the user
+    period: Fraction | None  # in the units of the user
     capacities: Mapping[str, int]  # tokens
 
     @property
@@ -28,7 +31,7 @@ class ParetoPoint:
         speed = self.throughput
         return {
             "size": self.size,
-            "period": str(self.period),
+            "period": _text(self.period),
             "throughput": None if speed is None else str(speed),
             "capacities": dict(self.capacities),
         }
@@ -37,6 +40,10 @@ class ParetoPoint:
         """Return the point as a row: size, period, throughput, and a column for each channel."""
         found = {"size": self.size, "period": self.period, "throughput": self.throughput}
         return found | {f"capacity of {name}": value for name, value in self.capacities.items()}
+
+
+def _text(period: Fraction | None) -> str | None:
+    return None if period is None else str(period)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +106,7 @@ class SmallestStorage(Shown):
         return {
             "size": None if point is None else point.size,
             "capacities": {} if point is None else dict(point.capacities),
-            "period": None if point is None else str(point.period),
+            "period": None if point is None else _text(point.period),
             "status": self.status,
             "reason": self.reason,
             "lower_bound": self.lower_bound,

@@ -8,7 +8,7 @@ from math import gcd
 
 from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph
-from csdf.search.bounds import capacity_step, least_capacity
+from csdf.search.bounds import capacity_step, firings_each, least_capacity
 
 UNITS = ("tokens", "bytes")
 
@@ -77,18 +77,14 @@ def prepared(graph: Graph, choice: Choice) -> tuple[Graph, tuple[Variable, ...],
 def _variable(graph: Graph, names: Sequence[str], unit: str) -> Variable:
     channels = tuple(graph.channel(name) for name in names)
     steps = [capacity_step(channel) for channel in channels]
+    firings = firings_each(len(graph.channels))
+    least = [least_capacity(channel, firings) for channel in channels]
     return Variable(
         channels=channels,
-        least=max(least_capacity(channel) for channel in channels),
-        step=steps[0] if len(steps) == 1 else _common_step(channels, steps),
+        least=max(least),
+        step=gcd(*steps, *(one - least[0] for one in least)),
         weight=sum(_weight(channel, unit) for channel in channels),
     )
-
-
-def _common_step(channels: Sequence[Channel], steps: Sequence[int]) -> int:
-    """A step that meets the useful capacities of all channels, which may lie apart."""
-    least = [least_capacity(channel) for channel in channels]
-    return gcd(*steps, *(one - least[0] for one in least))
 
 
 def _weight(channel: Channel, unit: str) -> int:

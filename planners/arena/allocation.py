@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from csdf.errors import GaveUp
+from csdf.errors import GaveUp, counted
 from planners.arena.blocks import Blocks, blocks_of
 from planners.arena.bounds import Bound
 from planners.arena.greedy import Greedy
@@ -34,29 +34,42 @@ def plan_arena(
 ) -> MemoryPlan:
     """Return a plan with the least peak; with a capacity, the first plan that fits.
 
-    watch: called now and then; GaveUp or KeyboardInterrupt from it end the search with the best plan
-    so far. Without it the search lasts until its end, which may be far.
+    watch: called before each step; GaveUp or KeyboardInterrupt from it end the search with the best
+    plan so far. Without it the search lasts until its end, which may be far.
     Raises InvalidPlan where fixed offsets contradict each other, GaveUp where there is no first plan.
     """
+    return plan_and_end(problem, capacity=capacity, watch=watch).plan
+
+
+class PlanAndEnd(NamedTuple):
+    """A plan, and what ended the search for it early; None if it came to its end."""
+
+    plan: MemoryPlan
+    end: GaveUp | KeyboardInterrupt | None
+
+
+def plan_and_end(problem: Problem, *, capacity: int | None, watch: Watch) -> PlanAndEnd:
+    """Return what plan_arena returns, and what ended it."""
     search = _Allocation(problem, capacity)
-    reason = ""
+    early: GaveUp | KeyboardInterrupt | None = None
     try:
         while not search.is_done:
-            search.step()
             watch(Progress(search.peak, search.lower_bound))
+            search.step()
     except (GaveUp, KeyboardInterrupt) as end:
-        reason = str(end) or "interrupted"
+        early = end
+    reason = "" if early is None else str(early) or "interrupted"
     plan = with_hints(search.plan(reason))
     if plan.has_offsets and len(problem.buffers) <= JUDGED:
         check_plan(plan)
-    return plan
+    return PlanAndEnd(plan, early)
 
 
 class _Allocation:
     """One search over all choices of pairs in place; what each has found and proved."""
 
     def __init__(self, problem: Problem, capacity: int | None) -> None:
-        _check_fixed(problem)
+        check_fixed(problem)
         self._problem = problem
         self._capacity = capacity
         groups, self._is_complete = choices(problem)
@@ -137,7 +150,8 @@ class _Allocation:
         if status == OPTIMAL:
             return self._evidence()
         if status == GAVE_UP:
-            return f"{reason or 'no choice is left'}; the best plan found needs {self.peak} bytes"
+            why = reason or "no choice is left"
+            return f"{why}; the best plan found needs {counted(self.peak, 'byte')}"
         if self._fits:
             return f"fits the capacity of {self._capacity}; a smaller plan was not looked for"
         return reason or "not every choice of pairs in place was tried"
@@ -152,8 +166,9 @@ class _Allocation:
         when = f"at time {start}"
         if start >= end:
             when = f"from time {min(b.start for b in buffers)} to {max(b.end for b in buffers)}"
-        how = "need, as search proved," if bound.by_search else "need"
-        return f"{when} {_named(buffers)} {how} at least {bound.peak} bytes"
+        need = "needs" if len(buffers) == 1 else "need"
+        how = f"{need}, as search proved," if bound.by_search else need
+        return f"{when} {_named(buffers)} {how} at least {counted(bound.peak, 'byte')}"
 
 
 def _started(blocks: Blocks, capacity: int | None) -> Portfolio:
@@ -174,7 +189,7 @@ def _named(buffers: Sequence[Buffer]) -> str:
     return f"buffer{'s' if len(buffers) > 1 else ''} {', '.join(names)}{more}"
 
 
-def _check_fixed(problem: Problem) -> None:
+def check_fixed(problem: Problem) -> None:
     """Raise InvalidPlan if two buffers with fixed offsets are in each other's way."""
     fixed = tuple(buffer for buffer in problem.buffers if buffer.offset is not None)
     names = {buffer.name for buffer in fixed}

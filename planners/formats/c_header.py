@@ -6,25 +6,30 @@ import re
 from collections.abc import Sequence
 
 from csdf.errors import InvalidPlan
+from planners.formats.c_text import in_comment, require_number
 from planners.plan import MemoryPlan
 
 
 def format_header(plans: Sequence[MemoryPlan]) -> str:
     """Return a header that defines for each plan its bytes, its alignment and its offsets.
 
-    Names become identifiers in capitals; two that would become the same are refused with InvalidPlan.
+    Names become identifiers in capitals, and the first one a guard, so that one program may take the
+    headers of several networks. Raises InvalidPlan for two that would become the same, and
+    for a number that C has not.
     """
-    lines = ["#ifndef MEMORY_PLAN_H", "#define MEMORY_PLAN_H"]
-    definitions: dict[str, str] = {}
+    first = plans[0].problem.name if plans else "NO"
+    guard = f"{_identifier(first)}_MEMORY_PLAN_H"
+    lines = [f"#ifndef {guard}", f"#define {guard}"]
+    definitions = {guard: first}
     for plan in plans:
-        lines += ["", f"/* {_comment(plan.problem.name)}: {plan.status} */"]
+        lines += ["", f"/* {in_comment(plan.problem.name)}: {plan.status} */"]
         for identifier, value, name in _definitions(plan):
             if identifier in definitions:
                 raise InvalidPlan(
                     f"{name!r} and {definitions[identifier]!r} would both be {identifier} in C"
                 )
             definitions[identifier] = name
-            lines.append(f"#define {identifier} {value}")
+            lines.append(f"#define {identifier} {require_number(identifier, value)}")
     return "\n".join([*lines, "", "#endif", ""])
 
 
@@ -49,7 +54,3 @@ def _identifier(name: str) -> str:
 
 def _suffix(name: str) -> str:
     return re.sub(r"[^A-Z0-9]", "_", name.upper())
-
-
-def _comment(name: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in name).replace("*/", "* /")

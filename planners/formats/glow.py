@@ -11,6 +11,7 @@ Time is counted in ALLOC and FREE instructions. Text from `#` to the end of a li
 
 from __future__ import annotations
 
+from csdf.errors import counted
 from planners.formats.text import Line, lines_of
 from planners.plan import Buffer, Problem
 
@@ -31,7 +32,7 @@ def parse_traces(text: str, name: str) -> list[Problem]:
             traces.append(_Trace(line.text.split(maxsplit=1)[-1] if len(words) > 1 else "", line))
             continue
         if len(words) != WORDS[words[0]]:
-            raise line.refusal(f"found {len(words) - 1} values after {words[0]}")
+            raise line.refusal(f"found {counted(len(words) - 1, 'value')} after {words[0]}")
         if not traces:
             raise line.refusal(f"{words[0]} stands before the first MODEL")
         traces[-1].take(words, line)

@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-from csdf.errors import InvalidPlan
+from csdf.errors import InvalidPlan, counted
 from planners.formats.text import Line
 from planners.plan import Buffer, MemoryPlan, Problem
 
@@ -57,7 +57,7 @@ def _columns(cells: list[str], line: Line) -> list[str]:
 
 def _by_column(cells: list[str], columns: list[str], line: Line) -> dict[str, str]:
     if len(cells) != len(columns):
-        raise line.refusal(f"found {len(cells)} values; expected {len(columns)}")
+        raise line.refusal(f"found {counted(len(cells), 'value')}; expected {len(columns)}")
     return dict(zip(columns, cells, strict=True))
 
 

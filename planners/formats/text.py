@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from csdf.errors import UnreadableFile
-
-MOST_DIGITS = 1000
+from csdf.model.exact import MalformedText, natural, shown
 
 
 class Line(NamedTuple):
@@ -23,10 +22,13 @@ class Line(NamedTuple):
 
     def natural(self, word: str, what: str, least: int = 0) -> int:
         """Return the whole number that the word is; `what` says of what."""
-        is_short = len(word) <= MOST_DIGITS
-        if not (is_short and word.isascii() and word.isdigit()) or int(word) < least:
-            raise self.refusal(f"{what}: found {word[:40]!r}; expected a whole number >= {least}")
-        return int(word)
+        try:
+            found = natural(word)
+        except MalformedText:
+            found = -1
+        if found < least:
+            raise self.refusal(f"{what}: found {shown(word)}; expected a whole number >= {least}")
+        return found
 
 
 def lines_of(text: str, file: str, comment: str) -> Iterator[Line]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 from cnn2csdf.durations import Platform
+from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from planners.fusion.chains import Chain
 from planners.fusion.configurations import Group, Way, single
 from planners.fusion.cost import LayerCost, Price, price_of
 from planners.fusion.memory import Scratch, last_steps, most_alive, whole_buffers
 from planners.fusion.regions import Needs
-from planners.fusion.streaming import streamed
+from planners.fusion.streaming import Streamed, Streams
 from planners.fusion.tilings import TilesTo, Tilings
 from planners.plan import Buffer
 
@@ -54,20 +56,30 @@ NOTHING = Cost(0, 0)
 
 
 class Option(NamedTuple):
-    """A group, the most bytes alive while it works, and what it costs."""
+    """A group, the most bytes alive while it works, and what it costs.
+
+    bound: no buffers with which the group works this way have fewer bytes alive.
+    """
 
     memory: int
     cost: Cost
     group: Group
+    bound: int
 
 
-def options(chain: Chain, terms: Terms, look: Look = lambda: None) -> Iterator[Option]:
-    """Yield every choice for every group. look: called now and then; it may raise to end the work."""
+def options(
+    chain: Chain, terms: Terms, look: Look = lambda: None, streams: Streams | None = None
+) -> Iterator[Option]:
+    """Yield every choice for every group, those that work layer by layer at once.
+
+    look: called now and then; it may raise to end the work. streams: of the chain, where the caller
+    has use for them later.
+    """
     price = price_of(terms.platform)
     if Way.WHOLE in terms.ways:
         yield from (_whole(chain, first, terms, price) for first in range(len(chain.sections)))
     if Way.ROWS in terms.ways:
-        yield from _by_rows(chain, terms, look)
+        yield from _by_rows(chain, terms, look, streams or Streams(chain, terms.element_bytes))
     ways = [way for way in (Way.RECOMPUTE, Way.KEEP) if way in terms.ways]
     needs, tilings = Needs(chain.network), Tilings.of(terms.tilings)
     for upto in range(1, len(chain.sections) + 1) if ways else ():
@@ -81,8 +93,9 @@ def options(chain: Chain, terms: Terms, look: Look = lambda: None) -> Iterator[O
             element_bytes=terms.element_bytes,
         )
         for way in ways:
-            look()
-            yield from _tiled(chain, upto, way, tiles, terms)
+            for option in _tiled(chain, upto, way, tiles, terms):
+                look()
+                yield option
 
 
 def _bytes(chain: Chain, name: str, terms: Terms) -> int:
@@ -105,42 +118,64 @@ def _whole(chain: Chain, first: int, terms: Terms, price: Price) -> Option:
             network=network, layer=layer, price=price, element_bytes=terms.element_bytes
         ).whole()
         cost = cost.plus(Cost(time, multiply_accumulates(layer, network.input_shapes(layer))))
-    return Option(most_alive(buffers), cost, single(chain, first, first + 1, Way.WHOLE))
+    memory = most_alive(buffers)
+    return Option(memory, cost, single(chain, first, first + 1, Way.WHOLE), memory)
 
 
-def _by_rows(chain: Chain, terms: Terms, look: Look) -> Iterator[Option]:
+def least_memory(chain: Chain, terms: Terms) -> int:
+    """Return bytes that no configuration is below, without a look at tiles or rows.
+
+    A section works layer by layer, or in a group whose input and output lie whole in memory.
+    """
+    ends = [_bytes(chain, chain.frame, terms)]
+    ends += [_bytes(chain, section.result, terms) for section in chain.sections]
+    before = list(accumulate(ends, min))
+    behind = list(accumulate(reversed(ends), min))[::-1]
+    least = [given + result for given, result in zip(before, behind[1:], strict=False)]
+    if Way.WHOLE in terms.ways:
+        price = price_of(terms.platform)
+        wholes = [_whole(chain, first, terms, price).memory for first in range(len(least))]
+        least = list(map(min, least, wholes)) if len(terms.ways) > 1 else wholes
+    return max(least)
+
+
+def _by_rows(chain: Chain, terms: Terms, look: Look, streams: Streams) -> Iterator[Option]:
     """Groups that stream rows: their buffers and their times are sums over their sections.
 
     A section of one that does not work by rows is streamed as well as it can be.
     """
-    found, works = [], []
-    for first, section in enumerate(chain.sections):
+    found: list[Streamed] = []
+    works: list[int] = []
+    for last in range(len(chain.sections)):
         look()
-        layers = chain.layers(first, first + 1)
-        found.append(
-            streamed(
-                chain.network,
-                section.source,
-                layers,
-                terms.platform,
-                terms.scratch,
-                element_bytes=terms.element_bytes,
-            )
+        found.append(streams.streamed(last, terms.platform, terms.scratch, look))
+        works.append(_work(chain.network, chain.layers(last, last + 1)))
+        yield from reversed(list(_streaming_to(chain, last, found, works, terms)))
+
+
+def _work(network: Network, layers: Sequence[Layer]) -> int:
+    return sum(multiply_accumulates(one, network.input_shapes(one)) for one in layers)
+
+
+def _streaming_to(
+    chain: Chain, last: int, found: Sequence[Streamed], works: Sequence[int], terms: Terms
+) -> Iterator[Option]:
+    """The groups that stream rows and end with one section, the shortest first."""
+    result = _bytes(chain, chain.sections[last].result, terms)
+    inner = bound = scratch = 0
+    cost = NOTHING
+    for first in range(last, -1, -1):
+        part = found[first]
+        inner, bound = inner + part.inner, bound + part.inner_bound
+        scratch = max(scratch, part.scratch)
+        cost = cost.plus(Cost(part.nanoseconds, works[first]))
+        beside = _bytes(chain, chain.sections[first].source, terms) + result + scratch
+        yield Option(
+            beside + inner + found[last].exit,
+            cost,
+            single(chain, first, last + 1, Way.ROWS),
+            beside + bound + found[last].exit_bound,
         )
-        works.append(
-            sum(multiply_accumulates(one, chain.network.input_shapes(one)) for one in layers)
-        )
-    for first, section in enumerate(chain.sections):
-        given = _bytes(chain, section.source, terms)
-        inner = scratch = 0
-        cost = NOTHING
-        for upto in range(first + 1, len(chain.sections) + 1):
-            part = found[upto - 1]
-            inner, scratch = inner + part.inner, max(scratch, part.scratch)
-            cost = cost.plus(Cost(part.nanoseconds, works[upto - 1]))
-            result = _bytes(chain, chain.sections[upto - 1].result, terms)
-            memory = given + result + inner + part.exit + scratch
-            yield Option(memory, cost, single(chain, first, upto, Way.ROWS))
 
 
 def _tiled(chain: Chain, upto: int, way: Way, tiles: TilesTo, terms: Terms) -> Iterator[Option]:
@@ -148,8 +183,10 @@ def _tiled(chain: Chain, upto: int, way: Way, tiles: TilesTo, terms: Terms) -> I
     result = _bytes(chain, chain.sections[upto - 1].result, terms)
     for found in tiles.groups(keeps=way is Way.KEEP):
         given = _bytes(chain, chain.sections[found.first].source, terms)
+        memory = given + result + found.elements * terms.element_bytes
         yield Option(
-            given + result + found.elements * terms.element_bytes,
+            memory,
             Cost(found.nanoseconds, found.multiply_accumulates),
             Group(first=found.first, upto=upto, way=way, grid=found.grid),
+            memory,
         )

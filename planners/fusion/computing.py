@@ -16,9 +16,9 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.execution.layers import Computation, Step, computation
-from cnn2csdf.execution.part import HeldRows, Reader, along_channels
-from cnn2csdf.execution.rearrangement import identity
+from cnn2csdf.geometry import Axis, meeting
 from cnn2csdf.network import Layer, Shape
+from cnn2csdf.part import HeldRows, Reader, along_channels
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 from planners.fusion.regions import COLUMNS, ROWS, Need, Needs, Range, Region
@@ -159,7 +159,7 @@ def _multiply(
     if operator.has_bias:
         out += along_channels(computed.own.weights["bias"], 3)
     if computed.epilogue:
-        rest = replace(computed, own=Step(identity, op.Identity(), {}))
+        rest = replace(computed, own=Step(op.Identity(), {}))
         _compute_rows(rest, _readers([out]), out)
 
 
@@ -168,30 +168,20 @@ def _fill(seen: Array, cells: Array, window: op.Window) -> None:
     if any(window.padding) or not _lie_inside(window, seen, cells):
         seen.fill(0.0)
     for down in range(window.kernel[0]):
-        rows = _meeting(window, 0, down, seen.shape[3], cells.shape[1])
+        rows = _meeting(window.rows, down, seen.shape[3], cells.shape[1])
         for across in range(window.kernel[1]):
-            columns = _meeting(window, 1, across, seen.shape[4], cells.shape[2])
+            columns = _meeting(window.columns, across, seen.shape[4], cells.shape[2])
             seen[:, down, across, rows[0], columns[0]] = cells[:, rows[1], columns[1]]
 
 
 def _lie_inside(window: op.Window, seen: Array, cells: Array) -> bool:
     """Whether no window without padding reaches beyond the cells, as one that overhangs does."""
     return all(
-        (seen.shape[axis + 3] - 1) * window.stride[axis] + window.extent[axis]
-        <= cells.shape[axis + 1]
-        for axis in (0, 1)
+        axis.covered((0, seen.shape[number + 3]))[1] <= cells.shape[number + 1]
+        for number, axis in enumerate((window.rows, window.columns))
     )
 
 
-def _meeting(
-    window: op.Window, axis: int, tap: int, places: int, limit: int
-) -> tuple[slice, slice]:
+def _meeting(axis: Axis, tap: int, places: int, limit: int) -> tuple[slice, slice]:
     """Output places at which one tap of the kernel meets a cell, and those cells."""
-    stride = window.stride[axis]
-    shift = tap * window.dilation[axis] - window.padding[axis]
-    first = max(0, -(shift // stride))
-    upto = max(first, min(places, (limit - 1 - shift) // stride + 1))
-    begin = first * stride + shift
-    if first == upto:
-        return slice(0, 0), slice(0, 0)
-    return slice(first, upto), slice(begin, begin + (upto - first - 1) * stride + 1, stride)
+    return meeting(tap * axis.dilation - axis.before, axis.stride, places, limit)

@@ -13,10 +13,9 @@ from math import prod
 import numpy as np
 
 from cnn2csdf.execution.by_parts import run_by_parts
-from cnn2csdf.execution.part import HeldRows
 from cnn2csdf.execution.whole import checked_frame
 from cnn2csdf.network import Layer
-from cnn2csdf.rows import rows_needed
+from cnn2csdf.part import HeldRows
 from cnn2csdf.weights import Array, Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError
@@ -141,7 +140,7 @@ class _Run:
                 for shape, source in zip(shapes, layer.inputs, strict=True)
             ]
             by_rows = layer.shape.is_map and all(
-                rows_needed(layer.operator, index, shapes, layer.shape) is not None
+                layer.operator.rows_needed(index, shapes, layer.shape) is not None
                 for index in range(len(shapes))
             )
             compute_whole(self._model, layer, readers, out, by_rows=by_rows)

@@ -25,6 +25,7 @@ from typing import Any
 from cnn2csdf.durations import Platform
 from csdf.errors import InvalidNetwork, InvalidPlan, UnreadableFile
 from csdf.io.json_value import JsonValue
+from csdf.model.exact import MalformedText, rational
 from planners.check import check_plan
 from planners.fusion.chains import Chain
 from planners.fusion.choices import Terms
@@ -103,8 +104,8 @@ def _terms(found: JsonValue) -> Terms:
 
 def _fraction(found: JsonValue) -> Fraction:
     try:
-        return Fraction(found.text())
-    except (ValueError, ZeroDivisionError):
+        return rational(found.text())
+    except MalformedText:
         raise found.refusal("expected a number as a text, such as 3/2") from None
 
 

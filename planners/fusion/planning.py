@@ -8,19 +8,27 @@ from dataclasses import replace
 from cnn2csdf.durations import platform_durations
 from cnn2csdf.granularity import ROWS as BY_ROWS
 from cnn2csdf.network import Network
-from cnn2csdf.parameters import layer_parameters, multiply_accumulates
+from cnn2csdf.parameters import multiply_accumulates, parameter_bytes
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from planners.arena.allocation import Progress, plan_arena
 from planners.fusion.chains import Chain, part_of
-from planners.fusion.choices import NOTHING, Cost, Look, Option, Terms, options
+from planners.fusion.choices import (
+    NOTHING,
+    Cost,
+    Look,
+    Option,
+    Terms,
+    least_memory,
+    options,
+)
 from planners.fusion.configurations import Configuration, Group, Way, check_configuration
 from planners.fusion.cost import LayerCost, lengths, price_of
 from planners.fusion.memory import last_steps, most_alive, tiled_buffers, whole_buffers
 from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.fusion.regions import COLUMNS, ROWS, Needs
 from planners.fusion.search import Point, best_under, front, merged
-from planners.fusion.streaming import streaming_buffers, streaming_graph
+from planners.fusion.streaming import Streams, streaming_buffers
 from planners.fusion.tiles import TiledGroup, fresh, tiled_group
 from planners.plan import (
     FEASIBLE,
@@ -35,17 +43,26 @@ from planners.plan import (
 MOST_LOOKS = 200  # of the search for offsets at a better arena, which chains never need
 
 
-def fusion_plan(chain: Chain, groups: Configuration, terms: Terms) -> FusionPlan:
+def fusion_plan(
+    chain: Chain,
+    groups: Configuration,
+    terms: Terms,
+    *,
+    streams: Streams | None = None,
+    look: Look = lambda: None,
+) -> FusionPlan:
     """Return a configuration with a place for every buffer.
 
-    Raises InvalidPlan where the groups do not cover the chain, InvalidNetwork where a tiled layer
-    cannot be tiled.
+    streams: of the chain, with the rows that are known already. look: GaveUp from it ends the search
+    for a smaller arena. Raises InvalidPlan where the groups do not cover the chain, InvalidNetwork
+    where a tiled layer cannot be tiled.
     """
     check_configuration(chain, groups)
     needs = Needs(chain.network)
+    streams = streams or Streams(chain, terms.element_bytes)
     tiled = {number: _tiled(chain, group) for number, group in enumerate(groups) if group.is_tiled}
     graphs = {
-        number: streaming_graph(part_of_group(chain, group), terms.element_bytes)
+        number: streams.graph(group.first, group.upto)
         for number, group in enumerate(groups)
         if group.way is Way.ROWS
     }
@@ -59,8 +76,8 @@ def fusion_plan(chain: Chain, groups: Configuration, terms: Terms) -> FusionPlan
         terms=terms,
         groups=groups,
         cost=_sum(costs),
-        arena=_arena(chain.network.name, buffers, terms.element_bytes),
-        parameter_bytes=sum(layer_parameters(chain.network).values()) * terms.element_bytes,
+        arena=_arena(chain.network.name, buffers, terms.element_bytes, look),
+        parameter_bytes=parameter_bytes(chain.network, terms.element_bytes),
         tiled=tiled,
         graphs=graphs,
     )
@@ -69,50 +86,77 @@ def fusion_plan(chain: Chain, groups: Configuration, terms: Terms) -> FusionPlan
 def best_plan(chain: Chain, terms: Terms, memory: int, look: Look = lambda: None) -> FusionAnswer:
     """Return the plan of least time whose arena fits the memory, in bytes, and the whole front.
 
-    Exact over all groups and all choices of the terms. look: called now and then; GaveUp or
+    Exact over all groups and all choices of the terms, where the engine proves the buffers of rows
+    the smallest; elsewhere what is not proved is not said. look: called now and then; GaveUp or
     KeyboardInterrupt from it end the search with what was found by then.
     """
     found: list[Option] = []
+    streams = Streams(chain, terms.element_bytes)
     ended = ""
     try:
-        for option in options(chain, terms, look):
+        for option in options(chain, terms, look, streams):
             found.append(option)
     except (GaveUp, KeyboardInterrupt) as end:
         ended = str(end) or "interrupted"
     points = tuple(front(found, len(chain.sections)))
-    plan, is_first = _fitting(chain, terms, points, memory)
+    hopes = _hopes(found, points, len(chain.sections))
+    bound = least_memory(chain, terms) if ended else hopes[0].memory if hopes else 0
+    plan = _fitting(chain, terms, points, memory, streams, _over(ended) if ended else look)
     if plan is None:
-        least = (
-            f"no configuration needs less than {points[0].memory} bytes"
-            if points
-            else "no groups that work in these ways cover the network"
-        )
-        return FusionAnswer(
-            plan=None,
-            front=points,
-            status=GAVE_UP if ended else INFEASIBLE,
-            reason=ended or least,
-        )
-    is_best = is_first and not ended
+        return _without_plan(points, bound, memory, ended)
+    best = best_under(hopes, memory)
+    is_best = not ended and best is not None and plan.cost == best.cost
     return FusionAnswer(
         plan=plan,
         front=points,
         status=OPTIMAL if is_best else FEASIBLE,
         reason=ended or ("none that fits is faster" if is_best else "a faster one may fit"),
+        lower_bound=bound,
+    )
+
+
+def _hopes(found: Sequence[Option], points: Sequence[Point], sections: int) -> Sequence[Point]:
+    """The front if all buffers were as small as nothing proves that they cannot be."""
+    if all(option.bound == option.memory for option in found):
+        return points
+    return front([option._replace(memory=option.bound) for option in found], sections)
+
+
+def _without_plan(points: Sequence[Point], bound: int, memory: int, ended: str) -> FusionAnswer:
+    """No plan that fits: because there is none, or because none was found."""
+    least = f"no configuration needs less than {bound} bytes"
+    if not points and not ended:
+        least = "no groups that work in these ways cover the network"
+    is_proved = memory < bound or not (points or ended)
+    if not is_proved:
+        smallest = f"the smallest found needs {points[0].memory} bytes, " if points else ""
+        why = ended or "the smallest buffers of rows are not proved"
+        least = f"{why}; {smallest}{least}"
+    return FusionAnswer(
+        plan=None,
+        front=tuple(points),
+        status=INFEASIBLE if is_proved else GAVE_UP,
+        reason=least,
+        lower_bound=bound,
     )
 
 
 def _fitting(
-    chain: Chain, terms: Terms, points: Sequence[Point], memory: int
-) -> tuple[FusionPlan | None, bool]:
-    """The fastest plan that fits with all of its offsets, and whether it is the fastest point."""
-    limit, is_first = memory, True
+    chain: Chain,
+    terms: Terms,
+    points: Sequence[Point],
+    memory: int,
+    streams: Streams,
+    look: Look,
+) -> FusionPlan | None:
+    """The fastest plan that fits with all of its offsets."""
+    limit = memory
     while (point := best_under(points, limit)) is not None:
-        plan = fusion_plan(chain, merged(point.groups), terms)
+        plan = fusion_plan(chain, merged(point.groups), terms, streams=streams, look=look)
         if plan.memory <= memory:
-            return plan, is_first
-        limit, is_first = point.memory - 1, False
-    return None, False
+            return plan
+        limit = point.memory - 1
+    return None
 
 
 def part_of_group(chain: Chain, group: Group) -> Network:
@@ -204,23 +248,33 @@ def _buffers(
     yield Buffer(name=result.name, size=result.shape.elements * size, start=start, end=begin)
 
 
-def _arena(name: str, buffers: Sequence[Buffer], alignment: int) -> MemoryPlan:
+def _over(reason: str) -> Look:
+    """A look that knows that the time is over."""
+
+    def look() -> None:
+        raise GaveUp(reason)
+
+    return look
+
+
+def _arena(name: str, buffers: Sequence[Buffer], alignment: int, look: Look) -> MemoryPlan:
     problem = Problem(
         name=name, buffers=tuple(replace(buffer, alignment=alignment) for buffer in buffers)
     )
-    return plan_arena(problem, watch=_patience())
+    return plan_arena(problem, watch=_patience(look))
 
 
-def _patience() -> Callable[[Progress], None]:
+def _patience(look: Look) -> Callable[[Progress], None]:
     looks = 0
 
-    def look(_: Progress) -> None:
+    def watch(_: Progress) -> None:
         nonlocal looks
+        look()
         looks += 1
         if looks > MOST_LOOKS:
             raise GaveUp(f"{MOST_LOOKS} looks are used up")
 
-    return look
+    return watch
 
 
 def alive_bytes(plan: FusionPlan) -> int:

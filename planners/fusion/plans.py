@@ -87,19 +87,22 @@ class FusionAnswer(Shown):
     """The answer to a question for a plan within a limit.
 
     front: configurations no other improves on, as far as they were looked at. status: of `plan`;
-    "optimal": none that was to be considered is faster and fits.
+    "optimal": none that was to be considered is faster and fits. lower_bound: bytes that no
+    configuration is below.
     """
 
     plan: FusionPlan | None
     front: tuple[Point, ...]
     status: str
     reason: str
+    lower_bound: int
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer with its front as a JSON value."""
         return {
             "status": self.status,
             "reason": self.reason,
+            "lower_bound_bytes": self.lower_bound,
             "plan": None if self.plan is None else self.plan.to_json(),
             "front": [_point(point) for point in self.front],
         }

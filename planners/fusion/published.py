@@ -190,4 +190,4 @@ def predicted_options(chain: Chain, tilings: Sequence[tuple[int, int]]) -> Itera
                 ).multiply_accumulates
                 way = Way.WHOLE if (down, across) == (1, 1) else Way.RECOMPUTE
                 group = Group(first=first, upto=upto, way=way, grid=grid)
-                yield Option(BIAS + memory, Cost(0, spent), group)
+                yield Option(BIAS + memory, Cost(0, spent), group, BIAS + memory)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
-from cnn2csdf.rows import rows_needed
 from csdf.errors import InvalidNetwork
 
 Range = tuple[int, int]  # first, and one past the last
@@ -90,7 +89,7 @@ def range_needed(layer: Layer, index: int, inputs: Sequence[Shape], axis: int) -
     if axis == COLUMNS:
         operator, output = _turned(operator), _turned_shape(output)
         inputs = [_turned_shape(shape) for shape in inputs]
-    needed = rows_needed(operator, index, inputs, output)
+    needed = operator.rows_needed(index, inputs, output)
     if needed is None:
         raise InvalidNetwork(f"layer {layer.name!r} needs all of its input at once")
     return lambda wanted: (needed(wanted[0])[0], needed(wanted[1] - 1)[1])
@@ -148,21 +147,10 @@ def _turned(operator: op.Operator) -> op.Operator:
     """The operator on maps turned around their diagonal."""
     match operator:
         case op.Convolution(window=window) | op.Pooling(window=window):
-            return replace(operator, window=_turned_window(window))
+            return replace(operator, window=window.turned)
         case op.Pad(padding=(top, left, bottom, right)):
             return replace(operator, padding=(left, top, right, bottom))
     return operator
-
-
-def _turned_window(window: op.Window) -> op.Window:
-    top, left, bottom, right = window.padding
-    return op.Window(
-        kernel=window.kernel[::-1],
-        stride=window.stride[::-1],
-        dilation=window.dilation[::-1],
-        padding=(left, top, right, bottom),
-        overhang=window.overhang[::-1],
-    )
 
 
 def _turned_shape(shape: Shape) -> Shape:

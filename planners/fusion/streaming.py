@@ -1,81 +1,155 @@
 """Row streaming: a group of layers as a dataflow graph, each working row by row in small buffers.
 
-Nothing is computed twice; the engine proves the buffers the smallest in which the group runs.
+Nothing is computed twice. The engine searches the smallest buffers in which the layers run, section
+by section: between two sections a single tensor is alive, so that the buffers of one section do not
+depend on those of another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from cnn2csdf.durations import Platform, platform_durations
 from cnn2csdf.granularity import ROWS
-from cnn2csdf.lowering import lower
+from cnn2csdf.lowering import channel_names, lower
 from cnn2csdf.network import Layer, Network
 from csdf.analysis.bounded import with_capacities
-from csdf.errors import GaveUp
+from csdf.analysis.liveness import deadlock
+from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Channel, Graph
+from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import Progress, smallest_storage
 from csdf.search.variables import Choice
-from planners.fusion.chains import part_of
+from planners.fusion.chains import Chain, part_of
 from planners.fusion.memory import Scratch, scratch_elements, scratch_name
 from planners.plan import Buffer
 
 MOST_EVALUATIONS = 2000  # of the search for the smallest buffers; then the best found is taken
+MOST_PHASES = 4_000_000  # of all evaluations together: those of large graphs take longer
+
+Look = Callable[[], None]
 
 
 class Streamed(NamedTuple):
     """Bytes of the buffers of layers that stream rows, and what the rows cost.
 
-    inner: of all buffers but the one that holds rows of the result for whoever reads them.
+    inner: of all buffers but the one that holds rows of the result for whoever reads them, which is
+    `exit`. inner_bound, exit_bound: no buffers in which the layers run are smaller.
     """
 
     inner: int
     exit: int
     scratch: int
     nanoseconds: int
+    inner_bound: int
+    exit_bound: int
 
 
-def streamed(
-    network: Network,
-    source: str,
-    layers: Sequence[Layer],
-    platform: Platform,
-    scratch: Scratch,
-    *,
-    element_bytes: int,
-) -> Streamed:
-    """Return what layers need that read one tensor and write one, row by row."""
-    part = part_of(network, source, layers)
-    graph = streaming_graph(part, element_bytes)
-    sizes = {channel: bytes_of(channel) for channel in graph.channels if channel.capacity}
-    leaving = sum(
-        size for channel, size in sizes.items() if channel.consumer == part.outputs[0].name
-    )
-    durations = platform_durations(part, ROWS, platform, element_bytes=element_bytes)
-    return Streamed(
-        inner=sum(sizes.values()) - leaving,
-        exit=leaving,
-        scratch=max(row_scratch(network, layer, scratch) for layer in layers) * element_bytes,
-        nanoseconds=sum(sum(durations[layer.name]) for layer in layers),
-    )
+class _Found(NamedTuple):
+    """Buffers of one section: its network, its bounded graph, bytes that no buffers are below."""
+
+    part: Network
+    graph: Graph
+    lower_bound: int
 
 
-def streaming_graph(part: Network, element_bytes: int) -> Graph:
-    """Return the graph of a network that works by rows, with the smallest capacities."""
-    graph = lower(part, ROWS, element_bytes=element_bytes)
-    looks = 0
+class _Ended(CsdfError):
+    """Carries an end that is not to be answered through a search that would answer it."""
+
+
+class Streams:
+    """The smallest buffers for the rows of the sections of a chain, each searched once."""
+
+    def __init__(self, chain: Chain, element_bytes: int) -> None:
+        self._chain = chain
+        self._element_bytes = element_bytes
+        self._found: dict[int, _Found] = {}
+
+    def streamed(
+        self, number: int, platform: Platform, scratch: Scratch, look: Look = lambda: None
+    ) -> Streamed:
+        """Return what a section needs to work row by row. Raises what `look` raises, and GaveUp."""
+        found = self._section(number, look)
+        layers = self._chain.layers(number, number + 1)
+        result = found.part.outputs[0].name
+        leaving = [one for one in found.graph.channels if one.consumer == result and one.capacity]
+        leaving_bytes = sum(map(bytes_of, leaving))
+        total = sum(bytes_of(one) for one in found.graph.channels)
+        durations = platform_durations(
+            found.part, ROWS, platform, element_bytes=self._element_bytes
+        )
+        return Streamed(
+            inner=total - leaving_bytes,
+            exit=leaving_bytes,
+            scratch=self._element_bytes
+            * max(row_scratch(self._chain.network, layer, scratch) for layer in layers),
+            nanoseconds=sum(sum(durations[layer.name]) for layer in layers),
+            inner_bound=found.lower_bound - leaving_bytes,
+            exit_bound=sum(max(one.production) * (one.token_size or 1) for one in leaving),
+        )
+
+    def graph(self, first: int, upto: int, look: Look = lambda: None) -> Graph:
+        """Return sections [first, upto) as one graph, with the capacities of each section.
+
+        Raises what `look` raises, and GaveUp where no buffers are found.
+        """
+        section = self._chain.sections[first]
+        part = part_of(self._chain.network, section.source, self._chain.layers(first, upto))
+        graph = lower(part, ROWS, element_bytes=self._element_bytes)
+        names = channel_names(part)
+        capacities: dict[str, int] = {}
+        for number in range(first, upto):
+            own = self._section(number, look)
+            for connection, name in channel_names(own.part).items():
+                capacity = own.graph.channel(name).capacity
+                if connection in names and capacity is not None:
+                    capacities[names[connection]] = capacity
+        bounded = with_capacities(graph, capacities)
+        if deadlock(bounded) is None:
+            return bounded
+        return _bounded(graph, look)[0]
+
+    def _section(self, number: int, look: Look) -> _Found:
+        if number not in self._found:
+            layers = self._chain.layers(number, number + 1)
+            part = part_of(self._chain.network, self._chain.sections[number].source, layers)
+            graph = lower(part, ROWS, element_bytes=self._element_bytes)
+            self._found[number] = _Found(part, *_bounded(graph, look))
+        return self._found[number]
+
+
+def _bounded(graph: Graph, look: Look) -> tuple[Graph, int]:
+    """The graph in the smallest buffers that are found, and bytes that no buffers are below.
+
+    If none are found, each channel holds a whole tensor: then layer after layer can run.
+    """
+    found = _searched(graph, look)
+    if found.point is not None:
+        return with_capacities(graph, found.point.capacities), found.lower_bound
+    whole = {one.name: sum(one.production) for one in graph.channels if not one.is_self_loop}
+    return with_capacities(graph, whole), found.lower_bound
+
+
+def _searched(graph: Graph, look: Look) -> SmallestStorage:
+    """The search of storage answers an end with what it has; that of `look` is to end all work."""
+    phases = sum(actor.phases for actor in graph.actors)
+    left = min(MOST_EVALUATIONS, max(1, MOST_PHASES // phases))
 
     def watch(_: Progress) -> None:
-        nonlocal looks
-        looks += 1
-        if looks > MOST_EVALUATIONS:
-            raise GaveUp(f"{MOST_EVALUATIONS} evaluations are used up")
+        nonlocal left
+        try:
+            look()
+        except (GaveUp, KeyboardInterrupt) as end:
+            raise _Ended from end
+        left -= 1
+        if left < 0:
+            raise GaveUp("the evaluations for one section are used up")
 
-    found = smallest_storage(graph, Choice(unit="bytes"), watch=watch)
-    if found.point is None:
-        raise GaveUp(f"no buffers for {part.name!r} by rows: {found.reason}")
-    return with_capacities(graph, found.point.capacities)
+    try:
+        return smallest_storage(graph, Choice(unit="bytes"), watch=watch)
+    except _Ended as ended:
+        raise ended.__cause__ or ended from None
 
 
 def bytes_of(channel: Channel) -> int:

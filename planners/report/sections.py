@@ -7,72 +7,89 @@ from collections.abc import Iterator, Sequence
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.tables import Cell, Row, sortable
 from csdf.draw.report.words import byte_count
+from planners.memory_ways import MemoryWay
 from planners.parts_memory import NetworkMemory
 from planners.report import words
-from planners.report.findings import LayerFigures, NetworkFindings
+from planners.report.findings import LayerFigures, Limit, Mark, NetworkFindings
 
 BARS = 12  # layers with a bar
+LEGIBLE = 20  # the longest bar of a list has at least this part of the full width
 
 
 def memory_bars(findings: NetworkFindings) -> Html:
     """Return a bar for each way to lay the network into memory: buffers upon parameters."""
-    found = words.needs(findings)
-    weights = words.parameters(findings)
-    most = max((need.buffers + weights for need in found), default=1) or 1
-    most = max(most, findings.capacity or 0)
+    most = full_width(findings)
+    limit = findings.limit
     rows = [
         element(
             "li",
-            element("span", need.title, class_="bar-title"),
+            element("span", way.title, class_="bar-title"),
             element(
                 "span",
-                element("span", class_="bar weights", style=_width(weights, most)),
-                element("span", class_="bar buffers", style=_width(need.buffers, most)),
-                *_limit(findings.capacity, most),
+                element("span", class_="bar weights", style=_width(way.parameters, most)),
+                element("span", class_="bar buffers", style=_width(way.buffers, most)),
+                *_marks(limit, most),
                 class_="bar-space", aria_hidden="true",
             ),
             element(
                 "span",
-                f"{byte_count(need.buffers)} + {byte_count(weights)} = "
-                f"{byte_count(need.buffers + weights)}",
+                f"{byte_count(way.buffers)} + {byte_count(way.parameters)} = "
+                f"{byte_count(way.total)}",
                 class_="bar-number",
             ),
-            *_verdict(need.buffers + weights, findings.capacity),
+            _verdict(way, limit),
         )
-        for need in found
+        for way in findings.ways
     ]  # fmt: skip
     key = element(
         "p",
         element("span", "buffers", class_="key buffers"),
         element("span", "parameters", class_="key weights"),
-        *([element("span", f"--memory {byte_count(findings.capacity)}", class_="key limit")]
-          if findings.capacity is not None else []),
+        *(element("span", mark.title, class_="key limit") for mark in _all_marks(limit)),
+        element("span", f"full width: {byte_count(most)}"),
         class_="keys",
-    )  # fmt: skip
+    )
     return joined([key, element("ul", *rows, class_="bars")])
 
 
-def _width(part: int, whole: int) -> str:
+def full_width(findings: NetworkFindings) -> int:
+    """Return the bytes that a bar of full width stands for: one scale for all bars of a page."""
+    places = [mark.place for mark in _all_marks(findings.limit)]
+    return max([1, *(way.total for way in findings.ways), *places])
+
+
+def _all_marks(limit: Limit | None) -> tuple[Mark, ...]:
+    return () if limit is None else limit.marks
+
+
+def _width(part: int, whole: float) -> str:
     return f"width:{100 * part / whole:.3f}%"
 
 
-def _limit(capacity: int | None, most: int) -> Iterator[Html]:
-    if capacity is not None:
-        yield element("span", class_="bar-limit", style=f"left:{100 * capacity / most:.3f}%")
+def _marks(limit: Limit | None, most: int) -> Iterator[Html]:
+    for mark in _all_marks(limit):
+        yield element("span", class_="bar-limit", style=f"left:{100 * mark.place / most:.3f}%")
 
 
-def _verdict(total: int, capacity: int | None) -> Iterator[Html]:
-    if capacity is not None:
-        yield element(
-            "span", "fits" if total <= capacity else "too large",
-            class_="verdict yes" if total <= capacity else "verdict no",
-        )  # fmt: skip
+def _verdict(way: MemoryWay, limit: Limit | None) -> Html:
+    """Whether a way fits; empty without a limit, so that all rows have the same columns."""
+    if limit is None:
+        return element("span", class_="verdict")
+    is_good = way.buffers <= limit.room
+    return element(
+        "span", "fits" if is_good else "too large", class_=f"verdict {'yes' if is_good else 'no'}"
+    )
 
 
 def largest_layers(findings: NetworkFindings) -> Html:
-    """Return bars for the layers that read the largest buffers, by parts beside as a whole."""
+    """Return bars for the layers that read the largest buffers, by parts beside as a whole.
+
+    On the scale of the other bars; where they would be too short to see, some times as long.
+    """
     chosen = sorted(findings.layers, key=lambda layer: -layer.whole_buffers)[:BARS]
-    most = max((layer.whole_buffers for layer in chosen), default=1) or 1
+    longest = max((max(one.whole_buffers, one.parts_buffers) for one in chosen), default=1) or 1
+    factor = _factor(longest, full_width(findings))
+    most = max(full_width(findings), longest) / factor
     rows = [
         element(
             "li",
@@ -88,16 +105,29 @@ def largest_layers(findings: NetworkFindings) -> Html:
                 f"{byte_count(layer.whole_buffers)} whole, {byte_count(layer.parts_buffers)} by parts",
                 class_="bar-number",
             ),
+            element("span", class_="verdict"),
         )
         for layer in chosen
     ]  # fmt: skip
+    scale = "the scale of the bars above"
     key = element(
         "p",
         element("span", "whole", class_="key whole"),
         element("span", "by parts", class_="key buffers"),
+        element("span", scale if factor == 1 else f"{factor} times {scale}"),
         class_="keys",
     )
     return joined([key, element("ul", *rows, class_="bars")])
+
+
+def _factor(longest: int, most: int) -> int:
+    """The largest round factor with which a bar has at most the full width; 1 if it is legible."""
+    factor = 1
+    if longest * LEGIBLE < most:
+        while longest * factor * 10 <= most:
+            factor *= 10
+        factor *= max(step for step in (1, 2, 5) if longest * factor * step <= most)
+    return factor
 
 
 def ways_table(findings: NetworkFindings) -> Html:
@@ -106,12 +136,12 @@ def ways_table(findings: NetworkFindings) -> Html:
     rows = [
         element(
             "tr",
-            element("th", title, scope="row"),
+            element("th", way.title, scope="row"),
             *(_bytes(count) for count in (way.buffers, way.parameters, way.total)),
-            *(element("td", text, class_="number") for text in words.frames(way)),
-            element("td", _proof(way)),
+            *(element("td", text, class_="number") for text in speed),
+            element("td", proof),
         )
-        for title, way in words.ways(findings)
+        for way, (speed, proof) in zip(findings.ways, _speeds(findings), strict=True)
     ]
     head = element(
         "tr",
@@ -124,6 +154,26 @@ def ways_table(findings: NetworkFindings) -> Html:
     return element(
         "div", table, class_="scroller", tabindex=0, role="region", aria_label="memory and speed"
     )
+
+
+def _speeds(findings: NetworkFindings) -> Iterator[tuple[tuple[str, str], str]]:
+    """Speed and proof of each way; only with buffers apart is there a pipeline of layers."""
+    apart = dict(findings.ways_apart)
+    works = {way.is_whole: work for way, work in findings.ways_apart}
+    for way in findings.ways:
+        work = works.get(way.is_whole)
+        speed = ("", "") if work is None else words.frames(work)
+        if way in apart:
+            yield speed, _proof(apart[way])
+        else:
+            yield (speed[0], ""), _proof_of_arena(way)
+
+
+def _proof_of_arena(way: MemoryWay) -> str:
+    if way.buffers == way.lower_bound:
+        return "the smallest arena, proved"
+    gap = (way.buffers - way.lower_bound) / max(way.lower_bound, 1)
+    return f"at most {gap:.2%} above the smallest arena"
 
 
 def _bytes(count: int) -> Html:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -13,19 +14,22 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.describe import describe
 from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
-from cnn2csdf.parameters import layer_parameters, multiply_accumulates
-from csdf.cli import answers
+from cnn2csdf.parameters import layer_parameters, multiply_accumulates, parameter_bytes
+from csdf.cli.limit_options import add_limit_options
 from csdf.cli.reporting.budget import Budget
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Contribution, Section, Surroundings
+from csdf.draw.report.words import byte_count
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import Progress
-from planners.parts_memory import MemoryComparison, memory_comparison
+from planners.limits import Limits
+from planners.parts_memory import MemoryApart, memory_apart
 from planners.report import sections, words
-from planners.report.findings import LayerFigures, NetworkFindings
+from planners.report.findings import LayerFigures, Limit, Mark, NetworkFindings
+from planners.report.terms import terms_of
 
 INPUT = "a network: .onnx, Darknet .cfg, JSON, or a name of the catalogue such as mobilenet_v2"
 NAMES = tuple(CATALOGUE)
@@ -35,28 +39,39 @@ GRAPHS = (".xml", ".csv")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSubject:
-    """A network that works as the options say. memory: None where it was not found in time."""
+    """A network that works as the options say. apart: None where it was not found in time."""
 
     value: Network
     options: argparse.Namespace
     graph: Graph
-    memory: MemoryComparison | None
+    apart: MemoryApart | None
     unit: str = "bytes"
     time: str = "ns"
 
     @property
     def smallest(self) -> SmallestStorage | None:
         """The smallest buffers by parts: the storage of the graph."""
-        return None if self.memory is None else self.memory.by_parts.smallest
+        return None if self.apart is None else self.apart.by_parts.smallest
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The table of durations, where one was read."""
+        return (self.options.durations,) if self.options.durations else ()
+
+    @property
+    def terms(self) -> tuple[tuple[str, str], ...]:
+        """The size of an element and the platform."""
+        return tuple(terms_of(self.options))
 
     def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> Surroundings:
         """Return what the page says about the memory, before and behind the parts about the graph."""
+        weights = parameter_bytes(self.value, self.options.element_bytes)
         findings = NetworkFindings(
             name=self.value.name,
-            layers=tuple(_layers(self.value, self.graph, self.memory, self.options.element_bytes)),
-            memory=self.memory,
+            layers=tuple(_layers(self.value, self.graph, self.apart, self.options.element_bytes)),
+            apart=self.apart,
             added=tuple(added),
-            capacity=self.options.memory,
+            limit=_limit_of(self.options, weights),
         )
         return network_surroundings(findings, graph)
 
@@ -83,11 +98,11 @@ def _lead(findings: NetworkFindings) -> Iterator[Html]:
     for text in words.fitting(findings):
         yield element("p", text, class_="verdict-line")
     yield element("ul", *(element("li", text) for text in words.facts(findings)))
-    yield element("h3", "As a pipeline, a processor for each layer")
+    yield element("h3", "As a pipeline: a processor for each layer, each buffer apart")
 
 
 def _memory(findings: NetworkFindings) -> Iterator[Section]:
-    if findings.memory is None:
+    if not findings.ways:
         return
     content = joined(
         [
@@ -103,10 +118,9 @@ def _memory(findings: NetworkFindings) -> Iterator[Section]:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add how the network is read, how it works, and the memory that it should fit."""
     shared.add_reading_options(parser)
-    parser.add_argument(
-        "--memory", type=answers.size, metavar="SIZE", help="does the network fit? e.g. 256kB, 1MiB"
-    )
-    shared.add_granularity_options(parser)
+    limits = parser.add_argument_group("does the network fit?")
+    add_limit_options(limits, "at most, of buffers and parameters together; e.g. 256kB, 1MiB")
+    shared.add_granularity_options(parser, is_by_tensor=False)
     shared.add_duration_options(parser)
 
 
@@ -117,9 +131,10 @@ def reads(name: str) -> bool:
 
 
 def refuse(options: argparse.Namespace) -> None:
-    """Refuse, for a graph, the question that only a network answers. Raises CsdfError."""
-    if options.memory is not None:
-        raise CsdfError("--memory is for networks; the buffers of a graph are on its page")
+    """Refuse a memory for a graph: it is not known what else lies there. Raises CsdfError."""
+    for name in ("ram", "flash", "memory"):
+        if getattr(options, name) is not None:
+            raise CsdfError(f"--{name} is for networks; the buffers of a graph are on its page")
 
 
 def subject(options: argparse.Namespace, budget: Budget) -> NetworkSubject:
@@ -127,10 +142,10 @@ def subject(options: argparse.Namespace, budget: Budget) -> NetworkSubject:
     network = shared.read(options).network
     granularity = shared.granularity_of(options)
     durations = shared.durations_of(network, options)
-    memory = None
+    apart = None
     try:
         with budget.limited(0.35):
-            memory = memory_comparison(
+            apart = memory_apart(
                 network, granularity, durations,
                 element_bytes=options.element_bytes, watch=budget.watch(0.3, _in_words),
             )  # fmt: skip
@@ -141,7 +156,7 @@ def subject(options: argparse.Namespace, budget: Budget) -> NetworkSubject:
         durations=durations(granularity), element_bytes=options.element_bytes,
     )  # fmt: skip
     shared.remark_on_fusing("csdf report", network, options)
-    return NetworkSubject(value=network, options=options, graph=graph, memory=memory)
+    return NetworkSubject(value=network, options=options, graph=graph, apart=apart)
 
 
 def _in_words(progress: Progress) -> str:
@@ -149,14 +164,13 @@ def _in_words(progress: Progress) -> str:
 
 
 def _layers(
-    network: Network, graph: Graph, comparison: MemoryComparison | None, element_bytes: int
+    network: Network, graph: Graph, apart: MemoryApart | None, element_bytes: int
 ) -> Iterator[LayerFigures]:
     parameters = layer_parameters(network)
     whole, parts = (
-        {} if memory is None else _read_bytes(memory.graph, element_bytes)
-        for memory in (
-            (None, None) if comparison is None else (comparison.whole, comparison.by_parts)
-        )
+        ({}, {})
+        if apart is None
+        else (_read_bytes(memory.graph, element_bytes) for memory in apart)
     )
     for layer in network.layers:
         durations = graph.actor(layer.name).durations
@@ -182,3 +196,26 @@ def _read_bytes(graph: Graph, element_bytes: int) -> dict[str, int]:
             before = found.get(channel.consumer, 0)
             found[channel.consumer] = before + channel.capacity * element_bytes
     return found
+
+
+def _limit_of(options: argparse.Namespace, weights: int) -> Limit | None:
+    """Return what the network should fit; weights: bytes of its parameters."""
+    limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
+    if not limits.is_given:
+        return None
+    room = limits.room(weights)
+    marks = (
+        ("--memory", limits.memory, 0),
+        ("--ram, behind the parameters", limits.ram, weights),
+        ("--flash, for parameters", limits.flash, 0),
+    )
+    return Limit(
+        title=str(limits),
+        room=sys.maxsize if room is None else room,  # flash alone leaves any room for buffers
+        elsewhere=limits.memory if limits.ram is None and limits.flash is None else None,
+        marks=tuple(
+            Mark(f"{name}: {byte_count(size)}", before + size)
+            for name, size, before in marks
+            if size is not None
+        ),
+    )

@@ -5,26 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from csdf.draw.report.sections import Need
 from csdf.draw.report.words import byte_count, listed, percent, rounded_to
+from planners.memory_ways import WHOLE_APART, MemoryWay
 from planners.parts_memory import NetworkMemory
-from planners.report.findings import NetworkFindings
+from planners.report.findings import Limit, NetworkFindings
 
 NANOSECONDS = 10**9
 LARGEST = 5  # layers named
-WHOLE, PARTS = "whole layers", "by parts"
-
-
-def ways(findings: NetworkFindings) -> list[tuple[str, NetworkMemory]]:
-    """Return how the network may work, each way with its memory."""
-    memory = findings.memory
-    return [] if memory is None else [(WHOLE, memory.whole), (PARTS, memory.by_parts)]
-
-
-def needs(findings: NetworkFindings) -> list[Need]:
-    """Return the ways to lay the network into memory that were found, each with its bytes."""
-    own = [Need(f"{title}, a place for every buffer", way.buffers) for title, way in ways(findings)]
-    return own + [need for one in findings.added for need in one.needs]
 
 
 def parameters(findings: NetworkFindings) -> int:
@@ -33,62 +20,80 @@ def parameters(findings: NetworkFindings) -> int:
 
 
 def headline(findings: NetworkFindings) -> str:
-    """Return the one sentence to read first."""
-    if findings.memory is None:
+    """Return the one sentence to read first: the least of all ways."""
+    least, whole = findings.least, findings.least_whole
+    if least is None or whole is None:
         return f"{findings.name}: the memory was not found within the budget."
-    whole, parts = findings.memory.whole, findings.memory.by_parts
-    saved = 1 - Fraction(parts.total, whole.total)
-    less = f"{percent(saved)} less" if saved >= 0 else f"{percent(-saved)} more"
+    own = f"{byte_count(least.parameters)} of that are parameters."
+    if least == whole:
+        return (
+            f"{findings.name} takes {byte_count(least.total)} in the least of these ways: "
+            f"{least.title}; work by parts saves nothing. {own}"
+        )
     return (
-        f"{findings.name} needs {byte_count(whole.total)} when its layers work as a whole and "
-        f"{byte_count(parts.total)} by parts ({less}); {byte_count(parts.parameters)} of that are "
-        "parameters."
+        f"{findings.name} takes {byte_count(least.total)} in the least of these ways: {least.title}; "
+        f"{percent(findings.saving)} less than {whole.title} ({byte_count(whole.total)}). {own}"
     )
 
 
 def fits(findings: NetworkFindings) -> bool | None:
-    """Whether any way found fits the capacity with all parameters; None if no capacity is given."""
-    if findings.capacity is None:
+    """Whether any way found fits the limit; None if no limit is given."""
+    limit = findings.limit
+    if limit is None:
         return None
-    weights = parameters(findings)
-    return any(need.buffers + weights <= findings.capacity for need in needs(findings))
+    return any(way.buffers <= limit.room for way in findings.ways)
 
 
 def fitting(findings: NetworkFindings) -> list[str]:
-    """Return whether the network fits the capacity, and in which ways."""
-    capacity = findings.capacity
-    if capacity is None:
+    """Return whether the network fits the limit, and in which ways."""
+    limit = findings.limit
+    if limit is None:
         return []
-    limit, weights = byte_count(capacity), parameters(findings)
-    good = [need for need in needs(findings) if need.buffers + weights <= capacity]
+    good = [way for way in findings.ways if way.buffers <= limit.room]
     if good:
-        best = min(good, key=lambda need: need.buffers)
+        best = min(good, key=lambda way: way.buffers)
         return [
-            f"It fits {limit}: {best.title}, {byte_count(best.buffers + weights)} with parameters "
-            f"({len(good)} of {len(needs(findings))} ways below fit)."
+            f"It fits {limit.title}: {best.title}, {_sum(best)} "
+            f"({len(good)} of {len(findings.ways)} ways below fit)."
         ]
-    said = [f"It does not fit {limit} in any of the ways below{_why(findings, weights)}."]
-    small = [need for need in needs(findings) if need.buffers <= capacity]
+    return list(_too_large(findings, limit))
+
+
+def _sum(way: MemoryWay) -> str:
+    return (
+        f"{byte_count(way.buffers)} of buffers + {byte_count(way.parameters)} of parameters = "
+        f"{byte_count(way.total)}"
+    )
+
+
+def _too_large(findings: NetworkFindings, limit: Limit) -> Iterator[str]:
+    """Why it does not fit, and what may help."""
+    yield f"It does not fit {limit.title} in any of the ways below{_why(findings, limit)}."
+    alone = limit.elsewhere
+    small = [way for way in findings.ways if alone is not None and way.buffers <= alone]
     if small:
-        best = min(small, key=lambda need: need.buffers)
-        said.append(
+        best = min(small, key=lambda way: way.buffers)
+        yield (
             f"With the parameters elsewhere, as in flash, it does: {best.title}, "
             f"{byte_count(best.buffers)}."
         )
-    if weights < capacity:
-        said.append("With some layers whole and others by parts it may: csdf plan reuse searches.")
-    return said
+    if limit.room > 0:
+        yield (
+            "In these ways all layers work alike. Others may fit: csdf plan reuse mixes whole layers "
+            "and parts, csdf plan fusion cuts tiles."
+        )
 
 
-def _why(findings: NetworkFindings, weights: int) -> str:
+def _why(findings: NetworkFindings, limit: Limit) -> str:
     """Why it cannot fit, if that is proved."""
-    if weights > (findings.capacity or 0):
+    weights = parameters(findings)
+    if limit.room < 0:
         return f": the parameters alone are {byte_count(weights)}"
     bounds = [one.lower_bound for one in findings.added if one.needs]
     known = [bound for bound in bounds if bound is not None]
-    if known and len(known) == len(bounds) and min(known) + weights > (findings.capacity or 0):
+    if known and len(known) == len(bounds) and min(known) > limit.room:
         return (
-            f": no arena for these parts is below {byte_count(min(known))}, and the parameters "
+            f": no arena for these buffers is below {byte_count(min(known))}, and the parameters "
             f"are {byte_count(weights)}"
         )
     return ""
@@ -96,8 +101,31 @@ def _why(findings: NetworkFindings, weights: int) -> str:
 
 def facts(findings: NetworkFindings) -> list[str]:
     """Return where the memory is, and what work by parts costs."""
-    added = [fact for one in findings.added for fact in one.facts]
-    return [*_largest(findings), *added, *_time(findings)]
+    return [
+        *_baseline(findings),
+        *_largest(findings),
+        *(fact for one in findings.added for fact in one.facts),
+        *_others(findings),
+        *_time(findings),
+    ]
+
+
+def _baseline(findings: NetworkFindings) -> Iterator[str]:
+    for way in findings.ways:
+        if way.title == WHOLE_APART:
+            yield (
+                f"The baseline of the literature is {way.title}: {byte_count(way.total)}. Runtimes "
+                "lay whole layers in one arena."
+            )
+
+
+def _others(findings: NetworkFindings) -> Iterator[str]:
+    """Of which plans the page speaks, and who knows others."""
+    if findings.ways:
+        yield (
+            "All layers work alike here. Plans with some layers whole and others by parts (csdf plan "
+            "reuse) or with tiles (csdf plan fusion) may need less."
+        )
 
 
 def _largest(findings: NetworkFindings) -> Iterator[str]:
@@ -119,9 +147,9 @@ def _largest(findings: NetworkFindings) -> Iterator[str]:
 
 
 def _time(findings: NetworkFindings) -> Iterator[str]:
-    if findings.memory is None:
+    if findings.apart is None:
         return
-    whole, parts = findings.memory.whole, findings.memory.by_parts
+    whole, parts = findings.apart
     loss = 1 - Fraction(whole.sequential, parts.sequential)
     changed = f"{percent(loss)} less" if loss >= 0 else f"{percent(-loss)} more"
     yield (

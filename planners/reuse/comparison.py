@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from planners.reuse.applications.application import Application, without_parallelism
 from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.sharing import shared_buffers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +31,15 @@ class Comparison:
     parts_and_reuse: int
 
 
-def comparison(application: Application, costs: Costs | None = None) -> Comparison:
-    """Return what each methodology needs."""
+def comparison(
+    application: Application, costs: Costs | None = None, *, known: Evaluator | None = None
+) -> Comparison:
+    """Return what each methodology needs.
+
+    known: an evaluator of the same application and costs; what it has evaluated is used again.
+    """
     costs = costs or Costs()
-    evaluator = Evaluator(application, costs)
+    evaluator = known.sharing(shared_buffers) if known else Evaluator(application, costs)
     layers = len(application.layers)
     whole, parts = evaluator.plan((None,) * layers), evaluator.plan((1,) * layers)
     return Comparison(

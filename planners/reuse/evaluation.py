@@ -14,11 +14,12 @@ Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 10 of the thesis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 
 from cnn2csdf.durations import NANOSECONDS, PLATFORMS, Platform
-from cnn2csdf.parameters import layer_parameters
+from cnn2csdf.parameters import parameter_bytes
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.reuse.applications.application import Application, Genes
 from planners.reuse.edge_buffers import EdgeBuffer, Residents, edge_buffers, partition_groups
@@ -129,9 +130,16 @@ class Evaluator:
         self._places = _gene_places(application)
         self._length = len(application.layers)
         self.parallel = _parallel_conflicts(self.edges, self.groups)
-        self.weights = self.costs.parameter_bytes * sum(
-            sum(layer_parameters(member.network).values()) for member in application.members
+        self.weights = sum(
+            parameter_bytes(member.network, self.costs.parameter_bytes)
+            for member in application.members
         )
+
+    def sharing(self, share: Share) -> Evaluator:
+        """Return an evaluator of the same application, whose edges share buffers in another way."""
+        other = copy(self)
+        other._share, other._known, other.count = share, {}, 0
+        return other
 
     def evaluate(self, genes: Genes) -> Evaluation:
         """Return what a chromosome costs."""

@@ -4,6 +4,7 @@ import pytest
 
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.liveness import deadlock
+from csdf.errors import GaveUp
 from csdf.generation.random_graphs import random_graph
 from csdf.model.builder import GraphBuilder
 from tests.analysis.graph_shapes import SHAPES
@@ -164,3 +165,22 @@ def test_tokens_on_the_blocking_channels_in_the_end_revive_the_graph(shape):
             ]
             graph = replace(graph, channels=tuple(channels))
         assert deadlock(graph) is None, seed
+
+
+def test_a_watch_ends_the_search_for_a_deadlock():
+    # Co-prime rates: an iteration has 20,011 + 20,021 firings. p + q - 1 tokens are just enough for
+    # one of the two to be enabled always, so that few firings go together.
+    p, q = 20_011, 20_021
+    builder = GraphBuilder().actor("a", 1).actor("b", 1).channel("a", p, "b", q)
+    graph = builder.channel("b", q, "a", p, initial_tokens=p + q - 1).graph()
+    looks = []
+
+    def look():
+        looks.append(1)
+        if len(looks) == 2:
+            raise GaveUp("enough")
+
+    assert deadlock(graph) is None
+    with pytest.raises(GaveUp, match="enough"):
+        deadlock(graph, watch=look)
+    assert len(looks) == 2

@@ -141,6 +141,23 @@ def test_nothing_is_wider_than_the_window(show, name, width):
     assert wide == []
 
 
+@pytest.mark.parametrize("width", [400, 700, 1200, 2000])
+def test_the_same_bytes_are_as_many_pixels_in_every_bar(show, width):
+    page = show("network", width=width)
+    lists = page.ask(
+        "[...document.querySelectorAll('.bars')].map(one =>"
+        " ['.bar-space', '.bar.weights', '.bar-limit'].map(name =>"
+        " [...one.querySelectorAll(name)].map(bar => {"
+        " const box = bar.getBoundingClientRect();"
+        " return name == '.bar-limit' ? box.left : box.width; })))"
+    )
+    spaces, weights, marks = lists[0]
+    assert len(spaces) == len(weights) == len(marks) == 4
+    for found in (spaces + lists[1][0], weights, marks):
+        assert max(found) - min(found) < 0.5  # the same in all rows, of both lists
+    assert min(weights) > 10
+
+
 def luminance(colour):
     """Relative luminance, WCAG 2.1."""
     channels = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]

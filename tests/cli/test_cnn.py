@@ -4,12 +4,16 @@ import csv
 import io
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
+from cnn2csdf.operators.resized_axis import ResizedAxis
 from csdf.analysis.throughput import throughput
 from csdf.io.graph_files import read_graph
 from csdf.search.trade_off import smallest_storage
+from tests.shared_data import SHARED
 
+PYRAMID = SHARED / "networks" / "onnx-small" / "shared.onnx"
 CFG = """[net]
 height=8
 width=8
@@ -43,7 +47,20 @@ def test_show_lists_layers_and_totals(run):
     assert lines[2].split() == [
         "n2", "conv", "17x17", "4x16x16", "16", "1,160", "295,936", "4.096", "kB",
     ]  # fmt: skip
-    assert lines[-1].startswith("samos_example: 5 layers, ")
+    assert lines[-2].startswith("samos_example: 5 layers, ")
+    assert lines[-1] == "sizes: elements float32; parameters float32"
+
+
+@pytest.mark.skipif(not PYRAMID.exists(), reason=f"there is no {PYRAMID}")
+def test_show_and_memory_count_a_kernel_of_three_levels_once(answer, run):
+    _, shown = answer("cnn", "show", str(PYRAMID))
+    _, memory = answer("cnn", "memory", str(PYRAMID))
+    # 16 filters of 3x3x3 with biases, and the shared 16 of 16x3x3 with theirs: 448 + 2,320 numbers.
+    assert shown["parameter_bytes"] == 4 * (448 + 2320) == 11_072
+    assert memory["networks"][0]["whole"]["parameter_bytes"] == 11_072
+    # Without sharing, two more uses of 2,320.
+    assert shown["shared_parameters"] == 4640
+    assert "shared" in run("cnn", "show", str(PYRAMID))[1].splitlines()[-1]
 
 
 def test_show_as_json_has_the_shapes(answer):
@@ -130,8 +147,42 @@ def test_memory_has_the_columns_of_the_paper(answer):
     assert network["by_parts"]["buffer_bytes"] == 978
     assert network["by_parts"]["status"] == "optimal"
     assert network["by_parts"]["capacities"]["n2 to n3"] == 384
-    whole, parts = network["whole"]["total_bytes"], network["by_parts"]["total_bytes"]
-    assert Fraction(network["reduction"]) == 1 - Fraction(parts, whole)
+
+
+WAYS = ("whole", "whole_arena", "by_parts", "by_parts_arena")
+
+
+@pytest.mark.parametrize(
+    ("name", "saves"), [("person_detection", True), ("keyword_spotting", False)]
+)
+def test_a_reduction_is_that_of_the_least_ways_and_none_is_not_advertised(answer, run, name, saves):
+    words = ("cnn", "memory", name, "--element-bytes", "1")
+    (found,) = answer(*words)[1]["networks"]
+    totals = [found[way]["total_bytes"] for way in WAYS]
+    assert found["least"]["total_bytes"] == min(totals)
+    expected = 1 - Fraction(min(totals), min(totals[:2]))
+    assert Fraction(found["reduction"]) == expected
+    assert found["whole_arena"]["status"] == "optimal"
+    row = run(*words)[1].splitlines()[1]
+    assert (" none " in row) == (expected == 0)
+    assert expected > 0 or not saves
+
+
+def test_the_table_says_of_which_plans_it_speaks_and_who_knows_less(run, answer):
+    _, output, _ = run("cnn", "memory", "samos_example", "--element-bytes", "1")
+    last = output.splitlines()[-1]
+    assert answer("cnn", "memory", "samos_example")[1]["kind"] == last
+    assert "all layers whole and all by parts" in last
+    assert "csdf plan reuse" in last
+    assert "csdf plan fusion" in last
+
+
+def test_the_picture_has_a_bar_for_each_way(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "bars.svg"
+    assert run("cnn", "memory", "resnet8", "--plot", path)[0] == 0
+    for way in ("whole layers, each tensor apart", "whole layers, one arena"):
+        assert f"<!-- {way} -->" in path.read_text()
 
 
 def test_memory_of_several_networks_has_a_line_each(run):
@@ -165,6 +216,51 @@ def test_verify_runs_by_parts_within_the_buffers(answer, cfg):
     assert found["buffers"]
     for buffer in found["buffers"]:
         assert buffer["peak_bytes"] <= buffer["capacity_bytes"]
+
+
+@pytest.fixture
+def resizing(tmp_path):
+    """An ONNX file that resizes 14 rows to 16: at row 8, single precision decides."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    tensor = onnx.helper.make_tensor_value_info
+    node = onnx.helper.make_node(
+        "Resize",
+        ["x", "", "", "size"],
+        ["y"],
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )
+    graph = onnx.helper.make_graph(
+        [node],
+        "resizing",
+        [tensor("x", onnx.TensorProto.FLOAT, (1, 1, 14, 3))],
+        [tensor("y", onnx.TensorProto.FLOAT, (1, 1, 16, 3))],
+        [onnx.numpy_helper.from_array(np.array([1, 1, 16, 3]), "size")],
+    )
+    opset = onnx.helper.make_opsetid("", 17)
+    path = tmp_path / "resizing.onnx"
+    path.write_bytes(
+        onnx.helper.make_model(graph, opset_imports=[opset], ir_version=9).SerializeToString()
+    )
+    return str(path)
+
+
+def test_verify_compares_an_onnx_file_with_onnx_runtime(answer, resizing):
+    _, found = answer("cnn", "verify", resizing)
+    assert found["equal"]
+    assert found["runtime_relative_difference"] == 0
+
+
+def test_verify_notices_a_rule_that_rows_and_execution_share(run, resizing, monkeypatch):
+    def exact(axis, places):
+        return places * axis.length / axis.size
+
+    monkeypatch.setattr(ResizedAxis, "_single_precision", exact)
+    code, output, _ = run("cnn", "verify", resizing)
+    assert code == 1
+    assert "resizing: DIFFERENT" in output
+    assert "largest difference  0, 0 of" in output  # by parts and whole make the same mistake
 
 
 def test_verify_says_when_outputs_differ(run, cfg):

@@ -83,7 +83,7 @@ def test_an_inconsistent_graph_exits_with_1_in_every_command(run, tmp_path):
     ],
 )
 def test_work_that_ends_early_says_so_in_one_line(run, monkeypatch, end, code, remark):
-    def fail(graph):
+    def fail(graph, watch):
         raise end
 
     monkeypatch.setattr(schedule, "deadlock", fail)

@@ -1,9 +1,11 @@
 """What all commands have in common, asked of each of them."""
 
+import argparse
 import json
 import os
 import shlex
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,8 @@ def test_an_option_has_one_meaning_in_all_commands(command):
         "--budget": "TIME",
         "--seed": "N",
         "--memory": "SIZE",
+        "--ram": "SIZE",
+        "--flash": "SIZE",
         "--element-bytes": "N",
     }
     for action in command.parser._actions:
@@ -92,7 +96,7 @@ def test_an_option_has_one_meaning_in_all_commands(command):
                 assert (None if action.nargs == 0 else action.metavar) == takes[name], name
             if name == "--budget":
                 assert action.type is answers.seconds
-            if name == "--memory":
+            if name in ("--memory", "--ram", "--flash"):
                 assert action.type is answers.size
 
 
@@ -266,3 +270,16 @@ def test_a_network_given_as_a_graph_is_told_what_makes_one(run, name):
     code, _, remarks = run("analyze", name)
     assert code == 2
     assert "csdf cnn convert" in remarks
+
+
+@EACH
+@pytest.mark.parametrize(
+    "text", ["", "x", "\u00b2", "-", "=", "a=", "a=\u00b2", "1e9999", "1/0", ":"]
+)
+def test_a_malformed_argument_is_refused_in_our_words(command, text):
+    # What raises anything else would be shown as "invalid named_integers value", with the name of
+    # the function that reads the argument.
+    for action in command.parser._actions:
+        if action.type is not None:
+            with suppress(argparse.ArgumentTypeError, CsdfError):
+                action.type(text)

@@ -33,7 +33,19 @@ def test_json_has_these_keys_and_no_others(answer, small):
         "lower_bound": 12,
         "gap": "0",
         "status": "optimal",
+        "never_needed": [],
     }
+
+
+def test_a_buffer_that_ends_where_it_starts_is_remarked_upon(run, answer, tmp_path):
+    path = tmp_path / "inclusive.csv"
+    path.write_text("id,lower,upper,size\na,5,5,3\nmark,5,5,0\n")
+    code, output, remarks = run("plan", "arena", path)
+    assert (code, "optimal" in output) == (0, True)
+    assert remarks.startswith(
+        "csdf plan arena: warning: inclusive: 'a': needed at no time, as the end is not included;"
+    )
+    assert answer("plan", "arena", path)[1]["problems"][0]["never_needed"] == ["a"]
 
 
 def test_the_table_says_why(run, small):
@@ -87,6 +99,21 @@ def test_each_bank_has_a_plan_of_its_own(answer, tmp_path):
     path.write_text(json.dumps({"problems": [problem]}))
     code, found = answer("plan", "arena", path)
     assert (code, found["problems"][0]["lower_bound"]) == (1, 13)
+
+
+def test_banks_that_can_be_filled_are_filled(run, tmp_path):
+    # 6 + 4 and 5 + 5 fill two banks of 10; with 6, 6 and 6 for 18 of 20 bytes nothing fits.
+    path = tmp_path / "banks.json"
+    banks = [{"name": name, "capacity": 10} for name in ("one", "two")]
+    for sizes, code, end in (((6, 5, 5, 4), 0, ""), ((6, 6, 6), 1, "searched; none fits")):
+        buffers = [
+            {"id": str(i), "size": size, "start": 0, "end": 1} for i, size in enumerate(sizes)
+        ]
+        problem = {"name": "net", "buffers": buffers, "banks": banks}
+        path.write_text(json.dumps({"problems": [problem]}))
+        found = run("plan", "arena", path)
+        assert found[0] == code
+        assert end in found[1]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "h", "png", "svg"])

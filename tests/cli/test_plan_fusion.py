@@ -49,7 +49,15 @@ def test_json_has_these_keys_and_no_others(fuse):
     code, output, _ = fuse(MODEL, "--memory", "600kB", "--json", "--front", "--verify")
     found = json.loads(output)
     assert code == 0
-    assert set(found) == {"status", "reason", "plan", "front", "verified", "seconds"}
+    assert set(found) == {
+        "status",
+        "reason",
+        "lower_bound_bytes",
+        "plan",
+        "front",
+        "verified",
+        "seconds",
+    }
     plan = found["plan"]
     assert set(plan) == {
         "groups",
@@ -74,6 +82,49 @@ def test_what_does_not_fit_is_a_no_with_the_least_bytes(fuse):
     assert code == 1
     assert json.loads(output)["plan"] is None
     assert f"infeasible: no configuration needs less than {least} bytes" in remarks
+
+
+def test_a_no_says_of_which_plans_and_what_others_need(fuse, run):
+    code, _, remarks = fuse(MODEL, "--ram", 1000, "--element-bytes", 1)
+    (memory,) = json.loads(
+        run("cnn", "memory", MODEL, "--fuse", "--element-bytes", 1, "--json")[1]
+    )["networks"]
+    assert code == 1
+    assert "groups of layers (keep, recompute, rows, whole) with scratch im2col" in remarks
+    assert memory["whole_arena"]["buffer_bytes"] == 49_152
+    assert memory["by_parts_arena"]["buffer_bytes"] == 17_184
+    assert "whole tensors 49.15 kB, all by rows 17.18 kB in one arena (csdf cnn memory)" in remarks
+    assert "csdf plan reuse may find less" in remarks
+
+
+@pytest.mark.parametrize(
+    ("limits", "does_fit"),
+    [
+        # resnet8 in single precision: 310,824 bytes of parameters, beside the arena.
+        (("--ram", "150kB", "--flash", 310_824), True),
+        (("--ram", "150kB", "--flash", 310_823), False),
+        (("--ram", "150kB", "--memory", "1MB"), True),
+        (("--ram", "1MB", "--memory", "1kB"), False),
+        (("--ram", "150kB", "--memory", 310_824 + 150_000, "--with-weights"), True),
+        (("--ram", "1MB", "--memory", 310_824, "--with-weights"), False),
+    ],
+)
+def test_ram_is_for_the_arena_and_flash_for_parameters(fuse, limits, does_fit):
+    code, output, remarks = fuse(MODEL, *limits, "--json")
+    plan = json.loads(output)["plan"]
+    assert (code == 0) == does_fit == (plan is not None)
+    if does_fit:
+        assert plan["arena_bytes"] <= 150_000
+    elif "--flash" in limits:
+        assert "the parameters alone are 310824 bytes, more than the flash of 310823" in remarks
+
+
+def test_ram_and_memory_choose_the_same_plan(fuse):
+    plans = [
+        json.loads(fuse(MODEL, name, "150kB", "--json")[1])["plan"]
+        for name in ("--ram", "--memory")
+    ]
+    assert plans[0] == plans[1]
 
 
 def test_some_of_the_layers(fuse):
@@ -133,7 +184,7 @@ def test_the_front_can_be_drawn(fuse, tmp_path, suffix):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ((), "give --memory, --front or both"),
+        ((), "give --ram, --memory or --front"),
         (("--memory", "64 megabytes"), "is not a size such as 64MB"),
         (("--memory", "1MB", "--layers", "3"), "is not a range such as 0:16"),
         (("--memory", "1MB", "--ways", "sideways"), "there is no way 'sideways'"),

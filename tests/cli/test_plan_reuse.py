@@ -34,7 +34,8 @@ def test_the_front_and_the_methods(answer):
     sizes = [point["memory_bytes"] for point in found["front"]]
     assert sizes == sorted(sizes)
     assert found["lower_bound"] <= sizes[0] <= methods["pipelined_reuse"]
-    assert found["chosen"] == found["front"][0]
+    assert found["chosen"] in found["front"]  # of equal arenas the fastest
+    assert found["arena_bytes"] == found["smallest_arena_bytes"] <= found["whole_arena_bytes"]
     assert found["lower_bound"] <= found["weight_bytes"] + found["arena_bytes"] <= sizes[0]
 
 
@@ -69,7 +70,7 @@ def test_demands_that_no_plan_found_meets(run):
         "plan", "reuse", APPLICATION, *QUICK, "--throughput", "samos_example=1000000000"
     )
     assert code == 3
-    assert "chosen none: no point of the front" in output
+    assert "chosen none: no plan that was looked at meets the demands" in output
 
 
 def test_memory_below_the_bound_is_a_proved_no(run, answer, tmp_path):
@@ -91,6 +92,18 @@ def test_a_checkpoint_is_resumed_to_the_same_front(answer, run, tmp_path):
     resumed = ("--generations", "5", *common, "--checkpoint", path)
     _, found = answer("plan", "reuse", APPLICATION, *resumed)
     assert found["front"] == whole["front"]
+
+
+def test_a_score_edited_in_a_checkpoint_is_not_believed(run, tmp_path):
+    path = tmp_path / "state.json"
+    words = ("plan", "reuse", APPLICATION, "--method", "evolution", "--population", "12")
+    run(*words, "--generations", "1", "--checkpoint", path)
+    document = json.loads(path.read_text())
+    document["archive"][0]["objectives"][0] = "1"  # byte
+    path.write_text(json.dumps(document))
+    code, output, remarks = run(*words, "--generations", "2", "--checkpoint", path)
+    assert (code, output) == (2, "")
+    assert "state.json: archive[0].objectives: found ['1'," in remarks
 
 
 def test_a_checkpoint_is_for_the_evolution(run, tmp_path):
@@ -236,3 +249,82 @@ def test_options_that_mean_nothing_are_refused(run, option):
     code, _, remarks = run("plan", "reuse", "samos_example", *option)
     assert code == 2
     assert f"argument {option[0]}" in remarks
+
+
+def test_parameters_have_the_bytes_of_an_element_unless_said_otherwise(answer):
+    words = ("plan", "reuse", APPLICATION, *QUICK)
+    (one, both, four) = (
+        answer(*words, *more)[1]["weight_bytes"]
+        for more in (
+            ("--element-bytes", 1),
+            ("--element-bytes", 1, "--parameter-bytes", 1),
+            ("--element-bytes", 1, "--parameter-bytes", 4),
+        )
+    )
+    assert one == both
+    assert four == 4 * one
+    assert answer(*words)[1]["weight_bytes"] == four  # single precision
+
+
+@pytest.mark.parametrize("name", ["resnet8", "keyword_spotting"])
+def test_one_network_has_one_least_arena_whatever_command_is_asked(answer, name):
+    words = ("--element-bytes", 1, "--fuse")
+    (memory,) = answer("cnn", "memory", name, *words)[1]["networks"]
+    _, found = answer("plan", "reuse", name, "--element-bytes", 1, *QUICK)
+    whole = memory["whole_arena"]["buffer_bytes"]
+    assert found["whole_arena_bytes"] == whole
+    assert found["smallest_arena_bytes"] <= memory["least"]["buffer_bytes"]
+    assert found["weight_bytes"] == memory["whole"]["parameter_bytes"]
+    assert "csdf plan fusion" in found["kind"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "code"),
+    [
+        # int8 resnet8: 77,706 parameters; whole tensors in one arena 3 * 16 * 32 * 32 bytes.
+        (("--ram", 49_152, "--flash", 77_706), 0),
+        (("--ram", 49_152, "--flash", 77_705), 1),
+        (("--flash", 77_706), 0),
+        (("--memory", 49_152 + 77_706), 0),
+        (("--memory", 77_705), 1),
+        (("--ram", 1000), 1),
+    ],
+)
+def test_ram_is_for_buffers_flash_for_parameters_memory_for_both(answer, run, limits, code):
+    words = ("plan", "reuse", "resnet8", "--element-bytes", 1, *QUICK)
+    found_code, found = answer(*words, *limits)
+    assert found_code == code
+    assert found["weight_bytes"] == 77_706
+    if code:
+        output = run(*words, *limits)[1]
+        assert "chosen none: the parameters alone are 77.71 kB" in output or "1 kB of RAM" in output
+    elif len(limits) == 4 or limits[0] == "--memory":
+        assert found["arena_bytes"] == 49_152  # the fastest that fits: whole layers
+        assert found["chosen"]["rows"] == []
+    else:
+        assert found["arena_bytes"] <= 49_152
+
+
+def test_a_no_says_of_which_plans_and_names_the_smallest_found(run):
+    words = ("plan", "reuse", "resnet8", "--element-bytes", 1, *QUICK, "--ram", "1kB")
+    code, output, _ = run(*words)
+    assert code == 1
+    assert "each layer whole or by 1 row; csdf plan fusion cuts tiles" in output
+    assert "chosen none: proved, no plan of this kind fits 1 kB of RAM for buffers" in output
+    assert "the smallest found has 17.18 kB of buffers in one arena" in output
+
+
+def test_a_budget_that_is_over_at_once_leaves_the_simplest_plan(answer):
+    code, found = answer("plan", "reuse", "resnet8", "--element-bytes", 1, "--budget", "1ms")
+    assert code == 0
+    assert "budget of 0.001 s is used up" in found["reason"]
+    assert found["whole_arena_bytes"] == 3 * 16 * 32 * 32
+    assert found["arena_bytes"] <= found["whole_arena_bytes"]
+
+
+def test_an_arena_that_time_left_unproved_says_what_it_cannot_be_below(run):
+    # densenet121: a first look at 244 tensors finds no proof; 1,806,336 bytes are the least.
+    _, output, _ = run("plan", "reuse", "densenet121", "--element-bytes", 1, "--budget", "1ms")
+    (line,) = [one for one in output.splitlines() if "whole tensors in one arena" in one]
+    size, _, bound = line.partition(", these buffers at least ")
+    assert bound == "9.846 MB" or (not bound and size.endswith("9.846 MB"))

@@ -54,6 +54,119 @@ def test_a_full_disk_is_reported_in_one_line():
     assert ended.stderr == ("csdf analyze: the output cannot be written: No space left on device\n")
 
 
+def run_in_shell(line, folder):
+    """Run a line of a shell in which `csdf` is the command."""
+    script = folder / "csdf"
+    script.write_text(f"#!{sys.executable}\n{COMMAND}\n")
+    script.chmod(0o755)
+    return subprocess.run(
+        ["/bin/sh", "-c", line], cwd=folder, text=True, capture_output=True, timeout=120, check=False,
+        env={"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(PACKAGE.parent)},
+    )  # fmt: skip
+
+
+MODEM = GRAPHS / "modem.xml"
+LOST = "csdf analyze: the output cannot be written: Bad file descriptor\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "remarks"),
+    [
+        (f"csdf analyze {MODEM} >&-", 2, LOST),
+        (f"csdf analyze {MODEM} </dev/null 1<&0", 2, LOST),
+        (f"csdf analyze {MODEM} >&- 2>&-", 2, ""),
+        (f"csdf analyze {MODEM} >&- 2>&- <&-", 2, ""),
+        ("csdf analyze --help >&-", 2, LOST),
+        ("csdf analyze missing.xml >&-", 2, "csdf analyze: missing.xml: cannot be read: No such "),
+    ],
+    ids=["closed", "for reading", "nor error", "nor input", "help", "nothing to say"],
+)  # fmt: skip
+def test_an_answer_that_cannot_be_printed_is_not_a_no(tmp_path, line, code, remarks):
+    ended = run_in_shell(line, tmp_path)
+    assert ended.returncode == code
+    assert ended.stderr.startswith(remarks)
+    assert ended.stderr.count("\n") == bool(remarks)
+
+
+def test_what_prints_nothing_needs_no_standard_output(tmp_path):
+    ended = run_in_shell(f"csdf convert {MODEM} out.json >&- 2>&- <&-", tmp_path)
+    assert ended.returncode == 0
+    assert (tmp_path / "out.json").read_text().startswith("{")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("end", ["2>&-", "2>/dev/full"])
+def test_a_remark_that_cannot_be_printed_changes_no_answer(tmp_path, end):
+    # The first says "wrote out.json" on standard error, the second why it refuses.
+    assert run_in_shell(f"csdf convert {MODEM} out.json {end}", tmp_path).returncode == 0
+    assert run_in_shell(f"csdf analyze missing.xml {end}", tmp_path).returncode == 2
+    assert run_in_shell(f"csdf analyze --no-such {MODEM} {end}", tmp_path).returncode == 2
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupting(MetaPathFinder):
+    \"""Sends Ctrl-C when a module is first looked for.\"""
+
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[1]:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+        return None
+
+from csdf.cli.main import main
+sys.meta_path.insert(0, Interrupting())
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "csdf.cli.frame.running",
+        "csdf.errors",
+        "csdf.cli.schedule",
+        "argparse",
+        "csdf.io.graph_files",
+        "lxml",
+    ],
+)
+def test_an_interrupt_while_modules_are_imported_ends_in_one_line(module):
+    ended = run_python(INTERRUPTED_IMPORT, module, "schedule", MODEM)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr in ("csdf: gave up: interrupted\n", "csdf schedule: gave up: interrupted\n")
+
+
+LATE_IMPORT = (
+    INTERRUPTED_IMPORT.partition("from csdf.cli.main")[0]
+    + """
+import time
+from csdf.cli.frame.interrupts import InterruptsBetweenImports
+sys.meta_path.insert(0, Interrupting())
+try:
+    with InterruptsBetweenImports():
+        import library
+        time.sleep(60)
+except KeyboardInterrupt:
+    print("library.second" in sys.modules)
+"""
+)
+
+
+def test_an_import_is_done_before_an_interrupt_of_it_counts(tmp_path):
+    # Within numpy, whose modules are in C, the interrupt would become an ImportError.
+    package = tmp_path / "library"
+    package.mkdir()
+    (package / "__init__.py").write_text("import library.first, library.second")
+    for name in ("first", "second"):
+        (package / f"{name}.py").write_text("")
+    found = os.pathsep.join(map(str, (PACKAGE.parent, tmp_path)))
+    ended = run_python(LATE_IMPORT, "library.first", home=found)
+    assert (ended.stdout, ended.stderr) == ("True\n", "")
+
+
 @pytest.mark.parametrize(
     "words",
     [("generate", "1"), ("--help",), ("plan", "--help"), ("analyze", "--help")],

@@ -1,5 +1,6 @@
 """`csdf report` as its users see it: the numbers of the page are those of the other commands."""
 
+import hashlib
 import json
 from fractions import Fraction
 
@@ -69,18 +70,27 @@ def test_the_page_holds_the_distribution_of_every_point(report, answer):
     assert list(distributions(page.data["front"])) == [one["capacities"] for one in points]
 
 
+WAYS = ("whole", "whole_arena", "by_parts", "by_parts_arena")
+
+
 def test_the_figures_of_a_network_are_those_of_cnn_memory(report, answer):
     words = ("person_detection", "--element-bytes", 1, "--fuse")
     code, page, _, _ = report(*words, "--memory", "256kB")
     (row,) = answer("cnn", "memory", *words)[1]["networks"]
-    whole, parts = row["whole"], row["by_parts"]
+    parts = row["by_parts"]
     assert code == 0
     table = [found.get("title") for tag, found in page.tags if tag == "td" and "title" in found]
     assert table == [
-        f"{way[key]} bytes"
-        for way in (whole, parts)
+        f"{row[way][key]} bytes"
+        for way in WAYS
         for key in ("buffer_bytes", "parameter_bytes", "total_bytes")
     ]
+    arenas = [arena["peak"] for arena in page.data["arenas"]]
+    assert arenas == [row[way]["buffer_bytes"] for way in ("whole_arena", "by_parts_arena")]
+    assert row["least"]["way"] in page.texts["summary"]
+    assert (
+        "(csdf plan reuse) or with tiles (csdf plan fusion) may need less" in page.texts["summary"]
+    )
     assert f"{parts['buffer_bytes']} bytes" in page.card("smallest")
     assert "It fits 256 kB" in page.texts["summary"]
     smallest = [run for run in page.data["runs"] if run["title"].startswith("smallest")]
@@ -91,7 +101,8 @@ def test_the_figures_of_a_network_are_those_of_cnn_memory(report, answer):
 
 def test_an_arena_holds_its_buffers_apart(report):
     page = report("keyword_spotting", "--element-bytes", 1)[1]
-    assert [one["title"] for one in page.data["arenas"]] == ["whole layers", "by parts"]
+    titles = [one["title"] for one in page.data["arenas"]]
+    assert titles == ["whole layers, one arena", "by parts, one arena"]
     for arena in page.data["arenas"]:
         assert max(offset + size for *_, offset, size in arena["boxes"]) == arena["peak"]
         assert arena["bound"] <= arena["peak"]
@@ -142,14 +153,61 @@ def test_what_fits_in_another_mixture_is_not_called_impossible(report):
     # The front of `plan reuse` has plans between all by parts and all whole; one of them has less.
     code, page, output, _ = report("person_detection", "--element-bytes", 1, "--memory", "230kB")
     assert code == 1
-    assert "With some layers whole and others by parts it may" in output
+    assert "Others may fit: csdf plan reuse mixes whole layers" in output
     assert "no plan needs less" not in page.texts["summary"]
 
 
-def test_memory_is_a_question_about_networks(run, tmp_path):
-    code, _, remarks = run("report", EXAMPLE, "--memory", "1kB", "-o", tmp_path / "x.html")
+@pytest.mark.parametrize("option", ["--memory", "--ram", "--flash"])
+def test_memory_is_a_question_about_networks(run, tmp_path, option):
+    code, _, remarks = run("report", EXAMPLE, option, "1kB", "-o", tmp_path / "x.html")
     assert code == 2
-    assert "--memory is for networks" in remarks
+    assert f"{option} is for networks" in remarks
+
+
+@pytest.mark.parametrize(
+    ("limits", "does_fit"),
+    [
+        # int8 person detection: 210,706 parameters; by parts in one arena 27,552 bytes.
+        (("--ram", 27_552, "--flash", 210_706), True),
+        (("--ram", 27_551), False),
+        (("--ram", "1MB", "--flash", 210_705), False),
+        (("--flash", 210_706), True),
+        (("--memory", 27_552 + 210_706), True),
+        (("--memory", 27_552 + 210_705), False),
+    ],
+)
+def test_ram_holds_buffers_flash_parameters_and_memory_both(report, limits, does_fit):
+    words = ("person_detection", "--element-bytes", 1, "--fuse", "--budget", "5s")
+    code, _, output, _ = report(*words, *limits)
+    assert (code == 0) == does_fit
+    assert ("It fits" in output) == does_fit
+
+
+def test_work_by_parts_is_not_advertised_where_an_arena_of_whole_tensors_is_smaller(report):
+    # int8 efficientnet_b0, issue 10: buffers by parts 5.57 MB, whole tensors in one arena 1.51 MB.
+    _, page, output, _ = report("efficientnet_b0", "--element-bytes", 1, "--fuse")
+    rows = page.texts["memory"]
+    assert "5.572 MB" in rows
+    assert "1.505 MB" in rows  # 3 * 224 * 224 + 32 * 112 * 112 = 552 kB first; 1.505 MB later
+    assert "17.21 MB" not in output  # each tensor apart is never the measure
+    assert "whole layers, one arena" in output
+
+
+def test_a_page_says_command_version_file_and_hash(report, run, tmp_path):
+    _, page, _, _ = report(EXAMPLE)
+    origin = page.texts["origin"]
+    assert f"csdf report {EXAMPLE}" in origin
+    assert run("--version")[1].strip() in origin
+    assert hashlib.sha256(EXAMPLE.read_bytes()).hexdigest() in origin
+    assert "element size" not in origin  # a graph has none
+
+
+def test_a_page_of_a_network_says_element_size_and_platform(report):
+    _, page, _, _ = report("samos_example", "--element-bytes", 1, "--platform", "cortex-m7")
+    origin = page.texts["origin"]
+    assert "samos_example of the catalogue" in origin
+    assert "1 byte; parameters have the same" in origin
+    assert "cortex-m7" in origin
 
 
 @pytest.mark.parametrize("name", ["missing.xml", "missing.json", "no_such_network"])

@@ -138,6 +138,25 @@ def test_depths_can_be_checked(run, tmp_path):
     assert output == "csdf_example: 2 depths, 16 tokens: period 12\n"
 
 
+@pytest.mark.parametrize("style", ["folding", "depths"])
+def test_an_output_has_the_format_that_is_asked_for(run, tmp_path, style):
+    target = tmp_path / "depths.json"
+    printed = run("buffers", EXAMPLE, "--format", style)[1]
+    code, output, remarks = run("buffers", EXAMPLE, "--format", style, "-o", target)
+    assert (code, target.read_text()) == (0, printed)
+    assert output.startswith("csdf_example: optimal")
+    assert remarks.startswith(f"csdf buffers: wrote {target}: FIFO depths as ")
+    assert run("buffers", EXAMPLE, "--check", target)[1].startswith("csdf_example: 2 depths, 11 ")
+
+
+def test_depths_are_not_written_under_the_suffix_of_a_graph(run, tmp_path):
+    target = tmp_path / "depths.xml"
+    code, output, remarks = run("buffers", EXAMPLE, "--format", "folding", "-o", target)
+    assert (code, output) == (2, "")
+    assert remarks == f"csdf buffers: {target}: FIFO depths are JSON; expected the suffix .json\n"
+    assert not target.exists()
+
+
 @pytest.mark.parametrize(
     ("need", "code"),
     [
@@ -165,9 +184,8 @@ def test_a_check_refuses_what_only_a_search_can_do(run, tmp_path):
 
 def test_what_is_written_beside_the_answer_is_named(run, tmp_path):
     target = tmp_path / "sized.json"
-    words = ("buffers", EXAMPLE, "--format", "depths", "-o", target)
-    code, output, remarks = run(*words)
-    assert (code, json.loads(output)) == (0, {"alpha": 5, "beta": 6})
+    code, output, remarks = run("buffers", EXAMPLE, "--json", "-o", target)
+    assert (code, json.loads(output)["capacities"]) == (0, {"alpha": 5, "beta": 6})
     assert remarks == f"csdf buffers: wrote {target}: the graph with these capacities\n"
 
 

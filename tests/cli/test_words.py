@@ -1,8 +1,14 @@
 """What commands say about counts, missing arguments and defaults."""
 
+import re
+
 import pytest
 
+from csdf.analysis.consistency import repetition_vector
 from csdf.cli.answers import counted
+from csdf.errors import InconsistentGraph
+from csdf.model.builder import GraphBuilder
+from tests.cli.running import GRAPHS
 
 
 @pytest.mark.parametrize(
@@ -35,3 +41,61 @@ def test_one_network_one_group_one_point(run):
     _, shared, _ = run("plan", "reuse", "samos_example", "--rows", "0", "--generations", "1")
     assert "samos_example: 1 network, " in shared
     assert "  front  1 point, " in shared
+
+
+HUGE = "1e999999999"  # eleven characters, a number of a gigabit
+GRAPH = GRAPHS / "csdf_example.xml"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("buffers", GRAPH, "--period", HUGE),
+        ("buffers", GRAPH, "--throughput", HUGE),
+        ("buffers", GRAPH, "--period", "1e-999999999"),
+        ("buffers", GRAPH, "--fixed", f"alpha={HUGE}"),
+        ("buffers", GRAPH, "--fixed", "alpha=\u00b2"),
+        ("buffers", GRAPH, "--budget", f"{HUGE}s"),
+        ("buffers", GRAPH, "--budget", "9" * 200_000),
+        ("convert", GRAPH, "out.json", "--capacity", "alpha=" + "9" * 200_000),
+        ("convert", GRAPH, "out.json", "--unfold", "\u00b2"),
+        ("generate", HUGE),
+        ("generate", "1", "--actors", HUGE),
+        ("cnn", "memory", "resnet8", "--operations", HUGE),
+        ("cnn", "memory", "resnet8", "--launch", f"{HUGE}s"),
+        ("cnn", "memory", "resnet8", "--shape", f"in=1x{HUGE}"),
+        ("cnn", "memory", "resnet8", "--shape", "in=1x\u00b2"),
+        ("cnn", "verify", "resnet8", "--tolerance", HUGE),
+        ("cnn", "verify", "resnet8", "--seed", HUGE),
+        ("plan", "arena", "problem.csv", "--capacity", "9" * 200_000),
+        ("plan", "fusion", "resnet8", "--memory", HUGE),
+        ("plan", "fusion", "resnet8", "--layers", "0:\u00b2"),
+        ("plan", "reuse", "resnet8", "--throughput", f"resnet8={HUGE}"),
+        ("plan", "reuse", "resnet8", "--rows", "0,\u00b2"),
+        ("plan", "primitives", "resnet8", "--time", f"{HUGE}s"),
+        ("plan", "traffic", "resnet8", "--buffer", "9" * 200_000),
+    ],
+    ids=lambda words: " ".join(map(str, words))[-60:],
+)
+def test_a_number_that_would_fill_the_memory_is_refused_at_once(run, words):
+    code, output, remarks = run(*words)
+    assert (code, output) == (2, "")
+    end = remarks.splitlines()[-1]
+    assert "error: argument " in end
+    assert "is not" in end or "has more than" in end
+    assert not re.search(r"invalid \w+ value", end)  # argparse's words for a function of ours
+
+
+def test_one_token_one_byte_one_buffer(run, tmp_path):
+    lone = tmp_path / "one.csv"
+    lone.write_text("id,lower,upper,size\nonly,0,2,1\n")
+    assert "at time 0 buffer 'only' needs at least 1 byte\n" in run("plan", "arena", lone)[1]
+    depths = tmp_path / "depths.json"
+    depths.write_text('{"in to conv_a": 1}')
+    table = GRAPHS.parent / "networks" / "residual_block.csv"
+    assert " 1 depth, 1 token: " in run("buffers", table, "--check", depths)[1]
+    uneven = (
+        GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 1, "b", 1).channel("a", 1, "b", 2)
+    )
+    with pytest.raises(InconsistentGraph, match="'a' puts 1 token on channel 'a to b 2'"):
+        repetition_vector(uneven.graph())

@@ -5,9 +5,10 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.describe import bytes_in_words, describe
+from cnn2csdf.geometry import ceil_overhang, same_padding
 from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.operators.elementwise import broadcast
 from cnn2csdf.parameters import layer_parameters, multiply_accumulates, operations
-from cnn2csdf.shapes import broadcast, ceil_overhang, output_shape, same_padding
 from csdf.errors import InvalidNetwork
 
 MAP = Shape(dims=(4, 10, 12))
@@ -18,7 +19,7 @@ def window(kernel, stride=1, padding=0):
 
 
 def dims(operator, *shapes):
-    return output_shape(operator, [Shape(dims=one) for one in shapes]).dims
+    return operator.output_shape([Shape(dims=one) for one in shapes]).dims
 
 
 def test_rows_of_a_map_are_those_of_all_its_channels():

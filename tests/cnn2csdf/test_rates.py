@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.geometry import ceil_overhang, same_padding
 from cnn2csdf.granularity import ROWS, WHOLE, Granularity
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.rates import reading_rates
-from cnn2csdf.shapes import ceil_overhang, output_shape, same_padding
 from csdf.errors import InvalidNetwork
 
 
@@ -22,9 +22,7 @@ def window(kernel, stride=1, padding=0, dilation=1):
 
 def rates_of(operator, height, granularity=ROWS, width=8):
     source = Shape(dims=(4, height, width))
-    layer = Layer(
-        name="l", operator=operator, inputs=("i",), shape=output_shape(operator, [source])
-    )
+    layer = Layer(name="l", operator=operator, inputs=("i",), shape=operator.output_shape([source]))
     return reading_rates(layer, 0, [source], granularity)
 
 
@@ -127,7 +125,7 @@ def test_rates_count_the_rows_that_receptive_fields_touch(shape, height, rows, i
         )  # fmt: skip
     operator = op.Pooling(function="max", window=shape)
     try:
-        out = output_shape(operator, [Shape(dims=(4, height, 3))]).height
+        out = operator.output_shape([Shape(dims=(4, height, 3))]).height
     except InvalidNetwork:
         reject()  # the window does not fit
     rates = rates_of(operator, height, Granularity(rows=rows), width=3)
@@ -163,7 +161,8 @@ def test_same_padding_gives_one_place_for_each_stride(shape, height):
     same = op.Window(
         kernel=shape.kernel, stride=shape.stride, dilation=shape.dilation, padding=padding
     )
-    out = output_shape(op.Pooling(function="max", window=same), [Shape(dims=(1, height, 5))])
+    pooling = op.Pooling(function="max", window=same)
+    out = pooling.output_shape([Shape(dims=(1, height, 5))])
     assert out.height == -(-height // shape.stride[0])
 
 
@@ -194,7 +193,7 @@ def test_a_concatenation_of_rows_reads_one_input_after_the_other():
     shapes = [Shape(dims=(1, 2, 3)), Shape(dims=(1, 3, 3))]
     operator = op.Concatenation(axis=1)
     layer = Layer(
-        name="c", operator=operator, inputs=("a", "b"), shape=output_shape(operator, shapes)
+        name="c", operator=operator, inputs=("a", "b"), shape=operator.output_shape(shapes)
     )
     assert reading_rates(layer, 0, shapes, ROWS).consumed == (1, 1, 0, 0, 0)
     assert reading_rates(layer, 1, shapes, ROWS).consumed == (0, 0, 1, 1, 1)

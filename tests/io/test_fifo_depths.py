@@ -52,7 +52,7 @@ def test_of_two_depths_for_one_channel_the_larger_holds():
         ('{"split": {"outFIFODepths": [1]}}', "expected a depth for each of 2 channels"),
         ('{"split": {"outFIFODepths": 1}}', "split.outFIFODepths: found 1; expected a list"),
         ('{"split": {"outFIFODepths": [1, 2]}, "join": 3}', "join: found 3; expected an object"),
-        ('{"up": ' + "9" * 5000 + "}", "Exceeds the limit"),
+        ('{"up": ' + "9" * 5000 + "}", "a number has too many digits"),
     ],
 )
 def test_a_bad_file_says_what_is_wrong(text, message):

@@ -53,6 +53,7 @@ def test_release_rates_and_origin_read_back():
         (("version",), 2, "in: version: found 2; expected 1"),
         (("time_unit",), 0.5, "in: time_unit: found 0.5; expected a text"),
         (("time_unit",), "half", "in: time_unit: found 'half'; expected a fraction as text"),
+        (("time_unit",), "1e999999999", "found '1e999999999'; expected a fraction as text"),
         (("time_unit",), "0", "in: graph 'g': time unit 0 is not positive"),
         (("actors",), {}, "in: actors: found {}; expected a list"),
         (("actors",), [], "in: graph 'g' has no actor"),
@@ -85,7 +86,7 @@ def test_a_wrong_value_is_refused_with_its_place(place, value, message):
         ('{"a": 1, "a": 2}', "in: the key 'a' occurs twice"),
         ("NaN", "in: NaN is not a number"),
         ("[" * 100_000, "in: nested too deeply"),
-        ("9" * 5000, "in: Exceeds the limit"),
+        ("9" * 5000, "in: a number has too many digits"),
     ],
 )
 def test_a_text_that_is_no_graph_is_refused(text, message):

@@ -1,7 +1,7 @@
 import pytest
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.errors import UnreadableFile
+from csdf.errors import Suspicious, UnreadableFile
 from csdf.io.layer_table import parse_layer_table
 
 TABLE = """layer,inputs,consumption,production,times
@@ -50,7 +50,7 @@ def test_the_table_balances():
         (TABLE + "x,y,1,1,1\n", "net.csv:5: layer 'x' reads from 'y'"),
         (TABLE + "x,in,1,1\n", "net.csv:5: 4 cells, expected 5"),
         (TABLE + "x,in,-1,1,1\n", "net.csv:5: '-1' is negative"),
-        (TABLE + "x,in,1;1,1,1\n", "net.csv:5: layer 'x' has 1 inputs but 2 lists"),
+        (TABLE + "x,in,1;1,1,1\n", "net.csv:5: layer 'x' has 1 input but 2 lists"),
         (TABLE + "in,,1,1,1\n", "net.csv:5: two actors are named 'in'"),
         (TABLE + "x,in,0,1,1\n", "all consumption rates are zero"),
         (
@@ -65,3 +65,14 @@ def test_a_bad_table_names_the_line(text, message):
     with pytest.raises(UnreadableFile) as caught:
         parse_layer_table(text, "net.csv")
     assert message in str(caught.value)
+
+
+def test_a_list_that_is_shorter_than_others_of_its_layer_is_remarked_upon():
+    text = 'layer,inputs,consumption,production,times\nin,,,1,1\nconv,in,"2,1,1","1,0,0,1,1,1",1\n'
+    text += "out,conv,1,1,1\n"
+    with pytest.warns(
+        Suspicious, match=r"t\.csv: actor 'conv' has 6 phases; the 3 values of"
+    ) as found:
+        graph = parse_layer_table(text, "t.csv")
+    assert len(found) == 1
+    assert graph.actor("conv").phases == 6

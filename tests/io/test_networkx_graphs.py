@@ -97,6 +97,9 @@ def test_a_wrong_graph_is_refused():
     with pytest.raises(InvalidGraph, match="node 'a' has no attribute 'durations'"):
         from_networkx(found)
     found = built(production=1, consumption=1)
+    found.graph["time_unit"] = "1e999999999"
+    with pytest.raises(InvalidGraph, match=r"time_unit '1e999999999' has more than 3 digits"):
+        from_networkx(found)
     found.graph["time_unit"] = 0.5
     with pytest.raises(InvalidGraph, match=r"time_unit 0.5 is not exact"):
         from_networkx(found)

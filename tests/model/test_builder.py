@@ -1,8 +1,9 @@
+import warnings
 from fractions import Fraction
 
 import pytest
 
-from csdf.errors import InvalidGraph
+from csdf.errors import InvalidGraph, Suspicious
 from csdf.model.builder import GraphBuilder
 from csdf.model.graph import Actor, Channel, Graph
 
@@ -28,11 +29,23 @@ def test_a_graph_is_built_by_names():
 
 
 def test_short_sequences_repeat_up_to_the_least_common_multiple():
-    built = GraphBuilder().actor("a", [1, 2]).channel("a", [1, 2, 3], "a", 2).graph()
+    with pytest.warns(Suspicious) as remarks:
+        built = GraphBuilder().actor("a", [1, 2]).channel("a", [1, 2, 3], "a", 2).graph()
     # Two times and three rates: 6 phases.
     assert built.actor("a").durations == (1, 2, 1, 2, 1, 2)
     assert built.channel("a to a").production == (1, 2, 3, 1, 2, 3)
     assert built.channel("a to a").consumption == (2,) * 6
+    (remark,) = remarks
+    assert str(remark.message) == (
+        "actor 'a' has 6 phases; the 2 values of its durations and those of 1 more repeat to fill them"
+    )
+
+
+def test_a_single_value_for_all_phases_is_no_cause_for_a_remark():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GraphBuilder().actor("a", [1, 2]).channel("a", [1, 2], "a", 3).graph()
+        GraphBuilder().actor("a", 1).channel("a", [1, 2], "a", [0, 3], release=[0, 3]).graph()
 
 
 def test_rational_times_set_the_time_unit():
@@ -68,8 +81,8 @@ def test_release_rates_and_consumption_repeat_to_one_length():
         (1.5, "actor 'a': duration 1.5 is not exact; write it as text"),
         ([1, 2.5], "actor 'a': duration 2.5 is not exact; write it as text"),
         (True, "actor 'a': duration True is not exact; write it as text"),
-        ("fast", "actor 'a': duration 'fast' is not a number"),
-        ("1/0", "actor 'a': duration '1/0' is not a number"),
+        ("fast", "actor 'a': duration 'fast' is not a number such as 7, 3/2 or 1.5"),
+        ("1/0", "actor 'a': duration '1/0' is not a number such as 7, 3/2 or 1.5"),
         (None, "actor 'a': duration None is not a number"),
         ([], "actor 'a' has no phase; give at least one duration"),
     ],

@@ -74,11 +74,11 @@ def test_a_channel_is_refused_with_its_name_and_the_value(change, message):
         ({"actors": (A,)}, "channel 'c': there is no actor 'b'"),
         (
             {"actors": (replace(A, durations=(1,)), B)},
-            "channel 'c': 2 production rates, but actor 'a' has 1 phases",
+            "channel 'c': 2 production rates, but actor 'a' has 1 phase",
         ),
         (
             {"actors": (A, replace(B, durations=(1, 2, 3)))},
-            "channel 'c': 1 consumption rates, but actor 'b' has 3 phases",
+            "channel 'c': 1 consumption rate, but actor 'b' has 3 phases",
         ),
     ],
 )

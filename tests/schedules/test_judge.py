@@ -67,7 +67,7 @@ def test_the_order_of_the_list_does_not_matter():
     [
         (
             with_firing("b", 0, start=Fraction(1), end=Fraction(4)),
-            "firing 0 of 'b': needs 1 tokens from the beginning on channel 'c', but only 0 "
+            "firing 0 of 'b': needs 1 token from the beginning on channel 'c', but only 0 "
             "are there at 1",
         ),
         (
@@ -116,7 +116,7 @@ def test_a_token_that_overtakes_is_not_there_yet():
     )
     # At 1 the second firing of a has ended, but its token waits behind that of the first.
     early = Firing(actor="b", index=0, phase=0, start=Fraction(1), end=Fraction(1))
-    with pytest.raises(InvalidSchedule, match=r"needs 1 tokens .* only 0 are there at 1"):
+    with pytest.raises(InvalidSchedule, match=r"needs 1 token .* only 0 are there at 1"):
         check_schedule(graph, [*a, early])
 
 
@@ -152,7 +152,7 @@ def test_a_periodic_schedule_with_a_shifted_actor_is_rejected():
     )
     schedule = periodic_schedule(ring)
     starts = {"a": schedule.starts["a"], "b": tuple(one - 1 for one in schedule.starts["b"])}
-    with pytest.raises(InvalidSchedule, match="firing 0 of 'b': needs 1 tokens"):
+    with pytest.raises(InvalidSchedule, match="firing 0 of 'b': needs 1 token"):
         check_periodic_schedule(ring, replace(schedule, starts=starts), firings=3)
 
 

@@ -102,6 +102,13 @@ def test_long_iterations_get_a_bound_that_counts_from_the_initial_tokens():
     assert least_capacity(channel((2, 0), (taken, taken), 1)) == taken + 1
 
 
+@pytest.mark.parametrize("initial", [2_000_007, 5_000_000, 5_000_001])
+def test_long_iterations_get_a_bound_that_holds_the_initial_tokens(initial):
+    # More tokens lie there at the beginning than any firing moves; they have to fit.
+    taken = 2_000_006
+    assert least_capacity(channel((2, 0), (taken, taken), initial)) == initial
+
+
 def test_useful_capacities_lie_apart_by_what_divides_all_rates():
     assert capacity_step(channel((4,), (6,))) == 2
     assert capacity_step(channel((4, 0), (6, 2))) == 2

@@ -12,7 +12,8 @@ from csdf.errors import CsdfError, GaveUp
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.model.builder import GraphBuilder
-from csdf.search.trade_off import smallest_storage, sufficient_capacities
+from csdf.search.named_search import NamedSearch
+from csdf.search.trade_off import pareto_front, smallest_storage, sufficient_capacities
 from csdf.search.variables import Choice
 from tests.search.front_graphs import SHAPES, Limit, front_of
 from tests.shared_data import each, oracle, shared_graph
@@ -134,11 +135,15 @@ def test_networks_need_no_more_than_what_others_found(name):
     assert sum(found.point.capacities.values()) == found.point.size
 
 
-def test_rates_whose_schedule_nothing_holds_are_given_up_by_name():
+def test_rates_whose_schedule_nothing_holds_have_a_storage_but_no_period():
     # One iteration is three firings of a and 10^25 of b; a cycle through both needs them all.
     builder = GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 10**25, "b", 3)
-    with pytest.raises(GaveUp, match=f"{10**25 + 3} firings"):
-        smallest_storage(builder.graph())
+    found = smallest_storage(builder.graph())
+    assert (found.status, found.point.size) == ("optimal", 10**25 + 3 - 1)  # p + c - gcd
+    assert (found.point.period, found.to_json()["period"]) == (None, None)
+    asked = smallest_storage(builder.graph(), period=10**30)
+    assert (asked.status, asked.lower_bound) == ("gave up", 10**25 + 3 - 1)
+    assert f"{10**25 + 3} firings" in asked.reason
 
 
 @pytest.mark.parametrize("period", [10, "10", Fraction(10), "20/2", "10.0"])
@@ -153,3 +158,90 @@ def test_a_period_may_be_any_exact_number(period):
 def test_a_period_that_is_no_exact_number_above_zero_is_refused(ask, period):
     with pytest.raises(CsdfError, match="period"):
         ask(cycle(3), period=period)
+
+
+def two_paths():
+    """An actor whose firings take 3, and two channels that need 4 = 3 + 2 - 1 tokens each."""
+    builder = GraphBuilder().actor("a", 2, overlap=False).actor("b", 3, overlap=False)
+    builder.channel("a", 3, "b", 2, name="ab")
+    return builder.channel("a", 3, "b", 2, name="more").graph()
+
+
+@pytest.mark.parametrize(
+    ("choice", "period", "reason"),
+    [
+        (
+            Choice(fixed={"ab": 2}),
+            None,
+            "with 'ab' at 2, and no other bound, the graph deadlocks; 'ab' needs at least 4",
+        ),
+        (
+            Choice(fixed={"ab": 3, "more": 1}),
+            9,
+            "with 'ab' at 3 and 'more' at 1, and no other bound, the graph deadlocks; "
+            "'ab' needs at least 4 and 'more' needs at least 4",
+        ),
+        # Without bounds three firings of b take 9. With 4: a 0-2, b 2-5, a 5-7 beside the one token
+        # left, b 7-10 and 10-13; only then there is space for 3 again.
+        (Choice(fixed={"ab": 4}), 9, "with 'ab' at 4, and no other bound, the graph has period 13"),
+        (Choice(fixed={"ab": 4}), 8, "even without bounds the graph has period 9"),
+        (Choice(fixed={"ab": 4}), "1e-9", "even without bounds the graph has period 9"),
+    ],
+)
+def test_a_given_capacity_is_blamed_only_where_it_is_to_blame(choice, period, reason):
+    found = smallest_storage(two_paths(), choice, period=period)
+    assert (found.status, found.point, found.reason) == ("infeasible", None, reason)
+
+
+def test_a_capacity_of_the_graph_itself_is_blamed_too():
+    graph = with_capacities(two_paths(), {"more": 3})
+    found = smallest_storage(graph, Choice(excluded=["more"]))
+    assert found.reason.startswith("with 'more' at 3, and no other bound, the graph deadlocks")
+    assert found.reason.endswith("'more' needs at least 4")
+    front = pareto_front(graph, Choice(excluded=["more"]))
+    assert (front.points, front.is_complete, front.reason) == ((), True, found.reason)
+
+
+def test_a_deadlock_without_bounds_is_not_blamed_on_a_fixed_capacity():
+    found = smallest_storage(cycle(0), Choice(fixed={"ab": 1}))
+    assert found.reason == "even without bounds the graph deadlocks"
+
+
+def wide(actors, copies):
+    """A ring of actors whose rates need many firings, so that each evaluation looks at the watch."""
+    builder = GraphBuilder()
+    for number in range(actors):
+        builder.actor(f"a{number}", [1] * copies, overlap=False)
+    for number in range(actors):
+        after = (number + 1) % actors
+        builder.channel(
+            f"a{number}",
+            1,
+            f"a{after}",
+            1,
+            initial_tokens=2 if after == 0 else 0,
+            name=f"c{number}",
+        )
+    return builder.graph()
+
+
+def test_a_storage_search_that_is_ended_at_once_has_an_answer_all_the_same():
+    # 3 actors of 20,000 phases: no schedule of them is made after the end of the search.
+    graph = wide(3, 20_000)
+
+    def end(_):
+        raise GaveUp("enough")
+
+    found = smallest_storage(graph, watch=end)
+    assert (found.status, found.reason, found.point.period) == ("feasible", "enough", None)
+    assert deadlock(with_capacities(graph, found.point.capacities)) is None
+    assert found.lower_bound <= found.point.size
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_room_for_whole_iterations_runs_and_is_no_less_than_the_smallest(seed):
+    graph = random_graph(seed, LARGER)
+    search = NamedSearch(graph, Choice(), lambda _: None)
+    capacities = search.whole_iterations()
+    assert deadlock(with_capacities(graph, capacities)) is None
+    assert sum(capacities.values()) >= smallest_storage(graph).point.size

@@ -55,7 +55,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     shared.add_budget_option(parser)
     parser.add_argument(
-        "--seed", type=int, metavar="N", default=0, help="of random weights, for .onnx"
+        "--seed", type=answers.integer, metavar="N", default=0, help="of random weights, for .onnx"
     )
     shared.add_duration_options(parser)
     return parser

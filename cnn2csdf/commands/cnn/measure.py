@@ -50,6 +50,6 @@ def command_parser() -> argparse.ArgumentParser:
         "--repeats", type=answers.positive, metavar="N", default=5, help="median of; default 5"
     )
     parser.add_argument(
-        "--seed", type=int, metavar="N", default=0, help="of the frame and the weights"
+        "--seed", type=answers.integer, metavar="N", default=0, help="of the frame and the weights"
     )
     return parser

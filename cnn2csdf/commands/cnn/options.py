@@ -9,14 +9,17 @@ from typing import Any
 
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.durations import PLATFORMS, Platform, parse_durations, platform_durations
+from cnn2csdf.elements import Element
 from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.lowering import Durations
 from cnn2csdf.network import Network
+from cnn2csdf.parameters import uniform_bytes
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
 from csdf.io.files import read_bytes
+from csdf.names import quoted
 
 MODEL_HELP = (
     "an ONNX model (.onnx), a Darknet configuration (.cfg), a network in JSON (.json), or one of "
@@ -80,7 +83,28 @@ def add_reading_options(
 
 def read(options: argparse.Namespace, *, with_weights: bool = False) -> Model:
     """Return the model that the options name, simplified as they say."""
-    return read_source(options.model, options, with_weights=with_weights)
+    model = read_source(options.model, options, with_weights=with_weights)
+    if "element_bytes" in options and not options.is_element_given:
+        options.element_bytes = _bytes_in_file(model.network, is_by_tensor=options.is_by_tensor)
+    return model
+
+
+def _bytes_in_file(network: Network, *, is_by_tensor: bool) -> int | None:
+    """The bytes of an element where all have the same; else None, or the most as not said so."""
+    uniform = uniform_bytes(network)
+    types = sorted({layer.element.value for layer in network.layers})
+    if uniform is not None or is_by_tensor:
+        counted = "as in the file"
+    else:
+        uniform = max(layer.element_bytes for layer in network.layers)
+        counted = f"each counted as {uniform} bytes, parameters too"
+    if types != [Element.FLOAT32.value] or uniform is None:
+        print(
+            f"csdf: {network.name}: elements of {' and '.join(types)}, {counted}; "
+            "--element-bytes counts others",
+            file=sys.stderr,
+        )
+    return uniform
 
 
 def read_source(source: str, options: argparse.Namespace, *, with_weights: bool = False) -> Model:
@@ -103,13 +127,13 @@ def remark_on_fusing(command: str, network: Network, options: argparse.Namespace
     spare = layers - len(simplified(Model(network=network)).network.layers)
     if spare:
         print(
-            f"{command}: {network.name}: {spare} of {answers.counted(layers, 'layer')} go into others "
-            "with --fuse, as in an inference engine, and need no buffers then",
+            f"{command}: {quoted(network.name)}: {spare} of {answers.counted(layers, 'layer')} go into "
+            "others with --fuse, as in an inference engine, and need no buffers then",
             file=sys.stderr,
         )
 
 
-def add_granularity_options(parser: argparse.ArgumentParser) -> None:
+def add_granularity_options(parser: argparse.ArgumentParser, *, is_by_tensor: bool = True) -> None:
     """Add how the layers are cut into parts."""
     parser.add_argument(
         "--granularity",
@@ -126,18 +150,35 @@ def add_granularity_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="another granularity for one layer",
     )
-    add_element_bytes_option(parser)
+    add_element_bytes_option(parser, is_by_tensor=is_by_tensor)
 
 
-def add_element_bytes_option(parser: argparse.ArgumentParser) -> None:
-    """Add the bytes of one element of a tensor."""
+class _GivenBytes(argparse.Action):
+    """Remembers that the size of an element is not that of the file."""
+
+    def __call__(
+        self, _parser: object, options: argparse.Namespace, value: object, _option: object = None
+    ) -> None:
+        options.element_bytes, options.is_element_given = value, True
+
+
+def add_element_bytes_option(
+    parser: argparse.ArgumentParser, *, is_by_tensor: bool = False
+) -> None:
+    """Add the bytes of one element of a tensor.
+
+    is_by_tensor: the command counts each tensor with its own elements, where the file has several
+    types: `read` leaves None then.
+    """
     parser.add_argument(
         "--element-bytes",
         type=answers.positive,
+        action=_GivenBytes,
         metavar="N",
         default=4,
-        help="default 4; int8 is 1",
+        help="of each tensor and parameter; default: as in the file, else 4; int8 is 1",
     )
+    parser.set_defaults(is_element_given=False, is_by_tensor=is_by_tensor)
 
 
 def granularity_of(options: argparse.Namespace) -> Granularity:
@@ -220,10 +261,9 @@ def _layer_rows(text: str) -> tuple[str, int | None]:
 
 def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
     name, _, dims = text.rpartition("=")
-    sizes = dims.split("x")
-    if not name or not all(size.isdigit() and int(size) for size in sizes):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=1x3x224x224")
-    return name, tuple(int(size) for size in sizes)
+    if not name:
+        raise answers.unfit(text, "NAME=1x3x224x224")
+    return name, tuple(answers.positive(size) for size in dims.split("x"))
 
 
 def _rewrites(text: str) -> tuple[str, ...]:

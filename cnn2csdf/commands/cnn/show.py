@@ -11,7 +11,12 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.granularity import ROWS, parts
 from cnn2csdf.network import Network
-from cnn2csdf.parameters import layer_parameters, multiply_accumulates
+from cnn2csdf.parameters import (
+    layer_parameters,
+    multiply_accumulates,
+    parameter_bytes,
+    stored_arrays,
+)
 from csdf.cli import answers, parsers
 
 COLUMNS = ("layer", "operator", "output", "phases", "parameters", "MACs", "output bytes")
@@ -22,10 +27,10 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     network = shared.read(options).network
     rows = _rows(network, options.element_bytes)
-    if options.json:
-        print(json.dumps(_as_json(network, rows, options.element_bytes), indent=2))
-    else:
-        print(_as_text(network, rows, options.element_bytes))
+    found = _as_json(network, rows, options.element_bytes)
+    print(
+        json.dumps(found, indent=2) if options.json else _as_text(found, _sizes(network, options))
+    )
     return answers.ANSWERED
 
 
@@ -38,12 +43,12 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf cnn show samos_example",
     )
     shared.add_model_options(parser)
-    shared.add_element_bytes_option(parser)
+    shared.add_element_bytes_option(parser, is_by_tensor=True)
     parsers.add_json_option(parser)
     return parser
 
 
-def _rows(network: Network, element_bytes: int) -> list[dict[str, Any]]:
+def _rows(network: Network, element_bytes: int | None) -> list[dict[str, Any]]:
     parameters = layer_parameters(network)
     return [
         {
@@ -51,25 +56,41 @@ def _rows(network: Network, element_bytes: int) -> list[dict[str, Any]]:
             "phases": len(parts(layer, network.input_shapes(layer), ROWS)),
             "parameters": parameters[layer.name],
             "multiply_accumulates": multiply_accumulates(layer, network.input_shapes(layer)),
-            "output_bytes": layer.shape.elements * element_bytes,
+            "output_bytes": layer.shape.elements * (element_bytes or layer.element_bytes),
         }
         for layer in network.layers
     ]
 
 
-def _as_json(network: Network, rows: list[dict[str, Any]], element_bytes: int) -> dict[str, Any]:
-    parameters = sum(row["parameters"] for row in rows)
+def _sizes(network: Network, options: argparse.Namespace) -> str:
+    """Where the sizes come from."""
+    if options.is_element_given:
+        return f"{answers.counted(options.element_bytes, 'byte')} each (--element-bytes)"
+    elements = {layer.element.value for layer in network.layers}
+    arrays = {array.element.value for array in stored_arrays(network)}
+    return (
+        f"elements {', '.join(sorted(elements))}; parameters {', '.join(sorted(arrays)) or 'none'}"
+    )
+
+
+def _as_json(
+    network: Network, rows: list[dict[str, Any]], element_bytes: int | None
+) -> dict[str, Any]:
+    used = sum(row["parameters"] for row in rows)
+    parameters = sum(array.elements for array in stored_arrays(network))
     return {
         "network": network.name,
         "layers": rows,
         "parameters": parameters,
-        "parameter_bytes": parameters * element_bytes,
+        "shared_parameters": used - parameters,
+        "parameter_bytes": parameter_bytes(network, element_bytes),
         "multiply_accumulates": sum(row["multiply_accumulates"] for row in rows),
         "largest_output_bytes": max(row["output_bytes"] for row in rows),
     }
 
 
-def _as_text(network: Network, rows: list[dict[str, Any]], element_bytes: int) -> str:
+def _as_text(total: dict[str, Any], sizes: str) -> str:
+    rows = total["layers"]
     cells = [
         (
             row["layer"],
@@ -82,14 +103,15 @@ def _as_text(network: Network, rows: list[dict[str, Any]], element_bytes: int) -
     ]
     widths = [max(len(line[i]) for line in (COLUMNS, *cells)) for i in range(len(COLUMNS))]
     lines = [_line(line, widths) for line in (COLUMNS, *cells)]
-    total = _as_json(network, rows, element_bytes)
-    return "\n".join(
+    again = total["shared_parameters"]
+    return answers.one_text(
         [
             *lines,
-            f"{network.name}: {answers.counted(len(rows), 'layer')}, "
+            f"{total['network']}: {answers.counted(len(rows), 'layer')}, "
             f"{total['parameters']:,} parameters ({bytes_in_words(total['parameter_bytes'])}), "
             f"{total['multiply_accumulates']:,} multiply-accumulates, "
             f"largest output {bytes_in_words(total['largest_output_bytes'])}",
+            f"sizes: {sizes}" + (f"; {again:,} more uses of shared parameters" if again else ""),
         ]
     )
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.network import Shape
+from cnn2csdf.elements import Stored
+from cnn2csdf.network import Network, Shape
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import Node, shortest_decimal, unsupported
 from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 
 Dims = tuple[int, ...]
-Numbers = Callable[[], Array]  # read or computed when they are wanted
+
+
+class Numbers(NamedTuple):
+    """Trained numbers: the tensor they come from, read or computed when they are wanted."""
+
+    tensor: str
+    read: Callable[[], Array]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +52,22 @@ class Assembly:
         self._layers: dict[str, str] = {}  # tensor: the layer that writes it
         self._batched: set[str] = set()
 
+    def network(self) -> Network:
+        """Return the network. Only arrays that several layers share keep the name they have."""
+        network = self.builder.network()
+        uses = Counter(one.name for layer in network.layers for one in layer.stored)
+        return replace(
+            network,
+            layers=tuple(
+                replace(layer, stored=tuple(_told(layer.stored, uses))) for layer in network.layers
+            ),
+        )
+
     def add_input(self, name: str) -> None:
         """Add the layer where a frame comes in."""
         dims = self.values.dims(name)
-        self._layers[name] = self.builder.input(dims[1:], name=name)
+        element = self.values.element(name)
+        self._layers[name] = self.builder.input(dims[1:], name=name, element=element)
         self._batched.add(name)
 
     def add_output(self, name: str) -> None:
@@ -71,16 +92,25 @@ class Assembly:
         sources = [self._layers[source] for source in inputs]
         for step in steps[:-1]:
             kind = type(step.operator if isinstance(step, Step) else step).__name__.lower()
-            sources = [self._add_layer(step, sources, f"{name or node.name} {kind}")]
-        layer = self._add_layer(steps[-1], sources, name or node.name)
+            sources = [self._add_layer(step, sources, f"{name or node.name} {kind}", tensor)]
+        layer = self._add_layer(steps[-1], sources, name or node.name, tensor)
         self._bind(tensor, layer, dims)
 
-    def _add_layer(self, step: Step | op.Operator, sources: Sequence[str], wanted: str) -> str:
-        operator = step.operator if isinstance(step, Step) else step
-        layer = self.builder.add(operator, *sources, name=wanted)
-        if isinstance(step, Step) and self._with_weights:
+    def _add_layer(
+        self, step: Step | op.Operator, sources: Sequence[str], wanted: str, tensor: str
+    ) -> str:
+        step = step if isinstance(step, Step) else Step(operator=step)
+        stored = [self.values.stored(role, one.tensor) for role, one in step.weights.items()]
+        layer = self.builder.add(
+            step.operator,
+            *sources,
+            name=wanted,
+            element=self.values.element(tensor),
+            stored=tuple(stored),
+        )
+        if step.weights and self._with_weights:
             self.weights[layer] = {
-                role: np.ascontiguousarray(numbers(), dtype=np.float32)
+                role: np.ascontiguousarray(numbers.read(), dtype=np.float32)
                 for role, numbers in step.weights.items()
             }
         return layer
@@ -176,12 +206,22 @@ class Assembly:
         tensor, dims = self.trained(node, index, what)
         if prod(dims) not in (1, size):
             raise unsupported(node, f"{what} {tensor!r} has {prod(dims)} numbers, expected {size}")
-        return lambda: np.broadcast_to(self.values.value(tensor).reshape(-1), (size,))
+        return Numbers(
+            tensor, lambda: np.broadcast_to(self.values.value(tensor).reshape(-1), (size,))
+        )
 
     def numbers(self, tensor: str) -> Numbers:
         """Return a static tensor as it is."""
-        return lambda: self.values.value(tensor)
+        return Numbers(tensor, lambda: self.values.value(tensor))
 
     def _require_static(self, node: Node, tensor: str, what: str) -> None:
         if not self.values.is_static(tensor):
             raise unsupported(node, f"{what} {tensor!r} is computed from the frame")
+
+
+def _told(stored: Iterable[Stored], uses: Mapping[str | None, int]) -> Iterator[Stored]:
+    """What has to be said of how arrays are stored: what another layer shares, other types."""
+    for one in stored:
+        kept = one if uses[one.name] > 1 else replace(one, name=None)
+        if kept != Stored(role=one.role):
+            yield kept

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Step
+from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Step
 from cnn2csdf.onnx_files.input_dims import FLOATS
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.weights import Array
@@ -124,7 +124,8 @@ def elementwise(node: Node, assembly: Assembly) -> None:
         value = assembly.values.value(constants[0])
         return np.asarray(value, dtype=np.float32).reshape(dims)
 
-    assembly.add(node, Step(operator=operator, weights={"constant": constant}), inputs=tensors)
+    numbers = Numbers(constants[0], constant)
+    assembly.add(node, Step(operator=operator, weights={"constant": numbers}), inputs=tensors)
 
 
 def _constant_dims(node: Node, assembly: Assembly, constant: str) -> tuple[int, ...]:

@@ -65,7 +65,7 @@ def _spread(node: Node, assembly: Assembly, index: int, dims: tuple[int, ...]) -
     )
     if not fits:
         raise unsupported(node, f"a scale or shift of shape {found}, expected {dims}")
-    return lambda: np.broadcast_to(assembly.values.value(tensor), dims)
+    return Numbers(tensor, lambda: np.broadcast_to(assembly.values.value(tensor), dims))
 
 
 def local_response_normalization(node: Node, assembly: Assembly) -> None:

@@ -30,7 +30,7 @@ def gemm(node: Node, assembly: Assembly) -> None:
         return scaled.T if is_by_units else scaled
 
     if vectors == 1:
-        weights: dict[str, Numbers] = {"matrix": lambda: by_inputs().T}
+        weights: dict[str, Numbers] = {"matrix": Numbers(matrix, lambda: by_inputs().T)}
         if node.input(2) is not None:
             weights["bias"] = _gemm_bias(node, assembly, units)
         operator = op.FullyConnected(units=units, has_bias="bias" in weights)
@@ -38,7 +38,9 @@ def gemm(node: Node, assembly: Assembly) -> None:
         return
     if node.integer("transA", 0):
         raise unsupported(node, "transA is not supported for a matrix that is not a vector")
-    product = Step(operator=op.MatrixProduct(units=units), weights={"matrix": by_inputs})
+    product = Step(
+        operator=op.MatrixProduct(units=units), weights={"matrix": Numbers(matrix, by_inputs)}
+    )
     if node.input(2) is None:
         assembly.add(node, product, inputs=(tensor,))
     else:
@@ -48,7 +50,7 @@ def gemm(node: Node, assembly: Assembly) -> None:
 def _gemm_bias(node: Node, assembly: Assembly, units: int) -> Numbers:
     numbers = assembly.vector(node, 2, "the bias", units)
     beta = node.real("beta", 1.0)
-    return lambda: np.asarray(beta * numbers(), dtype=np.float32)
+    return Numbers(numbers.tensor, lambda: np.asarray(beta * numbers.read(), dtype=np.float32))
 
 
 def _gemm_addend(node: Node, assembly: Assembly) -> Step:
@@ -60,7 +62,7 @@ def _gemm_addend(node: Node, assembly: Assembly) -> Step:
         return np.asarray(beta * value, dtype=np.float32).reshape(dims or (1,))
 
     operator = op.Elementwise(function="add", constant=dims or (1,))
-    return Step(operator=operator, weights={"constant": scaled})
+    return Step(operator=operator, weights={"constant": Numbers(tensor, scaled)})
 
 
 def matrix_product(node: Node, assembly: Assembly) -> None:
@@ -82,10 +84,12 @@ def matrix_product(node: Node, assembly: Assembly) -> None:
         return np.asarray(assembly.values.value(right), dtype=np.float32).reshape(inputs, units)
 
     if len(assembly.shape(left).dims) > 1:
-        product = Step(operator=op.MatrixProduct(units=units), weights={"matrix": matrix})
+        product = Step(
+            operator=op.MatrixProduct(units=units), weights={"matrix": Numbers(right, matrix)}
+        )
         assembly.add(node, product, inputs=(left,))
         return
-    weights: dict[str, Numbers] = {"matrix": lambda: matrix().T}
+    weights: dict[str, Numbers] = {"matrix": Numbers(right, lambda: matrix().T)}
     if node.input(2) is not None:
         weights["bias"] = assembly.vector(node, 2, "the bias", units)
     operator = op.FullyConnected(units=units, has_bias="bias" in weights)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from math import floor
+from functools import partial
+from math import inf
+
+import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
@@ -22,7 +25,7 @@ ROUNDINGS = {
     "floor": "floor",
     "ceil": "ceil",
 }
-WHOLE = 1e-3  # how far a single-precision scale may be from giving a whole number of rows
+SHRINKING = "ceil where smaller"  # before opset 11, where one axis shrinks and one grows
 
 
 def resize(node: Node, assembly: Assembly) -> None:
@@ -33,7 +36,7 @@ def resize(node: Node, assembly: Assembly) -> None:
         raise unsupported(node, "a resize of another axis than height and width")
     if node.opset >= 11:
         _require_plain(node)
-    _require_whole(node, assembly, shape)
+    scales = _scales(node, assembly, shape, (size[0], size[1]))
     function = node.text("mode", "nearest")
     if function not in ("nearest", "linear"):
         raise unsupported(node, f"mode {function!r} is not supported")
@@ -43,6 +46,7 @@ def resize(node: Node, assembly: Assembly) -> None:
         function=function,
         coordinates=coordinates,
         rounding=rounding if function == "nearest" else "floor",
+        scales=scales,
     )
     assembly.add(node, operator, inputs=node.inputs[:1])
 
@@ -58,8 +62,8 @@ def _require_plain(node: Node) -> None:
 def _places(node: Node, shape: Shape, size: op.Pair) -> tuple[str, str]:
     """How an output place is found in the input, and how it is rounded."""
     if node.opset < 11:
-        shrinks = size[0] < shape.height or size[1] < shape.width
-        return ("asymmetric", "ceil" if shrinks else "floor")
+        grows = size[0] >= shape.height, size[1] >= shape.width
+        return ("asymmetric", "floor" if all(grows) else SHRINKING if any(grows) else "ceil")
     mode = node.text("coordinate_transformation_mode", "half_pixel")
     rounding = node.text("nearest_mode", "round_prefer_floor")
     if mode not in COORDINATES:
@@ -69,19 +73,22 @@ def _places(node: Node, shape: Shape, size: op.Pair) -> tuple[str, str]:
     return (COORDINATES[mode], ROUNDINGS[rounding])
 
 
-def _require_whole(node: Node, assembly: Assembly, shape: Shape) -> None:
-    """Raise UnsupportedOperator where scales leave a fraction of a row, so that size says less."""
+def _scales(
+    node: Node, assembly: Assembly, shape: Shape, size: op.Pair
+) -> tuple[float, float] | None:
+    """The scales of height and width; None where they only say what the size says."""
     place = 1 if node.opset < 11 else 2
-    scales = assembly.reals(node, place, "the scales") or ()
+    scales = node.reals("scales") or assembly.reals(node, place, "the scales") or ()
+    if not scales:
+        return None
     axes = node.integers("axes") or tuple(range(len(scales)))
     if len(axes) != len(scales):
-        if scales:
-            raise UnreadableFile(f"{node}: {len(scales)} scales for {len(axes)} axes")
-        return
-    dims = (1, *shape.dims)
-    for axis, scale in zip(axes, scales, strict=True):
-        length = dims[axis] * scale
-        if abs(length - floor(length + 0.5)) > WHOLE:
-            raise unsupported(
-                node, f"a scale of {scale} makes {length} of {dims[axis]} rows or columns"
-            )
+        raise UnreadableFile(f"{node}: {len(scales)} scales for {len(axes)} axes")
+    for scale in scales:
+        if not 0 < scale < inf:
+            raise UnreadableFile(f"{node}: a scale of {scale}; expected a positive number")
+    given = {axis % 4: scale for axis, scale in zip(axes, scales, strict=True)}
+    found = (given.get(2, 1.0), given.get(3, 1.0))
+    single = partial(np.array, dtype=np.float32)
+    is_plain = np.array_equal(single(found), single(size) / single(shape.dims[1:]))
+    return None if is_plain else found

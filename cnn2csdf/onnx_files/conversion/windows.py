@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cnn2csdf import operators as op
-from cnn2csdf import shapes
+from cnn2csdf.geometry import ceil_overhang, same_padding
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Step
 from cnn2csdf.onnx_files.nodes import Node, unsupported
@@ -69,7 +69,7 @@ def _pooling(node: Node, assembly: Assembly, function: str) -> None:
     rows, columns = node.integers("kernel_shape") or (0, 0)
     window = _padded(node, shape, _window(node, (rows, columns)))
     if node.integer("ceil_mode", 0):
-        overhang = shapes.ceil_overhang((shape.height, shape.width), window)
+        overhang = ceil_overhang((shape.height, shape.width), window)
         window = _with_padding(window, window.padding, overhang)
     counts = bool(node.integer("count_include_pad", 0))
     operator = op.Pooling(function=function, window=window, counts_padding=counts)
@@ -133,9 +133,9 @@ def _padded(node: Node, shape: Shape, window: op.Window) -> op.Window:
     size = (shape.height, shape.width)
     match _auto_pad(node):
         case "SAME_UPPER":
-            return _with_padding(window, shapes.same_padding(size, window))
+            return _with_padding(window, same_padding(size, window))
         case "SAME_LOWER":
-            return _with_padding(window, shapes.same_padding(size, window, extra_first=True))
+            return _with_padding(window, same_padding(size, window, extra_first=True))
         case "VALID":
             return window
     return _with_padding(window, _pads(node))

@@ -36,6 +36,7 @@ class Drawing:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, NDArray[Any]] = {}
         self._names = set(names)
+        self._shared: dict[tuple[str, tuple[int, ...]], str] = {}  # stored name, dims: constant
 
     def free_name(self, wanted: str) -> str:
         """Return the name, with a number behind it where it is taken; from now on it is."""
@@ -51,15 +52,25 @@ class Drawing:
             helper.make_node("Identity", [source], [target], name=self.free_name(f"{target} copy"))
         )
 
-    def add(self, pieces: Sequence[Piece], inputs: Sequence[str], target: str, name: str) -> None:
-        """Add the nodes of one operator; the last writes `target` and gets the name."""
+    def add(
+        self,
+        pieces: Sequence[Piece],
+        inputs: Sequence[str],
+        target: str,
+        name: str,
+        stored: Mapping[str, str],
+    ) -> None:
+        """Add the nodes of one operator; the last writes `target` and gets the name.
+
+        stored: by role, what the constants are called that several layers may share.
+        """
         current: list[str] = []
         for place, piece in enumerate(pieces):
             is_last = place == len(pieces) - 1
             everything = range(len(inputs)) if place == 0 else ()
             reads = everything if piece.reads is None else piece.reads
             tensors = [*current, *(inputs[index] for index in reads)]
-            constants = self._added(piece.constants, name)
+            constants = self._added(piece.constants, name, stored)
             node = name if is_last else self.free_name(f"{name} {piece.op_type.lower()}")
             current = [target if is_last else node]
             self.nodes.append(
@@ -72,13 +83,20 @@ class Drawing:
                 )
             )
 
-    def _added(self, constants: Iterable[Constant | None], name: str) -> list[str]:
+    def _added(
+        self, constants: Iterable[Constant | None], name: str, stored: Mapping[str, str]
+    ) -> list[str]:
         names = []
         for constant in constants:
             if constant is None:
                 names.append("")
                 continue
             role, value = constant
+            key = (stored.get(role, ""), value.shape)
+            if role in stored and key in self._shared:
+                names.append(self._shared[key])
+                continue
             names.append(self.free_name(f"{name}.{role}"))
             self.constants[names[-1]] = value
+            self._shared[key] = names[-1]
         return names

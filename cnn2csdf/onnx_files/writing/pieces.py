@@ -189,7 +189,14 @@ def _resize(operator: op.Resize, place: Place) -> Pieces:
         "coordinate_transformation_mode": COORDINATES[operator.coordinates],
     }
     if operator.function == "nearest":
+        if operator.rounding not in ROUNDINGS:
+            raise InvalidNetwork(f"a resize that rounds to {operator.rounding!r} has no ONNX node")
         attributes["nearest_mode"] = ROUNDINGS[operator.rounding]
+    if operator.scales is not None:
+        scales = np.array([1, 1, *operator.scales], dtype=np.float32)
+        return [
+            Piece(op_type="Resize", constants=(None, ("scales", scales)), attributes=attributes)
+        ]
     sizes = _integers("size", [1, *place.output.dims])
     return [Piece(op_type="Resize", constants=(None, None, sizes), attributes=attributes)]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf import shapes
+from cnn2csdf.geometry import ceil_overhang
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.writing.drawing import Constant, Piece
 from csdf.errors import InvalidNetwork
@@ -55,7 +55,7 @@ def pooling(operator: op.Pooling, shape: Shape) -> list[Piece]:
     top, left, bottom, right = (min(amount, 0) for amount in window.padding)
     kept = (shape.height + top + bottom, shape.width + left + right)
     padded = _positive(window)
-    ceils = any(window.overhang) and shapes.ceil_overhang(kept, padded) == window.overhang
+    ceils = any(window.overhang) and ceil_overhang(kept, padded) == window.overhang
     if any(window.overhang) and not ceils and is_average and operator.counts_padding:
         raise InvalidNetwork(f"an overhang of {window.overhang} has no ONNX node")
     attributes = _attributes(padded if ceils else _overhang_as_padding(window))

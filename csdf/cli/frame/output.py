@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from csdf.names import quoted
+
 
 def remark(program: str, text: str) -> None:
     """Say on standard error, in one line, what is not part of the answer."""
-    print(f"{program}: {text}", file=sys.stderr)
+    print(f"{program}: {quoted(text)}", file=sys.stderr)

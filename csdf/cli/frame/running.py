@@ -1,38 +1,38 @@
-"""The frame of all commands: runs the one that is meant, and makes one line of every refusal."""
+"""The frame of all commands: finds the one that is meant, and makes one line of every refusal."""
 
 from __future__ import annotations
 
-import io
-import os
 import sys
 from collections.abc import Sequence
 
-from csdf.cli.answers import ANSWERED, GAVE_UP, NO, UNUSABLE
 from csdf.cli.frame import entries
-from csdf.cli.frame.commands import Found, Listing, below, find, listing_of
+from csdf.cli.frame.commands import Found, below, find, listing_of
+from csdf.cli.frame.exit_codes import ANSWERED, GAVE_UP, NO, UNUSABLE
+from csdf.cli.frame.interrupts import InterruptsBetweenImports
 from csdf.cli.frame.output import remark
+from csdf.cli.frame.root import ROOT
+from csdf.cli.frame.streams import Answers, own_streams
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 
 MOST_DIGITS = 100_000  # of a number in an answer; Python's own limit is too low for huge rates
 HELP = ("-h", "--help")
 
 
-def run(words: Sequence[str], root: Listing) -> int:
-    """Run the command that the words name, with room for long numbers and odd names in its answer.
+def run(words: Sequence[str]) -> int:
+    """Run one command, with room for long numbers and odd names in what it prints.
 
-    Returns its exit code. root: what is listed for words that name no command.
+    Returns its exit code.
     """
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(MOST_DIGITS)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return _exit_code(words, root)
+        with own_streams() as output, InterruptsBetweenImports() as interrupts:
+            return _exit_code(words, output, interrupts)
     finally:
         sys.set_int_max_str_digits(limit)
 
 
-def _exit_code(words: Sequence[str], root: Listing) -> int:
+def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetweenImports) -> int:
     """Run the command; every refusal of the project becomes one line that begins with its name."""
     program = "csdf"
     try:
@@ -40,10 +40,12 @@ def _exit_code(words: Sequence[str], root: Listing) -> int:
             found = find(words)
             program = found.program
             if found.entry is None or found.is_group:
-                return _without_command(found, root)
-            return int(entries.loaded(found.entry).main(found.rest))
+                return _without_command(found)
+            module = entries.loaded(found.entry)
+            interrupts.let_in()
+            return interrupts.exit_code(int(module.main(found.rest)))
         finally:
-            sys.stdout.flush()  # of --help too, which ends by SystemExit
+            output.flush()  # of --help too, which ends by SystemExit
     except GaveUp as error:
         remark(program, f"gave up: {error}")
         return GAVE_UP
@@ -60,16 +62,16 @@ def _exit_code(words: Sequence[str], root: Listing) -> int:
         remark(program, "gave up: interrupted")
         return GAVE_UP
     except OSError as error:  # standard output takes no more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
+        output.silence()
         if isinstance(error, BrokenPipeError):  # its reader has seen enough
             return ANSWERED
         remark(program, f"the output cannot be written: {error.strerror}")
         return UNUSABLE
 
 
-def _without_command(found: Found, root: Listing) -> int:
+def _without_command(found: Found) -> int:
     """Say which commands there are; nothing else can be answered."""
-    listing = root if found.entry is None else listing_of(found.entry)
+    listing = ROOT if found.entry is None else listing_of(found.entry)
     if listing.version and list(found.rest) == ["--version"]:
         print(listing.version)
         return ANSWERED

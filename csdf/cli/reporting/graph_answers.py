@@ -12,7 +12,7 @@ from csdf.cli.reporting.budget import Budget
 from csdf.cli.reporting.executing import executed, refusal
 from csdf.draw.report.findings import FasterActor, GraphFindings, Run
 from csdf.draw.report.words import size
-from csdf.errors import GaveUp
+from csdf.errors import GaveUp, counted
 from csdf.model.graph import Graph
 from csdf.search.pareto import ParetoFront, SmallestStorage
 from csdf.search.trade_off import Progress, pareto_front, smallest_storage
@@ -130,14 +130,15 @@ def _front(
 def _smallest_in_words(progress: Progress) -> str:
     return (
         f"smallest buffers: at least {progress.lower_bound}, "
-        f"{progress.evaluations} distributions evaluated"
+        f"{counted(progress.evaluations, 'distribution')} evaluated"
     )
 
 
 def _front_in_words(progress: Progress) -> str:
     return (
-        f"front: {progress.points} points, nothing missing below size {progress.lower_bound}, "
-        f"{progress.evaluations} distributions evaluated"
+        f"front: {counted(progress.points, 'point')}, "
+        f"nothing missing below size {progress.lower_bound}, "
+        f"{counted(progress.evaluations, 'distribution')} evaluated"
     )
 
 

@@ -35,7 +35,8 @@ class Subject(Protocol):
     """What a page is about.
 
     value: what was read, such as a network. graph: what is analysed; unit: of its storage, time: of
-    its period. smallest: its smallest storage, where that is known already.
+    its period. smallest: its smallest storage, where that is known already. files: read beside the
+    model; terms: what was assumed, each with a name.
     """
 
     @property
@@ -56,6 +57,12 @@ class Subject(Protocol):
     @property
     def smallest(self) -> SmallestStorage | None: ...  # noqa: D102
 
+    @property
+    def files(self) -> Sequence[str]: ...  # noqa: D102
+
+    @property
+    def terms(self) -> Sequence[tuple[str, str]]: ...  # noqa: D102
+
     def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> Surroundings:
         """Return what the page says around the part about the graph."""
 
@@ -69,6 +76,8 @@ class GraphSubject:
     unit: str = "tokens"
     time: str = "time units"
     smallest: SmallestStorage | None = None
+    files: tuple[str, ...] = ()
+    terms: tuple[tuple[str, str], ...] = ()
 
     @property
     def value(self) -> Graph:

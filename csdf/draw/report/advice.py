@@ -91,7 +91,7 @@ def _faster(findings: GraphFindings) -> Iterator[str]:
         )
 
 
-def _period(findings: GraphFindings, value: Fraction) -> str:
+def _period(findings: GraphFindings, value: Fraction | int) -> str:
     """A period with its unit, where that is more than a time unit."""
     return f"{exact(value)} ns" if findings.time == "ns" else exact(value)
 
@@ -111,10 +111,9 @@ def _storage(findings: GraphFindings) -> Iterator[str]:
         proof = "" if smallest.status == "optimal" else (
             f" (no less than {size(smallest.lower_bound, unit)} is possible)"
         )  # fmt: skip
-        yield (
-            f"{least} {size(smallest.point.size, unit)} of buffers to run at all{proof}; "
-            f"the period is then {_period(findings, smallest.point.period)}."
-        )
+        period = smallest.point.period
+        then = "" if period is None else f"; the period is then {_period(findings, period)}"
+        yield f"{least} {size(smallest.point.size, unit)} of buffers to run at all{proof}{then}."
     if front is None or len(front.points) < 2:
         return
     buy = best_buy(front)
@@ -122,7 +121,8 @@ def _storage(findings: GraphFindings) -> Iterator[str]:
         one, other = buy
         yield (
             f"The best buy: from {size(one.size, unit)} to {size(other.size, unit)} the period falls "
-            f"from {_period(findings, one.period)} to {_period(findings, other.period)}."
+            f"from {_period(findings, one.period or 0)} to "
+            f"{_period(findings, other.period or 0)}."
         )
     if front.is_complete:
         yield _full_speed(front.points[0].size, front.points[-1].size, unit)

@@ -25,8 +25,8 @@ def front_data(front: ParetoFront, unit: str) -> dict[str, Any]:
         "points": [
             {
                 "s": point.size,
-                "p": exact(point.period),
-                "y": _speed(point.period),
+                "p": exact(point.period or 0),
+                "y": _speed(point.period or Fraction(0)),
                 "r": _relative(point, front),
                 "d": _changes(point, before, names),
             }
@@ -88,7 +88,7 @@ def _rows(front: ParetoFront) -> Iterator[Html]:
         yield element(
             "tr",
             element("td", point.size, class_="number"),
-            element("td", exact(point.period), class_="number"),
+            element("td", exact(point.period or 0), class_="number"),
             element("td", _relative(point, front) or "", class_="number"),
         )
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
+from csdf.names import quoted_lines
+
 VOID = ("input", "link", "meta")
 FORBIDDEN = re.compile("[^\t\n -~\u00a0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")
 
@@ -48,6 +50,17 @@ def json_element(identifier: str, value: Any) -> Html:
     return Html(f'<script type="application/json" id="{identifier}">{text}</script>')
 
 
+def quoted_data(value: Any) -> Any:
+    """Return data for scripts with every text as elements show it; keys of objects stay."""
+    if isinstance(value, str):
+        return quoted_lines(value)
+    if isinstance(value, dict):
+        return {key: quoted_data(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [quoted_data(one) for one in value]
+    return value
+
+
 def _clean(text: str) -> str:
-    """Escape, and show as a box what HTML may not contain at all."""
-    return escape(FORBIDDEN.sub("\ufffd", text))
+    """Quote what acts, escape, and show as a box what else HTML may not contain at all."""
+    return escape(FORBIDDEN.sub("\ufffd", quoted_lines(text)))

@@ -8,7 +8,8 @@ from typing import Any
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import front_data
 from csdf.draw.report.graph_sections import graph_sections, graph_summary
-from csdf.draw.report.markup import Html, element, joined, json_element
+from csdf.draw.report.markup import Html, element, joined, json_element, quoted_data
+from csdf.draw.report.origin import Origin, origin_section
 from csdf.draw.report.sections import Section, Surroundings
 from csdf.draw.report.timeline import run_data
 
@@ -19,8 +20,10 @@ WITHOUT_SCRIPTS = "Without scripts the charts stay empty; the drawing and the ta
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
-def report_page(graph: GraphFindings, around: Surroundings | None = None) -> str:
-    """Return the page. Same findings, same text."""
+def report_page(
+    graph: GraphFindings, around: Surroundings | None = None, origin: Origin | None = None
+) -> str:
+    """Return the page. Same findings, same text. origin: where it comes from, if the page says so."""
     around = around or Surroundings(name=graph.graph.name)
     name = around.name
     sections = [
@@ -28,6 +31,7 @@ def report_page(graph: GraphFindings, around: Surroundings | None = None) -> str
         *around.before,
         *graph_sections(graph, with_table=around.has_actors),
         *around.after,
+        *([] if origin is None else [origin_section(origin)]),
     ]
     body = element(
         "body",
@@ -40,7 +44,7 @@ def report_page(graph: GraphFindings, around: Surroundings | None = None) -> str
         ),
         element("noscript", element("p", WITHOUT_SCRIPTS)),
         element("div", class_="tooltip", id="tooltip", role="tooltip", hidden=True),
-        json_element("data", _data(graph, around)),
+        json_element("data", quoted_data(_data(graph, around))),
         _script(),
     )
     head = element(

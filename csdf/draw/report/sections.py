@@ -18,10 +18,14 @@ class Section(NamedTuple):
 
 
 class Need(NamedTuple):
-    """A way to lay the subject of a page into memory, and the bytes of its buffers."""
+    """A way to lay the subject of a page into memory, and the bytes of its buffers.
+
+    lower_bound: bytes that buffers of this kind cannot be below, as far as that is proved.
+    """
 
     title: str
     buffers: int
+    lower_bound: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from csdf.cli import answers, parsers
 from csdf.cli.pictures import drawing, require_drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
 from csdf.io.files import read_bytes, write_text
+from csdf.names import quoted
 from planners.arena.allocation import Progress, plan_arena
 from planners.arena.banks import plan_banks
 from planners.check import check_plan
@@ -25,6 +26,7 @@ from planners.formats.tflite_micro import offline_plan
 from planners.plan import GAVE_UP, INFEASIBLE, OPTIMAL, MemoryPlan, Problem
 
 SINGLE = ("csv", "bin")  # formats that hold one plan
+SHOWN = 5  # most names in a remark
 FORMATS = ("json", "h", *SINGLE)
 
 Timed = tuple[MemoryPlan, float]
@@ -36,6 +38,8 @@ def main(argv: Sequence[str]) -> int:
     require_drawing(options.plot)
     problems = _chosen(read_problems(options.file), options.only, options.file)
     _require_writable(options, problems)
+    for problem in problems:
+        _remark_on_lifetimes(problem)
     plans = _planned(problems, options)
     for plan, _ in plans if options.json or len(plans) != 1 else ():
         if plan.status != OPTIMAL:  # the table of a single plan says why
@@ -150,10 +154,12 @@ def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]
     """Return the plan of a problem, or of each of its banks."""
     if options.method == "cp-sat":
         return [_by_cp_sat(problem, options)]
-    watch = _watch(problem.name, options.budget)
     if not problem.banks:
+        watch = _watch(problem.name, options.budget)
         return [plan_arena(problem, capacity=options.capacity, watch=watch)]
-    found = plan_banks(problem, watch=watch)
+    count = answers.counted(len(problem.banks), "bank")
+    text = f"{problem.name}: looking for a place for each buffer in {count}"
+    found = plan_banks(problem, watch=answers.watch_progress(options.budget, lambda _: text))
     if found.plans:
         return list(found.plans.values())
     return [
@@ -181,8 +187,19 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
     return plan
 
 
+def _remark_on_lifetimes(problem: Problem) -> None:
+    """Say which buffers get no room; a file that counts the last time as needed means another."""
+    names = problem.never_needed
+    if names:
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        _remark(
+            f"warning: {problem.name}: {', '.join(map(repr, names[:SHOWN]))}{more}: needed at no time, "
+            "as the end is not included; no room is kept for what ends where it starts"
+        )
+
+
 def _remark(text: str) -> None:
-    print(f"csdf plan arena: {text}", file=sys.stderr)
+    print(f"csdf plan arena: {quoted(text)}", file=sys.stderr)
 
 
 def _watch(name: str, budget: float) -> Callable[[Progress], None]:
@@ -248,7 +265,7 @@ def _as_text(plans: list[Timed]) -> str:
         )
     if len(plans) == 1:
         lines += _details(plans[0][0])
-    return "\n".join(lines)
+    return answers.one_text(lines)
 
 
 def _milliseconds(seconds: float) -> str:

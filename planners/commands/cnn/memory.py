@@ -17,16 +17,20 @@ from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.granularity import WHOLE
 from csdf.cli import answers, parsers, pictures, storage_options
 from csdf.io.files import write_text
+from csdf.names import quoted
+from planners.arena.allocation import Progress as ArenaProgress
 from planners.parts_memory import MemoryComparison, memory_comparison
+from planners.plan import OPTIMAL
 
 NANOSECONDS = 10**9
 HEADER = (
     "network",
-    "whole: buffers",
     "parameters",
-    "total",
-    "by parts: buffers",
-    "total",
+    "whole: apart",
+    "one arena",
+    "by parts: apart",
+    "one arena",
+    "least total",
     "reduction",
     "frames/s",
     "by parts",
@@ -35,16 +39,21 @@ HEADER = (
 )
 CSV_COLUMNS = (
     "network",
-    "whole_buffers",
     "parameters",
-    "whole_total",
+    "whole_buffers",
+    "whole_arena",
     "parts_buffers",
-    "parts_total",
+    "parts_arena",
+    "least_total",
     "reduction",
     "whole_throughput",
     "parts_throughput",
     "decrease",
     "pipelined_throughput",
+)
+KIND = (
+    "least of all layers whole and all by parts; csdf plan reuse mixes the two, csdf plan fusion "
+    "cuts tiles: they may need less"
 )
 
 
@@ -64,7 +73,8 @@ def main(argv: Sequence[str]) -> int:
     if options.plot:
         _plot(options.plot, rows)
     if options.json:
-        print(json.dumps({"networks": [_as_json(row) for row in rows]}, indent=2))
+        found = {"kind": KIND, "networks": [_as_json(row) for row in rows]}
+        print(json.dumps(found, indent=2))
     else:
         print(_as_csv(rows) if options.csv else _as_text(rows))
     return answers.ANSWERED
@@ -75,9 +85,10 @@ def command_parser() -> argparse.ArgumentParser:
     parser = parsers.new_parser(
         "csdf cnn memory",
         "What a network needs when each layer works as a whole, and when it works by "
-        "parts: the smallest buffers in which it runs (one for each input of each layer), its "
-        "parameters, the time of a frame on one processor, and the period when each layer has a "
-        "processor of its own.",
+        "parts: the smallest buffers in which it runs, apart (one for each input of each layer, the "
+        "published baseline) and in one arena (as any runtime lays them), its parameters, the time "
+        "of a frame on one processor, and the period when each layer has a processor of its own. "
+        "The reduction is that of the least way by parts over the least way of whole layers.",
         "csdf cnn memory samos_example resnet8 --fuse",
         "csdf cnn memory resnet8 --plot memory.svg",
     )
@@ -116,27 +127,45 @@ def _row(model: str, options: argparse.Namespace) -> Row:
         durations,
         element_bytes=options.element_bytes,
         watch=storage_options.watch(options.budget),
+        arena_watch=answers.watch_progress(options.budget, _arena_in_words),
     )
     shared.remark_on_fusing("csdf cnn memory", network, options)
     if comparison.by_parts.status != "optimal":
         gap = float(comparison.by_parts.gap or 0)
         print(
-            f"csdf cnn memory: {network.name}: buffers at most {gap:.2%} above the smallest",
+            f"csdf cnn memory: {quoted(network.name)}: buffers at most {gap:.2%} above the smallest",
             file=sys.stderr,
         )
+    for way, plan in (("whole", comparison.whole_arena), ("by parts", comparison.parts_arena)):
+        if plan.status != OPTIMAL:
+            print(
+                f"csdf cnn memory: {quoted(network.name)}: {way}: the arena is at most "
+                f"{float(plan.gap):.2%} above the smallest",
+                file=sys.stderr,
+            )
     return Row(network.name, comparison, time.perf_counter() - begin)
+
+
+def _arena_in_words(progress: ArenaProgress) -> str:
+    return f"arena: {progress.peak} bytes, at least {progress.lower_bound}"
 
 
 def _figures(row: Row) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
     """Bytes, and then frames per second and parts of one."""
-    whole, parts = row.comparison.whole, row.comparison.by_parts
+    found = row.comparison
+    whole, parts = found.whole, found.by_parts
     return (
-        (whole.buffers, whole.parameters, whole.total, parts.buffers, parts.total),
         (
-            row.comparison.reduction,
+            whole.parameters,
+            *(whole.buffers, found.whole_arena.peak),
+            *(parts.buffers, found.parts_arena.peak),
+            found.least.total,
+        ),
+        (
+            found.reduction,
             Fraction(NANOSECONDS, whole.sequential),
             Fraction(NANOSECONDS, parts.sequential),
-            row.comparison.slowdown,
+            found.slowdown,
             NANOSECONDS / parts.pipelined,
         ),
     )
@@ -150,20 +179,21 @@ def _as_text(rows: Sequence[Row]) -> str:
             (
                 row.name,
                 *(bytes_in_words(size) for size in sizes),
-                f"{float(reduction):.1%}",
+                f"{float(reduction):.1%}" if reduction else "none",
                 *(f"{float(rate):.4g}" for rate in (whole, parts)),
                 f"{float(slowdown):.1%}",
                 f"{float(pipelined):.4g}",
             )
         )
     widths = [max(len(line[i]) for line in table) for i in range(len(HEADER))]
-    return "\n".join(
+    lines = [
         "  ".join(
             cell.rjust(width) if i else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in table
-    )
+    ]
+    return answers.one_text([*lines, KIND])
 
 
 def _as_csv(rows: Sequence[Row]) -> str:
@@ -187,11 +217,8 @@ def _as_json(row: Row) -> dict[str, Any]:
 def _plot(path: str, rows: Sequence[Row]) -> None:
     draw = pictures.drawing("planners.commands.cnn.picture")
     bars = [
-        draw.MemoryBar(row.name, label, memory.parameters, memory.buffers)
+        draw.MemoryBar(row.name, way.title, way.parameters, way.buffers)
         for row in rows
-        for label, memory in (
-            ("whole", row.comparison.whole),
-            ("by parts", row.comparison.by_parts),
-        )
+        for way in row.comparison.ways
     ]
     write_text(path, draw.memory_picture(bars, pictures.suffix_of(path)))

@@ -1,4 +1,4 @@
-"""Memory of networks as bars: whole layers beside work by parts."""
+"""Memory of networks as bars: whole layers beside work by parts, apart and in one arena."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from csdf.draw.picture import rendered
+from csdf.draw.picture import named_ticks, rendered
 
 
 class MemoryBar(NamedTuple):
@@ -38,7 +38,7 @@ def _figure(bars: Sequence[MemoryBar]) -> Figure:
     for place, (low, more) in enumerate(zip(parameters, buffers, strict=True)):
         text = f" {low + more:.4g} ({more:.3g} in buffers)"
         axes.text(low + more, place, text, va="center", fontsize=8)
-    axes.set_yticks(places, [f"{bar.network}\n{bar.label}" for bar in bars], fontsize=8)
+    axes.set_yticks(places, named_ticks(f"{bar.network}\n{bar.label}" for bar in bars), fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, max(low + more for low, more in zip(parameters, buffers, strict=True)) * 1.25)
     axes.set_xlabel("memory (MB = 1,000,000 bytes)")

@@ -36,10 +36,12 @@ def as_text(
     check: Check | None,
     seconds: float,
     options: argparse.Namespace,
+    *,
+    has_limit: bool,
 ) -> str:
     """Return the front and the plan, as they were asked for, and what a run showed."""
     lines = _front_lines(answer) if options.front else []
-    if answer.plan is not None and options.memory is not None:
+    if answer.plan is not None and has_limit:
         lines += _plan_lines(answer.plan, answer.status)
     if check is not None:
         verdict = "equal" if check.is_equal else "DIFFERENT"
@@ -50,7 +52,7 @@ def as_text(
             f"  arena touched       {bytes_in_words(check.touched)}; each access inside its buffer",
             f"  time of the run     {check.seconds * 1000:.0f} ms",
         ]
-    return "\n".join([*lines, f"  time                {seconds * 1000:.0f} ms"])
+    return answers.one_text([*lines, f"  time                {seconds * 1000:.0f} ms"])
 
 
 def _plan_lines(plan: FusionPlan, status: str) -> list[str]:

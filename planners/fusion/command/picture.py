@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
-from csdf.draw.picture import rendered
+from csdf.draw.picture import named_ticks, rendered
 
 COLOURS = ("#357", "#c63", "#585", "#85a", "#999", "#a33", "#3aa")
 
@@ -68,7 +68,7 @@ def lines_picture(
             style = ("--", ":")[number % 2]
             axes.axvline(place / scale, color="#777", linewidth=1.1, linestyle=style, label=label)
     if ticks:
-        axes.set_xticks(range(len(ticks)), ticks, fontsize=8)
+        axes.set_xticks(range(len(ticks)), named_ticks(ticks), fontsize=8)
     axes.set_xlabel(across)
     axes.set_ylabel(up)
     _scale(axes, [value for line in lines for value in line.y], is_front=is_front)

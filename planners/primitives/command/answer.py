@@ -58,7 +58,7 @@ def as_text(report: Report) -> str:
         lines += _baseline_lines(report, selection)
     if report.run is not None:
         lines += _run_lines(report.run, selection)
-    return "\n".join([*lines, f"  search              {report.seconds * 1000:.0f} ms"])
+    return answers.one_text([*lines, f"  search              {report.seconds * 1000:.0f} ms"])
 
 
 def _front_lines(front: Sequence[Pair]) -> list[str]:

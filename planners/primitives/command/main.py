@@ -24,6 +24,7 @@ from planners.primitives.selection.baselines import (
     greedy_pairs,
     single_families,
 )
+from planners.primitives.selection.elimination import Look
 from planners.primitives.selection.fronts import Pair
 from planners.primitives.selection.planning import Demand, SelectionAnswer, best_selection
 from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
@@ -67,9 +68,10 @@ def _report(
 ) -> tuple[Report, TradeOff | None]:
     """The answer with all that is beside it, and the whole front, where it was found in time."""
     begin = time.perf_counter()
-    answer, pairs = _answer(problem, demand, options)
+    look = answers.watch("selecting", options.budget)
+    answer, pairs = _answer(problem, demand, look, options)
     seconds = time.perf_counter() - begin
-    front = answer.front if options.solver == "dp" else trade_off(problem, demand.objective)
+    front = answer.front if options.solver == "dp" else _front(problem, demand, look)
     run = None
     if options.run and answer.selection is not None:
         run = measured_run(model, answer.selection, options)
@@ -78,7 +80,7 @@ def _report(
         machine=profile.machine,
         demand=demand,
         answer=answer,
-        baselines=() if front is None else tuple(_baselines(problem, demand, front)),
+        baselines=() if front is None else _baselines(problem, demand, front, look),
         front=pairs,
         shows_front=options.front,
         run=run,
@@ -121,7 +123,10 @@ def command_parser() -> argparse.ArgumentParser:
 def _add_question_options(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_mutually_exclusive_group()
     limits.add_argument(
-        "--memory", type=answers.size, metavar="SIZE", help="limit, e.g. 20MB; minimises time"
+        "--memory",
+        type=answers.size,
+        metavar="SIZE",
+        help="at most, of what --objective counts, weights among it; e.g. 20MB; minimises time",
     )
     limits.add_argument(
         "--time", type=_nanoseconds, metavar="TIME", help="limit, e.g. 50ms; minimises memory"
@@ -166,7 +171,7 @@ def _add_profile_options(parser: argparse.ArgumentParser) -> None:
         help="run the plan: time, and output against the whole network",
     )
     group.add_argument(
-        "--seed", type=int, metavar="N", default=0, help="of frame and random weights"
+        "--seed", type=answers.integer, metavar="N", default=0, help="of frame and random weights"
     )
 
 
@@ -180,24 +185,47 @@ def _nanoseconds(text: str) -> int:
 
 
 def _answer(
-    problem: SelectionProblem, demand: Demand, options: argparse.Namespace
+    problem: SelectionProblem, demand: Demand, look: Look, options: argparse.Namespace
 ) -> tuple[SelectionAnswer, Sequence[Pair]]:
     """The answer, and the front where it is known."""
     if options.solver == "dp":
-        answer = best_selection(problem, demand, answers.watch("selecting", options.budget))
+        answer = best_selection(problem, demand, look)
         return answer, answer.front.pairs if answer.front is not None else ()
     solver = import_module("planners.primitives.selection.solver")
-    answer = solver.solved_selection(problem, demand, options.budget)
+    left = solver.seconds_left(options.budget)
+    answer = solver.solved_selection(problem, demand, left)
     if not options.front:
         return answer, ()
-    return answer, solver.solved_front(problem, demand.objective, BUDGETS, options.budget)
+    return answer, solver.solved_front(problem, demand.objective, BUDGETS, left)
 
 
-def _baselines(problem: SelectionProblem, demand: Demand, front: TradeOff) -> Iterator[Baseline]:
+def _front(problem: SelectionProblem, demand: Demand, look: Look) -> TradeOff | None:
+    """The whole front, if it is found in time."""
+    try:
+        return trade_off(problem, demand.objective, look)
+    except (GaveUp, KeyboardInterrupt):
+        return None
+
+
+def _baselines(
+    problem: SelectionProblem, demand: Demand, front: TradeOff, look: Look
+) -> Sequence[Baseline]:
+    """What others would choose, as far as that is found in time."""
+    found: list[Baseline] = []
+    try:
+        found.extend(_each_baseline(problem, demand, front, look))
+    except (GaveUp, KeyboardInterrupt):
+        print("csdf plan primitives: not all of what others choose was found", file=sys.stderr)
+    return found
+
+
+def _each_baseline(
+    problem: SelectionProblem, demand: Demand, front: TradeOff, look: Look
+) -> Iterator[Baseline]:
     if demand.memory is not None:
         found = greedy(problem, demand.objective, demand.memory)
         if found is not None:
             yield Baseline(name="greedy", selection=found)
     yield Baseline(name="time only", selection=front.selection(front.fastest))
-    for one in single_families(problem, demand.objective):
+    for one in single_families(problem, demand.objective, look):
         yield Baseline(name=f"all {one.name}", selection=one.selection)

@@ -9,8 +9,8 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.execution.layers import Step, computation
-from cnn2csdf.execution.part import HeldRows, Part
 from cnn2csdf.network import Layer, Shape
+from cnn2csdf.part import HeldRows, Part
 from cnn2csdf.weights import Array, Model
 from csdf.kernels import convolution_layers as kernels
 from planners.primitives.library.normalization import respond_by_rows, row_elements
@@ -59,7 +59,7 @@ class Finish:
                 continue
             held = HeldRows(shape=self.shape, array=view)
             part = Part((held,), step.weights, self.shape, 0, self.shape.rows)
-            view[...] = step.compute(step.operator, part)
+            view[...] = step.operator.computed(part)
 
     def _response(self, step: Step) -> op.LocalResponseNormalization | None:
         """The operator, if it normalises the responses of maps."""

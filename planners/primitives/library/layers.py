@@ -14,8 +14,8 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.execution.layers import computation
-from cnn2csdf.execution.part import HeldRows, Part
 from cnn2csdf.network import Layer, Network
+from cnn2csdf.part import HeldRows, Part
 from cnn2csdf.weights import Array, Model
 from planners.primitives.library import pooling
 from planners.primitives.library.normalization import (
@@ -151,7 +151,7 @@ def _executed(model: Model, layer: Layer) -> Computed:
             HeldRows(shape=shape, array=array) for shape, array in zip(shapes, inputs, strict=True)
         ]
         part = Part(readers, own.weights, layer.shape, 0, layer.shape.rows)
-        output[...] = own.compute(own.operator, part)
+        output[...] = own.operator.computed(part)
 
     parameters = {role: array for role, array in own.weights.items() if not role[0].isdigit()}
     return Computed(run, 0, sum(array.nbytes for array in parameters.values()), allocates=True)

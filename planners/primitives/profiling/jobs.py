@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from csdf.errors import CsdfError, ExecutionError
@@ -22,6 +23,7 @@ from planners.primitives.profiling.machine import PINNED
 
 THREADS = 1
 WORKER = "planners.primitives.profiling.worker"
+HOME = str(Path(__file__).parents[3])  # the folder of this project's packages
 
 
 class Answer(NamedTuple):
@@ -49,11 +51,11 @@ def run_in_worker(job: Job, watch: Watch) -> Any:
 
     Raises what the job raised, and ExecutionError where the worker ended without an answer.
     """
-    command = [sys.executable, "-m", WORKER]
+    command = [sys.executable, "-P", "-m", WORKER]  # -P: not from the folder that it starts in
     environment = {
         **os.environ,
         **dict.fromkeys(PINNED, str(THREADS)),
-        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PYTHONPATH": os.pathsep.join(import_path()),
     }
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
@@ -62,6 +64,15 @@ def run_in_worker(job: Job, watch: Watch) -> Any:
             return _answer(process, job, watch)
         finally:
             process.kill()
+
+
+def import_path() -> list[str]:
+    """Return where this process finds modules, without the folder that happens to be the current one.
+
+    An empty entry means that folder, whose files must not run as `numpy` or `pickle` of the worker.
+    """
+    path = [folder for folder in sys.path if folder]
+    return path if HOME in path else [*path, HOME]
 
 
 def _answer(process: subprocess.Popen[bytes], job: Job, watch: Watch) -> Any:

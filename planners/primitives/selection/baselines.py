@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from planners.primitives.profile import LAYER, LayerProfile
+from planners.primitives.selection.elimination import Look
 from planners.primitives.selection.fronts import Pair
 from planners.primitives.selection.problem import Link, Objective, Selection, SelectionProblem
 from planners.primitives.selection.trade_off import TradeOff, trade_off
@@ -120,7 +121,9 @@ def families(problem: SelectionProblem) -> dict[str, frozenset[str]]:
     return {kind: frozenset(name for name in names if family(name) == kind) for kind in kinds}
 
 
-def single_families(problem: SelectionProblem, objective: Objective) -> Iterator[Baseline]:
+def single_families(
+    problem: SelectionProblem, objective: Objective, look: Look = lambda: None
+) -> Iterator[Baseline]:
     """Yield for each family the fastest selection that takes it wherever it can.
 
     Layouts and variants are the best ones; where the family cannot compute a layer, FALLBACK does,
@@ -128,7 +131,7 @@ def single_families(problem: SelectionProblem, objective: Objective) -> Iterator
     """
     known = families(problem)
     for name, kind in known.items():
-        front = trade_off(only(problem, (kind, known.get(FALLBACK, kind))), objective)
+        front = trade_off(only(problem, (kind, known.get(FALLBACK, kind))), objective, look)
         chosen = front.selection(front.fastest).chosen
         yield Baseline(name=name, selection=Selection(problem=problem, chosen=chosen))
 

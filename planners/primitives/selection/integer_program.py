@@ -1,12 +1,14 @@
 """Selection by an integer program, solved by HiGHS.
 
-HiGHS computes in floating point: what it returns is evaluated in integers. What it lets pass a limit
-is cut off and looked for again; what it proves is weakened by what it may be off.
+HiGHS computes in floating point and lets a constraint be missed by a millionth: of a limit of
+billions of bytes that is more than a byte, and what it prunes for a selection that is one byte too
+large is lost. So a limit is given to it digit by digit, in numbers so small that a millionth decides
+nothing. What it returns is evaluated in integers; what it proves is weakened by what it may be off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import Any
@@ -30,10 +32,12 @@ from planners.primitives.selection.quiet import quiet_output
 
 MOST_CUTS = 100  # of selections that rounding let pass a limit
 COST_BITS = 26  # of the largest cost that the solver sees; beyond, it loses its footing
-FACTOR_BITS = 7  # of the largest factor of a limit: so its tolerance is about a byte in 100 MB
+DIGIT_BITS = 10  # of a digit of a limit
 GAP = 2e-6  # of a bound as the solver sees it: it ends when that is all there is
 ROUNDING = 0.01  # of a bound in whole units, computed in floating point
 CANNOT_BE = 2  # status of scipy's milp
+
+SecondsLeft = Callable[[], float | None]  # for the solver, asked before each of its runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +58,15 @@ def fastest(
     objective: Objective,
     memory: int | None = None,
     *,
-    seconds: float | None = None,
+    left: SecondsLeft = lambda: None,
 ) -> Solution:
     """Return the selection of least time whose memory is within a limit, if there is one."""
     if objective is Objective.WORKSPACE:
         variables = variables_of(problem, objective, most=memory)
-        return _solved(problem, objective, variables, "nanoseconds", limit=None, seconds=seconds)
+        return _solved(problem, objective, variables, "nanoseconds", limit=None, left=left)
     variables = variables_of(problem, objective)
     limit = None if memory is None else Limit("memory", memory)
-    return _solved(problem, objective, variables, "nanoseconds", limit=limit, seconds=seconds)
+    return _solved(problem, objective, variables, "nanoseconds", limit=limit, left=left)
 
 
 def smallest(
@@ -70,7 +74,7 @@ def smallest(
     objective: Objective,
     nanoseconds: int,
     *,
-    seconds: float | None = None,
+    left: SecondsLeft = lambda: None,
 ) -> Solution:
     """Return the selection of least memory whose time is within a limit, if there is one.
 
@@ -79,13 +83,13 @@ def smallest(
     if objective is Objective.NETWORK:
         variables = variables_of(problem, objective)
         limit = Limit("nanoseconds", nanoseconds)
-        return _solved(problem, objective, variables, "memory", limit=limit, seconds=seconds)
+        return _solved(problem, objective, variables, "memory", limit=limit, left=left)
     sizes = sorted({one.memory for one in variables_of(problem, objective)})
     low, high = 0, len(sizes)  # smaller ones than sizes[low] do not do, sizes[high] does
     best, ended = None, False
     while low < high:
         middle = (low + high) // 2
-        found = fastest(problem, objective, sizes[middle], seconds=seconds)
+        found = fastest(problem, objective, sizes[middle], left=left)
         ended |= found.status in (FEASIBLE, GAVE_UP)
         if found.selection is not None and found.selection.nanoseconds <= nanoseconds:
             high, best = middle, found.selection
@@ -104,13 +108,16 @@ def _solved(
     what: str,
     *,
     limit: Limit | None,
-    seconds: float | None,
+    left: SecondsLeft,
 ) -> Solution:
     """Minimise a cost under a limit on the other, until what is found keeps the limit exactly."""
     program = formulated(problem, variables, what, limit)
     if program is None:
         return Solution(selection=None, status=INFEASIBLE, bound=None)
     for _ in range(MOST_CUTS):
+        seconds = left()
+        if seconds is not None and seconds <= 0:
+            break
         result, scale = _run(program, seconds)
         if result.x is None:
             status = INFEASIBLE if result.status == CANNOT_BE else GAVE_UP
@@ -141,27 +148,44 @@ def _amount(selection: Selection, objective: Objective, what: str) -> int:
 def _run(program: Program, seconds: float | None) -> tuple[Any, int]:
     """What the solver says, and in how many units of cost."""
     costs = _scale(program.costs, COST_BITS)
-    rows = program.rows
-    scales = [_scale(row.factors.values(), FACTOR_BITS) for row in rows]
+    most = [1] * len(program.costs)
+    rows = [digit for row in program.rows for digit in _digits(row, most)]
     places = [(number, place) for number, row in enumerate(rows) for place in row.factors]
-    factors = [
-        one / scale for row, scale in zip(rows, scales, strict=True) for one in row.factors.values()
-    ]
+    factors = [float(one) for row in rows for one in row.factors.values()]
     across, along = zip(*places, strict=True)
     options = {"mip_rel_gap": 0.0} | ({} if seconds is None else {"time_limit": seconds})
     with quiet_output():  # HiGHS prints a line of its own where it repairs a selection
         result = milp(
-            np.asarray(program.costs, float) / costs,
+            np.asarray(program.costs + [0] * (len(most) - len(program.costs)), float) / costs,
             constraints=LinearConstraint(
-                csr_array((factors, (across, along)), shape=(len(rows), len(program.costs))),
-                [row.low / scale for row, scale in zip(rows, scales, strict=True)],
-                [row.high / scale for row, scale in zip(rows, scales, strict=True)],
+                csr_array((factors, (across, along)), shape=(len(rows), len(most))),
+                [row.low for row in rows],
+                [row.high for row in rows],
             ),
-            integrality=np.ones(len(program.costs)),  # of links too: then there is less to repair
-            bounds=Bounds(0, 1),
+            integrality=np.ones(len(most)),  # of links too: then there is less to repair
+            bounds=Bounds(0, most),
             options=options,
         )
     return result, costs
+
+
+def _digits(row: Row, most: list[int]) -> Iterator[Row]:
+    """Yield a sum of whole numbers within a limit, one digit of them after the other.
+
+    A carry, a new variable from 0 to its entry in `most`, says how much the lower digits add to the
+    next: of factors f = h D + l and a limit H D + L, the sum of l is at most L + carry D, and that of
+    h, with the carry, at most H. O(digits) rows.
+    """
+    base = 1 << DIGIT_BITS
+    while row.low == -inf and max(row.factors.values(), default=0) >= base:
+        above, limit = divmod(int(row.high), base)
+        low = {place: one % base for place, one in row.factors.items() if one % base}
+        high = {place: one // base for place, one in row.factors.items() if one >= base}
+        carry = len(most)
+        most.append(sum(one * most[place] for place, one in low.items()) // base + 1)
+        yield Row(low | {carry: -base}, -inf, limit)
+        row = Row(high | {carry: 1}, -inf, above)
+    yield row
 
 
 def _scale(factors: Iterable[int], bits: int) -> int:

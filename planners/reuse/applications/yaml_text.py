@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from csdf.errors import UnreadableFile
+from csdf.model.exact import MOST_DIGITS, value_fault
 
 DEEPEST = 20  # levels of brackets; reading ahead takes the square of them
 
@@ -28,7 +29,7 @@ def parse_yaml(text: str, name: str) -> Any:
     except RecursionError:
         raise UnreadableFile(f"{name}: nested too deeply") from None
     except ValueError as error:
-        raise UnreadableFile(f"{name}: {error}") from None
+        raise UnreadableFile(f"{name}: {value_fault(error)}") from None
 
 
 class _Loader(yaml.SafeLoader):
@@ -41,6 +42,11 @@ class _Loader(yaml.SafeLoader):
         if event.tag is not None:
             raise _refused(f"tags are not read; write the value without {event.tag!r}", event)
         return super().compose_node(parent, index)
+
+    def construct_scalar(self, node: Any) -> Any:
+        if node.tag.endswith((":int", ":float")) and len(node.value) > MOST_DIGITS:
+            raise _refused(f"a number has more than {MOST_DIGITS} digits", node)
+        return super().construct_scalar(node)
 
     def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803
         if self.flow_level >= DEEPEST:

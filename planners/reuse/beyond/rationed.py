@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import closing
 
 from csdf.errors import GaveUp
 from planners.reuse.evolution.archive import Archive
-from planners.reuse.evolution.evaluation import Cached, Watch
+from planners.reuse.evolution.evaluation import Cached, Watch, scored
 from planners.reuse.evolution.evaluation import Evaluator as Place
 from planners.reuse.evolution.problem import Chromosome, InvalidSearch, Point, Score
 
@@ -56,9 +55,7 @@ def evaluated_points(
     """Return the points, in order; those there are go to the archive even if an error ends it."""
     points: list[Point] = []
     try:
-        with closing(place.scores(chromosomes, watch)) as scores:
-            for chromosome, score in zip(chromosomes, scores, strict=True):
-                points.append(Point(chromosome=chromosome, score=score))
+        points.extend(scored(place, chromosomes, watch))
     finally:
         archive.add(points)
     return points

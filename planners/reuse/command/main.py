@@ -3,49 +3,37 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.durations import PLATFORMS
-from cnn2csdf.execution.calibration import calibrated_weights
-from cnn2csdf.execution.compare import difference, random_frames
-from cnn2csdf.execution.whole import run_whole
-from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
+from csdf.cli.limit_options import add_limit_options
 from csdf.cli.pictures import require_drawing, suffix_of
-from csdf.errors import CsdfError, GaveUp, UnwritableFile
+from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
 from planners.reuse.applications.application import Application
-from planners.reuse.bounds import memory_bound
 from planners.reuse.command.answer import Answer, as_json, as_text, plot
 from planners.reuse.command.application import add_application_options, application_of
+from planners.reuse.command.choice import concluded
 from planners.reuse.command.search import searched
-from planners.reuse.comparison import comparison
 from planners.reuse.deployment.c_tables import format_tables
-from planners.reuse.deployment.deployment import Deployment
-from planners.reuse.deployment.execution import run_deployment
 from planners.reuse.deployment.json_text import format_deployment
-from planners.reuse.deployment.making import deployment
-from planners.reuse.deployment.placement import free_offsets, whole_buffers
 from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.evolution.problem import Front, Point
-from planners.reuse.selection import Demands, selected
+from planners.reuse.selection import Demands
 from planners.reuse.sharing import best_shared, shared_buffers
 
 FORMATS = {"json": format_deployment, "h": format_tables}
-MOST_ARENAS = 20  # of the smallest points, to look for one that fits with offsets
-PATIENCE = 2000  # looks at the search for offsets, after which the best by then is taken
 
 
 def main(argv: Sequence[str]) -> int:
     """Search, choose, print; return the exit code: 1 if no plan meets the demands."""
     options = command_parser().parse_args(argv)
-    demands = Demands(memory=options.memory, throughput=dict(options.throughput))
+    demands = Demands(throughput=dict(options.throughput))
     _require_possible(options)
     application = application_of(options)
     demands.check_names(application)
@@ -81,13 +69,14 @@ def command_parser() -> argparse.ArgumentParser:
         "Memory of several networks that share one device: which layers work by parts, "
         "and which buffers share their bytes (Minakova and Stefanov, TODAES 2022). The front of "
         "memory against the throughput of every network, and the plan that meets your demands: the "
-        "fastest within --memory, else the smallest that is fast enough.",
+        "fastest within --ram, --flash or --memory, else the smallest that is fast enough. All layers "
+        "whole in one arena is always a candidate. Tiles are for csdf plan fusion.",
         "csdf plan reuse resnet8+keyword_spotting --generations 5",
-        "csdf plan reuse resnet8+keyword_spotting --generations 5 --memory 520kB -o plan.h",
+        "csdf plan reuse resnet8+keyword_spotting --generations 5 --ram 90kB -o plan.h",
     )
     add_application_options(parser)
-    parser.add_argument(
-        "--memory", type=answers.size, metavar="SIZE", help="at most, e.g. 15MB, 256KiB"
+    add_limit_options(
+        parser, "at most, of buffers and parameters together, as published; e.g. 15MB, 256KiB"
     )
     parser.add_argument(
         "--throughput",
@@ -128,15 +117,18 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         "--population", type=answers.positive, metavar="N", default=100, help="default 100"
     )
     parser.add_argument(
-        "--seed", type=int, metavar="N", default=0, help="of the search and of --verify; default 0"
+        "--seed",
+        type=answers.integer,
+        metavar="N",
+        default=0,
+        help="of the search and of --verify; default 0",
     )
     shared.add_element_bytes_option(parser)
     parser.add_argument(
         "--parameter-bytes",
         type=answers.positive,
         metavar="N",
-        default=4,
-        help="of one parameter; default 4",
+        help="of one parameter; default: as --element-bytes",
     )
     parser.add_argument(
         "--platform", choices=PLATFORMS, default="jetson-tx2", help="default: jetson-tx2"
@@ -177,99 +169,14 @@ def _answer(application: Application, options: argparse.Namespace, demands: Dema
     begin = time.perf_counter()
     costs = Costs(
         element_bytes=options.element_bytes,
-        parameter_bytes=options.parameter_bytes,
+        parameter_bytes=options.parameter_bytes or options.element_bytes,
         platform=PLATFORMS[options.platform],
     )
     share = best_shared if options.method == "beyond" else shared_buffers
     evaluator = Evaluator(application, costs, share=share)
     front = searched(evaluator, options)
-    if not front.points:
-        raise GaveUp(f"no plan was evaluated: {front.reason}")
     with answers.working("placing buffers, proving bounds"):
-        return _concluded(evaluator, front, options, demands, begin=begin)
-
-
-def _concluded(
-    evaluator: Evaluator,
-    front: Front,
-    options: argparse.Namespace,
-    demands: Demands,
-    *,
-    begin: float,
-) -> Answer:
-    """Choose from the front, place the buffers, run the plan if asked to."""
-    application, costs = evaluator.application, evaluator.costs
-    deployed = functools.cache(functools.partial(_deployed, evaluator, options=options))
-    chosen = selected(application, front.points, demands)
-    if chosen is None and demands.memory is not None:
-        chosen = _selected_by_offsets(evaluator, front.points, demands, deployed)
-    plan = None if chosen is None else deployed(chosen)
-    run = plan is not None and options.verify
-    return Answer(
-        application=application,
-        evaluator=evaluator,
-        methods=comparison(application, costs),
-        front=front,
-        smallest=deployed(front.points[0]),
-        memory=demands.memory,
-        chosen=chosen,
-        deployment=plan,
-        bound=memory_bound(evaluator, [allele or None for allele in options.rows]),
-        difference=_largest_difference(application, plan, options) if plan and run else None,
-        seconds=time.perf_counter() - begin,
-    )
-
-
-def _selected_by_offsets(
-    evaluator: Evaluator,
-    points: Sequence[Point],
-    demands: Demands,
-    deployed: Callable[[Point], Deployment],
-) -> Point | None:
-    """The point to take where no whole buffers fit, but offsets in one arena may."""
-    fast = Demands(throughput=demands.throughput)
-    fitting = [
-        point
-        for point in points[:MOST_ARENAS]
-        if selected(evaluator.application, [point], fast) is not None
-        and evaluator.weights + deployed(point).arena_bytes <= (demands.memory or 0)
-    ]
-    return min(fitting, key=lambda point: sum(point.score.objectives[1:]), default=None)
-
-
-def _deployed(evaluator: Evaluator, point: Point, *, options: argparse.Namespace) -> Deployment:
-    """The final plan of a point; the search for offsets ends after some patience."""
-    plan = evaluator.plan(tuple(gene or None for gene in point.chromosome))
-    if options.whole_buffers:
-        return deployment(evaluator, plan, whole_buffers(evaluator, plan))
-    left = PATIENCE
-
-    def look(_: object) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise GaveUp(f"{PATIENCE} looks found no smaller arena")
-
-    return deployment(evaluator, plan, free_offsets(evaluator, plan, watch=look))
-
-
-def _largest_difference(
-    application: Application, plan: Deployment, options: argparse.Namespace
-) -> float:
-    """Run all networks in the arena, two frames each, and compare with each network alone."""
-    weights = {}
-    frames = {}
-    for member in application.members:
-        weights[member.name] = calibrated_weights(member.network, options.seed)
-        frames[member.name] = random_frames(member.network, 2, options.seed)
-    found = run_deployment(application, plan, weights=weights, frames=frames)
-    worst = 0.0
-    for member in application.members:
-        model = Model(network=member.network, weights=weights[member.name])
-        for frame, outputs in zip(frames[member.name], found[member.name], strict=True):
-            for name, expected in run_whole(model, frame).items():
-                worst = max(worst, difference(outputs[name], expected).relative)
-    return worst
+        return concluded(evaluator, front, options, demands, begin=begin)
 
 
 def _named_rate(text: str) -> tuple[str, Fraction]:
@@ -280,7 +187,7 @@ def _named_rate(text: str) -> tuple[str, Fraction]:
 
 
 def _alleles(text: str) -> tuple[int, ...]:
-    values = text.split(",")
-    if not all(value.isdigit() for value in values) or len(set(values)) != len(values):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list such as 0,1,2,4")
-    return tuple(int(value) for value in values)
+    values = tuple(answers.from_zero(value) for value in text.split(","))
+    if len(set(values)) != len(values):
+        raise answers.unfit(text, "a list such as 0,1,2,4, each number once")
+    return values

@@ -51,11 +51,12 @@ def tradeoff_picture(
     if chosen is not None:
         axes.plot(
             *_axis_values([chosen], unit), "o", color="#c33", markersize=8,
-            fillstyle="none", markeredgewidth=2, label="chosen",
+            fillstyle="none", markeredgewidth=2, label=chosen.label or "chosen",
         )  # fmt: skip
     axes.axvline(bound / unit, color="#c33", linestyle=":", label="no plan has less")
-    axes.set_xlim(_limits([bound / unit, *_axis_values(places, unit)[0]]))
-    axes.set_ylim(_limits(_axis_values(places, unit)[1]))
+    shown = places if chosen is None else [*places, chosen]
+    axes.set_xlim(_limits([bound / unit, *_axis_values(shown, unit)[0]]))
+    axes.set_ylim(_limits(_axis_values(shown, unit)[1]))
     axes.ticklabel_format(useOffset=False, style="plain")
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside lower center", ncols=5, fontsize=8, frameon=False)

@@ -51,11 +51,13 @@ def _evolved(problem: Problem, place: EvaluationPlace, options: argparse.Namespa
     random = Random(options.seed)
     state: State | None = None
     keep = _progress()
+    watch = _deadline(options.budget)
     if options.checkpoint:
         checkpoint = Checkpoint(options.checkpoint, problem)
         if os.path.exists(options.checkpoint):
             origin = origin_of(problem, random=random, settings=settings, seeds=seeds)
-            state = checkpoint.read(origin)
+            with answers.working("evaluating again what the checkpoint says"):
+                state = checkpoint.read(origin, place, watch)
         shown = keep
 
         def keep(now: State) -> None:
@@ -69,7 +71,7 @@ def _evolved(problem: Problem, place: EvaluationPlace, options: argparse.Namespa
         limits=Limits(generations=options.generations),
         settings=settings,
         seeds=seeds,
-        watch=_deadline(options.budget),
+        watch=watch,
         keep=keep,
         state=state,
     )

@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeVar
 
+from planners.formats.c_text import in_comment, require_number
 from planners.reuse.deployment.deployment import Deployment, PlannedBuffer, PlannedFiring
 
 Name = TypeVar("Name", bound=Hashable)
@@ -25,8 +26,9 @@ RECIPE = (
     "firings from first_firing to the one before end_firing. A firing computes rows first_row to the "
     "one before end_row of what its layer writes, and puts them into every buffer whose producer is "
     "the layer; it reads the buffers whose consumer is the layer. Row r of a frame lies at offset + "
-    "r % rows * row_bytes: a buffer keeps that many rows, and later ones lie over earlier ones. What "
-    "is no stack of maps is a single row. What has no buffer comes from outside or goes there.",
+    "r % rows * row_bytes: a buffer keeps that many rows, and later ones lie over earlier ones. "
+    "Buffers of one producer at one offset keep the same rows for several readers. What is no stack "
+    "of maps is a single row. What has no buffer comes from outside or goes there.",
     "Where a copy is listed for a partition, it is made when that partition has finished a frame, in "
     "the order of the list. Then the producer writes only buffers that are no copy's target, and the "
     "consumer reads only those that are no copy's source.",
@@ -64,7 +66,7 @@ def format_tables(deployment: Deployment) -> str:
         "",
         *_comment_lines([proof, *RECIPE]),
         "",
-        f"#define {capitals}_ARENA_BYTES {deployment.arena_bytes}",
+        f"#define {capitals}_ARENA_BYTES {require_number('arena', deployment.arena_bytes)}",
         f"#define {capitals}_ARENA_ALIGNMENT {deployment.element_bytes}",
         f"#define {capitals}_ELEMENT_BYTES {deployment.element_bytes}",
         f"#define {capitals}_FIRINGS {sum(len(one.firings) for one in deployment.partitions)}",
@@ -183,6 +185,7 @@ def _table(
     yield from ("", f"struct {prefix}_{what} {{")
     for column in columns:
         remark = f" /* {column.remark} */" if column.remark else ""
+        require_number(f"{prefix}_{what}.{column.name}", max(column.values, default=0))
         yield f"    {_type(column.values)} {column.name};{remark}"
     yield "};"
     if not entries:
@@ -192,7 +195,7 @@ def _table(
     texts = ["{" + ",".join(map(str, entry)) + "}," for entry in entries]
     if remarks:
         pairs = zip(texts, remarks, strict=True)
-        yield from (f"    {text} /* {_comment(remark)} */" for text, remark in pairs)
+        yield from (f"    {text} /* {in_comment(remark)} */" for text, remark in pairs)
     else:
         yield from (f"    {line}" for line in textwrap.wrap(" ".join(texts), WIDTH - 4))
     yield "};"
@@ -217,13 +220,8 @@ def _comment_lines(paragraphs: Sequence[str]) -> Iterator[str]:
     """One comment, a paragraph after another."""
     lines: list[str] = []
     for paragraph in paragraphs:
-        text = _comment(paragraph)
+        text = in_comment(paragraph)
         lines += ["", *textwrap.wrap(text, WIDTH - 6, break_long_words=False)]
     yield f"/* {lines[1]}"
     yield from (f"   {line}".rstrip() for line in lines[2:])
     yield "*/"
-
-
-def _comment(name: str) -> str:
-    printable = "".join(c if c.isprintable() else "?" for c in name)
-    return printable.replace("*/", "* /").replace("/*", "/ *")

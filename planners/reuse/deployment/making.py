@@ -27,6 +27,7 @@ def deployment(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Dep
     """
     check_plan(memory)
     _require_problem(memory.problem, offset_problem(evaluator, plan))
+    _require_one_tensor(plan, memory)
     application = evaluator.application
     return Deployment(
         name=application.name,
@@ -58,8 +59,17 @@ def _require_problem(found: Problem, wanted: Problem) -> None:
     for pair in wanted.conflicts:
         if frozenset(pair) not in apart:
             raise InvalidPlan(f"{found.name}: {pair} do not conflict; they run in parallel")
-    if found.shares:
-        raise InvalidPlan(f"{found.name}: {found.shares[0]} are used together, but share bytes")
+
+
+def _require_one_tensor(plan: ReusePlan, memory: MemoryPlan) -> None:
+    """Edges that share bytes while both are in use keep the same rows in the same places."""
+    edges = {edge.name: edge for edge in plan.edges}
+    sizes = {buffer.name: buffer.size for buffer in memory.problem.buffers}
+    for pair in memory.problem.shares:
+        tensors = {(edges[one].member, edges[one].connection.producer) for one in pair}
+        places = {(memory.offsets[one], sizes[one]) for one in pair}
+        if len(tensors) > 1 or len(places) > 1:
+            raise InvalidPlan(f"{memory.problem.name}: {pair} are used together, but share bytes")
 
 
 def _needs(problem: Problem) -> set[tuple[str, int, int, int]]:

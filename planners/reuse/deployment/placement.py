@@ -9,6 +9,7 @@ from planners.check import check_plan
 from planners.plan import FEASIBLE, OPTIMAL, MemoryPlan
 from planners.reuse.evaluation import Evaluator, ReusePlan
 from planners.reuse.offset_problem import offset_problem
+from planners.reuse.tensor_places import tensor_places
 
 
 def whole_buffers(evaluator: Evaluator, plan: ReusePlan) -> MemoryPlan:
@@ -34,12 +35,14 @@ def whole_buffers(evaluator: Evaluator, plan: ReusePlan) -> MemoryPlan:
 def free_offsets(
     evaluator: Evaluator, plan: ReusePlan, *, watch: Watch = lambda _: None
 ) -> MemoryPlan:
-    """Return a plan in which each edge has an offset of its own.
+    """Return a plan in which each tensor that is kept has an offset of its own.
 
-    watch: ends the search with the best plan so far, as in planners.arena. Where that needs more
-    bytes than whole buffers, the answer is whole buffers.
+    Edges that carry one tensor to several readers share its place where they may. watch: ends the
+    search with the best plan so far, as in planners.arena. Where that needs more bytes than whole
+    buffers, the answer is whole buffers.
     """
-    memory = plan_arena(offset_problem(evaluator, plan), watch=watch)
+    places = tensor_places(evaluator, plan)
+    memory = places.of_edges(plan_arena(places.tensors, watch=watch))
     check_plan(memory)
     published = whole_buffers(evaluator, plan)
     return memory if memory.peak <= published.peak else published

@@ -6,7 +6,9 @@ import base64
 import binascii
 import json
 import os
-from fractions import Fraction
+from collections.abc import Sequence
+from contextlib import closing
+from itertools import product
 from random import Random
 
 import numpy as np
@@ -14,7 +16,10 @@ import numpy as np
 from csdf.errors import UnreadableFile
 from csdf.io.files import read_bytes, write_text
 from csdf.io.json_value import JsonValue
-from planners.reuse.evolution.genome import Genome
+from csdf.model.exact import MalformedText, signed_rational
+from planners.reuse.evolution.archive import Archive
+from planners.reuse.evolution.evaluation import Evaluator, Watch, scored
+from planners.reuse.evolution.genome import Genome, digests
 from planners.reuse.evolution.problem import (
     InvalidSearch,
     Number,
@@ -36,6 +41,8 @@ KEYS = (
     "seen",
 )
 ORIGIN_KEYS = ("problem", "settings", "seeds", "random")
+POINT_LISTS = ("population", "archive")
+CHANGED = "the file was changed, or its search had other costs; begin anew without it"
 POINT_KEYS = ("genes", "objectives", "violation")
 
 
@@ -66,10 +73,11 @@ class Checkpoint:
         }
         write_text(self._path, json.dumps(document) + "\n")
 
-    def read(self, origin: Origin) -> State:
-        """Return the state in the file.
+    def read(self, origin: Origin, place: Evaluator, watch: Watch = lambda: None) -> State:
+        """Return the state in the file, after all its chromosomes were evaluated again.
 
-        Raises UnreadableFile if it is none, or of a search with another origin than this.
+        Raises UnreadableFile if it is none, of a search with another origin than this, or if a
+        chromosome has another score than the file says; what `watch` raises; EvaluationFailed.
         """
         document = _document(self._path)
         document.require_keys(KEYS)
@@ -79,7 +87,7 @@ class Checkpoint:
         except InvalidSearch as error:
             raise UnreadableFile(f"{self._path}: {error}") from None
         least = document["least_violation"]
-        return State(
+        state = State(
             origin=found,
             generation=document["generation"].natural(),
             random=_random_state(document["random"]),
@@ -88,6 +96,46 @@ class Checkpoint:
             least_violation=None if least.is_null else _number(least),
             seen=_seen(document["seen"]),
         )
+        entries = [entry for name in POINT_LISTS for entry in document[name].items()]
+        self._require_scores(entries, (*state.population, *state.archive), place, watch)
+        self._require_seen(document["seen"], state)
+        self._require_front(document["archive"], state, place, watch)
+        return state
+
+    def _require_scores(
+        self,
+        entries: Sequence[JsonValue],
+        points: Sequence[Point],
+        place: Evaluator,
+        watch: Watch,
+    ) -> None:
+        """Refuse an entry whose chromosome has another score."""
+        found = scored(place, [point.chromosome for point in points], watch)
+        with closing(found):
+            for entry, point, again in zip(entries, points, found, strict=True):
+                if again != point:
+                    true, told = (_written(self._genome, one) for one in (again, point))
+                    what = next(key for key in POINT_KEYS if true[key] != told[key])
+                    raise entry[what].refusal(f"its chromosome has {true[what]}; {CHANGED}")
+
+    def _require_seen(self, entry: JsonValue, state: State) -> None:
+        """Refuse digests that cannot be those of all chromosomes evaluated by then."""
+        points = (*state.population, *state.archive)
+        known = digests(self._genome.rows([point.chromosome for point in points]))
+        if len(set(state.seen)) < len(state.seen) or not set(state.seen).issuperset(known):
+            raise entry.refusal(f"expected each chromosome of the file, once; {CHANGED}")
+
+    def _require_front(
+        self, entry: JsonValue, state: State, place: Evaluator, watch: Watch
+    ) -> None:
+        """Refuse an archive that misses a point, of the population or, where all were seen, of all."""
+        archive = Archive()
+        archive.add((*state.archive, *state.population))
+        problem = self._genome.problem
+        if len(state.seen) >= problem.size:
+            archive.add(list(scored(place, list(product(*problem.alleles)), watch)))
+        if archive.points != state.archive:
+            raise entry.refusal(f"expected the front of all that was evaluated; {CHANGED}")
 
 
 def _document(path: str | os.PathLike[str]) -> JsonValue:
@@ -134,8 +182,8 @@ def _point(genome: Genome, value: JsonValue) -> Point:
 
 def _number(value: JsonValue) -> Number:
     try:
-        exact = Fraction(value.text())
-    except (ValueError, ZeroDivisionError):
+        exact = signed_rational(value.text())
+    except MalformedText:
         raise value.refusal("expected a number such as 7 or 7/2, as text") from None
     return exact.numerator if exact.denominator == 1 else exact
 

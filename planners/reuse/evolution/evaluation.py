@@ -11,6 +11,7 @@ from planners.reuse.evolution.problem import (
     Chromosome,
     Evaluate,
     EvaluationFailed,
+    Point,
     Score,
     shown,
 )
@@ -75,6 +76,15 @@ class Cached:
                 if chromosome not in self._known:
                     self._known[chromosome] = next(scores)
                 yield self._known[chromosome]
+
+
+def scored(
+    place: Evaluator, chromosomes: Sequence[Chromosome], watch: Watch
+) -> Generator[Point, None, None]:
+    """Yield the chromosomes with their scores."""
+    with closing(place.scores(chromosomes, watch)) as scores:
+        for chromosome, score in zip(chromosomes, scores, strict=True):
+            yield Point(chromosome=chromosome, score=score)
 
 
 def evaluated(evaluate: Evaluate, chromosome: Chromosome) -> Score:

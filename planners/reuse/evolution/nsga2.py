@@ -18,7 +18,7 @@ import numpy as np
 from csdf.errors import GaveUp
 from planners.reuse.evolution.archive import Archive
 from planners.reuse.evolution.domination import survivors
-from planners.reuse.evolution.evaluation import Evaluator, Watch
+from planners.reuse.evolution.evaluation import Evaluator, Watch, scored
 from planners.reuse.evolution.genome import Genome, Rows, digests
 from planners.reuse.evolution.problem import (
     Chromosome,
@@ -161,10 +161,10 @@ class _Search:
         """Return the points; those there are go to the archive even if an error ends it."""
         points: list[Point] = []
         try:
-            with closing(place.scores(chromosomes, watch)) as scores:
-                for chromosome, score in zip(chromosomes, scores, strict=True):
-                    self._problem.require_score(chromosome, score)
-                    points.append(Point(chromosome=chromosome, score=score))
+            with closing(scored(place, chromosomes, watch)) as found:
+                for point in found:
+                    self._problem.require_score(point.chromosome, point.score)
+                    points.append(point)
         finally:
             self._archive.add(points)
             self._evaluations += len(points)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 from collections.abc import Generator, Sequence
@@ -20,6 +21,7 @@ from planners.reuse.evolution.problem import (
 )
 
 LOSSES = 3  # of processes, one after the other without a result between
+SAFE_PATH = "PYTHONSAFEPATH"  # what Python reads of it when it starts
 START = "spawn"  # safe beside threads; the main module must guard what it runs
 
 Part = list[Chromosome]
@@ -36,6 +38,7 @@ class ProcessPool:
             raise InvalidSearch(f"{workers} workers; expected at least 1")
         self._workers = workers
         self._pickle = pickled(evaluate)
+        self._safe_path = _SafePath()
         self._executor = self._started()
 
     def __enter__(self) -> ProcessPool:
@@ -48,6 +51,7 @@ class ProcessPool:
         trace: TracebackType | None,
     ) -> None:
         self._executor.shutdown(cancel_futures=True)
+        self._safe_path.restore()
 
     def scores(
         self, chromosomes: Sequence[Chromosome], watch: Watch
@@ -112,6 +116,25 @@ def awaited(future: Future[list[Score]], watch: Watch) -> list[Score]:
     while not wait([future], timeout=TICK).done:
         watch()
     return future.result()
+
+
+class _SafePath:
+    """Keeps processes that are started from now on from running modules of the current folder.
+
+    They start as `python -c`, which looks there first: before it has got the path of this process, a
+    file called `pickle.py` would be run. Only the environment reaches such a start.
+    """
+
+    def __init__(self) -> None:
+        self._before = os.environ.get(SAFE_PATH)
+        os.environ[SAFE_PATH] = "1"
+
+    def restore(self) -> None:
+        """Leave the environment as it was."""
+        if self._before is None:
+            os.environ.pop(SAFE_PATH, None)
+        else:
+            os.environ[SAFE_PATH] = self._before
 
 
 class _Worker:

@@ -81,7 +81,7 @@ def _print(
         lines += as_text(found, alone, shows_nest=options.nest)
     if options.sweep:
         lines += sweep_as_text(points)
-    print("\n".join([*lines, f"  time                {seconds * 1000:.0f} ms"]))
+    print(answers.one_text([*lines, f"  time                {seconds * 1000:.0f} ms"]))
 
 
 def _remark(points: Sequence[Point]) -> None:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from csdf.draw.picture import rendered
+from csdf.draw.picture import named_ticks, rendered
 
 COLOURS = {"input": "#357", "weights": "#9ab", "output": "#c63", "borders": "#a33"}
 WAYS = {"1": "layer by layer", "2": "pairs", "chain": "groups"}
@@ -48,7 +48,7 @@ def draw_bars(axes: Axes, title: str, bars: Sequence[TrafficBar]) -> None:
         low = [one + more for one, more in zip(low, sizes, strict=True)]
     bounds = [bar.bound / 1e6 for bar in bars]
     axes.plot(bounds, places, "|", color="#000", markersize=7, label="lower bound")
-    axes.set_yticks(places, [bar.name for bar in bars], fontsize=7)
+    axes.set_yticks(places, named_ticks(bar.name for bar in bars), fontsize=7)
     axes.set_ylim(len(bars) - 0.5, -0.5)
     axes.set_xlim(0, max((*low, *bounds)) * 1.05)
     axes.set_title(title, fontsize=10)

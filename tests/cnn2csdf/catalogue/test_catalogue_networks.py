@@ -5,7 +5,6 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.catalogue.networks import CATALOGUE, from_catalogue
 from cnn2csdf.parameters import layer_parameters, multiply_accumulates
-from cnn2csdf.shapes import output_shape
 
 
 def parameters(network):
@@ -32,7 +31,7 @@ def output_dims(network):
 def test_every_layer_has_the_shape_that_its_operator_makes(name):
     network = CATALOGUE[name]()
     for layer in network.layers:
-        assert layer.shape == output_shape(layer.operator, network.input_shapes(layer)), layer.name
+        assert layer.shape == layer.operator.output_shape(network.input_shapes(layer)), layer.name
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

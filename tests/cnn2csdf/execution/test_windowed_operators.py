@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from onnx_nodes import node_output
 from single_layers import SingleLayer, assert_near, row_by_row
 
+from cnn2csdf.geometry import ceil_overhang
 from cnn2csdf.operators import Convolution, Pooling, TransposedConvolution, Window
-from cnn2csdf.shapes import ceil_overhang
 from csdf.errors import InvalidNetwork
 
 ONNX_NAMES = {"max": "MaxPool", "average": "AveragePool"}

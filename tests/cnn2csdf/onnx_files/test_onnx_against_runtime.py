@@ -236,6 +236,12 @@ def resize_cases():
             "Resize", None, None, ints(1, 3, 9, 4), nearest_mode=rounding, mode="nearest"
         )
     yield one_node("Resize", None, None, ints(4, 9), opset=18, axes=[2, 3], mode="linear")
+    one_axis_smaller = np.array([1, 1, 2 / 3, 2], FLOAT)
+    yield one_node("Resize", one_axis_smaller, opset=10, mode="nearest")
+    parts_of_rows = np.array([1, 1, 1.3, 0.7], FLOAT)
+    for mode in ("nearest", "linear"):
+        yield one_node("Upsample", opset=7, mode=mode, scales=[1.0, 1.0, 1.3, 1.2])
+        yield one_node("Resize", NO_REGION, parts_of_rows, opset=13, mode=mode)
 
 
 CASES = {

@@ -144,10 +144,6 @@ UNSUPPORTED = {
         one_node("Resize", None, None, np.array([1, 3, 9, 9]), mode="cubic"),
         "mode 'cubic' is not supported",
     ),
-    "part of a row": (
-        one_node("Resize", None, np.array([1, 1, 1.3, 1], np.float32)),
-        "a scale of 1.3 makes",
-    ),
     "padded channels": (
         one_node("Pad", np.array([0, 1, 0, 0, 0, 0, 0, 0])),
         "padding of another axis",

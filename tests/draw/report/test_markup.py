@@ -3,7 +3,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csdf.draw.report.markup import Html, element, joined, json_element
+from csdf.draw.report.markup import Html, element, joined, json_element, quoted_data
 from tests.draw.report.html_reader import ReadPage
 
 HARMFUL = "<script>alert(1)</script>&\"'"
@@ -45,5 +45,11 @@ def test_data_for_scripts_comes_back_and_cannot_end_its_element(value):
     assert json.loads(inner) == [value, HARMFUL]
 
 
-def test_characters_that_html_forbids_are_shown_as_a_replacement():
-    assert element("b", "a\x00b\x0bc\ud800") == "<b>a\ufffdb\ufffdc\ufffd</b>"
+def test_characters_that_act_or_that_html_forbids_are_shown():
+    assert element("b", "a\x00b\x0bc\ud800\u202e") == r"<b>a\x00b\x0bc\ud800\u202e</b>"
+    assert element("b", "a\ufdd0") == "<b>a\ufffd</b>"
+
+
+def test_texts_for_scripts_are_quoted_like_those_of_elements():
+    data = {"name": "a\u202e", "rows": [("b\x1b", 3), None]}
+    assert quoted_data(data) == {"name": r"a\u202e", "rows": [[r"b\x1b", 3], None]}

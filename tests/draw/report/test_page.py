@@ -8,6 +8,7 @@ from csdf.analysis.throughput import throughput
 from csdf.draw.report.excerpt import EXCERPT, MOST_ACTORS
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import best_buy, front_data, status_in_words
+from csdf.draw.report.origin import Origin, Source
 from csdf.draw.report.page import report_page
 from csdf.draw.report.tables import MOST_ROWS
 from csdf.model.builder import GraphBuilder
@@ -136,3 +137,15 @@ def test_a_table_of_too_many_rows_says_how_many_are_left_out():
         builder.actor(f"a{number}", 1)
     page = ReadPage(report_page(findings(builder.graph())))
     assert "5 more are left out" in page.texts["actors-count"]
+
+
+def test_a_page_says_what_it_was_made_from():
+    source = Source("net.onnx", 12, "ab" * 32)
+    origin = Origin(
+        command="csdf report net.onnx", version="9.9", sources=(source,),
+        terms=(("element size", "1 byte"), ("platform", "<b>")),
+    )  # fmt: skip
+    page = ReadPage(report_page(findings(ring()), None, origin))
+    assert page.problems == []
+    for text in ("csdf report net.onnx", "csdf 9.9", "net.onnx, 12 bytes", "ab" * 32, "<b>"):
+        assert text in page.texts["origin"]

@@ -1,12 +1,17 @@
 """Several memories."""
 
-import pytest
+from dataclasses import replace
+from itertools import product
 
-from csdf.errors import InvalidPlan
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from csdf.errors import GaveUp, InvalidPlan
 from planners.arena.banks import plan_banks
 from planners.check import check_plan
-from planners.plan import FEASIBLE, INFEASIBLE, Bank
-from tests.planners.problems import problem_of
+from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE, Bank
+from tests.planners.problems import least_peak, problem_of, problems
 
 FAST, SLOW = Bank(name="fast", capacity=8), Bank(name="slow", capacity=20)
 
@@ -47,3 +52,132 @@ def test_what_names_a_bank_too_small_is_infeasible():
 def test_without_banks_there_is_nothing_to_choose():
     with pytest.raises(InvalidPlan, match="has no banks"):
         plan_banks(problem_of(("a", 1, 0, 1)))
+
+
+def test_two_banks_of_10_hold_6_5_5_and_4():
+    # The first bank keeps 5 and 4 when its largest go on; 6 and 5 do not fit the second one.
+    rows = [(f"b{size}{i}", size, 0, 1) for i, size in enumerate((6, 5, 5, 4))]
+    banks = Bank(name="one", capacity=10), Bank(name="two", capacity=10)
+    found = plan_banks(problem_of(*rows, banks=banks))
+    assert (found.status, found.reason) == (FEASIBLE, "every bank fits")
+    assert sorted(sorted(plan.offsets) for plan in found.plans.values()) == [
+        ["b43", "b60"],
+        ["b51", "b52"],
+    ]
+
+
+def test_what_fits_together_but_in_no_choice_of_banks_is_infeasible():
+    # 18 bytes in banks of 10 and 10: two of three sixes would have to lie in one of them.
+    rows = [(f"b{i}", 6, 0, 1) for i in range(3)]
+    banks = Bank(name="one", capacity=10), Bank(name="two", capacity=10)
+    found = plan_banks(problem_of(*rows, banks=banks))
+    assert found.status == INFEASIBLE
+    assert found.reason == "all choices of a bank for each buffer were searched; none fits"
+    assert found.plans == {}
+
+
+def test_fixed_offsets_that_meet_lie_in_different_banks():
+    rows = [(name, 3, 0, 1, {"offset": 0}) for name in ("a", "b")]
+    banks = Bank(name="one", capacity=5), Bank(name="two", capacity=5)
+    found = plan_banks(problem_of(*rows, banks=banks))
+    assert {name: plan.offsets for name, plan in found.plans.items()} in (
+        {"one": {"a": 0}, "two": {"b": 0}},
+        {"one": {"b": 0}, "two": {"a": 0}},
+    )
+
+
+def test_fixed_offsets_that_meet_in_the_bank_they_name_are_infeasible():
+    rows = [(name, 3, 0, 1, {"offset": 0, "bank": "one"}) for name in ("a", "b")]
+    found = plan_banks(problem_of(*rows, banks=(Bank(name="one", capacity=9),)))
+    assert found.status == INFEASIBLE
+    assert found.reason.startswith("bank 'one': fixed offsets: ")
+
+
+@pytest.mark.parametrize("end", [GaveUp("the budget is used up"), KeyboardInterrupt()])
+def test_the_watch_ends_the_search_of_banks(end):
+    # 30 different sizes that fill three banks but for a byte: far too many choices to look at.
+    rows = [(f"b{i}", 1000 + 37 * i, 0, 1) for i in range(30)]
+    capacity = sum(row[1] for row in rows) // 3 + 1
+    banks = tuple(Bank(name=str(i), capacity=capacity) for i in range(3))
+    looks = iter(range(50))
+
+    def watch(_):
+        if next(looks, None) is None:
+            raise end
+
+    found = plan_banks(problem_of(*rows, banks=banks), watch=watch)
+    assert (found.status, found.plans) == (GAVE_UP, {})
+    assert found.reason.startswith(str(end) or "interrupted")
+
+
+def test_a_search_of_banks_that_is_too_long_ends_and_says_so():
+    # Sizes are tens and add up to an odd number of tens; each bank has room for a half and five
+    # bytes that nothing fills. To prove that none fits, nearly all halves have to be looked at.
+    rows = [(f"b{i}", 10 * (20 + i), 0, 1) for i in range(30)]
+    total = sum(size for _, size, _, _ in rows)
+    assert total // 10 % 2 == 1
+    banks = tuple(Bank(name=str(i), capacity=total // 2) for i in range(2))
+    found = plan_banks(problem_of(*rows, banks=banks))
+    assert found.status == GAVE_UP
+    assert "were tried, not all; no choice of banks that fits is known" in found.reason
+
+
+def test_more_buffers_than_are_searched_are_left_to_the_heuristic():
+    # Each bank takes one of them, and there is a bank less than there are buffers.
+    rows = [(f"b{i}", 6, 0, 1) for i in range(66)]
+    banks = tuple(Bank(name=str(i), capacity=11) for i in range(65))
+    found = plan_banks(problem_of(*rows, banks=banks))
+    assert found.status == GAVE_UP
+    assert found.reason.startswith("66 buffers are too many to search all choices of banks")
+    enough = (*banks, Bank(name="65", capacity=11))
+    assert plan_banks(problem_of(*rows, banks=enough)).status == FEASIBLE
+
+
+@st.composite
+def problems_with_banks(draw):
+    problem = draw(problems(most=5))
+    count = draw(st.integers(1, 3))
+    banks = tuple(Bank(name=str(i), capacity=draw(st.integers(0, 9))) for i in range(count))
+    names = st.sampled_from((None, None, None, None, *(bank.name for bank in banks)))
+    buffers = tuple(replace(one, bank=draw(names)) for one in problem.buffers)
+    return replace(problem, buffers=buffers, banks=banks)
+
+
+def part_of(problem, names):
+    pairs = {
+        what: tuple(pair for pair in getattr(problem, what) if set(pair) <= names)
+        for what in ("conflicts", "shares", "in_place")
+    }
+    buffers = tuple(replace(b, bank=None) for b in problem.buffers if b.name in names)
+    return replace(problem, buffers=buffers, banks=(), **pairs)
+
+
+def fits_somehow(problem):
+    """Whether some choice of banks fits, by trying all of them and all offsets in each."""
+    choices = [
+        [bank.name for bank in problem.banks if one.bank in (None, bank.name)]
+        for one in problem.buffers
+    ]
+    for choice in product(*choices):
+        for bank in problem.banks:
+            pairs = zip(problem.buffers, choice, strict=True)
+            peak = least_peak(part_of(problem, {one.name for one, at in pairs if at == bank.name}))
+            if peak is None or peak > bank.capacity:
+                break
+        else:
+            return True
+    return False
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(problem=problems_with_banks())
+def test_banks_are_filled_whenever_that_can_be(problem):
+    found = plan_banks(problem)
+    assert found.status == (FEASIBLE if fits_somehow(problem) else INFEASIBLE)
+    if found.status == FEASIBLE:
+        placed = [name for plan in found.plans.values() for name in plan.offsets]
+        assert sorted(placed) == sorted(one.name for one in problem.buffers)
+        for bank in problem.banks:
+            check_plan(found.plans[bank.name], capacity=bank.capacity)
+            named = [one.name for one in problem.buffers if one.bank == bank.name]
+            assert set(named) <= set(found.plans[bank.name].offsets)

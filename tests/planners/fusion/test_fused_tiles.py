@@ -10,9 +10,9 @@ from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import InvalidPlan
 from planners.fusion.chains import chain_of
 from planners.fusion.regions import COLUMNS, ROWS, Needs, can_be_tiled, length
-from planners.fusion.reuse import reuse_multiply_accumulates, reuse_order, shared_elements
 from planners.fusion.tiles import Grid, even_ends, fresh, tiled_group
 from tests.planners.fusion.chains import grids, networks, plain_chain
+from tests.reference.shared_borders import reuse_multiply_accumulates, reuse_order, shared_elements
 
 
 def group_of(chain, grid, *, keeps=False):

@@ -78,6 +78,10 @@ def with_first(key, **values):
         (edited("scratch", "some"), "scratch: found 'some'; expected one of im2col, none"),
         (edited("element_bytes", 0), "element_bytes: found 0; expected at least 1"),
         (edited("platform", {}), "platform: the key 'operations_per_second' is missing"),
+        (
+            edited("platform", json.loads(TEXT)["platform"] | {"launch": "1e999999999"}),
+            r"platform.launch: found '1e999999999'; expected a number",
+        ),
         (edited("status", "fine"), "status: found 'fine'; expected optimal or feasible"),
         (edited("lower_bound", 1), "called optimal at"),
         (edited("nanoseconds", 1), "nanoseconds: found 1; with this network it is"),

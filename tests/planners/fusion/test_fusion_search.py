@@ -6,19 +6,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import CATALOGUE
+from cnn2csdf.granularity import ROWS
+from cnn2csdf.lowering import lower
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from csdf.analysis.liveness import deadlock
 from csdf.errors import GaveUp, InvalidNetwork, InvalidPlan
-from planners.fusion.chains import chain_of, layer_range
-from planners.fusion.choices import NOTHING, options
+from csdf.search.trade_off import smallest_storage
+from csdf.search.variables import Choice
+from planners.fusion import streaming
+from planners.fusion.chains import chain_of, layer_range, part_of
+from planners.fusion.choices import NOTHING, least_memory, options
 from planners.fusion.configurations import Way, configuration
 from planners.fusion.memory import Scratch
 from planners.fusion.planning import alive_bytes, best_plan, fusion_plan
 from planners.fusion.plans import necessary_work
 from planners.fusion.search import best_under, front, merged
+from planners.fusion.streaming import Streams, bytes_of
 from tests.planners.fusion.chains import TERMS, networks, plain_chain, yolo_chain
 
+ways = st.sampled_from(list(Way))
 FEW = ((1, 2), (2, 1), (2, 2), (3, 2))
 
 
@@ -117,7 +127,73 @@ def test_an_ended_search_gives_the_best_so_far():
 
     answer = best_plan(yolo_chain(), TERMS, 10**9, look)
     assert (answer.status, answer.reason) == ("feasible", "enough")
-    assert best_plan(yolo_chain(), TERMS, 1000, look).status == "gave up"
+    assert looks == 21  # nothing looks on after the end: what was not finished is left
+
+
+def test_an_ended_search_without_a_plan_tells_the_smallest_found_and_a_bound():
+    def look():
+        raise GaveUp("enough")
+
+    # At the first look there are whole layers only. In bytes, with im2col: layer 2 needs 304 * 304
+    # places of 32 + 64 elements and 9 * 32 more for its windows. In groups some layer reads the
+    # frame of 608 * 608 * 3, or what came of it, and the result of 38 * 38 * 512 is there at its end.
+    whole = 304 * 304 * (32 + 64 + 9 * 32) * 4
+    answer = best_plan(yolo_chain(), TERMS, whole - 1, look)
+    assert (answer.plan, answer.status) == (None, "gave up")
+    assert f"enough; the smallest found needs {whole} bytes" in answer.reason
+    assert f"no configuration needs less than {answer.lower_bound} bytes" in answer.reason
+    # What is below the bound is a no, however early the search ended.
+    below = best_plan(yolo_chain(), TERMS, answer.lower_bound - 1, look)
+    assert (below.plan, below.status) == (None, "infeasible")
+
+
+@given(network=networks(), scratch=st.sampled_from(list(Scratch)), ways=st.sets(ways, min_size=1))
+@settings(max_examples=25, deadline=None)
+def test_no_configuration_is_below_the_bound_of_an_ended_search(network, scratch, ways):
+    chain = chain_of(network)
+    terms = replace(TERMS, tilings=FEW, scratch=scratch, ways=frozenset(ways))
+    points = front(options(chain, terms), len(chain.sections))
+    if points:
+        assert 0 < least_memory(chain, terms) <= points[0].memory
+
+
+@given(network=networks())
+@settings(max_examples=25, deadline=None)
+def test_rows_of_several_sections_need_what_the_engine_finds_for_them_together(network):
+    chain = chain_of(network)
+    count = len(chain.sections)
+    composed = Streams(chain, 4).graph(0, count)
+    part = part_of(network, chain.frame, chain.layers(0, count))
+    found = smallest_storage(lower(part, ROWS, element_bytes=4), Choice(unit="bytes"))
+    assert found.status == "optimal"
+    assert sum(map(bytes_of, composed.channels)) == found.point.size
+    assert deadlock(composed) is None
+
+
+def test_without_a_proof_for_buffers_of_rows_nothing_is_called_optimal_or_infeasible(monkeypatch):
+    # Three paths of 5x5 windows: one look is not enough to prove the buffers of their rows.
+    builder = NetworkBuilder("paths")
+    source = builder.input((4, 24, 24))
+    window = op.Window(kernel=(5, 5), padding=(2, 2, 2, 2))
+    paths = [source]
+    for path in range(2):
+        paths.append(
+            builder.add(op.Convolution(filters=4, window=window), paths[-1], name=f"{path}")
+        )
+    builder.output(builder.add(op.Concatenation(), *paths))
+    chain = chain_of(builder.network())
+    terms = replace(TERMS, ways=frozenset({Way.ROWS}), scratch=Scratch.NONE)
+    proved = best_plan(chain, terms, 10**9)
+    assert proved.status == "optimal"
+    least = proved.plan.memory
+    assert best_plan(chain, terms, least - 1).status == "infeasible"
+    monkeypatch.setattr(streaming, "MOST_EVALUATIONS", 0)
+    unproved = best_plan(chain, terms, 10**9)
+    assert unproved.lower_bound < least <= unproved.plan.memory
+    answer = best_plan(chain, terms, least - 1)
+    assert (answer.plan, answer.status) == (None, "gave up")
+    assert "the smallest buffers of rows are not proved" in answer.reason
+    assert best_plan(chain, terms, answer.lower_bound - 1).status == "infeasible"
 
 
 def test_without_a_way_for_each_layer_there_is_no_plan():

@@ -1,5 +1,6 @@
 """What a report says about the arenas of a network, from plans made by hand."""
 
+from planners.network_arena import NetworkArena
 from planners.plan import FEASIBLE, Buffer, MemoryPlan, Problem
 from planners.report.arena import Arena, arena_contribution
 
@@ -16,18 +17,18 @@ def arena(title, *, bound):
         status=FEASIBLE,
         reason="",
     )
-    return Arena(title, plan, ("conv", "conv", "pool"), "net: ")
+    return Arena(title, NetworkArena(plan=plan, order=("conv", "conv", "pool")))
 
 
 def test_an_arena_is_told_with_its_gap():
     (fact,) = arena_contribution([arena("by parts", bound=64)]).facts
-    assert fact.startswith("By parts, one arena of 80 B (80 bytes) holds these buffers")
+    assert fact.startswith("By parts: 80 B (80 bytes); none for these buffers is below 64 B")
     assert "a gap of 25%" in fact  # 80 against 64
 
 
 def test_an_arena_that_reaches_its_bound_is_said_to_be_the_smallest():
     (fact,) = arena_contribution([arena("by parts", bound=80)]).facts
-    assert fact.endswith("no arena smaller does.")
+    assert fact.endswith("no arena for these buffers is smaller.")
 
 
 def test_nothing_is_said_of_all_arenas_unless_all_are_known():

@@ -29,8 +29,8 @@ from planners.reuse.bounds import memory_bound
 from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.offset_problem import elementwise_in_place, offset_problem
 from planners.reuse.search_problem import score, search_problem
-from planners.reuse.self_timed import self_timed_periods
 from tests.planners.reuse.reuse_judges import clashes, replay
+from tests.reference.self_timed_reuse import self_timed_periods
 
 RESIDUAL = resnet8()
 ALLELES = (None, 1, 2, 5)

@@ -1,6 +1,7 @@
 """Small problems with branches, joins and ties, and all of their selections one by one."""
 
 from itertools import product
+from random import Random
 
 from hypothesis import strategies as st
 
@@ -55,6 +56,57 @@ def links(draw, consumer):
         )
         found.append(link)
     return found
+
+
+def large_problem(seed):
+    """Up to seven layers of four candidates, with times and bytes of up to ten digits."""
+    chance = Random(seed)
+    count = chance.randint(3, 7)
+    bytes_each = 10 ** chance.choice((6, 9, 10))
+    time_each = 10 ** chance.choice((3, 6, 9))
+
+    def some_candidates(layer):
+        return tuple(
+            LayerProfile(
+                layer=f"l{layer}",
+                primitive=f"p{number}",
+                input_layout=chance.choice(LAYOUTS),
+                output_layout=chance.choice(LAYOUTS),
+                nanoseconds=chance.randrange(time_each),
+                spread_nanoseconds=0,
+                workspace_bytes=chance.randrange(bytes_each),
+                parameter_bytes=chance.randrange(bytes_each),
+            )
+            for number in range(chance.randint(2, 4))
+        )
+
+    def link(consumer):
+        return Link(
+            producer=consumer - 1,
+            consumer=consumer,
+            index=0,
+            map_bytes=chance.randrange(bytes_each // 4),
+            changes=tuple(
+                TransformProfile(
+                    producer=f"l{consumer - 1}",
+                    consumer=f"l{consumer}",
+                    index=0,
+                    source_layout=source,
+                    target_layout=target,
+                    nanoseconds=chance.randrange(time_each // 4),
+                    spread_nanoseconds=0,
+                    workspace_bytes=chance.randrange(bytes_each // 4),
+                )
+                for source, target in ((CHW, HWC), (HWC, CHW))
+            ),
+        )
+
+    return SelectionProblem(
+        name=f"large {seed}",
+        layers=tuple(f"l{number}" for number in range(count)),
+        candidates=tuple(some_candidates(number) for number in range(count)),
+        links=tuple(link(consumer) for consumer in range(1, count)),
+    )
 
 
 @st.composite

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csdf.errors import GaveUp, InvalidPlan
+from planners.primitives.selection import integer_program
 from planners.primitives.selection.planning import Demand, best_selection
 from planners.primitives.selection.problem import Objective, selection_problem
 from planners.primitives.selection.solver import solved_front, solved_selection
@@ -82,6 +83,36 @@ def test_what_ends_early_gives_what_fits_by_then(end):
     assert found.reason in ("the budget is used up", "interrupted")
     impossible = best_selection(problem, Demand(objective=objective, nanoseconds=1), look)
     assert (impossible.status, impossible.selection) == ("gave up", None)
+
+
+@pytest.mark.parametrize("runs", [0, 1, 4])
+def test_the_solver_is_not_run_again_when_the_time_is_over(monkeypatch, runs):
+    problem, done = resnet8(), []
+    milp = integer_program.milp
+
+    def counted(*given, **options):
+        done.append(options["options"]["time_limit"])
+        return milp(*given, **options)
+
+    def left():
+        return 1000.0 if len(done) < runs else -0.5
+
+    monkeypatch.setattr(integer_program, "milp", counted)
+    found = solved_front(problem, Objective.NETWORK, 5, left)
+    assert done == [1000.0] * runs
+    assert len(found) == max(0, runs - 2)  # the first two runs are for the ends of the front
+    answer = solved_selection(problem, Demand(objective=Objective.NETWORK), left)
+    assert (answer.status, answer.reason) == ("feasible", "the budget of the solver is used up")
+
+
+def test_an_interrupt_leaves_the_front_that_the_solver_has_found(monkeypatch):
+    problem, looks = resnet8(), iter(range(4))
+
+    def left():
+        if next(looks, None) is None:
+            raise KeyboardInterrupt
+
+    assert len(solved_front(problem, Objective.NETWORK, 5, left)) == 2
 
 
 def test_one_limit_at_a_time():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from planners.primitives.selection.integer_program import fastest, smallest
 from planners.primitives.selection.problem import Objective, selection_problem
 from planners.primitives.selection.trade_off import trade_off
-from tests.planners.primitives.selection.random_problems import costs, problems
+from tests.planners.primitives.selection.random_problems import costs, large_problem, problems
 from tests.planners.primitives.selection.synthetic import network_of, profile_of
 
 objectives = st.sampled_from(Objective)
@@ -20,11 +20,11 @@ def all_pairs(problem, objective):
 
 
 def non_dominated(pairs):
-    return {
-        one
-        for one in pairs
-        if not any(other != one and other[0] <= one[0] and other[1] <= one[1] for other in pairs)
-    }
+    found = []
+    for one in sorted(set(pairs)):
+        if not found or one[1] < found[-1][1]:
+            found.append(one)
+    return set(found)
 
 
 @given(problem=problems(), objective=objectives)
@@ -66,6 +66,25 @@ def test_the_integer_program_finds_the_least_memory_in_a_time(problem, objective
     assert found.status == "optimal"
     assert found.selection.memory(objective) == found.bound == min(sizes)
     assert found.selection.nanoseconds <= nanoseconds
+
+
+@pytest.mark.parametrize("seed", [12, 41, 85, 124, *range(4)])
+def test_billions_of_bytes_and_nanoseconds_are_counted_to_the_last_one(seed):
+    # A limit met exactly, and one that is missed by one, which is less than a millionth of it. For the
+    # first four seeds, a solver that is given the limit as it is loses the best selection.
+    problem = large_problem(seed)
+    pairs = non_dominated(all_pairs(problem, Objective.NETWORK))
+    for time, size in pairs:
+        for memory in (size, size - 1):
+            times = [one for one, needed in pairs if needed <= memory]
+            found = fastest(problem, Objective.NETWORK, memory)
+            assert found.status == ("optimal" if times else "infeasible")
+            assert found.bound == min(times, default=None)
+        for nanoseconds in (time, time - 1):
+            sizes = [one for needed, one in pairs if needed <= nanoseconds]
+            found = smallest(problem, Objective.NETWORK, nanoseconds)
+            assert found.status == ("optimal" if sizes else "infeasible")
+            assert found.bound == min(sizes, default=None)
 
 
 @pytest.mark.parametrize("name", ["vgg19", "squeezenet1_0", "resnet18", "googlenet"])

@@ -10,12 +10,12 @@ from planners.reuse.applications.worked_example import worked_example
 from planners.reuse.beyond.beyond_search import fitted, search_beyond
 from planners.reuse.beyond.load_front import load_front
 from planners.reuse.beyond.offset_points import offset_front, offset_point
-from planners.reuse.beyond.point_bounds import bounded_points
 from planners.reuse.beyond.walks import WalkSettings
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.search_problem import search_problem
 from planners.reuse.sharing import best_shared, shared_buffers
 from tests.planners.reuse.beyond.small_applications import all_genes, front_of, together
+from tests.reference.point_bounds import bounded_points
 
 EXAMPLE = as_published(worked_example())
 PUBLISHED = [(24_586, 0), (19_072, 93), (16_128, 124), (13_536, 213)]  # elements, extra phases

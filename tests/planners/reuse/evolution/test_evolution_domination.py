@@ -68,6 +68,24 @@ def test_crowding_is_the_extent_of_the_neighbours():
     assert distances == [inf, pytest.approx(0.8), pytest.approx(1.4), inf]
 
 
+def test_both_ends_of_an_objective_are_infinitely_far_from_crowded():
+    # Of one objective the ends are one value each: the least, 0, and the greatest, 10.
+    assert domination.crowding_distances([(3,), (10,), (0,)]) == [1, inf, inf]
+    # (2, 2, 9) is the least of no objective and the greatest of the third only.
+    distances = domination.crowding_distances([(0, 3, 0), (3, 0, 1), (1, 1, 2), (2, 2, 9)])
+    assert distances[3] == inf
+    assert distances[2] < inf
+
+
+@given(st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=9))
+def test_some_least_and_some_greatest_value_of_each_objective_are_infinitely_far(values):
+    distances = domination.crowding_distances(values)
+    for objective in range(3):
+        column = [value[objective] for value in values]
+        for end in (min(column), max(column)):
+            assert inf in [far for far, own in zip(distances, column, strict=True) if own == end]
+
+
 def test_survivors_are_taken_by_front_and_then_by_room():
     front = [(0, 10), (3, 7), (4, 6), (10, 0)]
     entries = [Score(objectives=values) for values in [(11, 11), *front]]

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from csdf.errors import GaveUp
 from planners.reuse.evolution.evaluation import Cached, Serial
-from planners.reuse.evolution.hypervolume import hypervolume
 from planners.reuse.evolution.nsga2 import Limits, evolve
 from planners.reuse.evolution.problem import EvaluationFailed, InvalidSearch, Score
 from planners.reuse.evolution.variation import Settings
+from tests.reference.hypervolume import hypervolume
 
 SMALL = Settings(population=12)
 

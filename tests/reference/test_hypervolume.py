@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planners.reuse.evolution.hypervolume import hypervolume
 from planners.reuse.evolution.problem import InvalidSearch
+from tests.reference.hypervolume import hypervolume
 
 SIDE = 5
 

@@ -7,10 +7,10 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.operators import Convolution, Elementwise, Window
 from csdf.errors import InvalidNetwork
 from planners.reuse.applications.application import Application
-from planners.reuse.beyond import operator_order
-from planners.reuse.beyond.operator_order import in_best_order
 from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.beyond.small_applications import alone, branched, pipelined, residual
+from tests.reference import operator_order
+from tests.reference.operator_order import in_best_order
 
 POINT = Window(kernel=(1, 1))
 

@@ -2,46 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from cnn2csdf.execution.part import Part, Reader
-from cnn2csdf.operators import Window
-from cnn2csdf.weights import Array
-
-
-class Span(NamedTuple):
-    """Places first to upto along an axis; only those from 0 to limit hold anything."""
-
-    first: int
-    upto: int
-    limit: int
-
-    @property
-    def places(self) -> int:
-        """How many places it covers."""
-        return self.upto - self.first
-
-    @property
-    def held(self) -> tuple[int, int]:
-        """The places that hold something, as first and upto."""
-        return (min(max(self.first, 0), self.limit), min(max(self.upto, 0), self.limit))
-
-
-def covered(window: Window, axis: int, places: tuple[int, int], length: int) -> Span:
-    """Return what the windows at the given output places cover.
-
-    axis: 0 for rows, 1 for columns; length: of the input along it.
-    """
-    begin, end = places
-    stride, before, after = window.stride[axis], window.padding[axis], window.padding[axis + 2]
-    return Span(
-        first=begin * stride - before,
-        upto=(end - 1) * stride - before + window.extent[axis],
-        limit=min(length, length + after),
-    )
+from cnn2csdf.arrays import Array
+from cnn2csdf.geometry import Span, Window
+from cnn2csdf.part import Part, Reader
 
 
 def framed(reader: Reader, rows: Span, columns: Span, *, fill: float) -> Array:
@@ -66,8 +32,8 @@ def framed(reader: Reader, rows: Span, columns: Span, *, fill: float) -> Array:
 def window_cells(window: Window, part: Part, *, fill: float) -> Array:
     """Return the cells that the windows of a part cover, with their border."""
     shape = part.inputs[0].shape
-    rows = covered(window, 0, (part.begin, part.end), shape.height)
-    columns = covered(window, 1, (0, part.shape.width), shape.width)
+    rows = window.rows.read((part.begin, part.end), shape.height)
+    columns = window.columns.read((0, part.shape.width), shape.width)
     return framed(part.inputs[0], rows, columns, fill=fill)
 
 
@@ -86,3 +52,15 @@ def unfolded(cells: Array, window: Window, rows: int, columns: int) -> Array:
         ),
         writeable=False,
     )
+
+
+def window_in_words(window: Window) -> str:
+    """Kernel, stride behind a slash, dilation behind an at sign; one number where both agree."""
+    text = f"{window.kernel[0]}x{window.kernel[1]}"
+    if window.stride != (1, 1):
+        text += f"/{_pair(window.stride)}"
+    return text if window.dilation == (1, 1) else f"{text}@{_pair(window.dilation)}"
+
+
+def _pair(values: tuple[int, int]) -> str:
+    return str(values[0]) if values[0] == values[1] else f"{values[0]}x{values[1]}"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from cnn2csdf.network import Shape
-from cnn2csdf.weights import Array
+from cnn2csdf.arrays import Array
+from cnn2csdf.shape import Shape
 from csdf.errors import ExecutionError
 
 

@@ -2,21 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from cnn2csdf import operators as op
-from cnn2csdf.execution.part import Part, along_channels, same_rows
-from cnn2csdf.weights import Array
+from cnn2csdf.arrays import Array
+from cnn2csdf.operators.operator import RowByRow
+from cnn2csdf.part import Part, along_channels, same_rows
+from cnn2csdf.shape import Dims, Shape
+from csdf.errors import InvalidNetwork
+
+ACTIVATIONS = {  # name: how many parameters it takes
+    "relu": 0,
+    "leaky relu": 1,  # slope
+    "prelu": 0,  # slopes are weights
+    "clip": 2,  # low, high
+    "sigmoid": 0,
+    "hard sigmoid": 2,  # alpha, beta
+    "hard swish": 0,
+    "silu": 0,
+    "mish": 0,
+    "gelu": 0,
+    "elu": 1,  # alpha
+    "selu": 2,  # alpha, gamma
+    "celu": 1,  # alpha
+    "tanh": 0,
+    "softplus": 0,
+    "softsign": 0,
+    "thresholded relu": 1,  # alpha
+    "exp": 0,
+    "log": 0,
+    "sqrt": 0,
+    "abs": 0,
+    "negative": 0,
+    "reciprocal": 0,
+}
 
 
-def activation(operator: op.Activation, part: Part) -> Array:
-    """Return the rows of the part of an activation."""
-    values = same_rows(part)
-    if operator.function == "prelu":
-        return _leaky(values, along_channels(part.weights["slope"], values.ndim))
-    return _FUNCTIONS[operator.function](values, *operator.parameters)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activation(RowByRow):
+    """A function of one element; ACTIVATIONS says which there are and what parameters they take."""
+
+    function: str
+    parameters: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.function not in ACTIVATIONS:
+            raise InvalidNetwork(f"there is no activation {self.function!r}")
+        if len(self.parameters) != ACTIVATIONS[self.function]:
+            raise InvalidNetwork(
+                f"activation {self.function!r} takes {ACTIVATIONS[self.function]} parameters, "
+                f"found {len(self.parameters)}"
+            )
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        return {"slope": (inputs[0].channels,)} if self.function == "prelu" else {}
+
+    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
+        return output.elements
+
+    def computed(self, part: Part) -> Array:
+        values = same_rows(part)
+        if self.function == "prelu":
+            return _leaky(values, along_channels(part.weights["slope"], values.ndim))
+        return _FUNCTIONS[self.function](values, *self.parameters)
+
+    def in_words(self) -> str:
+        return self.function
 
 
 def _leaky(values: Array, slope: float | Array) -> Array:

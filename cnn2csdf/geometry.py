@@ -1,0 +1,208 @@
+"""Windows over the rows and columns of a map: how many there are, and which places each covers.
+
+One rule for both axes: the window at output place o covers the input places o * stride - before up
+to its extent further on. Places before the first and behind the last are padding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from csdf.errors import InvalidNetwork
+
+Pair = tuple[int, int]  # vertical, horizontal
+Range = tuple[int, int]  # first, and one past the last
+
+
+class Span(NamedTuple):
+    """Places first to upto along an axis; only those from 0 to limit hold anything."""
+
+    first: int
+    upto: int
+    limit: int
+
+    @property
+    def places(self) -> int:
+        """How many places it covers."""
+        return self.upto - self.first
+
+    @property
+    def held(self) -> Range:
+        """The places that hold something."""
+        return (min(max(self.first, 0), self.limit), min(max(self.upto, 0), self.limit))
+
+
+class Axis(NamedTuple):
+    """A window along its rows or its columns.
+
+    before, after: padding; a negative one crops. overhang: places behind the padding that the last
+    windows may cover.
+    """
+
+    kernel: int
+    stride: int = 1
+    dilation: int = 1
+    before: int = 0
+    after: int = 0
+    overhang: int = 0
+
+    @property
+    def extent(self) -> int:
+        """Places from the first to the last element of the dilated kernel."""
+        return self.dilation * (self.kernel - 1) + 1
+
+    def span(self, length: int) -> int:
+        """Return the places that windows over an input of that length may cover."""
+        return length + self.before + self.after + self.overhang
+
+    def outputs(self, length: int) -> int:
+        """Return how many windows fit over an input of that length; below 1 where none does."""
+        return (self.span(length) - self.extent) // self.stride + 1
+
+    def covered(self, outputs: Range) -> Range:
+        """Return the places from the first to the last that some outputs cover, padding too."""
+        first, upto = outputs
+        return (
+            first * self.stride - self.before,
+            (upto - 1) * self.stride - self.before + self.extent,
+        )
+
+    def read(self, outputs: Range, length: int) -> Span:
+        """Return what some outputs cover, and how much of it an input of that length holds."""
+        return Span(*self.covered(outputs), limit=min(length, length + self.after))
+
+    def scattered(self, length: int) -> int:
+        """Return the places that windows going out from so many inputs reach, less the padding."""
+        return (length - 1) * self.stride + self.extent - self.before - self.after
+
+    def scattering(self, outputs: Range) -> Range:
+        """Return the inputs whose windows, going out from them, reach some of the outputs."""
+        first, upto = outputs
+        return (
+            -((self.extent - 1 - first - self.before) // self.stride),
+            (upto - 1 + self.before) // self.stride + 1,
+        )
+
+    def same_padding(self, length: int, *, extra_first: bool) -> Range:
+        """Return the padding before and after with which ceil(length / stride) windows fit."""
+        total = max(0, (-(-length // self.stride) - 1) * self.stride + self.extent - length)
+        small, large = total // 2, total - total // 2
+        return (large, small) if extra_first else (small, large)
+
+    def ceil_overhang(self, length: int) -> int:
+        """Return the overhang with which no window is lost to rounding down."""
+        span = length + self.before + self.after - self.extent
+        missing = -span % self.stride
+        starts_outside = span + missing >= length + self.before
+        return 0 if starts_outside else missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """How a kernel moves over the rows and columns of its input.
+
+    padding: top, left, bottom, right; a negative one crops. overhang: rows below and columns to the
+    right of the padding that the last windows may cover (ceil mode); they hold nothing and count
+    nothing.
+    """
+
+    kernel: Pair
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    overhang: Pair = (0, 0)
+
+    def __post_init__(self) -> None:
+        for what, values in (
+            ("kernel", self.kernel),
+            ("stride", self.stride),
+            ("dilation", self.dilation),
+        ):
+            if min(values) < 1:
+                raise InvalidNetwork(f"{what} {values[0]}x{values[1]} is not positive")
+        if min(self.overhang) < 0:
+            raise InvalidNetwork(f"overhang {self.overhang} is negative")
+
+    def _axis(self, number: int) -> Axis:
+        return Axis(
+            self.kernel[number],
+            self.stride[number],
+            self.dilation[number],
+            self.padding[number],
+            self.padding[number + 2],
+            self.overhang[number],
+        )
+
+    @property
+    def rows(self) -> Axis:
+        """The window along the rows."""
+        return self._axis(0)
+
+    @property
+    def columns(self) -> Axis:
+        """The window along the columns."""
+        return self._axis(1)
+
+    @property
+    def extent(self) -> Pair:
+        """Rows and columns from the first to the last element of the dilated kernel."""
+        return (self.rows.extent, self.columns.extent)
+
+    @property
+    def turned(self) -> Window:
+        """The window over maps turned around their diagonal."""
+        top, left, bottom, right = self.padding
+        return Window(
+            kernel=self.kernel[::-1],
+            stride=self.stride[::-1],
+            dilation=self.dilation[::-1],
+            padding=(left, top, right, bottom),
+            overhang=self.overhang[::-1],
+        )
+
+
+def window_places(window: Window, height: int, width: int) -> Pair:
+    """Return rows and columns of what a window over a map writes. Raises InvalidNetwork if none."""
+    places = (window.rows.outputs(height), window.columns.outputs(width))
+    if min(places) < 1:
+        raise InvalidNetwork(
+            f"a window of {window.extent[0]}x{window.extent[1]} does not fit into "
+            f"{window.rows.span(height)}x{window.columns.span(width)}, padding included"
+        )
+    return places
+
+
+def same_padding(
+    size: Pair, window: Window, *, extra_first: bool = False
+) -> tuple[int, int, int, int]:
+    """Return top, left, bottom, right such that the output has ceil(size / stride) places.
+
+    An odd amount has its extra row or column at the end, or at the start where `extra_first`
+    (SAME_UPPER and SAME_LOWER of ONNX).
+    """
+    top, bottom = window.rows.same_padding(size[0], extra_first=extra_first)
+    left, right = window.columns.same_padding(size[1], extra_first=extra_first)
+    return (top, left, bottom, right)
+
+
+def ceil_overhang(size: Pair, window: Window) -> Pair:
+    """Return the overhang with which no place is lost to rounding down (ceil mode).
+
+    A window that would start beyond the input and its leading padding is left out, as in ONNX,
+    PyTorch and Caffe.
+    """
+    return (window.rows.ceil_overhang(size[0]), window.columns.ceil_overhang(size[1]))
+
+
+def meeting(shift: int, stride: int, sources: int, targets: int) -> tuple[slice, slice]:
+    """Return which sources land on a target, and on which: source i on target i * stride + shift.
+
+    sources, targets: how many there are.
+    """
+    first = max(0, -(shift // stride))
+    upto = max(first, min(sources, (targets - 1 - shift) // stride + 1))
+    start = first * stride + shift
+    if first == upto:
+        return slice(0, 0), slice(0, 0)
+    return slice(first, upto), slice(start, start + (upto - first - 1) * stride + 1, stride)

@@ -1,0 +1,155 @@
+"""Convolutions, forwards and backwards; computed as products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cnn2csdf.arrays import Array
+from cnn2csdf.geometry import Pair, Window, meeting, window_places
+from cnn2csdf.operators.cells import unfolded, window_cells, window_in_words
+from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims, require_groups
+from cnn2csdf.part import Part, along_channels
+from cnn2csdf.shape import Dims, Shape
+
+UNFOLDED_LIMIT = 1 << 22  # elements copied at once; more rows than fit are computed in two goes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convolution(Operator):
+    """Filters that slide over the feature maps; depthwise where groups equals the channels."""
+
+    filters: int
+    window: Window
+    groups: int = 1
+    has_bias: bool = True
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        channels, height, width = map_dims(self, inputs)
+        require_groups(channels, self.filters, self.groups)
+        return (self.filters, *window_places(self.window, height, width))
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
+        rows = self.window.rows
+        return lambda row: rows.covered((row, row + 1))
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        """Return the kernel (filters, channels of a group, rows, columns), and the bias."""
+        kernel = (self.filters, inputs[0].channels // self.groups, *self.window.kernel)
+        return {"kernel": kernel} | ({"bias": (self.filters,)} if self.has_bias else {})
+
+    def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
+        """Return those of all windows, padding included."""
+        return output.elements * (inputs[0].channels // self.groups) * prod(self.window.kernel)
+
+    def computed(self, part: Part) -> Array:
+        channels = part.inputs[0].shape.channels
+        copied = channels * prod(self.window.kernel) * part.shape.width
+        if part.rows > 1 and part.rows * copied > UNFOLDED_LIMIT:
+            middle = (part.begin + part.end) // 2
+            halves = (part._replace(end=middle), part._replace(begin=middle))
+            return np.concatenate([self.computed(half) for half in halves], axis=1)
+        cells = window_cells(self.window, part, fill=0.0)
+        seen = unfolded(cells, self.window, part.rows, part.shape.width)
+        sums = (_depthwise if self.groups == channels else _as_product)(self, part, seen)
+        return _with_bias(sums, self, part)
+
+    def in_words(self) -> str:
+        kind = "" if self.groups == 1 else f", {self.groups} groups"
+        return f"conv {window_in_words(self.window)}{kind}"
+
+
+def _as_product(operator: Convolution, part: Part, seen: Array) -> Array:
+    columns = seen.reshape(operator.groups, -1, part.rows * part.shape.width)
+    kernel = part.weights["kernel"].reshape(
+        operator.groups, operator.filters // operator.groups, -1
+    )
+    product: Array = np.matmul(kernel, columns)
+    return product.reshape(operator.filters, part.rows, part.shape.width)
+
+
+def _depthwise(operator: Convolution, part: Part, seen: Array) -> Array:
+    """One input channel a group: a sum over the kernel's places."""
+    multiple = operator.filters // operator.groups
+    kernel = part.weights["kernel"].reshape(operator.groups, multiple, *operator.window.kernel)
+    sums: Any = 0
+    for row, column in np.ndindex(*operator.window.kernel):
+        sums += seen[:, None, row, column] * kernel[:, :, row, column, None, None]
+    return np.asarray(sums, np.float32).reshape(operator.filters, part.rows, part.shape.width)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransposedConvolution(Operator):
+    """A convolution backwards: each input element adds a kernel to the output.
+
+    window.padding is cut from the output; extra: rows and columns added at the bottom and right.
+    """
+
+    filters: int
+    window: Window
+    groups: int = 1
+    has_bias: bool = True
+    extra: Pair = (0, 0)
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        channels, height, width = map_dims(self, inputs)
+        require_groups(channels, self.filters, self.groups)
+        rows = self.window.rows.scattered(height) + self.extra[0]
+        return (self.filters, rows, self.window.columns.scattered(width) + self.extra[1])
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
+        rows = self.window.rows
+        return lambda row: rows.scattering((row, row + 1))
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        """Return the kernel (channels, filters of a group, rows, columns), and the bias."""
+        kernel = (inputs[0].channels, self.filters // self.groups, *self.window.kernel)
+        return {"kernel": kernel} | ({"bias": (self.filters,)} if self.has_bias else {})
+
+    def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
+        """Return those of all inputs, what is cut off included."""
+        return inputs[0].elements * (self.filters // self.groups) * prod(self.window.kernel)
+
+    def computed(self, part: Part) -> Array:
+        """Return the rows of the part.
+
+        Input row i adds to row i * stride + tap * dilation - padding of the output.
+        """
+        sums = np.zeros((self.filters, part.rows, part.shape.width), np.float32)
+        shape, (down, across) = part.inputs[0].shape, (self.window.rows, self.window.columns)
+        first, upto = down.scattering((part.begin, part.end))
+        first, upto = max(0, first), min(shape.height, upto)
+        if first < upto:
+            products = _scattered(self, part, first, upto)
+            for row, column in np.ndindex(*self.window.kernel):
+                shift = first * down.stride + row * down.dilation - down.before - part.begin
+                rows = meeting(shift, down.stride, upto - first, part.rows)
+                shift = column * across.dilation - across.before
+                columns = meeting(shift, across.stride, shape.width, part.shape.width)
+                sums[:, rows[1], columns[1]] += products[:, row, column, rows[0], columns[0]]
+        return _with_bias(sums, self, part)
+
+    def in_words(self) -> str:
+        return f"transposed conv {window_in_words(self.window)}"
+
+
+def _scattered(operator: TransposedConvolution, part: Part, first: int, upto: int) -> Array:
+    """What each input element adds: (filters, kernel rows, kernel columns, rows, columns)."""
+    cells = part.inputs[0].rows(first, upto)
+    channels, rows, columns = cells.shape
+    groups = operator.groups
+    kernel = part.weights["kernel"].reshape(groups, channels // groups, -1)
+    product: Array = np.matmul(
+        kernel.transpose(0, 2, 1), cells.reshape(groups, channels // groups, rows * columns)
+    )
+    return product.reshape(operator.filters, *operator.window.kernel, rows, columns)
+
+
+def _with_bias(sums: Array, operator: Convolution | TransposedConvolution, part: Part) -> Array:
+    if operator.has_bias:
+        sums += along_channels(part.weights["bias"], 3)
+    return sums

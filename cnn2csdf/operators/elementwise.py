@@ -1,0 +1,142 @@
+"""Functions of the elements at one place in several tensors, and reductions of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from cnn2csdf.arrays import Array
+from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, only_row, same_row
+from cnn2csdf.part import Part, Reader, cut, same_rows, whole_tensor
+from cnn2csdf.shape import Dims, Shape
+from csdf.errors import InvalidNetwork
+
+ELEMENTWISE: dict[str, Callable[[Sequence[Array]], Array]] = {
+    "add": lambda operands: reduce(np.add, operands),
+    "subtract": lambda operands: reduce(np.subtract, operands),
+    "multiply": lambda operands: reduce(np.multiply, operands),
+    "divide": lambda operands: reduce(np.divide, operands),
+    "maximum": lambda operands: reduce(np.maximum, operands),
+    "minimum": lambda operands: reduce(np.minimum, operands),
+    "mean": lambda operands: reduce(np.add, operands) / np.float32(len(operands)),
+    "power": lambda operands: reduce(np.power, operands),
+}
+REDUCTIONS: dict[str, Callable[..., Array]] = {
+    "mean": np.mean,
+    "sum": np.sum,
+    "max": np.max,
+    "min": np.min,
+    "l2": lambda values, **along: np.sqrt(np.sum(values * values, **along)),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elementwise(Operator):
+    """A function of the elements at one place in all inputs; axes of size one are repeated.
+
+    constant: dims of a trained operand that comes after the inputs (before them where
+    `constant_first`), None where there is none.
+    """
+
+    function: str
+    constant: Dims | None = None
+    constant_first: bool = False
+
+    def __post_init__(self) -> None:
+        if self.function not in ELEMENTWISE:
+            raise InvalidNetwork(f"there is no elementwise function {self.function!r}")
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        """Return the dims that all operands fit when axes of size one are repeated."""
+        dims = [shape.dims for shape in inputs]
+        return broadcast(dims if self.constant is None else [*dims, self.constant])
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        if not output.is_map:
+            return None
+        return same_row if inputs[index].rows == output.rows else only_row
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        return {} if self.constant is None else {"constant": self.constant}
+
+    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
+        return output.elements * (len(inputs) - (self.constant is None))
+
+    def computed(self, part: Part) -> Array:
+        operands = [_operand(reader, part) for reader in part.inputs]
+        if self.constant is not None:
+            constant = _matching_rows(part.weights["constant"], part)
+            operands.insert(0 if self.constant_first else len(operands), constant)
+        return ELEMENTWISE[self.function](operands)
+
+    def in_words(self) -> str:
+        return self.function
+
+
+def broadcast(shapes: Sequence[Dims]) -> Dims:
+    """Return the dims of an elementwise result: axes are aligned at the end, size one repeats."""
+    rank = max((len(dims) for dims in shapes), default=0)
+    padded = [(1,) * (rank - len(dims)) + dims for dims in shapes]
+    result = []
+    for sizes in zip(*padded, strict=True):
+        wide = {size for size in sizes if size != 1}
+        if len(wide) > 1:
+            listed = " and ".join(str(Shape(dims=dims)) for dims in shapes)
+            raise InvalidNetwork(f"shapes {listed} do not fit one another element by element")
+        result.append(wide.pop() if wide else 1)
+    return tuple(result)
+
+
+def _operand(reader: Reader, part: Part) -> Array:
+    """The rows of an input that meet those of the part; an input of one row meets all."""
+    if reader.shape.is_map and part.shape.is_map and reader.shape.height > 1:
+        return reader.rows(part.begin, part.end)
+    return _matching_rows(whole_tensor(reader), part)
+
+
+def _matching_rows(tensor: Array, part: Part) -> Array:
+    has_rows = part.shape.is_map and tensor.ndim >= 2 and tensor.shape[-2] > 1
+    return tensor[..., part.begin : part.end, :] if has_rows else tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduction(Operator):
+    """One element for all those along some axes; the axes stay, with size one, where `keeps`."""
+
+    function: str
+    axes: tuple[int, ...]
+    keeps: bool = True
+
+    def __post_init__(self) -> None:
+        if self.function not in REDUCTIONS:
+            raise InvalidNetwork(f"there is no reduction {self.function!r}")
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        """Return the dims without the axes, or with size one there."""
+        kept = [
+            (1 if axis in self.axes else size)
+            for axis, size in enumerate(only_input(self, inputs).dims)
+            if self.keeps or axis not in self.axes
+        ]
+        return tuple(kept) or (1,)
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        return same_row if self._keeps_rows(inputs[index]) else None
+
+    def _keeps_rows(self, source: Shape) -> bool:
+        return source.is_map and self.keeps and 1 not in self.axes
+
+    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
+        return inputs[0].elements
+
+    def computed(self, part: Part) -> Array:
+        by_rows = self._keeps_rows(part.inputs[0].shape)
+        values = same_rows(part) if by_rows else whole_tensor(part.inputs[0])
+        result = REDUCTIONS[self.function](values, axis=self.axes, keepdims=self.keeps)
+        return result if by_rows else cut(result.reshape(part.shape.dims), part)
+
+    def in_words(self) -> str:
+        return f"reduce {self.function}"

@@ -1,0 +1,155 @@
+"""Normalisation: by trained statistics, by those of the tensor, by neighbouring maps; softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cnn2csdf.arrays import Array
+from cnn2csdf.operators.operator import Operator, RowByRow, RowsNeeded, only_input, same_row
+from cnn2csdf.part import Part, along_channels, cut, same_rows, whole_tensor
+from cnn2csdf.shape import Dims, Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchNormalization(RowByRow):
+    """Each feature map minus its mean, over its deviation, times a scale, plus a shift."""
+
+    epsilon: float = 1e-5
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        return dict.fromkeys(("scale", "shift", "mean", "variance"), (inputs[0].channels,))
+
+    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
+        return output.elements
+
+    def computed(self, part: Part) -> Array:
+        values, weights = same_rows(part), part.weights
+        factor = weights["scale"] / np.sqrt(weights["variance"] + self.epsilon)
+        offset = weights["shift"] - weights["mean"] * factor
+        result = values * along_channels(factor, values.ndim)
+        result += along_channels(offset, values.ndim)
+        return result
+
+    def in_words(self) -> str:
+        return "batch norm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalResponseNormalization(RowByRow):
+    """Each element over a power of the squares of its neighbours in `size` feature maps."""
+
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    bias: float = 1.0
+
+    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
+        return output.elements * 2 * self.size
+
+    def computed(self, part: Part) -> Array:
+        """Return the rows of the part; the neighbours of a channel are those of ONNX."""
+        values = same_rows(part)
+        channels, before = len(values), (self.size - 1) // 2
+        squares = np.zeros((channels + self.size - 1, *values.shape[1:]), np.float32)
+        np.multiply(values, values, out=squares[before : before + channels])
+        sums = squares[:channels].copy()
+        for shift in range(1, self.size):
+            sums += squares[shift : shift + channels]
+        scale = self.bias + self.alpha / self.size * sums
+        return (values / np.power(scale, self.beta)).astype(np.float32, copy=False)
+
+    def in_words(self) -> str:
+        return "local response norm"
+
+
+class OfTheTensor(Operator):
+    """An operator of one input that keeps its dims and takes statistics of the tensor."""
+
+    __slots__ = ()
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        return only_input(self, inputs).dims
+
+    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
+        """Return three for each element: two for the statistics, one to apply them."""
+        return output.elements * 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceNormalization(OfTheTensor):
+    """Each feature map normalised by its own mean and variance, then scaled and shifted."""
+
+    epsilon: float = 1e-5
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        return dict.fromkeys(("scale", "shift"), (inputs[0].channels,))
+
+    def computed(self, part: Part) -> Array:
+        """Return the rows of the part, from all rows."""
+        values = whole_tensor(part.inputs[0])
+        standard = _standard(values, tuple(range(1, values.ndim)), self.epsilon)
+        scale, shift = (
+            along_channels(part.weights[one], values.ndim) for one in ("scale", "shift")
+        )
+        return cut(standard * scale + shift, part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerNormalization(OfTheTensor):
+    """The axes from `axis` on normalised by their own mean and variance, then scaled and shifted."""
+
+    axis: int
+    epsilon: float = 1e-5
+    has_bias: bool = True
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        return same_row if self._is_by_rows(inputs[index]) else None
+
+    def _is_by_rows(self, source: Shape) -> bool:
+        return source.is_map and self.axis == 2
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        roles = ("scale", "shift") if self.has_bias else ("scale",)
+        return dict.fromkeys(roles, inputs[0].dims[self.axis :])
+
+    def computed(self, part: Part) -> Array:
+        by_rows = self._is_by_rows(part.shape)
+        values = same_rows(part) if by_rows else whole_tensor(part.inputs[0])
+        axes = tuple(range(self.axis, len(part.shape.dims)))
+        result = _standard(values, axes, self.epsilon)
+        result *= part.weights["scale"]
+        if self.has_bias:
+            result += part.weights["shift"]
+        return result if by_rows else cut(result, part)
+
+
+def _standard(values: Array, axes: tuple[int, ...], epsilon: float) -> Array:
+    """Values with mean zero and variance one along the axes."""
+    centred = values - values.mean(axis=axes, keepdims=True)
+    variance = np.mean(centred * centred, axis=axes, keepdims=True)
+    result: Array = centred / np.sqrt(variance + epsilon)
+    return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Softmax(OfTheTensor):
+    """Exponentials over their sum, over the axes from `axis` to `last` (by default that axis)."""
+
+    axis: int
+    last: int | None = None
+    is_logarithm: bool = False
+
+    def computed(self, part: Part) -> Array:
+        """Return the rows of the part; along axes other than the rows it needs those rows only."""
+        last = self.axis if self.last is None else self.last
+        axes = tuple(range(self.axis, last + 1))
+        by_rows = part.shape.is_map and 1 not in axes
+        values = same_rows(part) if by_rows else whole_tensor(part.inputs[0])
+        shifted = values - values.max(axis=axes, keepdims=True)
+        powers = np.exp(shifted)
+        sums = powers.sum(axis=axes, keepdims=True)
+        result = shifted - np.log(sums) if self.is_logarithm else powers / sums
+        return result if by_rows else cut(result, part)

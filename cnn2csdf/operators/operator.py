@@ -1,0 +1,115 @@
+"""The questions that every operator answers, in one class for each kind of operator."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+
+from cnn2csdf.arrays import Array
+from cnn2csdf.part import Part
+from cnn2csdf.shape import Dims, Shape
+from csdf.errors import InvalidNetwork
+
+RowsNeeded = Callable[[int], tuple[int, int]]
+"""Output row -> first input row needed, and one past the last; neither is clipped to the input.
+
+Both grow with the output row, or stay.
+"""
+
+
+class Operator(ABC):
+    """What a layer computes: a frozen value of sizes and attributes; trained numbers are elsewhere.
+
+    Tensors are those of one frame: (channels, height, width) for feature maps, other ranks
+    otherwise. An attribute that is a float, such as a slope, never takes part in an analysis.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        """Return the dims of what it writes. Raises InvalidNetwork where the inputs do not fit."""
+
+    def output_shape(self, inputs: Sequence[Shape]) -> Shape:
+        """Return the shape of what it writes. Raises InvalidNetwork as output_dims does."""
+        return Shape(dims=self.output_dims(inputs))
+
+    @abstractmethod
+    def computed(self, part: Part) -> Array:
+        """Return the rows of the part; the part may be the whole. May be a view of an input."""
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        """Return which rows of input `index` each output row needs; None if it needs them all."""
+        return None
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        """Return the dims of each array of trained numbers, by its role."""
+        return {}
+
+    def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
+        """Return the multiply-accumulates of one frame: convolutions and matrix products only."""
+        return 0
+
+    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
+        """Return the arithmetic operations of one frame; none for moving elements."""
+        return 2 * self.multiply_accumulates(inputs, output)
+
+    def in_words(self) -> str:
+        """Return the operator in a few words, as in a table of layers."""
+        name = type(self).__name__
+        return "".join(f" {one.lower()}" if one.isupper() else one for one in name).strip()
+
+
+class RowByRow(Operator):
+    """An operator with one input: each row it writes needs just the row of that number."""
+
+    __slots__ = ()
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        """Return the dims of the input."""
+        return only_input(self, inputs).dims
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        """Return the row of the same number."""
+        return same_row
+
+
+def only_input(operator: Operator, inputs: Sequence[Shape]) -> Shape:
+    """Return the input of an operator that takes one. Raises InvalidNetwork for another number."""
+    if len(inputs) != 1:
+        raise InvalidNetwork(f"{type(operator).__name__} takes one input, found {len(inputs)}")
+    return inputs[0]
+
+
+def map_dims(operator: Operator, inputs: Sequence[Shape]) -> tuple[int, int, int]:
+    """Return the dims of the only input. Raises InvalidNetwork where it is no stack of maps."""
+    shape = only_input(operator, inputs)
+    if not shape.is_map:
+        raise InvalidNetwork(
+            f"{type(operator).__name__} needs feature maps (channels x height x width), "
+            f"found {shape}"
+        )
+    return (shape.channels, shape.height, shape.width)
+
+
+def require_groups(channels: int, filters: int, groups: int) -> None:
+    """Raise InvalidNetwork where groups do not divide channels and filters."""
+    if groups < 1 or channels % groups or filters % groups:
+        raise InvalidNetwork(
+            f"{groups} groups do not divide {channels} channels, {filters} filters"
+        )
+
+
+def same_row(row: int) -> tuple[int, int]:
+    """Need the row of the same number."""
+    return row, row + 1
+
+
+def only_row(_row: int) -> tuple[int, int]:
+    """Need the only row there is."""
+    return 0, 1
+
+
+def strided_row(start: int, step: int = 1) -> RowsNeeded:
+    """Need every step-th row from start on."""
+    return lambda row: (start + row * step, start + row * step + 1)

@@ -1,0 +1,132 @@
+"""Feature maps of another size: padded, cropped, resized."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cnn2csdf.arrays import Array
+from cnn2csdf.geometry import Pair, Span
+from cnn2csdf.operators.cells import framed
+from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims, same_row, strided_row
+from cnn2csdf.operators.resized_axis import Places, ResizedAxis
+from cnn2csdf.part import Part
+from cnn2csdf.shape import Dims, Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pad(Operator):
+    """Rows and columns added around: top, left, bottom, right; a negative one crops."""
+
+    padding: tuple[int, int, int, int]
+    mode: str = "constant"  # or "reflect", "edge"
+    value: float = 0.0
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        channels, height, width = map_dims(self, inputs)
+        top, left, bottom, right = self.padding
+        return (channels, height + top + bottom, width + left + right)
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        """Return the row itself; reflected rows come back from below, so all are needed."""
+        top, bottom = self.padding[0], self.padding[2]
+        if self.mode == "constant" or top <= 0 >= bottom:
+            return strided_row(-top)
+        last = inputs[index].rows - 1
+        is_edge = self.mode == "edge"
+        return (lambda row: same_row(min(max(row - top, 0), last))) if is_edge else None
+
+    def computed(self, part: Part) -> Array:
+        """Return the rows of the part with rows and columns added around, or cut off."""
+        source, (top, left) = part.inputs[0], self.padding[:2]
+        height, width = source.shape.height, source.shape.width
+        if self.mode == "constant":
+            rows = Span(part.begin - top, part.end - top, height)
+            columns = Span(-left, part.shape.width - left, width)
+            return framed(source, rows, columns, fill=self.value)
+        found = _PLACES[self.mode]
+        return _picked(
+            part,
+            found(np.arange(part.begin, part.end) - top, height),
+            found(np.arange(part.shape.width) - left, width),
+        )
+
+
+def _reflected(places: Places, length: int) -> Places:
+    """Places beyond the ends mirrored at the first and the last one."""
+    turns = places % max(2 * length - 2, 1)
+    return np.where(turns < length, turns, 2 * length - 2 - turns)
+
+
+def _repeated(places: Places, length: int) -> Places:
+    """Places beyond the ends moved to the first or the last one."""
+    return np.clip(places, 0, length - 1)
+
+
+_PLACES = {"reflect": _reflected, "edge": _repeated}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resize(Operator):
+    """Feature maps of another height and width.
+
+    coordinates: how an output place is found in the input: "asymmetric", "half pixel",
+    "pytorch half pixel" or "align corners". rounding, for "nearest": "floor", "ceil",
+    "prefer floor", "prefer ceil" or "ceil where smaller" (floor where larger). scales: vertical and
+    horizontal, where they are not just the output size over the input size; floats, since single
+    precision is what finds the nearest place.
+    """
+
+    size: Pair
+    function: str  # "nearest" or "linear"
+    coordinates: str = "asymmetric"
+    rounding: str = "floor"
+    scales: tuple[float, float] | None = None
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        return (map_dims(self, inputs)[0], *self.size)
+
+    def _axes(self, source: Shape) -> tuple[ResizedAxis, ResizedAxis]:
+        """Rows and columns."""
+        lengths, scales = (source.height, source.width), self.scales or (None, None)
+        rows, columns = (
+            ResizedAxis(*one, coordinates=self.coordinates, rounding=self.rounding)
+            for one in zip(lengths, self.size, scales, strict=True)
+        )
+        return rows, columns
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
+        """Return the nearest row, or the two between which a row lies."""
+        axis, rows = self._axes(inputs[index])[0], np.arange(self.size[0])
+        if self.function == "nearest":
+            first = last = axis.nearest(rows)
+        else:
+            first, last = axis.neighbours(rows)[:2]
+        return lambda row: (int(first[row]), int(last[row]) + 1)
+
+    def computed(self, part: Part) -> Array:
+        down, across = self._axes(part.inputs[0].shape)
+        rows, columns = np.arange(part.begin, part.end), np.arange(self.size[1])
+        if self.function == "nearest":
+            return _picked(part, down.nearest(rows), across.nearest(columns))
+        above, below, from_above = down.neighbours(rows)
+        left, right, from_left = across.neighbours(columns)
+        first = int(above.min())
+        read = part.inputs[0].rows(first, int(below.max()) + 1)
+        upper, lower = read[:, above - first], read[:, below - first]
+        mixed = upper + (lower - upper) * from_above[:, None]
+        west, east = mixed[:, :, left], mixed[:, :, right]
+        result: Array = west + (east - west) * from_left
+        return result
+
+    def in_words(self) -> str:
+        return f"resize {self.function} to {self.size[0]}x{self.size[1]}"
+
+
+def _picked(part: Part, rows: Places, columns: Places) -> Array:
+    """The input elements in those rows and columns; only the rows between them are read."""
+    first = int(rows.min())
+    read = part.inputs[0].rows(first, int(rows.max()) + 1)
+    return read[:, (rows - first)[:, None], columns]

@@ -1,0 +1,21 @@
+"""The memory of a device as options: RAM for buffers, flash for parameters."""
+
+from __future__ import annotations
+
+import argparse
+
+from csdf.cli import answers
+
+
+def add_limit_options(parser: argparse._ActionsContainer, memory: str) -> None:
+    """Add --ram, --flash, and --memory with what it counts in this command."""
+    parser.add_argument(
+        "--ram",
+        type=answers.size,
+        metavar="SIZE",
+        help="at most, of all buffers; parameters lie elsewhere; e.g. 64kB, 1MiB",
+    )
+    parser.add_argument(
+        "--flash", type=answers.size, metavar="SIZE", help="at most, of all parameters; e.g. 256kB"
+    )
+    parser.add_argument("--memory", type=answers.size, metavar="SIZE", help=memory)

@@ -1,0 +1,212 @@
+"""One exploration of storage distributions, its answers by the names of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from csdf.errors import GaveUp
+from csdf.model.graph import Graph
+from csdf.search.evaluator import Evaluator
+from csdf.search.exploration import Exploration, Sufficient
+from csdf.search.narrowing import (
+    Distribution,
+    narrowing,
+    sufficient_distribution,
+    whole_iterations,
+)
+from csdf.search.pareto import ParetoPoint, SmallestStorage
+from csdf.search.refusals import refusal
+from csdf.search.variables import Choice, prepared
+
+ALONE = 30  # evaluations of a search before narrowing begins beside it,
+LONG_WORK = 1_000_000  # or fewer if they have so many firings;
+SHARE = 4  # then one evaluation of every so many is for narrowing
+LEAST_EFFORT = 50  # distributions to evaluate after the end of a search, to have any answer
+
+
+class Progress(NamedTuple):
+    """How far a search has come."""
+
+    points: int
+    lower_bound: int  # size below which nothing is missing
+    evaluations: int
+
+
+Watch = Callable[[Progress], None]
+
+
+class NamedSearch:
+    """One exploration, its points by the names of the graph.
+
+    only_live: periods are no more than signs that there is no deadlock. While `next_point` searches
+    for one answer, and that takes some time, a distribution that suffices is narrowed beside it.
+    """
+
+    def __init__(
+        self, graph: Graph, choice: Choice, watch: Watch, *, only_live: bool = False
+    ) -> None:
+        bare, self._variables, self._fixed_size = prepared(graph, choice)
+        self._fixed = dict(choice.fixed or {})
+        self._graph, self._choice = graph, choice
+        self._watch = watch
+        self._evaluator = Evaluator(
+            bare,
+            self._variables,
+            with_self_loops=choice.with_self_loops,
+            only_live=only_live,
+            watch=self._look,
+        )
+        self._exploration = Exploration(self._evaluator, self._variables, self._between)
+        self.points: list[ParetoPoint] = []
+        self._narrowing: Iterator[Distribution | None] | None = None
+        self._narrowed: Distribution | None = None
+        self._turn = 0  # evaluations after which narrowing goes on
+
+    @property
+    def bare(self) -> Graph:
+        """The graph with the capacities that are not searched, as channels."""
+        return self._evaluator.bare
+
+    @property
+    def best_period(self) -> Fraction | None:
+        """Of the graph with the capacities that are not searched, None for a deadlock."""
+        nothing: tuple[None, ...] = (None,) * len(self._variables)
+        return self._evaluator.evaluate(nothing).period
+
+    def is_simply_live(self) -> bool:
+        """Return whether a simple schedule shows that the graph runs; if not, it still may."""
+        return self._evaluator.is_simply_live()
+
+    def _between(self) -> None:
+        """Look at the watch, and give narrowing its share of the evaluations."""
+        self._look()
+        if self._narrowing is not None and self.evaluations >= self._turn:
+            self._narrowed = next(self._narrowing, self._narrowed)
+            self._turn = self.evaluations + SHARE
+
+    def _look(self) -> None:
+        self._watch(Progress(len(self.points), self.lower_bound, self.evaluations))
+
+    @property
+    def lower_bound(self) -> int:
+        """No distribution that was not found is smaller."""
+        return self._exploration.lower_bound + self._fixed_size
+
+    @property
+    def proved_points(self) -> list[ParetoPoint]:
+        """Without the last point if a faster one may have its size."""
+        return [point for point in self.points if point.size < self.lower_bound]
+
+    @property
+    def evaluations(self) -> int:
+        """Distributions whose period was found out."""
+        return self._evaluator.count
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether no distribution is left, whatever its size."""
+        return self._exploration.is_exhausted
+
+    @property
+    def reason(self) -> str:
+        """Why the search ended by itself."""
+        return "the queue of candidates is full" if self._exploration.is_full else "no more points"
+
+    def in_units(self, period: Fraction | None) -> Fraction | None:
+        """Return the period in the units of the user."""
+        return None if period is None else period * self._graph.time_unit
+
+    def refusal(self, is_sufficient: Sufficient) -> str:
+        """Return in words why nothing is sufficient."""
+        return refusal(self._graph, self._choice, self.best_period, is_sufficient)
+
+    def next_point(self, is_sufficient: Sufficient) -> Distribution | None:
+        """Return the cheapest sufficient distribution, None if there is none."""
+        return self._exploration.cheapest(is_sufficient)
+
+    def only_point(self, is_sufficient: Sufficient) -> Distribution | None:
+        """Return what `next_point` does, with an answer at hand for the case that it is ended.
+
+        It must be known that there is one.
+        """
+        self._narrowing = narrowing(self._evaluator, self._variables, is_sufficient)
+        self._turn = min(ALONE, LONG_WORK // self._evaluator.firings)
+        return self._exploration.cheapest(is_sufficient)
+
+    def add(self, capacities: Sequence[int]) -> Fraction | None:
+        """Take the distribution as a point, instead of a slower one of equal size; its period."""
+        point, period = self._point(capacities)
+        if self.points and self.points[-1].size == point.size:
+            self.points.pop()
+        self.points.append(point)
+        return period
+
+    def named_point(self, capacities: Mapping[str, int], *, is_ended: bool) -> ParetoPoint:
+        """Return the point of these capacities, by channel; without period if that takes too long.
+
+        is_ended: whether the watch has ended the search, so that only an interrupt ends this.
+        """
+        first = [variable.channels[0].name for variable in self._variables]
+        chosen = tuple(capacities[name] for name in first)
+        if is_ended:
+            self._evaluator.hurry()
+        try:
+            return self._point(chosen)[0]
+        except (GaveUp, KeyboardInterrupt):
+            return self._point_of(chosen, None)
+
+    def whole_iterations(self) -> dict[str, int]:
+        """Return capacities, by channel, that run if the graph does without them."""
+        found = whole_iterations(self._variables, self._evaluator.cycles)
+        return self._named(found)
+
+    def _point(self, capacities: Sequence[int]) -> tuple[ParetoPoint, Fraction | None]:
+        period = self._evaluator.evaluate(tuple(capacities)).period
+        return self._point_of(capacities, self.in_units(period) or Fraction(0)), period
+
+    def _point_of(self, capacities: Sequence[int], period: Fraction | None) -> ParetoPoint:
+        return ParetoPoint(
+            size=self._exploration.size(capacities) + self._fixed_size,
+            period=period,
+            capacities=self._named(capacities),
+        )
+
+    def _named(self, capacities: Sequence[int]) -> dict[str, int]:
+        named = dict(self._fixed)
+        for variable, capacity in zip(self._variables, capacities, strict=True):
+            named |= {channel.name: capacity for channel in variable.channels}
+        return named
+
+    def smallest(self, status: str, reason: str) -> SmallestStorage:
+        """Return the answer with the latest point."""
+        return SmallestStorage(
+            status=status,
+            point=self.points[-1] if self.points else None,
+            lower_bound=self.points[-1].size if status == "optimal" else self.lower_bound,
+            reason=reason,
+            evaluations=self.evaluations,
+        )
+
+    def sufficient(self, is_sufficient: Sufficient) -> ParetoPoint | None:
+        """Return the point of a sufficient distribution in which no single capacity can be less."""
+        found = sufficient_distribution(self._evaluator, self._variables, is_sufficient, None)
+        return None if found is None else self._point(found)[0]
+
+    def narrowed(self, is_sufficient: Sufficient, reason: str) -> SmallestStorage:
+        """The distribution that was narrowed beside the search; if there is none, one that is now."""
+        found = self._narrowed
+        self._evaluator.hurry()
+        try:
+            if found is None:
+                found = sufficient_distribution(
+                    self._evaluator, self._variables, is_sufficient, LEAST_EFFORT
+                )
+        except (GaveUp, KeyboardInterrupt):  # not even the time, or the memory, for that
+            pass
+        if found is None:
+            return self.smallest("gave up", reason)
+        self.add(found)
+        is_proved = self.points[-1].size == self.lower_bound
+        return self.smallest("optimal" if is_proved else "feasible", reason)

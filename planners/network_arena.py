@@ -1,0 +1,107 @@
+"""One arena for all tensors of a network: as any runtime lays them, and by parts.
+
+Whole layers need a buffer for each tensor, from the step of the layer that writes it to the step of the
+last layer that reads it; a step is a layer, in the order of the network. By parts each tensor keeps
+the rows that its readers need, and a step is the firing of one part on one processor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cnn2csdf.granularity import Granularity
+from cnn2csdf.network import Network
+from cnn2csdf.operators import Output
+from csdf.errors import GaveUp
+from planners.arena.allocation import Progress, plan_arena
+from planners.plan import Buffer, MemoryPlan, Problem
+from planners.reuse.applications.application import Application, undivided
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.tensor_places import tensor_places
+
+PATIENCE = 60  # steps of the search for an arena; the same plan on every machine
+
+Watch = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkArena:
+    """The offsets of all buffers of a network, and the layer that fires in each step."""
+
+    plan: MemoryPlan
+    order: tuple[str, ...]
+
+
+def whole_tensors(network: Network, *, element_bytes: int | None = None) -> Problem:
+    """Return a buffer for each tensor of a network that works layer by layer, without scratch.
+
+    element_bytes: of all tensors; by default each has its own.
+    """
+    last = {layer.name: step for step, layer in enumerate(network.layers)}
+    for step, layer in enumerate(network.layers):
+        last.update(dict.fromkeys(layer.inputs, step))
+    buffers = tuple(
+        Buffer(
+            name=layer.name,
+            size=layer.shape.elements * (element_bytes or layer.element_bytes),
+            start=step,
+            end=last[layer.name] + 1,
+            alignment=element_bytes or layer.element_bytes,
+        )
+        for step, layer in enumerate(network.layers)
+        if not isinstance(layer.operator, Output)
+    )
+    return Problem(name=network.name, buffers=buffers)
+
+
+def whole_arena(
+    network: Network, *, element_bytes: int | None = None, watch: Watch = lambda _: None
+) -> NetworkArena:
+    """Return one arena for the whole tensors of a network: the least, or with a lower bound.
+
+    watch: GaveUp or KeyboardInterrupt from it end the search with the best arena by then.
+    """
+    problem = whole_tensors(network, element_bytes=element_bytes)
+    return NetworkArena(
+        plan=plan_arena(problem, watch=_patient(watch)),
+        order=tuple(layer.name for layer in network.layers),
+    )
+
+
+def parts_arena(
+    network: Network,
+    granularity: Granularity,
+    *,
+    element_bytes: int | None = None,
+    watch: Watch = lambda _: None,
+) -> NetworkArena:
+    """Return one arena for a network by parts, in the smallest buffers of its edges.
+
+    Of these buffers, with the lifetimes of one schedule on one processor, it is the least, or has a
+    lower bound. Other buffers or schedules may need less. element_bytes: of all tensors; by default
+    those of the largest element of the network. watch: as in `whole_arena`.
+    """
+    size = element_bytes or max(layer.element_bytes for layer in network.layers)
+    costs = Costs(element_bytes=size, parameter_bytes=size)
+    application = Application(name=network.name, members=(undivided(network),))
+    evaluator = Evaluator(application, costs)
+    names = application.members[0].layers
+    plan = evaluator.plan(tuple(granularity.layers.get(one, granularity.rows) for one in names))
+    layers = [layer.name for layer in evaluator.models[0].table.layers]
+    return NetworkArena(
+        plan=plan_arena(tensor_places(evaluator, plan).tensors, watch=_patient(watch)),
+        order=tuple(layers[number] for number in plan.orders[0]),
+    )
+
+
+def _patient(watch: Watch) -> Watch:
+    """A watch that ends the search after so many steps everywhere."""
+    steps = iter(range(PATIENCE))
+
+    def look(progress: Progress) -> None:
+        watch(progress)
+        if next(steps, None) is None:
+            raise GaveUp(f"{PATIENCE} steps found no smaller arena")
+
+    return look

@@ -1,0 +1,53 @@
+"""Texts in pictures are names out of files, and nothing else."""
+
+import re
+import warnings
+from xml.etree import ElementTree
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from matplotlib import rc_context
+
+from planners.arena.command.picture import Box, arena_picture
+from planners.traffic.command.picture import TrafficBar, bars_picture
+
+
+def drawn(title, suffix="svg"):
+    boxes = [Box(title, 0, 9, 0, 9)]
+    return arena_picture(title, boxes, bound=9, capacity=None, suffix=suffix)
+
+
+@pytest.mark.parametrize("name", ["$", "a$b$", r"$\frac$", "$x^$", "100 $ and 5 $"])
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+def test_a_dollar_begins_no_formula(name, suffix):
+    assert drawn(name, suffix)
+    if suffix == "svg":
+        assert f"<!-- {name} -->" in drawn(name)
+
+
+def test_names_at_an_axis_are_no_formulas_either():
+    picture = bars_picture("t", [TrafficBar("$a_$\x1b", 1, 1, 1, 0, 3)], "svg")
+    assert r"<!-- $a_$\x1b -->" in picture
+    ElementTree.fromstring(picture)
+
+
+@pytest.mark.parametrize(
+    "name", ["\x00", "\x1b[2J", "\x9b", "\u202e", "\ufffe", "]]>", "--", "<&>"]
+)
+def test_any_name_gives_a_well_formed_picture(name):
+    ElementTree.fromstring(drawn(f"a{name}b"))
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", drawn(f"a{name}b"))
+
+
+def test_letters_that_the_font_lacks_are_drawn_without_a_word():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert drawn("名前", "png")
+
+
+def test_no_setting_hands_names_to_latex(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))  # it would not be found
+    with rc_context({"text.usetex": True}):
+        assert drawn("a_b$\\input{x}", "png")

@@ -1,0 +1,29 @@
+"""RAM for buffers, flash for parameters, or one memory for both."""
+
+import pytest
+
+from planners.limits import Limits
+
+
+@pytest.mark.parametrize(
+    ("limits", "room"),
+    [
+        (Limits(), None),
+        (Limits(ram=50), 50),  # parameters lie elsewhere
+        (Limits(memory=250), 50),  # 250 - 200
+        (Limits(memory=150), -50),
+        (Limits(flash=200), None),  # as many as there are
+        (Limits(flash=199), -1),
+        (Limits(ram=50, flash=199), -1),
+        (Limits(ram=50, memory=230), 30),
+    ],
+)
+def test_room_for_buffers_beside_200_bytes_of_parameters(limits, room):
+    assert limits.room(200) == room
+
+
+def test_limits_say_what_they_are_for():
+    assert str(Limits(ram=64_000, flash=10**6)) == (
+        "64 kB of RAM for buffers, 1 MB of flash for parameters"
+    )
+    assert not Limits().is_given

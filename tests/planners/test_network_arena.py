@@ -1,0 +1,139 @@
+"""One arena for all tensors of a network, and the least of the ways to lay a network into memory."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.durations import PLATFORMS
+from cnn2csdf.granularity import ROWS, WHOLE
+from cnn2csdf.operators import Output
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
+from csdf.errors import GaveUp
+from planners.check import check_plan
+from planners.fusion.chains import chain_of
+from planners.fusion.choices import Terms
+from planners.fusion.configurations import Way
+from planners.fusion.memory import Scratch
+from planners.fusion.planning import best_plan
+from planners.memory_ways import (
+    PARTS_APART,
+    PARTS_ARENA,
+    WHOLE_APART,
+    WHOLE_ARENA,
+    MemoryWay,
+    least_way,
+    reduction,
+)
+from planners.network_arena import parts_arena, whole_arena, whole_tensors
+from planners.parts_memory import memory_comparison
+from tests.cnn2csdf.execution.random_networks import models
+
+
+def fused(name):
+    return simplified(Model(network=from_catalogue(name))).network
+
+
+def most_alive(network):
+    """The most elements alive at one layer: a second count, by asking each layer who still waits."""
+    layers = list(network.layers)
+    most = 0
+    for place, layer in enumerate(layers):
+        waiting = {name for later in layers[place:] for name in later.inputs}
+        made = [one for one in layers[: place + 1] if one.name in waiting or one is layer]
+        alive = (one.shape.elements for one in made if not isinstance(one.operator, Output))
+        most = max(most, sum(alive))
+    return most
+
+
+@pytest.mark.parametrize(
+    ("name", "elements"),
+    [
+        ("person_detection", (8 + 16) * 48 * 48),  # what the first pointwise layer reads and writes
+        ("resnet8", 3 * 16 * 32 * 32),  # an addition with its two operands
+        ("efficientnet_b0", 96 * 112 * 112 + 96 * 56 * 56),  # a depthwise layer of stride 2
+        ("mobilenet_v2", 96 * 112 * 112 + 96 * 56 * 56),  # likewise
+    ],
+)
+def test_whole_tensors_need_what_is_alive_at_the_worst_layer(name, elements):
+    plan = whole_arena(fused(name), element_bytes=1).plan
+    assert (plan.peak, plan.lower_bound, plan.status) == (elements, elements, "optimal")
+    check_plan(plan)
+
+
+@settings(max_examples=60, deadline=None)
+@given(model=models(layers=6))
+def test_an_arena_of_whole_tensors_is_that_of_parts_that_are_whole(model):
+    network = model.network
+    whole = whole_arena(network).plan
+    assert 4 * most_alive(network) <= whole.lower_bound
+    assert parts_arena(network, WHOLE).plan.peak == whole.peak
+    check_plan(whole)
+
+
+@pytest.mark.parametrize("name", ["resnet8", "person_detection", "squeezenet1_1", "googlenet"])
+def test_a_search_for_groups_that_may_only_be_whole_finds_the_same_arena(name):
+    network = fused(name)
+    terms = Terms(
+        platform=PLATFORMS["cortex-m7"], scratch=Scratch.NONE, element_bytes=1,
+        ways=frozenset([Way.WHOLE]),
+    )  # fmt: skip
+    answer = best_plan(chain_of(network), terms, 10**9)
+    assert answer.plan.memory == whole_arena(network, element_bytes=1).plan.peak
+
+
+def test_a_tensor_with_two_readers_has_one_buffer():
+    network = fused("resnet8")
+    problem = whole_tensors(network)
+    assert len(problem.buffers) == sum(
+        not isinstance(layer.operator, Output) for layer in network.layers
+    )
+    parts = parts_arena(network, ROWS, element_bytes=1).plan
+    # Each block reads its input twice, by the convolution and by the shortcut.
+    assert len(parts.problem.buffers) < len(list(network.connections))
+    check_plan(parts)
+
+
+def test_a_watch_that_ends_the_search_leaves_an_arena_with_its_bound():
+    def watch(_):
+        raise GaveUp("enough")
+
+    plan = whole_arena(fused("densenet121"), watch=watch).plan
+    check_plan(plan)
+    assert plan.lower_bound <= plan.peak
+
+
+WAYS = (
+    MemoryWay(WHOLE_APART, 900, 900, 100),
+    MemoryWay(WHOLE_ARENA, 300, 300, 100),
+    MemoryWay(PARTS_APART, 500, 500, 100),
+    MemoryWay(PARTS_ARENA, 200, 200, 100),
+)
+
+
+def test_a_reduction_is_measured_against_the_least_way_of_whole_layers():
+    assert least_way(WAYS).title == PARTS_ARENA
+    assert reduction(WAYS) == Fraction(1, 4)  # 300 of 400, not of 1000
+
+
+def test_parts_that_need_more_than_an_arena_of_whole_tensors_reduce_nothing():
+    assert least_way(WAYS[:3]).title == WHOLE_ARENA
+    assert reduction(WAYS[:3]) == 0
+    level = (*WAYS[:3], MemoryWay(PARTS_ARENA, 300, 300, 100))
+    assert least_way(level).title == WHOLE_ARENA  # of equal ones the one without parts
+    assert reduction(WAYS[2:]) == 0  # nothing to compare with
+
+
+def test_efficientnet_by_parts_apart_is_no_reduction():
+    # Issue 10: int8, fused: 5.57 MB by parts against 1.51 MB for whole tensors in one arena.
+    found = memory_comparison(fused("efficientnet_b0"), ROWS, element_bytes=1)
+    assert found.by_parts.buffers == 5_572_300
+    assert found.whole_arena.peak == 1_505_280
+    said = found.to_json()
+    assert said["whole_arena"]["buffer_bytes"] == 1_505_280
+    assert said["least"]["buffer_bytes"] == min(way.buffers for way in found.ways)
+    assert found.least.buffers <= found.whole_arena.peak
+    whole = found.whole_arena.peak + found.whole.parameters
+    assert found.reduction == 1 - Fraction(found.least.total, whole)
