@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:  # a network describes its layers
-    from cnn2csdf.network import Layer
+from cnn2csdf.operators.operator import Operator
 
 
-def describe(layer: Layer) -> str:
-    """Return what the layer does, with its window and what is fused behind it."""
-    return " + ".join(operator.in_words() for operator in (layer.operator, *layer.epilogue))
+def describe(operator: Operator, epilogue: Sequence[Operator] = ()) -> str:
+    """Return what an operator does, with its window and what is fused behind it."""
+    return " + ".join(one.in_words() for one in (operator, *epilogue))
 
 
 def bytes_in_words(count: int) -> str:

@@ -11,7 +11,7 @@ from cnn2csdf.elements import Element, Quantization, Stored
 from cnn2csdf.operators import Input, Operator, Output
 from cnn2csdf.shape import Shape as Shape
 from csdf.errors import InvalidNetwork
-from csdf.notebook.table import table
+from csdf.model.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Layer:
         """Return what it is called, does, reads and writes, as a JSON value."""
         return {
             "layer": self.name,
-            "operator": describe(self),
+            "operator": describe(self.operator, self.epilogue),
             "inputs": list(self.inputs),
             "output": list(self.shape.dims),
             "element": self.element.value,
@@ -72,7 +72,7 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class Network(Shown):
     """Layers in an order in which each comes after those it reads."""
 
     name: str
@@ -141,7 +141,3 @@ class Network:
             {**layer.to_json(), "inputs": layer.inputs, "output": layer.shape}
             for layer in self.layers
         ]
-
-    def _repr_html_(self) -> str:
-        """Return the layers as a table, for notebooks."""
-        return table(f"{self.name}: {len(self.layers)} layers", self.to_records())

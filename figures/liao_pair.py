@@ -7,8 +7,8 @@ Run `python figures/liao_pair.py`: writes the .md and the pictures beside it.
 from pathlib import Path
 from typing import NamedTuple
 
-from csdf.draw.fusion import TiledMap, tiles_picture
-from csdf.draw.traffic import TrafficBar, bars_picture
+from planners.fusion.command.picture import TiledMap, tiles_picture
+from planners.traffic.command.picture import TrafficBar, bars_picture
 from planners.traffic.convolution import Convolution
 from planners.traffic.fused.answers import FusedTraffic
 from planners.traffic.fused.axis_cuts import COLUMNS, axis_cut

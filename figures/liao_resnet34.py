@@ -11,7 +11,7 @@ from pathlib import Path
 from cnn2csdf.catalogue.resnet import resnet34
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
-from csdf.draw.traffic import TrafficBar, bars_picture, sweep_picture
+from planners.traffic.command.picture import TrafficBar, bars_picture, sweep_picture
 from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, NetworkTraffic
 
 BYTES = 4

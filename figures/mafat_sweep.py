@@ -14,9 +14,9 @@ from cnn2csdf.catalogue.yolo import yolo_v2_beginning
 from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from csdf.draw.fusion import Line, TiledMap, lines_picture, tiles_picture
 from planners.fusion.chains import Chain, chain_of
 from planners.fusion.choices import Terms
+from planners.fusion.command.picture import Line, TiledMap, lines_picture, tiles_picture
 from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.plans import FusionPlan
 from planners.fusion.published import (

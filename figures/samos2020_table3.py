@@ -25,9 +25,9 @@ from cnn2csdf.operators import LocalResponseNormalization
 from cnn2csdf.parameters import layer_parameters
 from cnn2csdf.simplify import absorb_biases, drop_identities
 from cnn2csdf.weights import Model
-from csdf.draw.memory import MemoryBar, memory_picture
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
+from planners.commands.cnn.picture import MemoryBar, memory_picture
 from planners.parts_memory import MemoryComparison, NetworkMemory, memory_comparison
 from planners.plan import OPTIMAL
 

@@ -12,7 +12,7 @@ from math import exp, log
 from pathlib import Path
 from typing import NamedTuple
 
-from csdf.draw.primitives import Panel, Place, primitives_picture
+from planners.primitives.command.picture import Panel, Place, primitives_picture
 from planners.primitives.profile import Profile
 from planners.primitives.profiling.table import read_profile
 from planners.primitives.selection.baselines import (

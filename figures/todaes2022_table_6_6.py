@@ -19,13 +19,13 @@ from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from csdf.draw.tradeoff import Place, tradeoff_picture
 from planners.reuse.applications.application import Application, undivided
 from planners.reuse.applications.published_accounting import as_published
 from planners.reuse.applications.published_applications import read_published_application
 from planners.reuse.beyond.beyond_search import BeyondFront, search_beyond
 from planners.reuse.beyond.offset_points import offset_point
 from planners.reuse.bounds import memory_bound
+from planners.reuse.command.picture import Place, tradeoff_picture
 from planners.reuse.comparison import Comparison, comparison
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.sharing import best_shared

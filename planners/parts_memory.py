@@ -18,7 +18,8 @@ from cnn2csdf.parameters import parameter_bytes
 from csdf.analysis.bounded import with_capacities
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
-from csdf.notebook.table import table
+from csdf.model.shown import Shown
+from csdf.search.pareto import ParetoPoint, SmallestStorage
 from csdf.search.trade_off import Progress, smallest_storage
 from csdf.search.variables import Choice
 from planners.memory_ways import (
@@ -36,21 +37,36 @@ from planners.plan import MemoryPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkMemory:
+class NetworkMemory(Shown):
     """What a network needs when it works in one way. Bytes, and time units of a frame.
 
-    graph: with the capacities. sequential: time of a frame on one processor, where phases follow
-    one another. pipelined: period of frames where each layer has a processor of its own and the
-    buffers are these. status: of the buffers: "optimal", or "feasible" with its gap.
+    graph: with the capacities of the point. smallest: the search that found the point: its status,
+    `optimal` or `feasible`, and its lower bound. sequential: time of a frame on one processor, where
+    phases follow one another. pipelined: period of frames where each layer has a processor of its
+    own and the buffers are these.
     """
 
     graph: Graph
-    buffers: int
+    smallest: SmallestStorage
+    point: ParetoPoint
     parameters: int
     sequential: int
     pipelined: Fraction
-    status: str
-    gap: Fraction | None
+
+    @property
+    def buffers(self) -> int:
+        """Bytes of all buffers."""
+        return self.point.size
+
+    @property
+    def status(self) -> str:
+        """What is proved of the buffers: `optimal`, or `feasible` with a gap."""
+        return self.smallest.status
+
+    @property
+    def gap(self) -> Fraction | None:
+        """How far the buffers may be above the smallest."""
+        return self.smallest.gap
 
     @property
     def total(self) -> int:
@@ -60,7 +76,7 @@ class NetworkMemory:
     @property
     def lower_bound(self) -> int:
         """Bytes that no such buffers are below."""
-        return -(-self.buffers // (1 + (self.gap or Fraction(0))))
+        return self.smallest.lower_bound
 
     @property
     def capacities(self) -> Mapping[str, int]:
@@ -89,13 +105,9 @@ class NetworkMemory:
         names = ("buffers", "parameters", "total", "status", "sequential", "pipelined")
         return {name: getattr(self, name) for name in names}
 
-    def _repr_html_(self) -> str:
-        """Return the needs as a table, for notebooks."""
-        return table("bytes, and time units of a frame", [self.to_record()])
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryComparison:
+class MemoryComparison(Shown):
     """A network as a whole and by parts: the columns of Table III of SAMOS 2020, and arenas.
 
     whole, by_parts: each buffer apart, as the paper counts. whole_arena, parts_arena: offsets in one
@@ -164,10 +176,6 @@ class MemoryComparison:
             found.append({"way": way.title, **memory.to_record(), **size, "status": status})
         return found
 
-    def _repr_html_(self) -> str:
-        """Return all ways as a table, for notebooks."""
-        return table("bytes, and time units of a frame", self.to_records())
-
 
 def way_apart(title: str, memory: NetworkMemory) -> MemoryWay:
     """Return buffers that each have bytes of their own as a way."""
@@ -211,12 +219,11 @@ def network_memory(
         raise GaveUp(f"no period for the smallest buffers of {network.name!r}: {found.reason}")
     return NetworkMemory(
         graph=with_capacities(graph, found.point.capacities),
-        buffers=found.point.size,
+        smallest=found,
+        point=found.point,
+        pipelined=found.point.period,
         parameters=parameter_bytes(network, element_bytes),
         sequential=sum(sum(actor.durations) for actor in graph.actors),
-        pipelined=found.point.period,
-        status=found.status,
-        gap=found.gap,
     )
 
 

@@ -21,8 +21,7 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.errors import InvalidPlan
-from csdf.notebook.pictures import Box, boxes_picture
-from csdf.notebook.table import table
+from csdf.model.shown import Shown
 
 Pair = tuple[str, str]
 
@@ -117,7 +116,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryPlan:
+class MemoryPlan(Shown):
     """Offsets for the buffers of a problem, and what is proved of them.
 
     offsets: by name; empty where there is no plan. Where it gave up below a given capacity they are
@@ -175,17 +174,6 @@ class MemoryPlan:
             }
             for buffer in self.problem.buffers
         ]
-
-    def _repr_html_(self) -> str:
-        """Return the arena over time and the offsets, for notebooks."""
-        head = f"{self.problem.name}: {self.status}: {self.reason}"
-        boxes = [
-            Box(one.name, one.start, one.end, offset, offset + one.size, number)
-            for number, one in enumerate(self.problem.buffers)
-            if one.takes_room and (offset := self.offsets.get(one.name)) is not None
-        ]
-        picture = boxes_picture(boxes, across="time", up="bytes") if boxes else ""
-        return picture + table(head, self.to_records())
 
 
 def _unique(what: str, names: list[str]) -> set[str]:

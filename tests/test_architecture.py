@@ -1,6 +1,7 @@
 """The layering of the code, as a test."""
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -8,43 +9,53 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
 
+VALUES = {"csdf.errors", "csdf.model", "csdf.model.shown"}
+ANALYSES = VALUES | {"csdf.analysis", "csdf.search"}
+ENGINE = ANALYSES | {
+    *("csdf.generation", "csdf.io", "csdf.io.files", "csdf.io.json_value"),
+    *("csdf.kernels", "csdf.names", "csdf.notebook"),
+}
+TOLD = ENGINE | {"csdf.cli", "csdf.draw"}  # what answers are read from, printed and drawn with
+PLANS = {"planners.check", "planners.plan"}
+
 MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the longest match
     "csdf.errors": set(),
     "csdf.names": set(),
     "csdf.kernels": set(),
     "csdf.notebook": {"csdf.names"},
-    "csdf.model": {"csdf.errors", "csdf.notebook"},
-    "csdf.analysis": {"csdf.errors", "csdf.model", "csdf.kernels", "csdf.notebook"},
-    "csdf.generation": {"csdf.errors", "csdf.model", "csdf.analysis"},
-    "csdf.search": {"csdf.errors", "csdf.model", "csdf.analysis", "csdf.kernels", "csdf.notebook"},
-    "csdf.io": {"csdf.errors", "csdf.model", "csdf.io.files", "csdf.io.json_value"},
+    "csdf.model": {"csdf.errors", "csdf.model.shown"},
+    "csdf.model.shown": set(),
+    "csdf.analysis": VALUES | {"csdf.kernels"},
+    "csdf.generation": VALUES | {"csdf.analysis"},
+    "csdf.search": VALUES | {"csdf.analysis", "csdf.kernels"},
+    "csdf.io": VALUES | {"csdf.io.files", "csdf.io.json_value"},
     "csdf.io.files": {"csdf.errors"},
-    "csdf.io.json_value": {"csdf.errors", "csdf.model"},
-    "csdf.draw": {"csdf.errors", "csdf.names", "csdf.model", "csdf.analysis", "csdf.search"},
-    "cnn2csdf": {"csdf.errors", "csdf.model", "csdf.io.files", "csdf.notebook"},
-    "planners": {
-        "csdf.errors",
-        "csdf.names",
-        "csdf.io.files",
-        "csdf.io.json_value",
-        "csdf.model",
-        "csdf.kernels",
-        "csdf.notebook",
-        "csdf.analysis",
-        "csdf.search",
-        "cnn2csdf",
-        "planners.check",
-        "planners.plan",
-    },
+    "csdf.io.json_value": VALUES,
+    "csdf.draw": ANALYSES | {"csdf.names"},
+    "csdf.cli": ENGINE | {"csdf.draw"},
+    "csdf.views": ANALYSES | {"csdf.notebook"},
+    "cnn2csdf": VALUES | {"csdf.io.files"},
+    "cnn2csdf.commands": TOLD | {"cnn2csdf"},
+    "cnn2csdf.views": VALUES | {"csdf.notebook", "cnn2csdf"},
+    "planners": ANALYSES
+    | PLANS
+    | {"csdf.io.files", "csdf.io.json_value", "csdf.kernels", "csdf.names", "cnn2csdf"},
     "planners.check": {"csdf.errors", "planners.plan"},  # the judge knows nothing else
-    "planners.plan": {"csdf.errors", "csdf.notebook"},
+    "planners.plan": {"csdf.errors", "csdf.model.shown"},
+    "planners.commands": TOLD | PLANS | {"cnn2csdf", "cnn2csdf.commands", "planners"},
+    "planners.views": VALUES | PLANS | {"csdf.notebook", "planners"},
 }
-ONLY_IN = {  # outside module: the places that may know it
+COMMANDS = ("command", "commands", "report")  # folders of these packages that belong to commands
+ABOVE = ("cnn2csdf", "planners")
+SHARED_ROOMS = ("arena", "formats")  # that every planner may use, as it may the modules beside them
+ANY_PLANNER = ("commands", "report")  # folders that know all planners, as modules beside them may
+
+ONLY_IN = {  # outside module: the places that may know it, or the last part of their names
     "dask": ("planners.reuse.evolution.dask_cluster",),
     "distributed": ("planners.reuse.evolution.dask_cluster",),
     "yaml": ("planners.reuse.applications.yaml_text",),
-    "argparse": ("csdf.cli",),
-    "matplotlib": ("csdf.draw",),
+    "argparse": ("csdf.cli", *COMMANDS),
+    "matplotlib": ("csdf.draw", "picture"),
     "lxml": ("csdf.io",),
     "networkx": ("csdf.io.networkx_graphs",),
     "numba": ("csdf.kernels",),
@@ -53,6 +64,7 @@ ONLY_IN = {  # outside module: the places that may know it
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
     "ortools": ("planners.arena.cp_sat",),
     "scipy": ("planners.primitives.selection.integer_program",),
+    "shtab": ("csdf.cli.completion",),
 }
 FACES = ("cnn2csdf.operators",)  # packages whose face is what users want: the list of all operators
 MAY_IMPORT_LATE = ("csdf.kernels.compile", "csdf.cli")  # inside functions
@@ -67,10 +79,18 @@ def is_within(name, place):
 
 
 def layer_of(name):
-    """The layer a dotted name belongs to; None for a package face or a command line."""
-    if name.split(".")[1:2] in (["cli"], ["__main__"]):
-        return None
+    """The layer a dotted name belongs to; None for a package face."""
+    package, *rest = name.split(".")
+    if package in ABOVE and not set(COMMANDS).isdisjoint(rest):
+        return f"{package}.commands"
     return max((layer for layer in MAY_IMPORT if is_within(name, layer)), key=len, default=None)
+
+
+def room_of(name, root):
+    """The folder of `planners` that a dotted name belongs to; None for a module beside them."""
+    package, *rest = name.split(".")
+    is_folder = package == "planners" and rest and root.joinpath(package, rest[0]).is_dir()
+    return rest[0] if is_folder else None
 
 
 def imports(tree):
@@ -128,7 +148,8 @@ def violations(path, root):
 def refusal(module, name, root):
     top = name.split(".")[0]
     places = ONLY_IN.get(top)
-    if places and not any(is_within(module, place) for place in places):
+    parts = module.split(".")
+    if places and not any(is_within(module, place) or place in parts for place in places):
         return f"{top} is known to {', '.join(places)} only"
     own = layer_of(module)
     if top not in PACKAGES or own is None:
@@ -138,7 +159,30 @@ def refusal(module, name, root):
     layer = layer_of(name)
     if layer != own and layer not in MAY_IMPORT[own]:
         return f"{own} may not import {name}"
+    rooms = room_of(module, root), room_of(name, root)
+    if None not in rooms and rooms[0] not in ANY_PLANNER:
+        if rooms[1] not in (rooms[0], *SHARED_ROOMS):
+            return f"a planner may not import {name}, which is another"
     return None
+
+
+def circle(root):
+    """The names of modules that import one another in a circle; empty if there is none."""
+    graph = {
+        module_name(path, root): {
+            name
+            for node, _ in imports(ast.parse(path.read_text()))
+            for name in imported_modules(node, root)
+            if is_module(name, root)
+        }
+        for path in modules(root)
+        if path.name != "__init__.py"
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
 
 
 def modules(root):
@@ -148,6 +192,10 @@ def modules(root):
 @pytest.mark.parametrize("path", modules(ROOT), ids=lambda path: module_name(path, ROOT))
 def test_a_module_imports_only_what_its_layer_may(path):
     assert violations(path, ROOT) == []
+
+
+def test_no_modules_import_one_another_in_a_circle():
+    assert circle(ROOT) == []
 
 
 def test_there_are_modules_to_look_at():
@@ -173,6 +221,14 @@ CLEAN = {
     "csdf/io/sdf3.py": "from lxml import etree\nfrom csdf.model.graph import Graph\n",
     "csdf/cli/__init__.py": "",
     "csdf/cli/main.py": "import argparse\ndef main():\n    import csdf.io.sdf3\n",
+    "cnn2csdf/lowering.py": "import csdf.model.graph\n",
+    "cnn2csdf/commands/show.py": "import argparse\nimport cnn2csdf.lowering\nimport csdf.cli.main\n",
+    "planners/plan.py": "import csdf.errors\n",
+    "planners/arena/search.py": "import planners.plan\n",
+    "planners/tiling/search.py": "import planners.arena.search\nimport cnn2csdf.lowering\n",
+    "planners/tiling/command/main.py": "import planners.tiling.search\nimport csdf.cli.main\n",
+    "planners/tiling/command/picture.py": "from matplotlib.figure import Figure\n",
+    "planners/report/network.py": "import planners.tiling.search\nimport cnn2csdf.commands.show\n",
 }
 
 
@@ -192,13 +248,28 @@ def test_a_clean_tree_passes(tmp_path):
     ("name", "text", "complaint"),
     [
         ("csdf/model/graph.py", "import csdf.analysis.liveness", "may not import"),
+        ("csdf/model/graph.py", "from csdf.notebook.table import table", "may not import"),
         ("csdf/model/graph.py", "from csdf.analysis import liveness", "may not import"),
         ("csdf/model/graph.py", "from csdf.cli.main import main", "may not import"),
         ("csdf/kernels/loop.py", "from csdf.errors import CsdfError", "may not import"),
         ("csdf/io/sdf3.py", "from csdf.analysis.liveness import deadlock", "may not import"),
         ("csdf/generation/random.py", "from csdf.io.sdf3 import read", "may not import"),
-        ("planners/arena.py", "import csdf.io.sdf3", "may not import"),
-        ("planners/check.py", "import planners.arena", "may not import"),
+        ("csdf/cli/main.py", "import cnn2csdf.lowering", "may not import"),
+        ("csdf/cli/main.py", "def main():\n    import planners.plan", "may not import"),
+        ("csdf/draw/memory.py", "from planners.plan import Buffer", "may not import"),
+        ("csdf/draw/memory.py", "import csdf.cli.main", "may not import"),
+        ("cnn2csdf/lowering.py", "import planners.plan", "may not import"),
+        ("cnn2csdf/lowering.py", "import csdf.cli.main", "may not import"),
+        ("cnn2csdf/lowering.py", "import cnn2csdf.commands.show", "may not import"),
+        ("cnn2csdf/commands/show.py", "import planners.plan", "may not import"),
+        ("planners/parts.py", "import csdf.io.sdf3", "may not import"),
+        ("planners/check.py", "import planners.arena.search", "may not import"),
+        ("planners/tiling/search.py", "import planners.tiling.command.main", "may not import"),
+        ("planners/loops/search.py", "import planners.tiling.search", "which is another"),
+        ("planners/arena/search.py", "import planners.tiling.search", "which is another"),
+        ("planners/loops/command/main.py", "import planners.tiling.command.main", "is another"),
+        ("planners/tiling/search.py", "import argparse", "argparse is known to"),
+        ("planners/tiling/search.py", "import matplotlib", "matplotlib is known to"),
         ("csdf/analysis/liveness.py", "from csdf import Graph", "package face"),
         ("csdf/analysis/liveness.py", "from csdf.model import Graph", "package face"),
         ("csdf/analysis/liveness.py", "import csdf", "package face"),
@@ -221,3 +292,17 @@ def test_a_planted_violation_is_found(tmp_path, name, text, complaint):
     found = planted(tmp_path, CLEAN | {name: text})
     assert len(found) == 1
     assert complaint in found[0]
+
+
+def test_a_planted_circle_is_found(tmp_path):
+    files = {
+        "csdf/analysis/period.py": "import csdf.analysis.cycles\n",
+        "csdf/analysis/cycles.py": "def f():\n    import csdf.analysis.liveness\n",
+        "csdf/analysis/liveness.py": "from csdf.analysis import period\n",
+    }
+    assert planted(tmp_path, CLEAN) == []
+    assert circle(tmp_path) == []
+    planted(tmp_path, files)
+    assert set(circle(tmp_path)) == {
+        "csdf.analysis." + name for name in ("period", "cycles", "liveness")
+    }

@@ -15,7 +15,7 @@ from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing
-from csdf.notebook.table import facts
+from csdf.model.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class Verification(Shown):
     """What a run by parts gave beside the reference.
 
     differences: for each frame, by output layer. run: with the peaks of the buffers.
@@ -54,10 +54,6 @@ class Verification:
             "largest_difference": self.worst.largest,
             "relative_difference": self.worst.relative,
         }
-
-    def _repr_html_(self) -> str:
-        """Return how far the run was from the reference as a table, for notebooks."""
-        return facts("by parts against the whole", self.to_json())
 
 
 def random_frames(network: Network, count: int, seed: int) -> list[dict[str, Array]]:

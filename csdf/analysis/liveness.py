@@ -11,7 +11,7 @@ from csdf.analysis.consistency import cycle_vector
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
-from csdf.notebook.table import table
+from csdf.model.shown import Shown
 
 STEPS = 20_000_000  # most steps of the untimed execution before it gives up
 STRIDE = 10_000  # steps between two looks at the watch
@@ -35,7 +35,7 @@ class Blocked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deadlock:
+class Deadlock(Shown):
     """A cycle of actors each of which waits for the next; the last one for the first."""
 
     cycle: tuple[Blocked, ...]
@@ -50,10 +50,6 @@ class Deadlock:
     def to_json(self) -> list[dict[str, Any]]:
         """Return the cycle as a JSON value."""
         return [one.to_json() for one in self.cycle]
-
-    def _repr_html_(self) -> str:
-        """Return who waits for whom as a table, for notebooks."""
-        return table("deadlock: each waits for the next, the last for the first", self.to_json())
 
 
 def deadlock(graph: Graph, *, watch: Watch = lambda: None) -> Deadlock | None:

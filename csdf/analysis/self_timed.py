@@ -16,15 +16,15 @@ from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.errors import CsdfError, NoRecurrence
 from csdf.model.graph import Channel, Graph
 from csdf.model.indexed import IndexedGraph, indexed
-from csdf.model.schedule import Firing, firings_picture
-from csdf.notebook.table import facts
+from csdf.model.schedule import Firing
+from csdf.model.shown import Shown
 
 RECURRENCE_LIMIT = 1_000  # iterations to wait for a state of the whole graph to recur
 FIRINGS_LIMIT = 5_000_000  # most firings that are kept as objects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SelfTimedExecution:
+class SelfTimedExecution(Shown):
     """The first iterations of a graph in which every actor fires as soon as it can.
 
     firings: of the first `iterations` iterations, by start time. transient, steady: iterations before
@@ -61,19 +61,6 @@ class SelfTimedExecution:
         """Return a row for each firing, as for a data frame."""
         names = ("actor", "index", "phase", "start", "end")
         return [{name: getattr(one, name) for name in names} for one in self.firings]
-
-    def _repr_html_(self) -> str:
-        """Return the firings over time and what is known of them, for notebooks."""
-        if self.deadlock is not None:
-            return self.deadlock._repr_html_()
-        known = {
-            "iterations": self.iterations,
-            "transient": self.transient,
-            "steady": self.steady,
-            "period": self.period,
-            "peaks": self.peaks,
-        }
-        return firings_picture(self.firings) + facts("self-timed execution", known)
 
 
 def self_timed_execution(graph: Graph, *, iterations: int | None = None) -> SelfTimedExecution:

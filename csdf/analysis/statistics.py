@@ -8,11 +8,11 @@ from typing import Any
 
 from csdf.analysis.consistency import cycle_vector
 from csdf.model.graph import Graph
-from csdf.notebook.table import facts
+from csdf.model.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
+class Statistics(Shown):
     """Figures of one graph; those of an iteration follow from the repetition vector.
 
     work: the durations of all firings of an iteration, in the units of the user.
@@ -34,11 +34,6 @@ class Statistics:
     def to_json(self) -> dict[str, Any]:
         """Return the figures as a JSON value; the work as text."""
         return asdict(self) | {"work": str(self.work)}
-
-    def _repr_html_(self) -> str:
-        """Return the figures as a table, for notebooks."""
-        shown = {name.replace("_", " "): value for name, value in asdict(self).items()}
-        return facts("statistics", shown)
 
 
 def statistics(graph: Graph) -> Statistics:

@@ -15,7 +15,7 @@ from csdf.analysis.liveness import Deadlock, Watch, deadlock
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
-from csdf.notebook.table import facts
+from csdf.model.shown import Shown
 
 METHODS = ("auto", "periodic", "execution")
 
@@ -45,7 +45,7 @@ class CriticalCycle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Throughput:
+class Throughput(Shown):
     """How fast a graph can run for ever.
 
     period: time of one iteration in the units of the user; 0 if nothing limits the graph (no cycle of
@@ -76,17 +76,6 @@ class Throughput:
             "bottleneck": None if cycle is None else cycle.to_json(),
             "method": self.method,
         }
-
-    def _repr_html_(self) -> str:
-        """Return the answer as a table, for notebooks."""
-        if self.deadlock is not None:
-            return self.deadlock._repr_html_()
-        found: dict[str, object] = {"period": self.period, "throughput": self.throughput}
-        if self.critical_cycle is not None:
-            cycle = self.critical_cycle
-            found |= {"limited by": cycle.actors, "over": cycle.channels}
-            found |= {"time on the cycle": cycle.time, "iterations on it": cycle.tokens}
-        return facts("throughput", found)
 
 
 def throughput(graph: Graph, *, method: str = "auto", watch: Watch = lambda: None) -> Throughput:

@@ -1,4 +1,4 @@
-"""`csdf analyze`: the exact answer about one graph, or a row for each of several."""
+"""`csdf analyze`: throughput, critical cycle, deadlock and repetition vector of graphs."""
 
 from __future__ import annotations
 

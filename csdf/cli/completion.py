@@ -1,25 +1,37 @@
-"""`csdf completion`: a script that lets a shell complete commands, options, files and networks."""
+"""`csdf completion`: completion for bash, zsh and fish."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import shtab
 
 from csdf.cli import answers, parsers
-from csdf.cli.shells.bash import bash_script
-from csdf.cli.shells.fish import fish_script
-from csdf.cli.shells.words import commands
-from csdf.cli.shells.zsh import zsh_script
+from csdf.cli.tree import parser_tree
 from csdf.io.files import write_text
 
-SCRIPTS = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}
+HEADS = {  # what stands before the script
+    "bash": '# Completion of csdf for bash. In ~/.bashrc:  eval "$(csdf completion bash)"\n',
+    "zsh": "",  # its first line must be its own
+    "fish": "# Completion of csdf for fish. Once:  csdf completion fish -o "
+    "~/.config/fish/completions/csdf.fish\n",
+}
+WORDS = {  # functions of the shells that complete one of some words, or a file
+    "bash": '{name}() {{ compgen -W "{words}" -- "$1"; _shtab_compgen_files "$1"; }}',
+    "zsh": "{name}() {{ compadd -- {words}; _files }}",
+    "fish": "function {name}\n    string split ' ' '{words}'\n"
+    "    __fish_complete_path (commandline -ct)\nend",
+}
+CALLS = {"bash": "{name}", "zsh": "{name}", "fish": "({name})"}
 
 
 def main(argv: Sequence[str]) -> int:
     """Print or write the script; return the exit code."""
     options = command_parser().parse_args(argv)
-    text = SCRIPTS[options.shell](list(commands()))
+    text = script(options.shell)
     if options.output is None:
         print(text, end="")
         return answers.ANSWERED
@@ -40,6 +52,37 @@ def command_parser() -> argparse.ArgumentParser:
         "zsh into ~/.zshrc behind compinit, for fish write the script to "
         "~/.config/fish/completions/csdf.fish.",
     )
-    parser.add_argument("shell", choices=SCRIPTS, metavar="SHELL", help=", ".join(SCRIPTS))
+    parser.add_argument("shell", choices=tuple(HEADS), metavar="SHELL", help=", ".join(HEADS))
     parsers.add_output_option(parser, "where to write it; by default it is printed", required=False)
     return parser
+
+
+def script(shell: str) -> str:
+    """Return the script of a shell, with all commands of this installation."""
+    tree = parser_tree()
+    for action in _actions(tree):
+        if action.metavar in parsers.FILES:
+            action.complete = _completion(action)  # type: ignore[attr-defined]
+    return HEADS[shell] + str(shtab.complete(tree, shell))
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """All options and arguments of a parser and of those below it."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from _actions(below)
+
+
+def _completion(action: argparse.Action) -> dict[str, Any]:
+    """How a file is completed, or one of the words that the parser knows for an argument."""
+    words = parsers.words_of(action)
+    if not words:
+        return dict(shtab.FILE)
+    name = f"_csdf_words_{shtab.sha(words)}"
+    functions = {
+        shell: text.format(name=name, words=" ".join(words)) for shell, text in WORDS.items()
+    }
+    calls = {shell: call.format(name=name) for shell, call in CALLS.items()}
+    return {**calls, "preamble": functions}

@@ -1,4 +1,4 @@
-"""`csdf convert`: from one graph format to another, with transformations on the way."""
+"""`csdf convert`: SDF3 XML, JSON and Graphviz, and transformations on the way."""
 
 from __future__ import annotations
 

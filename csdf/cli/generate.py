@@ -1,4 +1,4 @@
-"""`csdf generate`: a random consistent live graph from a seed."""
+"""`csdf generate`: random consistent live graphs from a seed."""
 
 from __future__ import annotations
 

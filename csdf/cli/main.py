@@ -1,4 +1,4 @@
-"""The `csdf` command: what there is; all else is loaded by `frame`, under its care.
+"""The `csdf` command: its version; all else is loaded by `frame`, under its care.
 
 Nothing that takes time is imported here, so that Ctrl-C at the start finds somebody to answer it.
 """
@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERSION = "0.1.0"  # the packaging reads it from here
-
-COMMANDS = {
-    "analyze": "throughput, critical cycle, deadlock and repetition vector of graphs",
-    "buffers": "the smallest capacities without deadlock, or fast enough",
-    "pareto": "the storage/throughput front",
-    "schedule": "start times: self-timed, periodic or K-periodic",
-    "convert": "SDF3 XML, JSON and Graphviz, and transformations on the way",
-    "generate": "random consistent live graphs from a seed",
-    "cnn": "networks: show, convert to graphs, memory by parts, verify by running",
-    "plan": "memory plans: arena, fusion, primitives, reuse, traffic",
-    "report": "one page to look at: bottleneck, schedule, storage, memory",
-    "completion": "completion for bash, zsh and fish",
-}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""`csdf pareto`: the storage/throughput front, complete or with what is proved of it."""
+"""`csdf pareto`: the storage/throughput front."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
 """How commands are parsed: one shape of help, and options that mean the same in all of them.
 
-What an argument takes is said by its metavar: FILE, FOLDER, MODEL (a file, or a network of the
-catalogue). The completion of shells rests on that.
+What an argument takes is said by its metavar: FILE, or MODEL, which is a file too, or one of the words
+that `takes_words` says. The completion of shells rests on that.
 """
 
 from __future__ import annotations
 
 import argparse
 import textwrap
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import NoReturn
 
@@ -15,6 +16,7 @@ from csdf.cli import answers
 from csdf.io.files import require_writable
 
 WIDTH = 79
+FILES = ("FILE", "MODEL")  # metavars that stand for files
 GRAPH_HELP = "a graph: SDF3 XML (.xml), JSON (.json) or a table of layers (.csv)"
 SEARCH_BUDGET = 60.0  # seconds
 LIKENESS = 0.7  # of an unknown option and the one that may be meant, as difflib counts
@@ -53,6 +55,17 @@ def new_parser(
     )
     parser.color = False  # its marks would be quoted like those of a name
     return parser
+
+
+def takes_words(action: argparse.Action, words: Iterable[str]) -> None:
+    """Say which words an argument takes besides files, such as the names of a catalogue."""
+    action.words = tuple(words)  # type: ignore[attr-defined]
+
+
+def words_of(action: argparse.Action) -> tuple[str, ...]:
+    """Return the words that an argument takes besides files."""
+    words: tuple[str, ...] = getattr(action, "words", ())
+    return words
 
 
 def add_json_option(parser: argparse._ActionsContainer) -> None:

@@ -1,34 +1,32 @@
-"""`csdf report`: one page about a graph or a network, to read and to look at."""
+"""`csdf report`: one page to look at: bottleneck, schedule, storage, memory."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
+from types import ModuleType
 
 from csdf.cli import answers, parsers
-from csdf.cli.limit_options import add_limit_options
-from csdf.cli.networks import options as shared
+from csdf.cli.frame import entries
 from csdf.cli.pictures import suffix_of
 from csdf.cli.reporting.budget import Budget
 from csdf.cli.reporting.graph_answers import graph_findings
 from csdf.cli.reporting.origin import origin_of
-from csdf.draw.report import advice, network_words
-from csdf.draw.report.findings import GraphFindings, NetworkFindings
+from csdf.cli.reporting.subject import GraphSubject, Subject
+from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.page import report_page
-from csdf.errors import CsdfError, UnwritableFile
+from csdf.draw.report.sections import Contribution, Surroundings
+from csdf.errors import UnwritableFile
 from csdf.io.files import read_bytes, write_text
 
 GRAPH_FORMAT = b'"csdf-graph"'  # what every graph in JSON says of itself
 BUDGET = 20.0  # seconds
 SUFFIXES = ("html", "htm", "")
 PLAIN_QUOTES = str.maketrans("“”", "''")  # as in what other commands print, in every encoding
-INPUT_HELP = (
-    "a graph (SDF3 .xml, JSON, layer table .csv) or a network: .onnx, Darknet .cfg, JSON, or a name "
-    "of the catalogue such as mobilenet_v2"
-)
+GRAPH = "graph"  # the kind of subject that csdf knows itself
+INPUT = "a graph (SDF3 .xml, JSON, layer table .csv)"
 
 
 def main(argv: Sequence[str]) -> int:
@@ -37,21 +35,22 @@ def main(argv: Sequence[str]) -> int:
     if suffix_of(options.output) not in SUFFIXES:
         raise UnwritableFile(f"{options.output}: the page is HTML; expected .html or .htm")
     budget = Budget(options.budget)
-    network = None
-    if _is_network(options.model):
-        graph, network = _network(options, budget)
-    else:
-        _require_no_limits(options)
-        graph = graph_findings(answers.read(options.model, options), budget)
-    origin = origin_of(argv, options, is_network=network is not None)
-    write_text(options.output, report_page(graph, network, origin))
-    print(_in_words(graph, network).translate(PLAIN_QUOTES))
+    kind, subject = _subject(options, budget)
+    added = list(_added(kind, subject, budget))
+    graph = graph_findings(
+        subject.graph, budget, unit=subject.unit, time=subject.time, smallest=subject.smallest
+    )
+    around = subject.surroundings(graph, added)
+    origin = origin_of(argv, options.model, subject.files, subject.terms)
+    write_text(options.output, report_page(graph, around, origin))
+    print(answers.one_text(around.said).translate(PLAIN_QUOTES))
     print(f"csdf report: wrote {options.output}", file=sys.stderr)
-    return _exit_code(graph, network)
+    return _exit_code(graph, around)
 
 
 def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
+    readers = _readers()
     parser = parsers.new_parser(
         "csdf report",
         "One HTML page about a graph or a network, with nothing to load from anywhere: what limits "
@@ -60,60 +59,55 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf report models/graphs/h263decoder.xml -o report.html",
         "csdf report person_detection --fuse --element-bytes 1 --ram 64kB -o report.html",
     )
-    shared.add_model_options(parser, model_help=INPUT_HELP)
+    inputs = " or ".join([INPUT, *(reader.INPUT for reader in readers.values())])
+    model = parser.add_argument("model", metavar="MODEL", help=inputs)
+    parsers.takes_words(model, (word for reader in readers.values() for word in reader.NAMES))
     parsers.add_output_option(parser, "the page; default: report.html", required=False)
     parser.set_defaults(output="report.html")
     parsers.add_budget_option(
         parser, "for all analyses; what is not finished by then is marked", BUDGET
     )
-    limits = parser.add_argument_group("does the network fit?")
-    add_limit_options(limits, "at most, of buffers and parameters together; e.g. 256kB, 1MiB")
-    shared.add_granularity_options(parser, is_by_tensor=False)
-    shared.add_duration_options(parser)
+    for reader in readers.values():
+        reader.add_options(parser)
     answers.add_reading_options(parser)
     return parser
 
 
-def _require_no_limits(options: argparse.Namespace) -> None:
-    """Refuse a memory for a graph: it is not known what else lies there."""
-    for name in ("ram", "flash", "memory"):
-        if getattr(options, name) is not None:
-            raise CsdfError(f"--{name} is for networks; the buffers of a graph are on its page")
+def _readers() -> dict[str, ModuleType]:
+    """The modules that read what is not a graph, by the kind of it."""
+    found = entries.every(entries.REPORT_SUBJECTS)
+    return {kind: entries.loaded(entry) for kind, entry in found.items()}
 
 
-def _is_network(name: str) -> bool:
-    """Whether the name is that of a network; JSON says itself what it is."""
-    suffix = PurePath(name).suffix.lower()
-    if suffix in (".xml", ".csv"):
-        return False
-    if suffix in answers.NETWORKS:
-        return True
-    if suffix == ".json":
-        return GRAPH_FORMAT not in read_bytes(name)
-    return not os.path.exists(name)
+def _subject(options: argparse.Namespace, budget: Budget) -> tuple[str, Subject]:
+    """What the page is about, and its kind: a graph, or what the first reader makes of the name."""
+    readers = _readers()
+    if not _is_graph(options.model):
+        for kind, reader in readers.items():
+            if reader.reads(options.model):
+                return kind, reader.subject(options, budget)
+    for reader in readers.values():
+        reader.refuse(options)
+    return GRAPH, GraphSubject(graph=answers.read(options.model, options), options=options)
 
 
-def _network(options: argparse.Namespace, budget: Budget) -> tuple[GraphFindings, NetworkFindings]:
-    """What is known about a network; its planners are loaded for networks only."""
-    from csdf.cli.reporting.network_answers import network_findings
-
-    network = shared.read(options).network
-    found = network_findings(network, options, budget)
-    shared.remark_on_fusing("csdf report", network, options)
-    return found.graph, found.network
+def _is_graph(name: str) -> bool:
+    """Whether a file says itself that it is a graph, as only JSON can."""
+    return PurePath(name).suffix.lower() == ".json" and GRAPH_FORMAT in read_bytes(name)
 
 
-def _in_words(graph: GraphFindings, network: NetworkFindings | None) -> str:
-    if network is None:
-        return answers.one_text([f"{graph.graph.name}: {advice.headline(graph)}"])
-    return answers.one_text([network_words.headline(network), *network_words.fitting(network)])
+def _added(kind: str, subject: Subject, budget: Budget) -> Iterator[Contribution]:
+    """What others know about subjects of this kind, in the order of their names."""
+    for name, entry in sorted(entries.every(entries.REPORT_SECTIONS).items()):
+        if name.startswith(f"{kind}."):
+            found = entries.loaded(entry).contribution(subject, budget)
+            if found is not None:
+                yield found
 
 
-def _exit_code(graph: GraphFindings, network: NetworkFindings | None) -> int:
-    """1 for a deadlock and for a network that does not fit, 3 where even the period is unknown."""
+def _exit_code(graph: GraphFindings, around: Surroundings) -> int:
+    """1 for a deadlock and where the answer is "no", 3 where even the period is unknown."""
     if graph.result is None:
         return answers.GAVE_UP
-    is_no = graph.result.deadlock is not None
-    if network is not None and network_words.fits(network) is False:
-        is_no = True
+    is_no = graph.result.deadlock is not None or around.is_no
     return answers.NO if is_no else answers.ANSWERED

@@ -1,4 +1,4 @@
-"""`csdf schedule`: when each firing starts, self-timed or periodic."""
+"""`csdf schedule`: start times: self-timed, periodic or K-periodic."""
 
 from __future__ import annotations
 

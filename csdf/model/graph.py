@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.errors import InvalidGraph, counted
-from csdf.notebook.table import table
+from csdf.model.shown import Shown
 
 FORMAT = "csdf-graph"  # of the JSON document
 VERSION = 1
@@ -98,7 +98,7 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Graph:
+class Graph(Shown):
     """Actors and the channels between them.
 
     time_unit: what one unit of an actor's duration is in the units of the user (a graph with times
@@ -174,15 +174,6 @@ class Graph:
             {one.name: getattr(channel, one.name) for one in fields(channel)}
             for channel in self.channels
         ]
-
-    def _repr_html_(self) -> str:
-        """Return actors and channels as tables, for notebooks."""
-        unit = "" if self.time_unit == 1 else f", times in units of {self.time_unit}"
-        head = f"{self.name}: {self.kind}, {counted(len(self.actors), 'actor')}{unit}"
-        actors = [{"actor": one.name, "durations": one.durations} for one in self.actors]
-        return table(head, actors) + table(
-            counted(len(self.channels), "channel"), self.to_records()
-        )
 
     @property
     def kind(self) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from csdf.notebook.pictures import Box, lanes_picture
-from csdf.notebook.table import facts, table
+from csdf.model.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -33,7 +32,7 @@ class Firing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeriodicSchedule:
+class PeriodicSchedule(Shown):
     """Start times that repeat: each actor's first firings, and the time after which they recur.
 
     starts: for each actor, those of its first `copies` cycles, in the units of the user.
@@ -64,25 +63,3 @@ class PeriodicSchedule:
             {"actor": name, "starts": times, "recurrence": self.recurrence[name]}
             for name, times in self.starts.items()
         ]
-
-    def _repr_html_(self) -> str:
-        """Return period and starts as tables, for notebooks."""
-        head = facts("periodic schedule", {"period": self.period})
-        return head + table("first starts", self.to_records())
-
-
-def firings_picture(firings: Sequence[Firing]) -> str:
-    """Return firings over time as an SVG element, a lane for each actor."""
-    lanes = list(dict.fromkeys(sorted(one.actor for one in firings)))
-    boxes = [
-        Box(
-            f"{one.actor} {one.index} (phase {one.phase})",
-            one.start,
-            one.end,
-            lanes.index(one.actor),
-            lanes.index(one.actor) + 1,
-            one.phase,
-        )
-        for one in firings
-    ]
-    return lanes_picture(lanes, boxes, across="time")

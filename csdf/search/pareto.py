@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from csdf.errors import counted
-from csdf.notebook.pictures import front_picture
-from csdf.notebook.table import facts, table
+from csdf.model.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +47,7 @@ def _text(period: Fraction | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParetoFront:
+class ParetoFront(Shown):
     """The pairs of size and period that no other distribution improves on.
 
     points: by size; each is proved. is_complete: whether no point is missing. If not, points may be
@@ -80,17 +78,9 @@ class ParetoFront:
         """Return a row for each point, as for a data frame."""
         return [point.to_record() for point in self.points]
 
-    def _repr_html_(self) -> str:
-        """Return the points as picture and table, for notebooks."""
-        state = "complete" if self.is_complete else "incomplete"
-        head = f"{counted(len(self.points), 'point')}, {state}: {self.reason}"
-        places = [(point.size, point.period or 0) for point in self.points]
-        picture = front_picture(places, across="size", up="period")
-        return picture + table(head, self.to_records())
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmallestStorage:
+class SmallestStorage(Shown):
     """The smallest storage that meets a requirement, or what is known about it.
 
     status: `optimal` and `infeasible` are proved; `feasible` comes with a gap; `gave up` with nothing
@@ -123,11 +113,3 @@ class SmallestStorage:
             "gap": None if self.gap is None else str(self.gap),
             "evaluations": self.evaluations,
         }
-
-    def _repr_html_(self) -> str:
-        """Return the answer as a table, for notebooks."""
-        known: dict[str, object] = {"at least": self.lower_bound}
-        if self.point is not None:
-            known |= {"size": self.point.size, "period": self.point.period}
-            known |= {"capacities": self.point.capacities}
-        return facts(f"{self.status}: {self.reason}", known)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.model.graph import Graph
-from csdf.notebook.pictures import front_picture
-from csdf.notebook.table import table
+from csdf.model.shown import Shown
 from planners.fusion.chains import Chain
 from planners.fusion.choices import Cost, Terms
 from planners.fusion.configurations import Configuration, Group
@@ -21,7 +19,7 @@ from planners.plan import MemoryPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusionPlan:
+class FusionPlan(Shown):
     """A configuration, its cost, and an arena in which all of its buffers have a place.
 
     parameter_bytes: of the weights, which lie outside the arena. tiled, graphs: by number of group,
@@ -83,14 +81,9 @@ class FusionPlan:
             for layers, group in zip(found, self.groups, strict=True)
         ]
 
-    def _repr_html_(self) -> str:
-        """Return the groups, and the arena over the steps of the plan, for notebooks."""
-        head = f"{self.chain.network.name}: {self.memory} bytes, {self.cost.nanoseconds} ns"
-        return table(head, self.to_records()) + self.arena._repr_html_()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FusionAnswer:
+class FusionAnswer(Shown):
     """The answer to a question for a plan within a limit.
 
     front: configurations no other improves on, as far as they were looked at. status: of `plan`;
@@ -117,12 +110,6 @@ class FusionAnswer:
     def to_records(self) -> list[dict[str, Any]]:
         """Return a row for each point of the front, as for a data frame."""
         return [_point(point) for point in self.front]
-
-    def _repr_html_(self) -> str:
-        """Return the front as picture and table, for notebooks."""
-        places = [(one.memory, Fraction(one.cost.nanoseconds, 10**6)) for one in self.front]
-        picture = front_picture(places, across="arena bytes", up="ms")
-        return picture + table(f"{self.status}: {self.reason}", self.to_records())
 
 
 def _point(point: Point) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from csdf.notebook.table import facts
+from csdf.model.shown import Shown
 from planners.traffic.convolution import Convolution
 from planners.traffic.listing import listing
 from planners.traffic.nest import LoopNest
@@ -22,7 +22,7 @@ class LowerBound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerTraffic:
+class LayerTraffic(Shown):
     """The least traffic of one layer: no loop nest that fits the buffer moves less.
 
     output_bytes: written, and read back for more sums. held_bytes: the three tiles at their largest.
@@ -72,7 +72,3 @@ class LayerTraffic:
             "gap": str(self.gap),
             "nest": listing(self.convolution, self.nest).splitlines(),
         }
-
-    def _repr_html_(self) -> str:
-        """Return traffic, nest and bounds as a table, for notebooks."""
-        return facts(self.convolution.name, self.to_json())

@@ -16,7 +16,7 @@ from typing import Any
 
 from cnn2csdf.network import Network
 from csdf.errors import GaveUp, InvalidPlan
-from csdf.notebook.table import table
+from csdf.model.shown import Shown
 from planners.plan import FEASIBLE, OPTIMAL
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.fused.answers import FusedTraffic
@@ -71,7 +71,7 @@ class GroupTraffic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkTraffic:
+class NetworkTraffic(Shown):
     """The groups of a network with the least traffic, in the order in which they run.
 
     bound_bytes: inputs, weights and outputs of the network once; no schedule moves less, fused or
@@ -119,13 +119,6 @@ class NetworkTraffic:
     def to_records(self) -> list[dict[str, Any]]:
         """Return a row for each group, as for a data frame."""
         return [group.to_json() for group in self.groups]
-
-    def _repr_html_(self) -> str:
-        """Return the groups as a table, for notebooks."""
-        shown = ("layers", "input_bytes", "weight_bytes", "output_bytes", "traffic_bytes")
-        rows = [{name: row[name] for name in shown} for row in self.to_records()]
-        head = f"{self.name}: {self.total_bytes} bytes with a buffer of {self.buffer_bytes}"
-        return table(f"{head}, at least {self.bound_bytes}, {self.status}", rows)
 
 
 class NetworkSearch:

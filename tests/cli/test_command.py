@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from csdf.cli import main as command
 from csdf.cli import schedule
+from csdf.cli.frame import commands
 from csdf.errors import GaveUp
 from tests.cli.running import GRAPHS
 
@@ -19,11 +19,11 @@ def test_without_a_command_the_usage_is_shown_as_an_error(run):
 def test_help_lists_the_commands(run):
     code, output, _ = run("--help")
     assert code == 0
-    for name in command.COMMANDS:
+    for name in commands.below(""):
         assert f"\n  {name} " in output
 
 
-@pytest.mark.parametrize("name", command.COMMANDS)
+@pytest.mark.parametrize("name", commands.below(""))
 def test_help_of_a_command_shows_an_example(run, name):
     code, output, remarks = run(name, "--help")
     assert (code, remarks) == (0, "")

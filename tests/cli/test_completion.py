@@ -6,23 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from csdf.cli.shells.words import commands
+from csdf.cli.tree import leaves
 
 ROOT = Path(__file__).parents[2]
 BASH = """
 source "$1"; shift
-COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-_csdf
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+_shtab_csdf csdf "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}" 2> /dev/null
 printf '%s\\n' "${COMPREPLY[@]}"
-"""
-ZSH = """
-compdef() { }
-compadd() { shift; print -l -- "$@" }
-_files() { print -- files }
-_describe() { print -l -- "${found[@]%%:*}" }
-source "$1"; shift
-words=("$@"); CURRENT=$#; PREFIX="${words[CURRENT]}"
-_csdf
 """
 CASES = [
     (["csdf", "an"], {"analyze"}),
@@ -88,17 +79,6 @@ def test_fish_completes(script, words, expected):
     assert found >= expected
 
 
-@pytest.mark.parametrize(("words", "expected"), CASES, ids=lambda case: " ".join(case))
-def test_zsh_offers_what_its_own_matching_then_narrows(script, words, expected):
-    if words[-1] == "cortex-m":
-        expected = set(_platforms())
-    if words[1:2] == ["analyze"] or words[-2] == "--plot":
-        expected = set() if words[-2] == "--budget" else {"files"}
-    found = set(shell("zsh", "-f", "-c", ZSH, "zsh", script("zsh"), *words))
-    assert found >= expected
-    assert expected or not found
-
-
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 def test_the_shell_can_read_its_script(script, name):
     assert shell(name, "-n", script(name)) == []
@@ -107,8 +87,8 @@ def test_the_shell_can_read_its_script(script, name):
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 def test_every_option_of_every_command_is_in_the_script(run, name):
     _, output, _ = run("completion", name)
-    for command in commands():
-        assert command.name in output
-        for option in command.options:
-            for one in option.names:
+    for command in leaves():
+        assert command.name.rpartition(" ")[2] in output
+        for action in command.parser._actions:
+            for one in action.option_strings:
                 assert (one.lstrip("-") if name == "fish" else one) in output

@@ -6,18 +6,17 @@ import os
 import shlex
 import time
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from csdf.cli import answers
-from csdf.cli.main import COMMANDS
-from csdf.cli.shells.words import commands
+from csdf.cli.frame import commands
+from csdf.cli.tree import leaves
 from csdf.errors import CsdfError
 
 ROOT = Path(__file__).parents[2]
-ALL = [one for one in commands() if one.options and one.name != "csdf"]
+ALL = list(leaves())
 EACH = pytest.mark.parametrize("command", ALL, ids=lambda one: one.name)
 LONG = ("csdf plan primitives",)  # its examples time convolutions for a while
 REQUIRED = {  # options that a command cannot do without
@@ -27,13 +26,14 @@ REQUIRED = {  # options that a command cannot do without
 EXTRAS = {"plot": "matplotlib"}
 
 
-def parser_of(command):
-    """The parser of a command, by its name."""
-    words = command.name.split()[1:]
-    module = import_module(f"csdf.cli.{words[0]}")
-    if len(words) == 2:
-        module = import_module(module.COMMANDS[words[1]].module)
-    return module.command_parser()
+def options_of(command):
+    """The names of all options of a command."""
+    return {name for action in command.parser._actions for name in action.option_strings}
+
+
+def arguments_of(command):
+    """The arguments of a command, in order."""
+    return [action for action in command.parser._actions if not action.option_strings]
 
 
 def examples(parser):
@@ -53,7 +53,7 @@ def test_help_ends_with_examples_of_this_command(run, command):
 def test_examples_of_the_help_run(run, command, tmp_path, monkeypatch):
     (tmp_path / "models").symlink_to(ROOT / "models")
     monkeypatch.chdir(tmp_path)
-    parser = parser_of(command)
+    parser = command.parser
     for line in examples(parser):
         words = shlex.split(line)
         assert " ".join(words).startswith(command.name)
@@ -70,7 +70,7 @@ def test_examples_of_the_help_run(run, command, tmp_path, monkeypatch):
 
 @EACH
 def test_every_option_and_argument_is_explained(command):
-    for action in parser_of(command)._actions:
+    for action in command.parser._actions:
         assert action.help, f"{command.name}: {action.option_strings or action.dest}"
 
 
@@ -88,7 +88,7 @@ def test_an_option_has_one_meaning_in_all_commands(command):
         "--flash": "SIZE",
         "--element-bytes": "N",
     }
-    for action in parser_of(command)._actions:
+    for action in command.parser._actions:
         for name in action.option_strings:
             if name == "--output":
                 assert "-o" in action.option_strings
@@ -102,7 +102,7 @@ def test_an_option_has_one_meaning_in_all_commands(command):
 
 @EACH
 def test_a_command_that_answers_in_a_table_answers_in_json(command):
-    options = {name for option in command.options for name in option.names}
+    options = options_of(command)
     writes_a_file = {"csdf convert", "csdf generate", "csdf completion", "csdf report"}
     writes_a_file |= {"csdf cnn convert", "csdf cnn measure"}
     assert ("--json" in options) == (command.name not in writes_a_file)
@@ -118,16 +118,16 @@ def test_wrong_usage_begins_with_the_usage_of_that_command(run, command):
 @EACH
 def test_options_are_never_abbreviated(run, command):
     # A script that says --bud would break when --budding comes.
-    assert parser_of(command).allow_abbrev is False
+    assert command.parser.allow_abbrev is False
 
 
-FILES = [one for one in ALL if one.argument is not None and one.argument.is_file]
+FILES = [one for one in ALL if any(a.metavar in ("FILE", "MODEL") for a in arguments_of(one))]
 
 
 @pytest.mark.parametrize("command", FILES, ids=lambda one: one.name)
 def test_a_missing_file_is_one_line_that_begins_with_the_command(run, command, tmp_path):
     words = [*command.name.split()[1:], str(tmp_path / "none.json")]
-    options = {name for option in command.options for name in option.names}
+    options = options_of(command)
     if "--output" in options:
         words += ["-o", str(tmp_path / ("out.html" if "report" in words else "out.json"))]
     words += REQUIRED.get(command.name, [])
@@ -139,20 +139,16 @@ def test_a_missing_file_is_one_line_that_begins_with_the_command(run, command, t
     assert not os.listdir(tmp_path)
 
 
-PLOTTED = [one for one in ALL if any("--plot" in option.names for option in one.options)]
+PLOTTED = [one for one in ALL if "--plot" in options_of(one)]
 
 
 @pytest.mark.parametrize("command", PLOTTED, ids=lambda one: one.name)
 def test_a_picture_that_cannot_be_drawn_is_refused_before_the_work(run, command, monkeypatch):
-    subject = "samos_example" if "FILE" not in _first_metavar(command) else "none.xml"
+    subject = "none.xml" if arguments_of(command)[0].metavar == "FILE" else "samos_example"
     extra = REQUIRED.get(command.name, [])
     code, output, remarks = run(*command.name.split()[1:], subject, "--plot", "front.gif", *extra)
     assert (code, output) == (2, "")
     assert "front.gif: cannot draw 'gif'" in remarks
-
-
-def _first_metavar(command):
-    return next(one.metavar for one in parser_of(command)._actions if not one.option_strings)
 
 
 def test_without_the_drawing_library_a_picture_is_refused(run, monkeypatch):
@@ -163,7 +159,7 @@ def test_without_the_drawing_library_a_picture_is_refused(run, monkeypatch):
 
 
 def test_all_commands_are_asked():
-    assert {one.name.split()[1] for one in ALL} == set(COMMANDS)
+    assert {one.name.split()[1] for one in ALL} == set(commands.below(""))
 
 
 @pytest.mark.parametrize(
@@ -283,7 +279,7 @@ def test_a_network_given_as_a_graph_is_told_what_makes_one(run, name):
 def test_a_malformed_argument_is_refused_in_our_words(command, text):
     # What raises anything else would be shown as "invalid named_integers value", with the name of
     # the function that reads the argument.
-    for action in parser_of(command)._actions:
+    for action in command.parser._actions:
         if action.type is not None:
             with suppress(argparse.ArgumentTypeError, CsdfError):
                 action.type(text)

@@ -7,9 +7,9 @@ import pytest
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from csdf.cli import answers
-from csdf.cli.planning import fusion
 from planners.fusion import choices
 from planners.fusion.chains import chain_of
+from planners.fusion.command import main as fusion
 from planners.fusion.plan_text import parse_fusion_plan
 
 MODEL = "resnet8"

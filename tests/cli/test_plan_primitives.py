@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from csdf.cli.planning import primitives, primitives_profile
 from csdf.errors import GaveUp
+from planners.primitives.command import main as primitives
+from planners.primitives.command import profile as primitives_profile
 from planners.primitives.profiling.table import write_profile
 from tests.planners.primitives.selection.synthetic import network_of, profile_of
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from csdf.cli import plan
-from csdf.cli.planning import traffic
+from csdf.cli.main import main
+from planners.traffic.command import main as traffic
 from planners.traffic.network_traffic import NetworkSearch
 
 PAIR = "conv:56x56x64,64,3x3,stride=1,pad=1+conv:64,3x3,pad=1"
@@ -30,7 +30,7 @@ def move(capsys):
 
 
 def test_the_command_is_listed(capsys):
-    assert plan.main(["--help"]) == 0
+    assert main(["plan", "--help"]) == 0
     assert "traffic" in capsys.readouterr().out
 
 

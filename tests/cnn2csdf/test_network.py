@@ -170,7 +170,7 @@ def test_layers_are_described_by_window_and_what_is_fused():
         name="c", operator=op.Convolution(filters=8, window=window(7, 2), groups=4), inputs=("i",),
         shape=MAP, epilogue=(op.Activation(function="relu"),),
     )  # fmt: skip
-    assert describe(layer) == "conv 7x7/2, 4 groups + relu"
+    assert describe(layer.operator, layer.epilogue) == "conv 7x7/2, 4 groups + relu"
 
 
 def test_bytes_are_written_with_decimal_units():

@@ -6,8 +6,7 @@ import tomllib
 import matplotlib
 import pytest
 
-from csdf.cli import cnn, plan
-from csdf.cli.main import COMMANDS
+from csdf.cli.frame import commands
 from tests.docs.pages import (
     PAGES,
     PICTURES,
@@ -142,9 +141,10 @@ def test_installation_is_two_commands():
 
 def test_every_command_is_shown():
     words = [command.split() for command, _ in STEPS]
-    assert {one[1] for one in words if one[0] == "csdf"} == set(COMMANDS)
-    for family, commands in (("cnn", cnn.COMMANDS), ("plan", plan.COMMANDS)):
-        assert {one[2] for one in words if one[:2] == ["csdf", family]} == set(commands)
+    assert {one[1] for one in words if one[0] == "csdf"} == set(commands.below(""))
+    for family in ("cnn", "plan"):
+        shown = {one[2] for one in words if one[:2] == ["csdf", family]}
+        assert shown == set(commands.below(family))
 
 
 @pytest.mark.parametrize("package", ["csdf", "cnn2csdf", "planners"])

@@ -10,8 +10,8 @@ pytest.importorskip("matplotlib")
 
 from matplotlib import rc_context
 
-from csdf.draw.arena import Box, arena_picture
-from csdf.draw.traffic import TrafficBar, bars_picture
+from planners.arena.command.picture import Box, arena_picture
+from planners.traffic.command.picture import TrafficBar, bars_picture
 
 
 def drawn(title, suffix="svg"):

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from csdf.draw.tradeoff import Place, tradeoff_picture
+from planners.reuse.command.picture import Place, tradeoff_picture
 
 ROWS_COST_LITTLE = [Place(254_800, 0.0237), Place(260_000, 0.0234), Place(288_600, 0.0231)]
 

@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.commands.cnn.options import durations_table
 from cnn2csdf.durations import PLATFORMS, format_durations, platform_durations
 from cnn2csdf.execution.compare import random_frames
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.readers.model_files import read_model
-from csdf.cli.networks.options import durations_table
-from csdf.cli.planning.arena import read_problems
 from csdf.errors import ExecutionError
 from csdf.io.fifo_depths import folding_config, parse_depths
 from csdf.io.files import read_bytes
 from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
+from planners.arena.command.main import read_problems
 from planners.formats.json_problems import format_problems
 from planners.formats.tflite_micro import parse_offline_plan
 from planners.primitives.profiling.table import read_profile

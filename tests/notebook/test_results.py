@@ -2,7 +2,10 @@
 
 import json
 import re
+import subprocess
+import sys
 from fractions import Fraction
+from importlib import import_module
 from xml.etree import ElementTree
 
 import pytest
@@ -12,6 +15,7 @@ import csdf
 import planners
 from csdf.analysis.expansion import unfold
 from csdf.io.json_graph import graph_from_json
+from csdf.model.shown import html
 from csdf.notebook.table import MOST_ROWS, in_words, table
 from tests.cli.running import GRAPHS, answer, run  # noqa: F401  (fixtures)
 
@@ -176,3 +180,27 @@ def test_pictures_need_no_drawing_library():
     svg = re.findall(r"<svg .*?</svg>", RESULTS["plan"]._repr_html_())
     assert len(svg) == 1
     assert svg[0].count("<rect") == 2  # the buffer without bytes takes no room
+
+
+def test_a_value_without_a_view_shows_its_text():
+    assert html(3) == "<pre>3</pre>"
+    assert html("<b>") == "<pre>&#x27;&lt;b&gt;&#x27;</pre>"
+
+
+def test_another_package_shows_its_values_in_the_same_way(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "acme_shown").mkdir()
+    (tmp_path / "acme_shown" / "values.py").write_text(
+        "from csdf.model.shown import Shown\nclass Stripe(Shown): ...\n"
+    )
+    (tmp_path / "acme_shown" / "views.py").write_text(
+        "from acme_shown.values import Stripe\nfrom csdf.model.shown import html\n"
+        "html.register(Stripe, lambda value: '<hr>')\n"
+    )
+    assert import_module("acme_shown.values").Stripe()._repr_html_() == "<hr>"
+
+
+def test_nothing_about_html_is_loaded_before_a_value_is_shown():
+    code = "import csdf.io.graph_files, planners.plan, sys; print('csdf.notebook.table' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"

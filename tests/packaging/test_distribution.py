@@ -119,3 +119,20 @@ def test_what_is_installed_runs(installed, tmp_path):
         check=True,
     )
     assert Path(where.stdout.strip()).is_relative_to(installed)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["cnn", "--help"], ["plan", "--help"]], ids=" ".join)
+def test_what_is_installed_has_the_commands_of_the_checkout(installed, tmp_path, words):
+    shown = [
+        subprocess.run(
+            [sys.executable, "-P", "-m", "csdf", *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(home)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for home in (installed, ROOT)
+    ]
+    assert shown[0] == shown[1]
+    assert shown[0].count("\n  ") > 5

@@ -1,1 +1,1 @@
-"""What surrounds every command: what it prints on, Ctrl-C, refusals and the exit code."""
+"""What surrounds every command: how it is found, what it prints on, Ctrl-C, refusals, exit code."""

@@ -12,21 +12,9 @@ from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import front_table, status_in_words
 from csdf.draw.report.graph_drawing import graph_drawing, legend
 from csdf.draw.report.markup import Html, element, joined
+from csdf.draw.report.sections import Section, left_out
 from csdf.draw.report.tables import actor_table
 from csdf.draw.report.words import counted, rounded, size
-
-
-class Section(NamedTuple):
-    """A part of the page."""
-
-    identifier: str
-    title: str
-    content: Html
-
-
-def left_out(reason: str) -> Html:
-    """Return the note in the place of what is not shown."""
-    return element("p", f"Left out: {reason}", class_="left-out")
 
 
 def graph_summary(findings: GraphFindings) -> Section:

@@ -1,17 +1,16 @@
-"""One page about a graph, or about a network and its graph; it needs nothing from anywhere else."""
+"""One page about a graph, and about what it was made of; it needs nothing from anywhere else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from csdf.draw.report import network_sections, network_words
-from csdf.draw.report.findings import GraphFindings, NetworkFindings, Origin
+from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import front_data
-from csdf.draw.report.graph_sections import Section, graph_sections, graph_summary, left_out
+from csdf.draw.report.graph_sections import graph_sections, graph_summary
 from csdf.draw.report.markup import Html, element, joined, json_element, quoted_data
-from csdf.draw.report.tables import layer_table
+from csdf.draw.report.origin import Origin, origin_section
+from csdf.draw.report.sections import Section, Surroundings
 from csdf.draw.report.timeline import run_data
 
 ASSETS = Path(__file__).with_name("assets")
@@ -22,17 +21,22 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 
 
 def report_page(
-    graph: GraphFindings, network: NetworkFindings | None = None, origin: Origin | None = None
+    graph: GraphFindings, around: Surroundings | None = None, origin: Origin | None = None
 ) -> str:
     """Return the page. Same findings, same text. origin: where it comes from, if the page says so."""
-    sections = [_summary(graph, network), *_sections(graph, network)]
-    if origin is not None:
-        sections.append(Section("origin", "Made from", _origin(origin)))
-    name = graph.graph.name if network is None else network.name
+    around = around or Surroundings(name=graph.graph.name)
+    name = around.name
+    sections = [
+        _summary(graph, around),
+        *around.before,
+        *graph_sections(graph, with_table=around.has_actors),
+        *around.after,
+        *([] if origin is None else [origin_section(origin)]),
+    ]
     body = element(
         "body",
         element("a", "Skip to the summary", href="#summary", class_="skip"),
-        _header(name, _subtitle(graph, network), sections),
+        _header(name, _subtitle(graph, around), sections),
         element("main", *(_section(one) for one in sections)),
         element(
             "footer",
@@ -40,7 +44,7 @@ def report_page(
         ),
         element("noscript", element("p", WITHOUT_SCRIPTS)),
         element("div", class_="tooltip", id="tooltip", role="tooltip", hidden=True),
-        json_element("data", quoted_data(_data(graph, network))),
+        json_element("data", quoted_data(_data(graph, around))),
         _script(),
     )
     head = element(
@@ -80,13 +84,10 @@ def _header(name: str, subtitle: str, sections: list[Section]) -> Html:
     )
 
 
-def _subtitle(graph: GraphFindings, network: NetworkFindings | None) -> str:
+def _subtitle(graph: GraphFindings, around: Surroundings) -> str:
     one = graph.graph
     size = f"{one.kind} graph, {len(one.actors)} actors, {len(one.channels)} channels"
-    firings = f"{sum(graph.repetitions.values())} firings an iteration"
-    if network is None:
-        return f"{size}, {firings}"
-    return f"network of {len(network.layers)} layers; as a {size}, {firings}"
+    return f"{around.kind}{size}, {sum(graph.repetitions.values())} firings an iteration"
 
 
 def _section(one: Section) -> Html:
@@ -99,94 +100,17 @@ def _section(one: Section) -> Html:
     )
 
 
-def _summary(graph: GraphFindings, network: NetworkFindings | None) -> Section:
+def _summary(graph: GraphFindings, around: Surroundings) -> Section:
     own = graph_summary(graph)
-    if network is None:
-        return own
-    content = joined(
-        [
-            element("p", network_words.headline(network), class_="lead"),
-            *(element("p", text, class_="verdict-line") for text in network_words.fitting(network)),
-            element("ul", *(element("li", text) for text in network_words.facts(network))),
-            element("h3", "As a pipeline: a processor for each layer, each buffer apart"),
-            own.content,
-        ]
-    )
-    return Section("summary", own.title, content)
+    return own._replace(content=joined([*around.lead, own.content]))
 
 
-def _sections(graph: GraphFindings, network: NetworkFindings | None) -> Iterator[Section]:
-    if network is not None:
-        yield from _network_sections(network)
-    yield from graph_sections(graph, with_table=network is None)
-    if network is not None:
-        content = layer_table(network.layers, graph.critical_actors)
-        yield Section("table", "Layers", content)
-
-
-def _network_sections(network: NetworkFindings) -> Iterator[Section]:
-    if network.ways:
-        content = joined(
-            [
-                network_sections.memory_bars(network),
-                network_sections.ways_table(network),
-                element("h3", "Layers that read the largest buffers"),
-                network_sections.largest_layers(network),
-            ]
-        )
-        yield Section("memory", "Memory", content)
-    if network.arenas or "arena" in network.left_out:
-        yield Section("arena", "Arena over time", _arena(network))
-
-
-def _origin(origin: Origin) -> Html:
-    """Command, version, files and terms: what it takes to make the page again."""
-    rows = [
-        ("command", element("code", origin.command)),
-        ("version", f"csdf {origin.version}"),
-        *(
-            (
-                "input file",
-                joined([f"{one.name}, {one.size} bytes, SHA-256 ", element("code", one.digest)]),
-            )
-            for one in origin.sources
-        ),
-        *origin.terms,
-    ]
-    cells = [part for name, text in rows for part in (element("dt", name), element("dd", text))]
-    return element("dl", *cells, class_="origin")
-
-
-def _arena(network: NetworkFindings) -> Html:
-    said = [
-        element("li", f"{arena.title.capitalize()}: {network_words.arena_in_words(arena)}")
-        for arena in network.arenas
-    ]
-    if not network.arenas:
-        return left_out(network.left_out["arena"])
-    return joined(
-        [
-            element(
-                "p",
-                "Every buffer in its place: steps of the schedule on one processor across, bytes up. "
-                "Arrow keys go from buffer to buffer.",
-            ),
-            element("ul", *said),
-            *([left_out(network.left_out["arena"])] if "arena" in network.left_out else []),
-            element("div", class_="tools", id="arena-tools"),
-            element("div", class_="chart", id="arena-chart"),
-            element("p", class_="detail", id="arena-detail", role="status"),
-        ]
-    )
-
-
-def _data(graph: GraphFindings, network: NetworkFindings | None) -> dict[str, Any]:
+def _data(graph: GraphFindings, around: Surroundings) -> dict[str, Any]:
     return {
         "time": graph.time,
         "critical": list(graph.critical_actors),
         "runs": [run_data(run) for run in graph.runs],
         "front": None if graph.front is None else front_data(graph.front, graph.unit),
-        "arenas": []
-        if network is None
-        else [network_sections.arena_data(arena) for arena in network.arenas],
+        "arenas": [],
+        **around.data,
     }

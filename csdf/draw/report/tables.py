@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from csdf.draw.report.findings import GraphFindings, LayerFigures
+from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
-from csdf.draw.report.words import byte_count, counted, percent, rounded
+from csdf.draw.report.words import counted, percent, rounded
 
 MOST_ROWS = 1500  # of a table
 
@@ -146,35 +146,3 @@ def actor_table(findings: GraphFindings) -> Html:
 def _time(value: Fraction) -> Cell:
     exact = str(value) if value.denominator == 1 else rounded(value)
     return Cell(text=exact, value=value)
-
-
-def layer_table(layers: Sequence[LayerFigures], critical: Sequence[str]) -> Html:
-    """Return the layers of a network in their order."""
-    marked = set(critical)
-    rows = [
-        Row(
-            cells=(
-                Cell(text=layer.name),
-                Cell(text=layer.operator),
-                Cell(text=layer.output),
-                Cell(text=str(layer.phases), value=layer.phases),
-                _bytes(layer.parameters),
-                Cell(text=str(layer.multiply_accumulates), value=layer.multiply_accumulates),
-                _bytes(layer.output_bytes),
-                _bytes(layer.whole_buffers),
-                _bytes(layer.parts_buffers),
-                Cell(text=f"{layer.nanoseconds / 1000:.1f}", value=layer.nanoseconds),
-            ),
-            is_marked=layer.name in marked,
-        )
-        for layer in layers
-    ]
-    titles = (
-        *("layer", "operator", "output", "parts", "parameters", "MACs", "output size"),
-        *("inputs whole", "inputs by parts", "time (µs)"),
-    )
-    return sortable("layers", "layer", titles, rows)
-
-
-def _bytes(count: int) -> Cell:
-    return Cell(text=byte_count(count), value=count)

@@ -14,7 +14,7 @@ from typing import Any
 
 from cnn2csdf.network import Connection, Network
 from csdf.errors import InvalidPlan
-from csdf.notebook.table import table
+from csdf.model.shown import Shown
 from planners.primitives.library.convolution import ELEMENT_BYTES
 from planners.primitives.profile import LayerProfile, Profile, TransformProfile
 
@@ -127,7 +127,7 @@ class SelectionProblem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(Shown):
     """A candidate for each layer of a problem."""
 
     problem: SelectionProblem
@@ -213,12 +213,6 @@ class Selection:
             }
             for one in self.chosen
         ]
-
-    def _repr_html_(self) -> str:
-        """Return the choice for each layer as a table, for notebooks."""
-        network, workspace = (self.memory(one) for one in Objective)
-        title = f"{self.nanoseconds} ns, {network} bytes, largest workspace {workspace} bytes"
-        return table(f"{self.problem.name}: {title}", self.to_records())
 
 
 def selection_problem(network: Network, profile: Profile) -> SelectionProblem:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from csdf.errors import InvalidPlan
-from csdf.notebook.pictures import front_picture
-from csdf.notebook.table import table
+from csdf.model.shown import Shown
 from planners.primitives.profile import LayerProfile
 from planners.primitives.selection.elimination import (
     Decision,
@@ -27,7 +25,7 @@ from planners.primitives.selection.problem import Objective, Selection, Selectio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TradeOff:
+class TradeOff(Shown):
     """The complete front of a problem: pairs of time and memory by growing memory."""
 
     problem: SelectionProblem
@@ -84,12 +82,6 @@ class TradeOff:
     def to_records(self) -> list[dict[str, int]]:
         """Return a row for each pair of the front, as for a data frame."""
         return self.to_json()
-
-    def _repr_html_(self) -> str:
-        """Return the front as picture and table, for notebooks."""
-        places = [(one.memory, Fraction(one.nanoseconds, 10**6)) for one in self.pairs]
-        picture = front_picture(places, across=f"bytes ({self.objective.value})", up="ms")
-        return picture + table(f"{self.problem.name}: all points, proved", self.to_records())
 
 
 def trade_off(

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from csdf.errors import InvalidPlan
-from csdf.notebook.table import table
+from csdf.model.shown import Shown
 
 TEXTS = ("name", "status", "reason")
 NUMBERS = ("arena_bytes", "lower_bound", "weights", "element_bytes")
@@ -89,7 +89,7 @@ class PlannedBuffer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
+class Deployment(Shown):
     """All that it takes to run an application in one memory. Sizes and offsets in bytes.
 
     status, reason, lower_bound: of the arena, as in planners.plan. weights: bytes that are in no
@@ -145,11 +145,6 @@ class Deployment:
         """Return a row for each buffer, as for a data frame."""
         names = ("name", "network", "producer", "consumer", "offset", "size", "in_place")
         return [{name: getattr(one, name) for name in names} for one in self.buffers]
-
-    def _repr_html_(self) -> str:
-        """Return the arena and its buffers as a table, for notebooks."""
-        head = f"{self.name}: {self.arena_bytes} bytes, {self.status}: {self.reason}"
-        return table(head, self.to_records())
 
     def _require_inside(self, buffer: PlannedBuffer) -> None:
         end = buffer.offset + buffer.size

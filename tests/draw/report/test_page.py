@@ -1,29 +1,14 @@
 """The page from plain values: what it says, that it is harmless, and that it needs nothing else."""
 
 import re
-from dataclasses import replace
 from fractions import Fraction
-
-import pytest
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import throughput
 from csdf.draw.report.excerpt import EXCERPT, MOST_ACTORS
-from csdf.draw.report.findings import (
-    Arena,
-    Box,
-    GraphFindings,
-    LayerFigures,
-    Limit,
-    Mark,
-    NetworkFindings,
-    Origin,
-    Source,
-    Way,
-    WayOfWork,
-)
+from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import best_buy, front_data, status_in_words
-from csdf.draw.report.network_words import fits, fitting
+from csdf.draw.report.origin import Origin, Source
 from csdf.draw.report.page import report_page
 from csdf.draw.report.tables import MOST_ROWS
 from csdf.model.builder import GraphBuilder
@@ -152,101 +137,6 @@ def test_a_table_of_too_many_rows_says_how_many_are_left_out():
         builder.actor(f"a{number}", 1)
     page = ReadPage(report_page(findings(builder.graph())))
     assert "5 more are left out" in page.texts["actors-count"]
-
-
-LAYER = LayerFigures(
-    name="conv", operator="conv 3x3", output="1x2x2", phases=2, parameters=300,
-    multiply_accumulates=36, output_bytes=4, whole_buffers=60, parts_buffers=40, nanoseconds=7,
-)  # fmt: skip
-WAY = WayOfWork(
-    buffers=600, parameters=300, sequential=100, pipelined=Fraction(50), status="optimal", gap=None
-)
-ARENA = Arena(
-    title="by parts, one arena", boxes=(Box(name="x", start=0, end=2, offset=0, size=80),),
-    order=("conv", "conv"), peak=80, lower_bound=64, status="feasible", reason="",
-)  # fmt: skip
-NETWORK = NetworkFindings(
-    name="net", layers=(LAYER,), whole=WAY, by_parts=replace(WAY, buffers=100),
-    arenas=(ARENA,), left_out={},
-    ways=(Way("whole layers, each tensor apart", 600, 300), Way("by parts, one arena", 80, 300)),
-    least=Way("by parts, one arena", 80, 300),
-    least_whole=Way("whole layers, each tensor apart", 600, 300), saving=Fraction(520, 900),
-)  # fmt: skip
-
-
-def network_page(network):
-    return ReadPage(report_page(findings(ring(), unit="bytes", time="ns"), network))
-
-
-def test_a_network_has_its_memory_its_arena_with_gap_and_its_layers():
-    page = network_page(NETWORK)
-    assert page.problems == []
-    summary = page.texts["summary"]
-    assert "net takes 380 B in the least of these ways: by parts, one arena" in summary
-    assert "57.8% less than whole layers, each tensor apart (900 B)" in summary  # 520 of 900
-    assert "80 bytes" in page.texts["arena"]
-    assert "a gap of 25%" in page.texts["arena"]  # 80 against 64
-    assert "conv 3x3" in page.texts["layers"]
-    assert page.data["arenas"][0]["boxes"] == [["x", 0, 2, 0, 80]]
-
-
-def test_a_network_that_parts_do_not_help_is_not_said_to_save_anything():
-    whole = Way("whole layers, one arena", 70, 300)
-    network = replace(
-        NETWORK, ways=(whole, *NETWORK.ways), least=whole, least_whole=whole, saving=Fraction(0)
-    )
-    summary = network_page(network).texts["summary"]
-    assert "370 B in the least of these ways: whole layers, one arena" in summary
-    assert "work by parts saves nothing" in summary
-    assert "less than" not in summary.partition("As a pipeline")[0]
-
-
-@pytest.mark.parametrize(
-    ("limit", "does_fit", "says"),
-    [
-        (
-            Limit(title="380 B", room=80),
-            True,
-            "It fits 380 B: by parts, one arena, 80 B of buffers",
-        ),
-        (Limit(title="379 B", room=79), False, "csdf plan reuse mixes whole layers"),
-        (Limit(title="379 B", room=79, elsewhere=379), False, "With the parameters elsewhere"),
-        (Limit(title="299 B", room=-1), False, "the parameters alone are 300 B"),
-        (None, None, ""),
-    ],
-)
-def test_whether_it_fits_is_asked_of_the_room_beside_the_parameters(limit, does_fit, says):
-    network = replace(NETWORK, limit=limit)
-    assert fits(network) is does_fit
-    assert says in " ".join(fitting(network))
-
-
-def styles(page, name):
-    """The styles of all elements of a class, each as a number of percent."""
-    return [
-        float(re.search(r"[\d.]+", found["style"])[0])
-        for _, found in page.tags
-        if found.get("class") == name and "style" in found
-    ]
-
-
-def test_the_same_bytes_have_the_same_width_in_every_bar():
-    # The longest is 900 B, or the mark at 1000 B: 100% of a bar.
-    for limit, most in ((None, 900), (Limit(title="", room=700, marks=(Mark("m", 1000),)), 1000)):
-        page = network_page(replace(NETWORK, limit=limit))
-        assert styles(page, "bar weights") == pytest.approx([30_000 / most] * 2, abs=1e-3)
-        buffers = [100 * size / most for size in (600, 80, 40)]  # the last by parts, of the layer
-        assert styles(page, "bar buffers") == pytest.approx(buffers, abs=1e-3)
-        assert styles(page, "bar whole") == pytest.approx([6000 / most], abs=1e-3)
-    assert styles(page, "bar-limit") == [100, 100]
-
-
-def test_bars_that_would_be_too_short_are_some_times_as_long_and_it_is_said():
-    # 60 of 90000 is less than a twentieth; 1000 times 60 is the most that fits.
-    heavy = tuple(way._replace(parameters=90_000 - way.buffers) for way in NETWORK.ways)
-    page = network_page(replace(NETWORK, ways=heavy))
-    assert "1000 times the scale of the bars above" in page.texts["memory"]
-    assert styles(page, "bar whole") == pytest.approx([100 * 60_000 / 90_000], abs=1e-3)
 
 
 def test_a_page_says_what_it_was_made_from():

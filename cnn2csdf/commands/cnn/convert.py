@@ -1,0 +1,127 @@
+"""`csdf cnn convert`: to a CSDF graph, or to ONNX."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import PurePath
+
+from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.lowering import Overlap, lower
+from cnn2csdf.network import Network
+from cnn2csdf.weights import Model, random_weights
+from csdf.analysis.bounded import with_capacities
+from csdf.cli import answers, parsers, storage_options
+from csdf.errors import CsdfError, GaveUp
+from csdf.io.files import write_text
+from csdf.model.graph import Graph
+from csdf.search.trade_off import smallest_storage
+
+
+def main(argv: Sequence[str]) -> int:
+    """Read, lower, write; return the exit code."""
+    options = command_parser().parse_args(argv)
+    if PurePath(options.output).suffix.lower() == ".onnx":
+        return _write_onnx(options)
+    network = shared.read(options).network
+    overlap = _overlap(options)
+    graph = _bounded(_lowered(network, options, overlap), options)
+    answers.write("csdf cnn convert", options.output, graph)
+    return answers.ANSWERED
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf cnn convert",
+        "Write a network as a CSDF graph: an actor for each layer, a phase for each "
+        "part, a token for each element. The suffix says the format: .xml (SDF3), .json, .dot; "
+        ".onnx writes the network itself, with the model's weights or seeded random ones.",
+        "csdf cnn convert samos_example -o graph.json --element-bytes 1",
+    )
+    shared.add_model_options(parser)
+    parsers.add_output_option(parser, ".xml, .json, .dot or .onnx", required=True)
+    shared.add_granularity_options(parser)
+    parser.add_argument(
+        "--overlap",
+        choices=[kind.value for kind in Overlap],
+        help="rows that windows share stay in the channel (window: release rates), or in a "
+        "self-loop as in the literature; default: window, where the format can hold it",
+    )
+    parser.add_argument(
+        "--bounded", action="store_true", help="with the smallest capacities that let it run"
+    )
+    shared.add_budget_option(parser)
+    parser.add_argument(
+        "--seed", type=answers.integer, metavar="N", default=0, help="of random weights, for .onnx"
+    )
+    shared.add_duration_options(parser)
+    return parser
+
+
+def _overlap(options: argparse.Namespace) -> Overlap:
+    """What was asked for; SDF3 XML has no release rates, so it holds windows when bounded only."""
+    holds_windows = options.bounded or PurePath(options.output).suffix.lower() != ".xml"
+    if options.overlap is not None and (holds_windows or options.overlap != "window"):
+        return Overlap(options.overlap)
+    if holds_windows:
+        return Overlap.WINDOW
+    if options.overlap is not None:
+        raise CsdfError(
+            f"{options.output}: SDF3 XML has no release rates for windows without capacities; "
+            "write .json, or add --bounded, or take --overlap self-loop"
+        )
+    print(
+        "csdf cnn convert: SDF3 XML has no release rates: the rows that windows share are in "
+        "self-loops; --bounded or .json keeps windows",
+        file=sys.stderr,
+    )
+    return Overlap.SELF_LOOP
+
+
+def _lowered(network: Network, options: argparse.Namespace, overlap: Overlap) -> Graph:
+    granularity = shared.granularity_of(options)
+    return lower(
+        network,
+        granularity,
+        durations=shared.durations_of(network, options)(granularity),
+        overlap=overlap,
+        element_bytes=options.element_bytes,
+    )
+
+
+def _bounded(graph: Graph, options: argparse.Namespace) -> Graph:
+    if not options.bounded:
+        return graph
+    found = smallest_storage(graph, watch=storage_options.watch(options.budget))
+    if found.point is None:
+        raise GaveUp(f"no capacities: {found.reason}")
+    if found.status != "optimal":
+        print(
+            f"csdf cnn convert: capacities at most {float(found.gap or 0):.2%} above the smallest: "
+            f"{found.reason}",
+            file=sys.stderr,
+        )
+    return with_capacities(graph, found.point.capacities)
+
+
+def _write_onnx(options: argparse.Namespace) -> int:
+    try:
+        writer = import_module("cnn2csdf.onnx_files.writer")
+    except ModuleNotFoundError:
+        raise CsdfError(
+            f"{options.output}: ONNX files need onnx: pip install 'csdf[cnn]'"
+        ) from None
+    model = shared.read(options, with_weights=True)
+    if model.weights is None:
+        weights = random_weights(model.network, options.seed)
+        model = Model(network=model.network, weights=weights)
+    write_text(options.output, writer.onnx_bytes(model))
+    print(
+        f"csdf cnn convert: wrote {options.output}: "
+        f"{answers.counted(len(model.network.layers), 'layer')}",
+        file=sys.stderr,
+    )
+    return answers.ANSWERED

@@ -1,0 +1,278 @@
+"""What the commands on networks share: reading a model, cutting it into parts, timing them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from cnn2csdf.catalogue.networks import CATALOGUE
+from cnn2csdf.durations import PLATFORMS, Platform, parse_durations, platform_durations
+from cnn2csdf.elements import Element
+from cnn2csdf.granularity import WHOLE, Granularity
+from cnn2csdf.lowering import Durations
+from cnn2csdf.network import Network
+from cnn2csdf.parameters import uniform_bytes
+from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.simplify import REWRITES, simplified
+from cnn2csdf.weights import Model
+from csdf.cli import answers, parsers
+from csdf.io.files import read_bytes
+from csdf.names import quoted
+
+MODEL_HELP = (
+    "an ONNX or TensorFlow Lite model (.onnx, .tflite), a Darknet configuration (.cfg), a network in "
+    "JSON (.json), or one of the catalogue such as resnet18 or mobilenet_v1:width=1/4,resolution=128"
+)
+
+
+ALL_STEPS = tuple(REWRITES)
+LAYER_BY_LAYER = ("drop", "absorb")  # what leaves every layer with its own name and numbers
+
+
+def add_model_options(
+    parser: argparse.ArgumentParser,
+    *,
+    model_help: str = MODEL_HELP,
+    simplify: tuple[str, ...] = LAYER_BY_LAYER,
+) -> None:
+    """Add the model and how it is to be read and simplified; simplify: steps, by default."""
+    add_model_argument(parser, "model", help=model_help)
+    add_reading_options(parser, simplify=simplify)
+
+
+def add_model_argument(parser: argparse.ArgumentParser, name: str, **details: Any) -> None:
+    """Add an argument that takes model files and names of the catalogue."""
+    action = parser.add_argument(name, metavar="MODEL", **details)
+    parsers.takes_words(action, CATALOGUE)
+
+
+def add_reading_options(
+    parser: argparse.ArgumentParser, *, simplify: tuple[str, ...] = LAYER_BY_LAYER
+) -> None:
+    """Add how models are to be read and simplified."""
+    parser.add_argument(
+        "--shape",
+        action="append",
+        type=_named_shape,
+        metavar="NAME=1x3x224x224",
+        default=[],
+        help="shape of an ONNX input whose batch or size is left open",
+    )
+    parser.add_argument(
+        "--simplify",
+        type=_rewrites,
+        metavar="STEPS",
+        default=simplify,
+        help=f"none, all, or some of {','.join(REWRITES)} (drop: dropout and reshapes that move "
+        "nothing; absorb: constants added to a layer's output); default: "
+        + ("all" if simplify == ALL_STEPS else ",".join(simplify)),
+    )
+    parser.add_argument(
+        "--fuse",
+        action="store_const",
+        const=ALL_STEPS,
+        dest="simplify",
+        help="as --simplify all: batch normalisation folded, activations fused",
+    )
+    parser.add_argument(
+        "--repair", action="store_true", help="recompute shapes of a JSON network that do not fit"
+    )
+
+
+def read(options: argparse.Namespace, *, with_weights: bool = False) -> Model:
+    """Return the model that the options name, simplified as they say."""
+    model = read_source(options.model, options, with_weights=with_weights)
+    if "element_bytes" in options and not options.is_element_given:
+        options.element_bytes = _bytes_in_file(model.network, is_by_tensor=options.is_by_tensor)
+    return model
+
+
+def _bytes_in_file(network: Network, *, is_by_tensor: bool) -> int | None:
+    """The bytes of an element where all have the same; else None, or the most as not said so."""
+    uniform = uniform_bytes(network)
+    types = sorted({layer.element.value for layer in network.layers})
+    if uniform is not None or is_by_tensor:
+        counted = "as in the file"
+    else:
+        uniform = max(layer.element_bytes for layer in network.layers)
+        counted = f"each counted as {uniform} bytes, parameters too"
+    if types != [Element.FLOAT32.value] or uniform is None:
+        print(
+            f"csdf: {network.name}: elements of {' and '.join(types)}, {counted}; "
+            "--element-bytes counts others",
+            file=sys.stderr,
+        )
+    return uniform
+
+
+def read_source(source: str, options: argparse.Namespace, *, with_weights: bool = False) -> Model:
+    """Return the model of a file or of the catalogue, read and simplified as the options say."""
+    with answers.working(f"reading {source}"):
+        model = read_model(
+            source,
+            shapes=dict(options.shape),
+            with_weights=with_weights,
+            repair=options.repair,
+        )
+        return simplified(model, options.simplify)
+
+
+def remark_on_fusing(command: str, network: Network, options: argparse.Namespace) -> None:
+    """Say so where layers that an inference engine fuses have buffers of their own."""
+    if options.simplify != LAYER_BY_LAYER:
+        return
+    layers = len(network.layers)
+    spare = layers - len(simplified(Model(network=network)).network.layers)
+    if spare:
+        print(
+            f"{command}: {quoted(network.name)}: {spare} of {answers.counted(layers, 'layer')} go into "
+            "others with --fuse, as in an inference engine, and need no buffers then",
+            file=sys.stderr,
+        )
+
+
+def add_granularity_options(parser: argparse.ArgumentParser, *, is_by_tensor: bool = True) -> None:
+    """Add how the layers are cut into parts."""
+    parser.add_argument(
+        "--granularity",
+        type=_rows,
+        metavar="ROWS",
+        default=1,
+        help="rows of a part: a number, rows (one at a time) or whole; default: rows",
+    )
+    parser.add_argument(
+        "--layer",
+        action="append",
+        type=_layer_rows,
+        metavar="NAME=N|whole",
+        default=[],
+        help="another granularity for one layer",
+    )
+    add_element_bytes_option(parser, is_by_tensor=is_by_tensor)
+
+
+class _GivenBytes(argparse.Action):
+    """Remembers that the size of an element is not that of the file."""
+
+    def __call__(
+        self, _parser: object, options: argparse.Namespace, value: object, _option: object = None
+    ) -> None:
+        options.element_bytes, options.is_element_given = value, True
+
+
+def add_element_bytes_option(
+    parser: argparse.ArgumentParser, *, is_by_tensor: bool = False
+) -> None:
+    """Add the bytes of one element of a tensor.
+
+    is_by_tensor: the command counts each tensor with its own elements, where the file has several
+    types: `read` leaves None then.
+    """
+    parser.add_argument(
+        "--element-bytes",
+        type=answers.positive,
+        action=_GivenBytes,
+        metavar="N",
+        default=4,
+        help="of each tensor and parameter; default: as in the file, else 4; int8 is 1",
+    )
+    parser.set_defaults(is_element_given=False, is_by_tensor=is_by_tensor)
+
+
+def granularity_of(options: argparse.Namespace) -> Granularity:
+    """Return what the options say about parts."""
+    return Granularity(rows=options.granularity, layers=dict(options.layer))
+
+
+def add_duration_options(parser: argparse.ArgumentParser) -> None:
+    """Add where the durations of phases come from."""
+    group = parser.add_argument_group("durations of phases, in nanoseconds")
+    group.add_argument(
+        "--platform", choices=PLATFORMS, default="jetson-tx2", help="default: jetson-tx2"
+    )
+    group.add_argument(
+        "--operations", type=answers.above_zero, metavar="N", help="per second, instead"
+    )
+    group.add_argument(
+        "--bandwidth", type=answers.above_zero, metavar="N", help="bytes per second, instead"
+    )
+    group.add_argument(
+        "--launch",
+        type=answers.exact_seconds,
+        metavar="TIME",
+        help="to start a phase, instead; e.g. 0, 5us, 1ms",
+    )
+    group.add_argument(
+        "--durations", metavar="FILE", help="a measured table: layer,phase,nanoseconds (CSV)"
+    )
+
+
+def add_budget_option(parser: argparse.ArgumentParser) -> None:
+    """Add how long the search for the smallest buffers may take."""
+    parsers.add_budget_option(parser, "for the smallest buffers; then the smallest found")
+
+
+def platform_of(options: argparse.Namespace) -> Platform:
+    """Return the platform that the options describe."""
+    chosen = PLATFORMS[options.platform]
+    return Platform(
+        operations_per_second=options.operations or chosen.operations_per_second,
+        bytes_per_second=options.bandwidth or chosen.bytes_per_second,
+        launch=chosen.launch if options.launch is None else options.launch,
+    )
+
+
+def durations_of(
+    network: Network, options: argparse.Namespace
+) -> Callable[[Granularity], Durations]:
+    """Return a function from a granularity to the durations that the options ask for.
+
+    A measured table has one granularity; of it, a whole layer takes as long as all of its parts.
+    """
+    if options.durations:
+        table = durations_table(options.durations)
+        whole = {layer: (sum(times),) for layer, times in table.items()}
+        return lambda granularity: whole if granularity == WHOLE else table
+    platform = platform_of(options)
+    return lambda granularity: platform_durations(
+        network, granularity, platform, element_bytes=options.element_bytes
+    )
+
+
+def durations_table(path: str) -> dict[str, tuple[int, ...]]:
+    """Return the durations in a file. Raises UnreadableFile."""
+    return parse_durations(read_bytes(path).decode("utf-8", "replace"), path)
+
+
+def _rows(text: str) -> int | None:
+    if text == "whole":
+        return None
+    return 1 if text == "rows" else answers.positive(text)
+
+
+def _layer_rows(text: str) -> tuple[str, int | None]:
+    name, _, value = text.rpartition("=")
+    if not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not LAYER=N or LAYER=whole")
+    return name, _rows(value)
+
+
+def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, _, dims = text.rpartition("=")
+    if not name:
+        raise answers.unfit(text, "NAME=1x3x224x224")
+    return name, tuple(answers.positive(size) for size in dims.split("x"))
+
+
+def _rewrites(text: str) -> tuple[str, ...]:
+    if text in ("all", "none"):
+        return ALL_STEPS if text == "all" else ()
+    names = tuple(text.split(","))
+    unknown = [name for name in names if name not in REWRITES]
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"there is no step {unknown[0]!r}; none, all, or some of {','.join(REWRITES)}"
+        )
+    return names

@@ -1,0 +1,85 @@
+"""The commands of `csdf`, found by the words of a command line.
+
+A command is a module with `main(argv) -> int` and `command_parser()`, and a first line such as
+"`csdf plan arena`: offsets for buffers with lifetimes." that says what it is for. It is found by an
+entry point in the group csdf.commands, whose name is its words with dots between: `plan.arena`. A
+command with commands of its own is a group: a module with ABOUT and EXAMPLE, and with ORDER, if its
+commands are not to be listed by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from csdf.cli.frame import entries
+from csdf.cli.frame.entries import COMMANDS, Entry
+
+
+class Listing(NamedTuple):
+    """How the commands of a group are listed. order: of the first ones; the others follow by name.
+
+    version: what `--version` prints, where it is an option.
+    """
+
+    about: str
+    order: Sequence[str]
+    foot: str
+    version: str = ""
+
+
+class Found(NamedTuple):
+    """What the words of a command line name. entry: None for the root, `csdf` itself."""
+
+    entry: Entry | None
+    rest: Sequence[str]
+    is_group: bool
+
+    @property
+    def program(self) -> str:
+        """The words of the command, as a user types them."""
+        return "csdf" if self.entry is None else program_of(self.entry.name)
+
+
+def program_of(name: str) -> str:
+    """Return the command of an entry point as a user types it: `csdf plan arena` for `plan.arena`."""
+    return " ".join(["csdf", *name.split(".")])
+
+
+def find(words: Sequence[str]) -> Found:
+    """Return the command that the words begin with, of this project or of another package."""
+    found = _longest(entries.own(COMMANDS), words)
+    is_ours = not found.is_group or not found.rest or found.rest[0].startswith("-")
+    return found if is_ours else _longest(entries.every(COMMANDS), words)
+
+
+def _longest(known: Mapping[str, Entry], words: Sequence[str]) -> Found:
+    entry, number = None, 0
+    while number < len(words) and ".".join(words[: number + 1]) in known:
+        number += 1
+        entry = known[".".join(words[:number])]
+    is_group = entry is None or any(name.startswith(f"{entry.name}.") for name in known)
+    return Found(entry, words[number:], is_group)
+
+
+def below(name: str, order: Sequence[str] = ()) -> dict[str, Entry]:
+    """Return the commands of a group by their last words; of the root, whose name is empty, too."""
+    head = f"{name}." if name else ""
+    found = {
+        other.removeprefix(head): entry
+        for other, entry in entries.every(COMMANDS).items()
+        if other.startswith(head) and "." not in other.removeprefix(head)
+    }
+    first = [word for word in order if word in found]
+    return {word: found[word] for word in (*first, *sorted(set(found) - set(first)))}
+
+
+def listing_of(group: Entry) -> Listing:
+    """Return how the commands of a group are listed, from its module."""
+    module = entries.loaded(group)
+    return Listing(
+        module.ABOUT,
+        getattr(module, "ORDER", ()),
+        f"`{program_of(group.name)} COMMAND --help` explains a command. For example:\n"
+        f"  {module.EXAMPLE}",
+    )

@@ -1,0 +1,135 @@
+"""Commands and report sections, found through entry points of this project and of other packages.
+
+An entry point is a line in a project's pyproject.toml: a name and the module that it stands for.
+The lines of this project are read from the pyproject.toml beside its packages, where they lie in a
+checkout, or else from the metadata that an installer wrote beside them: both belong to the code
+that runs, whatever else is installed. Modules are imported when they are used, and the packages of
+others are looked through only where this project has no entry of that name, or where all are asked
+for.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from configparser import ConfigParser
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from csdf.errors import CsdfError
+
+PROJECT = "csdf"  # the name of the distribution
+HOME = Path(__file__).parents[3]  # the folder of the packages
+COMMANDS = "csdf.commands"
+REPORT_SUBJECTS = "csdf.report_subjects"
+REPORT_SECTIONS = "csdf.report_sections"
+
+
+class Entry(NamedTuple):
+    """A name, the module that it stands for, and the distribution that says so."""
+
+    name: str
+    module: str
+    distribution: str
+
+
+def own(group: str) -> dict[str, Entry]:
+    """Return the entries of this project by their names."""
+    return {name: Entry(name, module, PROJECT) for name, module in _own_lines(group).items()}
+
+
+def every(group: str) -> dict[str, Entry]:
+    """Return all entries by their names: those of this project, then those of others by name.
+
+    An entry of this project cannot be replaced by another package. Raises CsdfError where two other
+    packages offer one name.
+    """
+    found = own(group)
+    others: dict[str, Entry] = {}
+    for entry in sorted(_others(group)):
+        before = others.setdefault(entry.name, entry)
+        if before.module != entry.module:
+            raise CsdfError(
+                f"{group}: {before.distribution} and {entry.distribution} both offer "
+                f"{entry.name!r}; uninstall one of them"
+            )
+    return found | {name: entry for name, entry in others.items() if name not in found}
+
+
+def loaded(entry: Entry) -> ModuleType:
+    """Return the module of an entry. Raises CsdfError where what it needs cannot be imported."""
+    try:
+        return import_module(entry.module)
+    except ModuleNotFoundError as error:
+        raise CsdfError(
+            f"{entry.module} of {entry.distribution} cannot be imported: {error}; "
+            f"pip install {entry.distribution} installs what it needs"
+        ) from None
+    except ImportError as error:
+        raise CsdfError(
+            f"{entry.module} of {entry.distribution} cannot be imported: {error}"
+        ) from None
+
+
+def purpose(entry: Entry) -> str:
+    """Return what an entry is for: the first line of its module's docstring, behind the colon.
+
+    The text is read without running the module. It is empty where there is no such text.
+    """
+    line = _docstring(entry.module).partition("\n")[0]
+    return line.partition(": ")[2].removesuffix(".")
+
+
+def _docstring(module: str) -> str:
+    try:
+        spec = find_spec(module)
+    except (ImportError, ValueError):
+        return ""
+    source = getattr(spec.loader, "get_source", None) if spec is not None else None
+    text = source(module) if source is not None else None
+    return (ast.get_docstring(ast.parse(text)) or "") if text else ""
+
+
+@cache
+def _own_lines(group: str) -> dict[str, str]:
+    """Names and modules, from the first place that says them."""
+    for lines in (_from_checkout(group), _from_installer(group)):
+        if lines is not None:
+            return lines
+    raise CsdfError(
+        f"no list of {group} beside {HOME}: neither pyproject.toml nor the metadata of an "
+        "installation; install it with pip"
+    )
+
+
+def _from_checkout(group: str) -> dict[str, str] | None:
+    path = HOME / "pyproject.toml"
+    if not path.is_file():
+        return None
+    project = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {})
+    if project.get("name") != PROJECT:
+        return None
+    return dict(project.get("entry-points", {}).get(group, {}))
+
+
+def _from_installer(group: str) -> dict[str, str] | None:
+    for path in sorted(HOME.glob(f"{PROJECT}-*.dist-info/entry_points.txt")):
+        lines = ConfigParser(delimiters="=", interpolation=None)
+        lines.optionxform = str  # type: ignore[assignment, method-assign]
+        lines.read_string(path.read_text(encoding="utf-8"))
+        return dict(lines[group]) if group in lines else {}
+    return None
+
+
+def _others(group: str) -> Iterator[Entry]:
+    from importlib.metadata import entry_points  # slow to import, and seldom needed
+
+    for point in entry_points(group=group):
+        distribution = point.dist.name if point.dist is not None else "a package"
+        if distribution != PROJECT:
+            yield Entry(point.name, point.value, distribution)

@@ -1,0 +1,12 @@
+"""What every command says besides its answer."""
+
+from __future__ import annotations
+
+import sys
+
+from csdf.names import quoted
+
+
+def remark(program: str, text: str) -> None:
+    """Say on standard error, in one line, what is not part of the answer."""
+    print(f"{program}: {quoted(text)}", file=sys.stderr)

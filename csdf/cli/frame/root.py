@@ -1,0 +1,30 @@
+"""What is listed for words that name no command."""
+
+from __future__ import annotations
+
+from csdf.cli.frame.commands import Listing
+from csdf.cli.main import VERSION
+
+ROOT = Listing(
+    about="Exact analysis of cyclo-static dataflow graphs.",
+    order=[
+        "analyze",
+        "buffers",
+        "pareto",
+        "schedule",
+        "convert",
+        "generate",
+        "cnn",
+        "plan",
+        "report",
+        "completion",
+    ],
+    foot="""`csdf COMMAND --help` explains a command, `csdf --version` says which csdf this is.
+For example:
+  csdf analyze models/graphs/csdf_example.xml
+
+exit code: 0 answered, 1 answered "no" (inconsistent or deadlocked),
+2 wrong usage or unreadable input, 3 gave up before the answer, or ended by
+Ctrl-C, also where the best found by then is shown""",
+    version=f"csdf {VERSION}",
+)

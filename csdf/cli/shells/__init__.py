@@ -1,1 +1,0 @@
-"""Completion of command lines in the shells of users."""

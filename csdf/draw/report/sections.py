@@ -1,0 +1,69 @@
+"""What a page is made of: sections, and what other packages add to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from csdf.draw.report.markup import Html, element
+
+
+class Section(NamedTuple):
+    """A part of the page."""
+
+    identifier: str
+    title: str
+    content: Html
+
+
+class Need(NamedTuple):
+    """A way to lay the subject of a page into memory, and the bytes of its buffers.
+
+    lower_bound: bytes that buffers of this kind cannot be below, as far as that is proved.
+    """
+
+    title: str
+    buffers: int
+    lower_bound: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """What one entry of csdf.report_sections adds to a page.
+
+    needs: ways to lay the subject into memory, and lower_bound: bytes that none of these ways can be
+    below, where that is proved of all of them. facts: sentences for the summary. data: for scripts,
+    by the name that they look for.
+    """
+
+    sections: tuple[Section, ...] = ()
+    needs: tuple[Need, ...] = ()
+    lower_bound: int | None = None
+    facts: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a page says around its part about a graph.
+
+    name: the title of the page; kind: words before the size of the graph. lead: the first part of the
+    summary, before and after: sections. has_actors: whether the actors have a table. data: for
+    scripts. said: lines for the terminal; is_no: whether the answer to the user's question is "no".
+    """
+
+    name: str
+    kind: str = ""
+    lead: tuple[Html, ...] = ()
+    before: tuple[Section, ...] = ()
+    after: tuple[Section, ...] = ()
+    has_actors: bool = True
+    data: Mapping[str, Any] = field(default_factory=dict)
+    said: tuple[str, ...] = ()
+    is_no: bool = False
+
+
+def left_out(reason: str) -> Html:
+    """Return the note in the place of what is not shown."""
+    return element("p", f"Left out: {reason}", class_="left-out")

@@ -1,0 +1,112 @@
+"""How values of this package look in notebooks: tables and pictures of what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from csdf.analysis.liveness import Deadlock
+from csdf.analysis.self_timed import SelfTimedExecution
+from csdf.analysis.statistics import Statistics
+from csdf.analysis.throughput import Throughput
+from csdf.errors import counted
+from csdf.model.graph import Graph
+from csdf.model.schedule import Firing, PeriodicSchedule
+from csdf.model.shown import html
+from csdf.notebook.pictures import Box, front_picture, lanes_picture
+from csdf.notebook.table import facts, table
+from csdf.search.pareto import ParetoFront, SmallestStorage
+
+
+@html.register
+def _periodic_schedule(value: PeriodicSchedule) -> str:
+    """Return period and starts as tables."""
+    head = facts("periodic schedule", {"period": value.period})
+    return head + table("first starts", value.to_records())
+
+
+@html.register
+def _graph(value: Graph) -> str:
+    """Return actors and channels as tables."""
+    unit = "" if value.time_unit == 1 else f", times in units of {value.time_unit}"
+    head = f"{value.name}: {value.kind}, {counted(len(value.actors), 'actor')}{unit}"
+    actors = [{"actor": one.name, "durations": one.durations} for one in value.actors]
+    return table(head, actors) + table(counted(len(value.channels), "channel"), value.to_records())
+
+
+@html.register
+def _pareto_front(value: ParetoFront) -> str:
+    """Return the points as picture and table."""
+    state = "complete" if value.is_complete else "incomplete"
+    head = f"{counted(len(value.points), 'point')}, {state}: {value.reason}"
+    places = [(point.size, point.period or 0) for point in value.points]
+    picture = front_picture(places, across="size", up="period")
+    return picture + table(head, value.to_records())
+
+
+@html.register
+def _smallest_storage(value: SmallestStorage) -> str:
+    """Return the answer as a table."""
+    known: dict[str, object] = {"at least": value.lower_bound}
+    if value.point is not None:
+        known |= {"size": value.point.size, "period": value.point.period}
+        known |= {"capacities": value.point.capacities}
+    return facts(f"{value.status}: {value.reason}", known)
+
+
+@html.register
+def _self_timed_execution(value: SelfTimedExecution) -> str:
+    """Return the firings over time and what is known of them."""
+    if value.deadlock is not None:
+        return _deadlock(value.deadlock)
+    known = {
+        "iterations": value.iterations,
+        "transient": value.transient,
+        "steady": value.steady,
+        "period": value.period,
+        "peaks": value.peaks,
+    }
+    return _firings_picture(value.firings) + facts("self-timed execution", known)
+
+
+@html.register
+def _statistics(value: Statistics) -> str:
+    """Return the figures as a table."""
+    shown = {name.replace("_", " "): number for name, number in asdict(value).items()}
+    return facts("statistics", shown)
+
+
+@html.register
+def _deadlock(value: Deadlock) -> str:
+    """Return who waits for whom as a table."""
+    return table("deadlock: each waits for the next, the last for the first", value.to_json())
+
+
+@html.register
+def _throughput(value: Throughput) -> str:
+    """Return the answer as a table."""
+    if value.deadlock is not None:
+        return _deadlock(value.deadlock)
+    found: dict[str, object] = {"period": value.period, "throughput": value.throughput}
+    if value.critical_cycle is not None:
+        cycle = value.critical_cycle
+        found |= {"limited by": cycle.actors, "over": cycle.channels}
+        found |= {"time on the cycle": cycle.time, "iterations on it": cycle.tokens}
+    return facts("throughput", found)
+
+
+def _firings_picture(firings: Sequence[Firing]) -> str:
+    """Return firings over time as an SVG element, a lane for each actor."""
+    lanes = list(dict.fromkeys(sorted(one.actor for one in firings)))
+    boxes = [
+        Box(
+            f"{one.actor} {one.index} (phase {one.phase})",
+            one.start,
+            one.end,
+            lanes.index(one.actor),
+            lanes.index(one.actor) + 1,
+            one.phase,
+        )
+        for one in firings
+    ]
+    return lanes_picture(lanes, boxes, across="time")

@@ -1,0 +1,285 @@
+"""`csdf plan arena`: offsets for buffers with lifetimes, proved."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import PurePath
+
+from csdf.cli import answers, parsers
+from csdf.cli.pictures import drawing, require_drawing, suffix_of
+from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
+from csdf.io.files import read_bytes, write_text
+from csdf.names import quoted
+from planners.arena.allocation import Progress, plan_arena
+from planners.arena.banks import plan_banks
+from planners.check import check_plan
+from planners.formats.c_header import format_header
+from planners.formats.glow import parse_traces
+from planners.formats.json_problems import parse_problems, plan_as_json
+from planners.formats.minimalloc import format_offsets, parse_buffers
+from planners.formats.tflite_micro import offline_plan
+from planners.plan import GAVE_UP, INFEASIBLE, OPTIMAL, MemoryPlan, Problem
+
+SINGLE = ("csv", "bin")  # formats that hold one plan
+SHOWN = 5  # most names in a remark
+FORMATS = ("json", "h", *SINGLE)
+
+Timed = tuple[MemoryPlan, float]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the plans; return the exit code: 1 if one does not fit, 3 if it gave up on one."""
+    options = command_parser().parse_args(argv)
+    require_drawing(options.plot)
+    problems = _chosen(read_problems(options.file), options.only, options.file)
+    _require_writable(options, problems)
+    for problem in problems:
+        _remark_on_lifetimes(problem)
+    plans = _planned(problems, options)
+    for plan, _ in plans if options.json or len(plans) != 1 else ():
+        if plan.status != OPTIMAL:  # the table of a single plan says why
+            _remark(f"{plan.problem.name}: {plan.status}: {plan.reason}")
+    if options.plot:
+        _plot(options.plot, plans[0][0], options.capacity)
+    if options.output:
+        _write(options.output, plans)
+    document = {"problems": [plan_as_json(plan, seconds) for plan, seconds in plans]}
+    print(json.dumps(document, indent=2) if options.json else _as_text(plans))
+    statuses = {plan.status for plan, _ in plans}
+    if INFEASIBLE in statuses:
+        return answers.NO
+    return answers.GAVE_UP if GAVE_UP in statuses else answers.ANSWERED
+
+
+def read_problems(path: str) -> list[Problem]:
+    """Return the problems of a file: JSON, a Glow trace or MiniMalloc's CSV, by what is in it."""
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UnreadableFile(f"{path}: is not text; expected CSV, JSON or a Glow trace") from None
+    begin = next((line.strip() for line in text.splitlines() if _says_something(line)), "")
+    if begin.startswith("{"):
+        return parse_problems(text, path)
+    if begin.split(maxsplit=1)[:1] == ["MODEL"]:
+        return parse_traces(text, path)
+    return [parse_buffers(text, path, PurePath(path).stem)]
+
+
+def _says_something(line: str) -> bool:
+    return bool(line.strip()) and not line.strip().startswith("#")
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf plan arena",
+        "Offsets for buffers with lifetimes in one arena: the least bytes, with proof, "
+        "or a plan that fits a capacity; in JSON also several banks. "
+        "Ctrl-C and the budget give the best plan by then.",
+        "csdf plan arena models/alloc/keyword_spotting.csv -o offsets.h",
+        "csdf plan arena models/alloc/keyword_spotting.csv --capacity 32kB --plot arena.png",
+    )
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="MiniMalloc CSV, Glow trace, or JSON; it may hold many problems",
+    )
+    parser.add_argument("--only", metavar="NAME", help="the problem of that name in the file")
+    parser.add_argument(
+        "--capacity", type=answers.size, metavar="SIZE", help="stop at a plan of at most this size"
+    )
+    parsers.add_budget_option(parser, "for each problem; then the best plan by then")
+    parser.add_argument(
+        "--method",
+        choices=("own", "cp-sat"),
+        default="own",
+        help="cp-sat: the solver of OR-Tools as a second opinion (extra: cp)",
+    )
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "the arena")
+    parsers.add_output_option(
+        parser,
+        ".csv with offsets, .json, .h for C, .bin for TensorFlow Lite Micro (offline plan)",
+        required=False,
+    )
+    return parser
+
+
+def _chosen(problems: list[Problem], only: str | None, path: str) -> list[Problem]:
+    if only is None:
+        return problems
+    found = [problem for problem in problems if problem.name == only]
+    if not found:
+        raise UnreadableFile(f"{path}: none of its {len(problems)} problems has the name {only!r}")
+    return found
+
+
+def _require_writable(options: argparse.Namespace, problems: list[Problem]) -> None:
+    """Refuse before the work what cannot be written after it."""
+    suffix = suffix_of(options.output) if options.output else FORMATS[0]
+    if suffix not in FORMATS:
+        raise UnwritableFile(
+            f"{options.output}: cannot write {suffix!r}; expected one of {', '.join(FORMATS)}"
+        )
+    if len(problems) != 1 and (options.plot or suffix in SINGLE):
+        where = options.plot or options.output
+        raise UnwritableFile(
+            f"{where}: holds one plan, but there are {len(problems)} problems; choose with --only"
+        )
+
+
+def _planned(problems: list[Problem], options: argparse.Namespace) -> list[Timed]:
+    """Plan one after another; after an interrupt none is begun any more."""
+    plans: list[Timed] = []
+    for problem in problems:
+        begin = time.perf_counter()
+        try:
+            found = _plans_of(problem, options)
+        except KeyboardInterrupt:
+            _remark(f"interrupted; {len(plans)} of {len(problems)} problems are done")
+            break
+        seconds = time.perf_counter() - begin
+        plans += [(plan, seconds) for plan in found]
+        if any(plan.reason.startswith("interrupted") for plan in found):
+            break
+    return plans
+
+
+def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]:
+    """Return the plan of a problem, or of each of its banks."""
+    if options.method == "cp-sat":
+        return [_by_cp_sat(problem, options)]
+    if not problem.banks:
+        watch = _watch(problem.name, options.budget)
+        return [plan_arena(problem, capacity=options.capacity, watch=watch)]
+    count = answers.counted(len(problem.banks), "bank")
+    text = f"{problem.name}: looking for a place for each buffer in {count}"
+    found = plan_banks(problem, watch=answers.watch_progress(options.budget, lambda _: text))
+    if found.plans:
+        return list(found.plans.values())
+    return [
+        MemoryPlan(
+            problem=problem,
+            lower_bound=found.lower_bound,
+            status=found.status,
+            reason=found.reason,
+        )
+    ]
+
+
+def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
+    """The plan of another solver; what it plans, the judge sees too."""
+    if problem.banks or options.capacity is not None:
+        raise CsdfError("--method cp-sat looks for the least peak in one arena only")
+    try:
+        module = import_module("planners.arena.cp_sat")
+    except ModuleNotFoundError:
+        raise CsdfError("--method cp-sat needs ortools: pip install 'csdf[cp]'") from None
+    with answers.working(f"{problem.name}: OR-Tools is searching"):
+        plan: MemoryPlan = module.plan_with_cp_sat(problem, seconds=options.budget)
+    if plan.has_offsets:
+        check_plan(plan)
+    return plan
+
+
+def _remark_on_lifetimes(problem: Problem) -> None:
+    """Say which buffers get no room; a file that counts the last time as needed means another."""
+    names = problem.never_needed
+    if names:
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        _remark(
+            f"warning: {problem.name}: {', '.join(map(repr, names[:SHOWN]))}{more}: needed at no time, "
+            "as the end is not included; no room is kept for what ends where it starts"
+        )
+
+
+def _remark(text: str) -> None:
+    print(f"csdf plan arena: {quoted(text)}", file=sys.stderr)
+
+
+def _watch(name: str, budget: float) -> Callable[[Progress], None]:
+    """Return a function that shows progress on standard error and ends the search in time."""
+    return answers.watch_progress(
+        budget,
+        lambda progress: f"{name}: {progress.peak} bytes found, at least {progress.lower_bound}",
+    )
+
+
+def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
+    if not plan.has_offsets:
+        _remark(f"{path} is not written: there is no plan to draw")
+        return
+    module = drawing("planners.arena.command.picture")
+    boxes = [
+        module.Box(one.name, one.start, one.end, plan.offsets[one.name], one.size)
+        for one in plan.problem.buffers
+        if one.takes_room
+    ]
+    buffers, size = answers.counted(len(boxes), "buffer"), answers.counted(plan.peak, "byte")
+    title = f"{plan.problem.name}: {buffers} in {size}, {plan.status}"
+    picture = module.arena_picture(
+        title, boxes, bound=plan.lower_bound, capacity=capacity, suffix=suffix_of(path)
+    )
+    write_text(path, picture)
+
+
+def _write(path: str, plans: list[Timed]) -> None:
+    """Write the plans in the format of the suffix; what has no plan cannot be written."""
+    suffix = suffix_of(path)
+    found = [plan for plan, _ in plans]
+    if suffix == "json":
+        document = {"problems": [plan_as_json(plan, seconds) for plan, seconds in plans]}
+        write_text(path, json.dumps(document, indent=2) + "\n")
+        return
+    if any(plan.status in (INFEASIBLE, GAVE_UP) for plan in found):
+        _remark(f"{path} is not written: there is not a plan that fits for every problem")
+        return
+    try:
+        write_text(path, _content(suffix, found))
+    except InvalidPlan as error:
+        raise UnwritableFile(f"{path}: {error}") from None
+
+
+def _content(suffix: str, plans: list[MemoryPlan]) -> str | bytes:
+    if suffix == "h":
+        return format_header(plans)
+    return format_offsets(plans[0]) if suffix == "csv" else offline_plan(plans[0])
+
+
+def _as_text(plans: list[Timed]) -> str:
+    width = max((len(plan.problem.name) for plan, _ in plans), default=0)
+    width = max(width, len("problem"))
+    head = f"{'problem':<{width}} {'buffers':>7} {'peak':>12} {'at least':>12} {'gap':>7}  "
+    lines = [f"{head}{'status':<10} time"]
+    for plan, seconds in plans:
+        peak = str(plan.peak) if plan.has_offsets else "-"
+        gap = f"{float(plan.gap):.2%}" if plan.has_offsets else "-"
+        lines.append(
+            f"{plan.problem.name:<{width}} {len(plan.problem.buffers):>7} {peak:>12} "
+            f"{plan.lower_bound:>12} {gap:>7}  {plan.status:<10} {_milliseconds(seconds)} ms"
+        )
+    if len(plans) == 1:
+        lines += _details(plans[0][0])
+    return answers.one_text(lines)
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.0f}" if seconds >= 1 else f"{seconds * 1000:.3g}"
+
+
+def _details(plan: MemoryPlan) -> list[str]:
+    lines = [f"  because    {plan.reason}"]
+    width = max((len(name) for name in plan.offsets), default=0)
+    for position, buffer in enumerate(plan.problem.buffers if plan.has_offsets else ()):
+        head = "offsets" if position == 0 else ""
+        offset = plan.offsets[buffer.name]
+        lines.append(
+            f"  {head:<10} {buffer.name:<{width}} {offset:>10} to {offset + buffer.size:<10} "
+            f"time {buffer.start} to {buffer.end}"
+        )
+    return lines

@@ -1,0 +1,1 @@
+"""Commands of `csdf cnn` that plan memory."""

@@ -1,0 +1,224 @@
+"""`csdf cnn memory`: whole layers against work by parts."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import sys
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.describe import bytes_in_words
+from cnn2csdf.granularity import WHOLE
+from csdf.cli import answers, parsers, pictures, storage_options
+from csdf.io.files import write_text
+from csdf.names import quoted
+from planners.arena.allocation import Progress as ArenaProgress
+from planners.parts_memory import MemoryComparison, memory_comparison
+from planners.plan import OPTIMAL
+
+NANOSECONDS = 10**9
+HEADER = (
+    "network",
+    "parameters",
+    "whole: apart",
+    "one arena",
+    "by parts: apart",
+    "one arena",
+    "least total",
+    "reduction",
+    "frames/s",
+    "by parts",
+    "decrease",
+    "pipelined",
+)
+CSV_COLUMNS = (
+    "network",
+    "parameters",
+    "whole_buffers",
+    "whole_arena",
+    "parts_buffers",
+    "parts_arena",
+    "least_total",
+    "reduction",
+    "whole_throughput",
+    "parts_throughput",
+    "decrease",
+    "pipelined_throughput",
+)
+KIND = (
+    "least of all layers whole and all by parts; csdf plan reuse mixes the two, csdf plan fusion "
+    "cuts tiles: they may need less"
+)
+
+
+class Row(NamedTuple):
+    """One network and how long the answer took."""
+
+    name: str
+    comparison: MemoryComparison
+    seconds: float
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the comparison; return the exit code."""
+    options = command_parser().parse_args(argv)
+    pictures.require_drawing(options.plot)
+    rows = [_row(model, options) for model in [options.model, *options.more]]
+    if options.plot:
+        _plot(options.plot, rows)
+    if options.json:
+        found = {"kind": KIND, "networks": [_as_json(row) for row in rows]}
+        print(json.dumps(found, indent=2))
+    else:
+        print(_as_csv(rows) if options.csv else _as_text(rows))
+    return answers.ANSWERED
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf cnn memory",
+        "What a network needs when each layer works as a whole, and when it works by "
+        "parts: the smallest buffers in which it runs, apart (one for each input of each layer, the "
+        "published baseline) and in one arena (as any runtime lays them), its parameters, the time "
+        "of a frame on one processor, and the period when each layer has a processor of its own. "
+        "The reduction is that of the least way by parts over the least way of whole layers.",
+        "csdf cnn memory samos_example resnet8 --fuse",
+        "csdf cnn memory resnet8 --plot memory.svg",
+    )
+    shared.add_model_options(parser)
+    shared.add_model_argument(
+        parser, "more", nargs="*", default=[], help="more networks, a row each"
+    )
+    shared.add_granularity_options(parser)
+    shared.add_duration_options(parser)
+    parser.add_argument(
+        "--whole-durations",
+        metavar="FILE",
+        help="such a table for whole layers; by default the sums over the parts of --durations",
+    )
+    shared.add_budget_option(parser)
+    form = parser.add_mutually_exclusive_group()
+    parsers.add_json_option(form)
+    form.add_argument(
+        "--csv", action="store_true", help="print one line a network; bytes, frames/s"
+    )
+    parsers.add_plot_option(parser, "memory as bars")
+    return parser
+
+
+def _row(model: str, options: argparse.Namespace) -> Row:
+    begin = time.perf_counter()
+    options.model = model
+    network = shared.read(options).network
+    durations = shared.durations_of(network, options)
+    if options.whole_durations:
+        whole = shared.durations_table(options.whole_durations)
+        parts, durations = durations, lambda cut: whole if cut == WHOLE else parts(cut)
+    comparison = memory_comparison(
+        network,
+        shared.granularity_of(options),
+        durations,
+        element_bytes=options.element_bytes,
+        watch=storage_options.watch(options.budget),
+        arena_watch=answers.watch_progress(options.budget, _arena_in_words),
+    )
+    shared.remark_on_fusing("csdf cnn memory", network, options)
+    if comparison.by_parts.status != "optimal":
+        gap = float(comparison.by_parts.gap or 0)
+        print(
+            f"csdf cnn memory: {quoted(network.name)}: buffers at most {gap:.2%} above the smallest",
+            file=sys.stderr,
+        )
+    for way, plan in (("whole", comparison.whole_arena), ("by parts", comparison.parts_arena)):
+        if plan.status != OPTIMAL:
+            print(
+                f"csdf cnn memory: {quoted(network.name)}: {way}: the arena is at most "
+                f"{float(plan.gap):.2%} above the smallest",
+                file=sys.stderr,
+            )
+    return Row(network.name, comparison, time.perf_counter() - begin)
+
+
+def _arena_in_words(progress: ArenaProgress) -> str:
+    return f"arena: {progress.peak} bytes, at least {progress.lower_bound}"
+
+
+def _figures(row: Row) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
+    """Bytes, and then frames per second and parts of one."""
+    found = row.comparison
+    whole, parts = found.whole, found.by_parts
+    return (
+        (
+            whole.parameters,
+            *(whole.buffers, found.whole_arena.peak),
+            *(parts.buffers, found.parts_arena.peak),
+            found.least.total,
+        ),
+        (
+            found.reduction,
+            Fraction(NANOSECONDS, whole.sequential),
+            Fraction(NANOSECONDS, parts.sequential),
+            found.slowdown,
+            NANOSECONDS / parts.pipelined,
+        ),
+    )
+
+
+def _as_text(rows: Sequence[Row]) -> str:
+    table: list[tuple[str, ...]] = [HEADER]
+    for row in rows:
+        sizes, (reduction, whole, parts, slowdown, pipelined) = _figures(row)
+        table.append(
+            (
+                row.name,
+                *(bytes_in_words(size) for size in sizes),
+                f"{float(reduction):.1%}" if reduction else "none",
+                *(f"{float(rate):.4g}" for rate in (whole, parts)),
+                f"{float(slowdown):.1%}",
+                f"{float(pipelined):.4g}",
+            )
+        )
+    widths = [max(len(line[i]) for line in table) for i in range(len(HEADER))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in table
+    ]
+    return answers.one_text([*lines, KIND])
+
+
+def _as_csv(rows: Sequence[Row]) -> str:
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(CSV_COLUMNS)
+    for row in rows:
+        sizes, rates = _figures(row)
+        table.writerow((row.name, *sizes, *(f"{float(rate):.6g}" for rate in rates)))
+    return text.getvalue().rstrip("\n")
+
+
+def _as_json(row: Row) -> dict[str, Any]:
+    return {
+        "network": row.name,
+        **row.comparison.to_json(),
+        "seconds": round(row.seconds, 6),
+    }
+
+
+def _plot(path: str, rows: Sequence[Row]) -> None:
+    draw = pictures.drawing("planners.commands.cnn.picture")
+    bars = [
+        draw.MemoryBar(row.name, way.title, way.parameters, way.buffers)
+        for row in rows
+        for way in row.comparison.ways
+    ]
+    write_text(path, draw.memory_picture(bars, pictures.suffix_of(path)))

@@ -1,0 +1,228 @@
+"""`csdf cnn verify`: run it by parts in its buffers and compare."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+
+from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.describe import bytes_in_words
+from cnn2csdf.elements import Element
+from cnn2csdf.execution.by_parts import Frame
+from cnn2csdf.execution.calibration import calibrated_weights
+from cnn2csdf.execution.compare import (
+    Difference,
+    Verification,
+    differences,
+    random_frames,
+    verify,
+    worst_of,
+)
+from cnn2csdf.network import Network
+from cnn2csdf.onnx_files.runtime import has_runtime, runtime_outputs
+from cnn2csdf.weights import Model
+from csdf.analysis.self_timed import self_timed_execution
+from csdf.cli import answers, parsers, storage_options
+from csdf.errors import ExecutionError
+from csdf.model.graph import Graph
+from planners.parts_memory import NetworkMemory, network_memory
+
+COARSE = {Element.FLOAT16: 0.02, Element.BFLOAT16: 0.16}  # about 20 steps of the type
+TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run, compare, print; return the exit code: 0 equal within tolerance, 1 not."""
+    options = command_parser().parse_args(argv)
+    begin = time.perf_counter()
+    model = _with_weights(shared.read(options, with_weights=not options.random_weights), options)
+    memory = _memory(model.network, options)
+    counted = answers.counted(options.frames, "frame")
+    frames = random_frames(model.network, options.frames, options.seed)
+    with answers.working(f"running {counted} by parts and as a whole"):
+        result = verify(
+            model,
+            memory.graph,
+            self_timed_execution(memory.graph, iterations=options.frames).firings,
+            frames,
+        )
+    runtime = _runtime(model.network, options, result, frames)
+    seconds = time.perf_counter() - begin
+    is_equal = result.worst.relative <= options.tolerance and (
+        runtime is None or runtime.relative <= _runtime_tolerance(model.network, options)
+    )
+    if options.json:
+        found = _as_json(model.network, memory, result, runtime, is_equal, seconds)
+        print(json.dumps(found, indent=2))
+    else:
+        print(_as_text(model.network, memory, result, runtime, is_equal, options, seconds))
+    return answers.ANSWERED if is_equal else answers.NO
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf cnn verify",
+        "Find the smallest buffers for work by parts, execute the network in arrays of "
+        "exactly these sizes, firing by firing, several frames behind one another, and compare "
+        "each output with that of the whole network; with that of ONNX Runtime too, where it is "
+        "installed and the model is an ONNX file. An access outside a buffer is an error.",
+        "csdf cnn verify samos_example --frames 3",
+    )
+    shared.add_model_options(parser)
+    shared.add_granularity_options(parser)
+    shared.add_duration_options(parser)
+    parser.add_argument("--frames", type=answers.positive, metavar="N", default=2, help="default 2")
+    parser.add_argument(
+        "--seed",
+        type=answers.integer,
+        metavar="N",
+        default=0,
+        help="of the frames and of random weights",
+    )
+    parser.add_argument(
+        "--random-weights", action="store_true", help="also where the model has weights of its own"
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=_tolerance,
+        metavar="X",
+        default=TOLERANCE,
+        help=f"relative; default {TOLERANCE:g}",
+    )
+    shared.add_budget_option(parser)
+    parsers.add_json_option(parser)
+    return parser
+
+
+def _tolerance(text: str) -> float:
+    value = answers.fraction(text)
+    if abs(value) > 1:
+        raise answers.unfit(text, "a relative difference of at most 1")
+    return float(value)
+
+
+def _with_weights(model: Model, options: argparse.Namespace) -> Model:
+    if model.weights is not None:
+        return model
+    print(
+        f"csdf cnn verify: random weights with seed {options.seed}; the buffers do not depend on them",
+        file=sys.stderr,
+    )
+    weights = calibrated_weights(model.network, options.seed)
+    return Model(network=model.network, weights=weights)
+
+
+def _runtime(
+    network: Network,
+    options: argparse.Namespace,
+    result: Verification,
+    frames: Sequence[Frame],
+) -> Difference | None:
+    """How far the run is from ONNX Runtime on the file itself; None where that cannot be had."""
+    is_file = PurePath(options.model).suffix.lower() == ".onnx"
+    if not is_file or options.random_weights or not has_runtime():
+        return None
+    try:
+        with answers.working("running ONNX Runtime"):
+            references = runtime_outputs(options.model, network, frames)
+    except ExecutionError as error:
+        print(f"csdf cnn verify: not compared with ONNX Runtime: {error}", file=sys.stderr)
+        return None
+    return worst_of(differences(result.run.outputs, references))
+
+
+def _runtime_tolerance(network: Network, options: argparse.Namespace) -> float:
+    """The runtime rounds to half precision where the file says so; we compute in single."""
+    coarse = [COARSE.get(layer.element, 0.0) for layer in network.layers]
+    return float(max(options.tolerance, *coarse))
+
+
+def _memory(network: Network, options: argparse.Namespace) -> NetworkMemory:
+    granularity = shared.granularity_of(options)
+    return network_memory(
+        network,
+        granularity,
+        shared.durations_of(network, options)(granularity),
+        element_bytes=options.element_bytes,
+        watch=storage_options.watch(options.budget),
+    )
+
+
+def _buffers(graph: Graph, result: Verification) -> list[tuple[str, int, int]]:
+    """Name, most bytes in use, and bytes of each buffer."""
+    return [
+        (
+            channel.name,
+            result.run.peaks[channel.name] * (channel.token_size or 1),
+            channel.capacity * (channel.token_size or 1),
+        )
+        for channel in graph.channels
+        if channel.capacity is not None
+    ]
+
+
+def _as_text(
+    network: Network,
+    memory: NetworkMemory,
+    result: Verification,
+    runtime: Difference | None,
+    is_equal: bool,  # noqa: FBT001
+    options: argparse.Namespace,
+    seconds: float,
+) -> str:
+    buffers = _buffers(memory.graph, result)
+    width = max(len(name) for name, _, _ in buffers)
+    listed = [
+        f"  {name:<{width}}  {bytes_in_words(peak):>9} of {bytes_in_words(size)}"
+        for name, peak, size in buffers
+    ]
+    worst = result.worst
+    beside = (
+        []
+        if runtime is None
+        else [
+            f"  from ONNX Runtime   {runtime.largest:.3g}, {runtime.relative:.3g} of the largest output"
+        ]
+    )
+    verdict = "equal" if is_equal else "DIFFERENT"
+    return answers.one_text(
+        [
+            *listed,
+            f"{network.name}: {verdict}: {answers.counted(options.frames, 'frame')} by parts, "
+            f"{answers.counted(result.run.firings, 'firing')}",
+            f"  largest difference  {worst.largest:.3g}, {worst.relative:.3g} of the largest output",
+            *beside,
+            f"  buffers             {len(buffers)}, {bytes_in_words(memory.buffers)} in all, "
+            f"{memory.status}; each access inside its buffer",
+            f"  time                {seconds * 1000:.0f} ms",
+        ]
+    )
+
+
+def _as_json(
+    network: Network,
+    memory: NetworkMemory,
+    result: Verification,
+    runtime: Difference | None,
+    is_equal: bool,  # noqa: FBT001
+    seconds: float,
+) -> dict[str, Any]:
+    return {
+        "network": network.name,
+        "equal": is_equal,
+        **result.to_json(),
+        "runtime_relative_difference": None if runtime is None else runtime.relative,
+        "buffer_bytes": memory.buffers,
+        "status": memory.status,
+        "buffers": [
+            {"channel": name, "peak_bytes": peak, "capacity_bytes": size}
+            for name, peak, size in _buffers(memory.graph, result)
+        ],
+        "seconds": round(seconds, 6),
+    }

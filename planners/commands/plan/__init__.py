@@ -1,0 +1,1 @@
+"""What all planners have in common as commands."""

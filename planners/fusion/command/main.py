@@ -1,0 +1,286 @@
+"""`csdf plan fusion`: groups of layers and tiles under a memory limit."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.describe import bytes_in_words
+from cnn2csdf.durations import PLATFORMS
+from cnn2csdf.execution.calibration import calibrated_weights
+from cnn2csdf.execution.compare import difference, random_frames
+from cnn2csdf.execution.whole import run_layers
+from cnn2csdf.granularity import ROWS as BY_ROWS
+from cnn2csdf.network import Network
+from cnn2csdf.parameters import parameter_bytes
+from cnn2csdf.weights import Model
+from csdf.cli import answers, parsers, pictures
+from csdf.cli.deadline import Alarm
+from csdf.cli.limit_options import add_limit_options
+from csdf.errors import GaveUp, UnwritableFile
+from csdf.io.files import write_text
+from planners.formats.c_header import format_header
+from planners.fusion.chains import chain_of, layer_range
+from planners.fusion.choices import Terms
+from planners.fusion.command.answer import Check, as_json, as_text
+from planners.fusion.configurations import Way
+from planners.fusion.execution import run_fused
+from planners.fusion.memory import Scratch
+from planners.fusion.plan_text import format_fusion_plan
+from planners.fusion.planning import best_plan
+from planners.fusion.plans import FusionAnswer, FusionPlan
+from planners.limits import Limits
+from planners.network_arena import parts_arena, whole_arena
+from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE
+
+PATIENCE = 10.0  # seconds for what other kinds of plans need, where there is no plan
+
+
+def _header(plan: FusionPlan) -> str:
+    return format_header([plan.arena])
+
+
+FORMATS = {"json": format_fusion_plan, "h": _header}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the plan; return the exit code: 1 if none fits or a run differs, 3 if it gave up."""
+    parser = command_parser()
+    options = parser.parse_args(argv)
+    if (options.memory, options.ram) == (None, None) and not options.front:
+        parser.error("give --ram, --memory or --front")
+    pictures.require_drawing(options.plot)
+    if options.output and pictures.suffix_of(options.output) not in FORMATS:
+        raise UnwritableFile(f"{options.output}: expected .json, or .h for C")
+    begin = time.perf_counter()
+    model = _model(options)
+    chain = chain_of(model.network)
+    terms = _terms(options)
+    weights = parameter_bytes(model.network, options.element_bytes)
+    limit = _limit(options, weights)
+    answer = best_plan(
+        chain,
+        terms,
+        sys.maxsize if limit is None else limit,
+        answers.watch("groups", options.budget),
+    )
+    answer = _in_flash(answer, options.flash, weights)
+    check = None
+    if options.verify and answer.plan is not None:
+        check = _verified(model, answer.plan, options.seed)
+    seconds = time.perf_counter() - begin
+    if options.json:
+        print(json.dumps(as_json(answer, check, seconds, options), indent=2))
+    else:
+        print(as_text(model, answer, check, seconds, options, has_limit=limit is not None))
+    if options.plot:
+        _plot(options.plot, answer, options.model, limit)
+    if options.output:
+        _write(options.output, answer.plan)
+    code = _exit_code(answer, check)
+    if answer.plan is None and (options.flash is None or weights <= options.flash):
+        _remark_on_others(model.network, options)
+    return code
+
+
+def _limit(options: argparse.Namespace, weights: int) -> int | None:
+    """Bytes of the arena at most; None without a limit. --memory is that of the arena, as in MAFAT."""
+    limits = Limits(
+        ram=options.ram if options.with_weights else _least(options.ram, options.memory),
+        memory=options.memory if options.with_weights else None,
+    )
+    return limits.room(weights)
+
+
+def _least(*sizes: int | None) -> int | None:
+    return min((size for size in sizes if size is not None), default=None)
+
+
+def _in_flash(answer: FusionAnswer, flash: int | None, weights: int) -> FusionAnswer:
+    """The answer, or that there is none where the parameters are more than the flash holds."""
+    if flash is None or weights <= flash:
+        return answer
+    reason = f"the parameters alone are {weights} bytes, more than the flash of {flash}"
+    return replace(answer, plan=None, status=INFEASIBLE, reason=reason)
+
+
+def _remark_on_others(network: Network, options: argparse.Namespace) -> None:
+    """Say of which plans there is none, and what other kinds of plans need."""
+    ways = ", ".join(sorted(way.value for way in options.ways))
+    print(
+        f"csdf plan fusion: that is about groups of layers ({ways}) with scratch {options.scratch}; "
+        f"other plans{_other_plans(network, options.element_bytes)}, csdf plan reuse may find less",
+        file=sys.stderr,
+    )
+
+
+def _other_plans(network: Network, element_bytes: int) -> str:
+    """What plans without groups and scratch need, where that is soon known."""
+    try:
+        with Alarm(PATIENCE, "other plans take too long"):
+            whole = whole_arena(network, element_bytes=element_bytes).plan.peak
+            rows = parts_arena(network, BY_ROWS, element_bytes=element_bytes).plan.peak
+    except GaveUp:
+        return ""
+    return (
+        f", without scratch: whole tensors {bytes_in_words(whole)}, all by rows "
+        f"{bytes_in_words(rows)} in one arena (csdf cnn memory)"
+    )
+
+
+def _write(path: str, plan: FusionPlan | None) -> None:
+    if plan is None:
+        print(f"csdf plan fusion: {path} is not written: there is no plan", file=sys.stderr)
+    else:
+        write_text(path, FORMATS[pictures.suffix_of(path)](plan))
+
+
+def _exit_code(answer: FusionAnswer, check: Check | None) -> int:
+    if check is not None and not check.is_equal:
+        return answers.NO
+    if answer.plan is None:
+        print(f"csdf plan fusion: {answer.status}: {answer.reason}", file=sys.stderr)
+        return answers.GAVE_UP if answer.status == GAVE_UP else answers.NO
+    if answer.status == FEASIBLE:
+        print(f"csdf plan fusion: {answer.status}: {answer.reason}", file=sys.stderr)
+    return answers.ANSWERED
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf plan fusion",
+        "Cut a network into groups of layers, and each group into tiles or rows, such "
+        "that all maps, tiles and scratch fit a memory; of what fits, the fastest by the platform's "
+        "figures. Exact over all cuts, even grids, recomputed or kept overlaps, and row streaming.",
+        "csdf plan fusion resnet8 --ram 150kB --flash 512kB --verify",
+        "csdf plan fusion resnet8 --front --plot front.svg",
+        notes="Sizes: MB is 1,000,000 bytes and MiB 2^20 (what MAFAT calls MB); kB, KiB, GB, GiB "
+        "and plain bytes too.",
+    )
+    shared.add_model_options(parser, simplify=shared.ALL_STEPS)
+    add_limit_options(
+        parser,
+        "at most, of the arena alone, as in MAFAT; with --with-weights of arena and parameters; "
+        "e.g. 64MB, 16MiB",
+    )
+    parser.add_argument(
+        "--with-weights", action="store_true", help="--memory holds for arena and weights together"
+    )
+    parser.add_argument(
+        "--layers", type=_layers, metavar="FIRST:END", default=(0, None), help="only these, from 0"
+    )
+    parser.add_argument("--front", action="store_true", help="all pairs of memory and time")
+    parser.add_argument(
+        "--verify", action="store_true", help="run the plan in its arena, compare with the whole"
+    )
+    parser.add_argument(
+        "--seed", type=answers.integer, metavar="N", default=0, help="of frame and random weights"
+    )
+    parser.add_argument(
+        "--tiles",
+        type=answers.positive,
+        metavar="N",
+        default=5,
+        help="most along a side; default 5",
+    )
+    parser.add_argument(
+        "--ways",
+        type=_ways,
+        metavar="WAY,..",
+        default=frozenset(Way),
+        help=f"what groups may do, of {','.join(way.value for way in Way)}; default all",
+    )
+    parser.add_argument(
+        "--scratch",
+        choices=[one.value for one in Scratch],
+        default=Scratch.IM2COL.value,
+        help="of convolutions; default im2col, as in Darknet",
+    )
+    parser.add_argument(
+        "--platform", choices=PLATFORMS, default="jetson-tx2", help="default: jetson-tx2"
+    )
+    shared.add_element_bytes_option(parser)
+    parsers.add_budget_option(parser, "for the search; then the fastest plan by then")
+    parsers.add_output_option(
+        parser, "the plan: .json, or its offsets as constants for C (.h)", required=False
+    )
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "the front")
+    return parser
+
+
+def _layers(text: str) -> tuple[int, int | None]:
+    first, colon, upto = text.partition(":")
+    if not colon:
+        raise answers.unfit(text, "a range such as 0:16")
+    return answers.from_zero(first or "0"), answers.from_zero(upto) if upto else None
+
+
+def _ways(text: str) -> frozenset[Way]:
+    known = {way.value: way for way in Way}
+    unknown = [name for name in text.split(",") if name not in known]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"there is no way {unknown[0]!r}; {','.join(known)}")
+    return frozenset(known[name] for name in text.split(","))
+
+
+def _model(options: argparse.Namespace) -> Model:
+    model = shared.read(options, with_weights=options.verify)
+    if options.layers != (0, None):
+        model = layer_range(model, *options.layers)
+    if options.verify and model.weights is None:
+        print(f"csdf plan fusion: random weights with seed {options.seed}", file=sys.stderr)
+        weights = calibrated_weights(model.network, options.seed)
+        model = Model(network=model.network, weights=weights)
+    return model
+
+
+def _terms(options: argparse.Namespace) -> Terms:
+    sides = range(1, options.tiles + 1)
+    return Terms(
+        platform=PLATFORMS[options.platform],
+        scratch=Scratch(options.scratch),
+        element_bytes=options.element_bytes,
+        tilings=tuple((down, across) for down in sides for across in sides),
+        ways=options.ways,
+    )
+
+
+def _verified(model: Model, plan: FusionPlan, seed: int) -> Check:
+    (frame,) = random_frames(model.network, 1, seed)
+    begin = time.perf_counter()
+    with answers.working("running the plan in its arena, and the whole network"):
+        run = run_fused(model, plan, frame)
+        seconds = time.perf_counter() - begin
+        reference = run_layers(model, frame)[plan.chain.result]
+    return Check(difference(run.output, reference), run.touched, seconds)
+
+
+def _plot(path: str, answer: FusionAnswer, name: str, limit: int | None) -> None:
+    draw = pictures.drawing("planners.fusion.command.picture")
+    line = draw.Line(
+        "fastest that fits",
+        [point.memory for point in answer.front],
+        [point.cost.nanoseconds / 1e6 for point in answer.front],
+        "steps",
+    )
+    chosen = None if answer.plan is None else answer.plan.memory
+    largest = max((point.memory for point in answer.front), default=0)
+    unit, size = ("MB", 10**6) if largest >= 10**6 else ("kB", 1000)
+    picture = draw.lines_picture(
+        f"{name}: time over memory",
+        [line],
+        across=f"arena ({unit} = {size:,} bytes)",
+        up="predicted time (ms)",
+        scale=size,
+        marks={"limit": limit, "plan": chosen},
+        is_front=True,
+        suffix=pictures.suffix_of(path),
+    )
+    write_text(path, picture)

@@ -1,0 +1,143 @@
+"""What a report says about the arenas of a network: every buffer in one block of bytes, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.network import Network
+from csdf.cli.reporting.budget import Budget
+from csdf.cli.reporting.subject import Subject
+from csdf.draw.report.markup import Html, element, joined
+from csdf.draw.report.sections import Contribution, Need, Section, left_out
+from csdf.draw.report.words import byte_count, percent
+from csdf.errors import CsdfError
+from planners.arena.allocation import Progress
+from planners.memory_ways import PARTS_ARENA, WHOLE_ARENA
+from planners.network_arena import NetworkArena, parts_arena, whole_arena
+from planners.plan import MemoryPlan
+
+
+class Arena(NamedTuple):
+    """An arena under the title of its way."""
+
+    title: str
+    found: NetworkArena
+
+    @property
+    def plan(self) -> MemoryPlan:
+        """The offsets, and what is proved of them."""
+        return self.found.plan
+
+
+def contribution(subject: Subject, budget: Budget) -> Contribution | None:
+    """Return the arenas of a network: as a whole, and by parts."""
+    if not isinstance(subject.value, Network):
+        return None
+    arenas: list[Arena] = []
+    reason = ""
+    try:
+        for arena in _arenas(subject.value, subject, budget):
+            arenas.append(arena)  # those before a refusal are kept
+    except CsdfError as refusal:
+        reason = str(refusal)
+    return arena_contribution(arenas, reason)
+
+
+def arena_contribution(arenas: list[Arena], reason: str = "") -> Contribution:
+    """Return what arenas add to a page; reason: why some of them are left out."""
+    bounds = [arena.plan.lower_bound for arena in arenas]
+    return Contribution(
+        sections=(Section("arena", "Arena over time", _section(arenas, reason)),),
+        needs=tuple(Need(one.title, one.plan.peak, one.plan.lower_bound) for one in arenas),
+        lower_bound=min(bounds) if len(bounds) == 2 else None,
+        facts=tuple(f"{arena.title.capitalize()}: {in_words(arena.plan)}" for arena in arenas),
+        data={"arenas": [data_of(arena) for arena in arenas]},
+    )
+
+
+def _arenas(network: Network, subject: Subject, budget: Budget) -> Iterator[Arena]:
+    """One arena for the network as a whole, and one by parts."""
+    size = subject.options.element_bytes
+    with budget.limited(0.3):
+        watch = _watch(WHOLE_ARENA, budget)
+        whole = whole_arena(network, element_bytes=size, watch=watch)
+    yield Arena(WHOLE_ARENA, whole)
+    with budget.limited(0.3):
+        watch = _watch(PARTS_ARENA, budget)
+        granularity = shared.granularity_of(subject.options)
+        parts = parts_arena(network, granularity, element_bytes=size, watch=watch)
+    yield Arena(PARTS_ARENA, parts)
+
+
+def _watch(title: str, budget: Budget) -> Callable[[Progress], None]:
+    return budget.watch(0.2, lambda one: f"{title}: {one.peak} bytes, at least {one.lower_bound}")
+
+
+def in_words(plan: MemoryPlan) -> str:
+    """Return the size of an arena with what is proved of it."""
+    size = f"{byte_count(plan.peak)} ({plan.peak} bytes)"
+    if plan.peak == plan.lower_bound:
+        return f"{size}; no arena for these buffers is smaller."
+    return (
+        f"{size}; none for these buffers is below {byte_count(plan.lower_bound)} "
+        f"({plan.lower_bound} bytes), a gap of {percent(plan.gap)}."
+    )
+
+
+def _section(arenas: list[Arena], reason: str) -> Html:
+    if not arenas:
+        return left_out(reason)
+    said = [
+        element("li", f"{arena.title.capitalize()}: {in_words(arena.plan)}") for arena in arenas
+    ]
+    return joined(
+        [
+            element(
+                "p",
+                "Every buffer in its place: steps of the schedule on one processor across, bytes up. "
+                "Arrow keys go from buffer to buffer.",
+            ),
+            element("ul", *said),
+            *([left_out(reason)] if reason else []),
+            element("div", class_="tools", id="arena-tools"),
+            element("div", class_="chart", id="arena-chart"),
+            element("p", class_="detail", id="arena-detail", role="status"),
+        ]
+    )
+
+
+def data_of(arena: Arena) -> dict[str, Any]:
+    """Return an arena for the scripts: boxes, and which layer fires in each step."""
+    plan, order = arena.plan, arena.found.order
+    prefix = f"{plan.problem.name}: "
+    names = list(dict.fromkeys(order))
+    number = {name: index for index, name in enumerate(names)}
+    return {
+        "title": arena.title,
+        "peak": plan.peak,
+        "bound": plan.lower_bound,
+        "steps": len(order),
+        "layers": names,
+        "order": _runs([number[name] for name in order]),
+        "boxes": [
+            [
+                one.name.removeprefix(prefix), one.start, one.end,
+                plan.offsets[one.name], one.size,
+            ]
+            for one in plan.problem.buffers
+            if one.takes_room
+        ],
+    }  # fmt: skip
+
+
+def _runs(values: list[int]) -> list[int]:
+    """Equal neighbours as a value and how many there are."""
+    found: list[int] = []
+    for value in values:
+        if found and found[-2] == value:
+            found[-1] += 1
+        else:
+            found += [value, 1]
+    return found

@@ -1,0 +1,221 @@
+"""Networks as subjects of a report: how they are read, and what is known about their memory."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from cnn2csdf.catalogue.networks import CATALOGUE
+from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.describe import describe
+from cnn2csdf.lowering import lower
+from cnn2csdf.network import Network
+from cnn2csdf.parameters import layer_parameters, multiply_accumulates, parameter_bytes
+from csdf.cli.limit_options import add_limit_options
+from csdf.cli.reporting.budget import Budget
+from csdf.draw.report.findings import GraphFindings
+from csdf.draw.report.markup import Html, element, joined
+from csdf.draw.report.sections import Contribution, Section, Surroundings
+from csdf.draw.report.words import byte_count
+from csdf.errors import CsdfError, GaveUp
+from csdf.model.graph import Graph
+from csdf.search.pareto import SmallestStorage
+from csdf.search.trade_off import Progress
+from planners.limits import Limits
+from planners.parts_memory import MemoryApart, memory_apart
+from planners.report import sections, words
+from planners.report.findings import LayerFigures, Limit, Mark, NetworkFindings
+from planners.report.terms import terms_of
+
+INPUT = "a network: .onnx, Darknet .cfg, JSON, or a name of the catalogue such as mobilenet_v2"
+NAMES = tuple(CATALOGUE)
+FILES = (".onnx", ".tflite", ".cfg", ".json")
+GRAPHS = (".xml", ".csv")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSubject:
+    """A network that works as the options say. apart: None where it was not found in time."""
+
+    value: Network
+    options: argparse.Namespace
+    graph: Graph
+    apart: MemoryApart | None
+    unit: str = "bytes"
+    time: str = "ns"
+
+    @property
+    def smallest(self) -> SmallestStorage | None:
+        """The smallest buffers by parts: the storage of the graph."""
+        return None if self.apart is None else self.apart.by_parts.smallest
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The table of durations, where one was read."""
+        return (self.options.durations,) if self.options.durations else ()
+
+    @property
+    def terms(self) -> tuple[tuple[str, str], ...]:
+        """The size of an element and the platform."""
+        return tuple(terms_of(self.options))
+
+    def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> Surroundings:
+        """Return what the page says about the memory, before and behind the parts about the graph."""
+        weights = parameter_bytes(self.value, self.options.element_bytes)
+        findings = NetworkFindings(
+            name=self.value.name,
+            layers=tuple(_layers(self.value, self.graph, self.apart, self.options.element_bytes)),
+            apart=self.apart,
+            added=tuple(added),
+            limit=_limit_of(self.options, weights),
+        )
+        return network_surroundings(findings, graph)
+
+
+def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Surroundings:
+    """Return the parts of the page about a network."""
+    added = findings.added
+    layers = sections.layer_table(findings.layers, graph.critical_actors)
+    return Surroundings(
+        name=findings.name,
+        kind=f"network of {len(findings.layers)} layers; as a ",
+        lead=tuple(_lead(findings)),
+        before=(*_memory(findings), *(section for one in added for section in one.sections)),
+        after=(Section("table", "Layers", layers),),
+        has_actors=False,
+        data={name: value for one in added for name, value in one.data.items()},
+        said=(words.headline(findings), *words.fitting(findings)),
+        is_no=words.fits(findings) is False,
+    )
+
+
+def _lead(findings: NetworkFindings) -> Iterator[Html]:
+    yield element("p", words.headline(findings), class_="lead")
+    for text in words.fitting(findings):
+        yield element("p", text, class_="verdict-line")
+    yield element("ul", *(element("li", text) for text in words.facts(findings)))
+    yield element("h3", "As a pipeline: a processor for each layer, each buffer apart")
+
+
+def _memory(findings: NetworkFindings) -> Iterator[Section]:
+    if not findings.ways:
+        return
+    content = joined(
+        [
+            sections.memory_bars(findings),
+            sections.ways_table(findings),
+            element("h3", "Layers that read the largest buffers"),
+            sections.largest_layers(findings),
+        ]
+    )
+    yield Section("memory", "Memory", content)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add how the network is read, how it works, and the memory that it should fit."""
+    shared.add_reading_options(parser)
+    limits = parser.add_argument_group("does the network fit?")
+    add_limit_options(limits, "at most, of buffers and parameters together; e.g. 256kB, 1MiB")
+    shared.add_granularity_options(parser, is_by_tensor=False)
+    shared.add_duration_options(parser)
+
+
+def reads(name: str) -> bool:
+    """Whether a name that is no graph's file is that of a network: a model file, or the catalogue."""
+    suffix = PurePath(name).suffix.lower()
+    return suffix in FILES or (suffix not in GRAPHS and not os.path.exists(name))
+
+
+def refuse(options: argparse.Namespace) -> None:
+    """Refuse a memory for a graph: it is not known what else lies there. Raises CsdfError."""
+    for name in ("ram", "flash", "memory"):
+        if getattr(options, name) is not None:
+            raise CsdfError(f"--{name} is for networks; the buffers of a graph are on its page")
+
+
+def subject(options: argparse.Namespace, budget: Budget) -> NetworkSubject:
+    """Return the network of the options with its memory as a whole and by parts."""
+    network = shared.read(options).network
+    granularity = shared.granularity_of(options)
+    durations = shared.durations_of(network, options)
+    apart = None
+    try:
+        with budget.limited(0.35):
+            apart = memory_apart(
+                network, granularity, durations,
+                element_bytes=options.element_bytes, watch=budget.watch(0.3, _in_words),
+            )  # fmt: skip
+    except GaveUp:
+        pass  # the page says that the memory was not found
+    graph = lower(
+        network, granularity,
+        durations=durations(granularity), element_bytes=options.element_bytes,
+    )  # fmt: skip
+    shared.remark_on_fusing("csdf report", network, options)
+    return NetworkSubject(value=network, options=options, graph=graph, apart=apart)
+
+
+def _in_words(progress: Progress) -> str:
+    return f"buffers: at least {progress.lower_bound} bytes"
+
+
+def _layers(
+    network: Network, graph: Graph, apart: MemoryApart | None, element_bytes: int
+) -> Iterator[LayerFigures]:
+    parameters = layer_parameters(network)
+    whole, parts = (
+        ({}, {})
+        if apart is None
+        else (_read_bytes(memory.graph, element_bytes) for memory in apart)
+    )
+    for layer in network.layers:
+        durations = graph.actor(layer.name).durations
+        yield LayerFigures(
+            name=layer.name,
+            operator=describe(layer.operator, layer.epilogue),
+            output=str(layer.shape),
+            phases=len(durations),
+            parameters=parameters[layer.name] * element_bytes,
+            multiply_accumulates=multiply_accumulates(layer, network.input_shapes(layer)),
+            output_bytes=layer.shape.elements * element_bytes,
+            whole_buffers=whole.get(layer.name, 0),
+            parts_buffers=parts.get(layer.name, 0),
+            nanoseconds=sum(durations),
+        )
+
+
+def _read_bytes(graph: Graph, element_bytes: int) -> dict[str, int]:
+    """Bytes of the buffers that each layer reads."""
+    found: dict[str, int] = {}
+    for channel in graph.channels:
+        if channel.capacity is not None:
+            before = found.get(channel.consumer, 0)
+            found[channel.consumer] = before + channel.capacity * element_bytes
+    return found
+
+
+def _limit_of(options: argparse.Namespace, weights: int) -> Limit | None:
+    """Return what the network should fit; weights: bytes of its parameters."""
+    limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
+    if not limits.is_given:
+        return None
+    room = limits.room(weights)
+    marks = (
+        ("--memory", limits.memory, 0),
+        ("--ram, behind the parameters", limits.ram, weights),
+        ("--flash, for parameters", limits.flash, 0),
+    )
+    return Limit(
+        title=str(limits),
+        room=sys.maxsize if room is None else room,  # flash alone leaves any room for buffers
+        elsewhere=limits.memory if limits.ram is None and limits.flash is None else None,
+        marks=tuple(
+            Mark(f"{name}: {byte_count(size)}", before + size)
+            for name, size, before in marks
+            if size is not None
+        ),
+    )

@@ -1,0 +1,36 @@
+"""What a page about a network assumes: the size of an element, and the times of a platform."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+
+from cnn2csdf.commands.cnn import options as shared
+
+
+def terms_of(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Yield what was assumed about a network, each with a name."""
+    size = options.element_bytes
+    if not os.path.exists(options.model):
+        yield "network", f"{options.model} of the catalogue of this version"
+    yield (
+        "element size",
+        f"{size} bytes; parameters have the same"
+        if size > 1
+        else ("1 byte; parameters have the same"),
+    )
+    yield "platform", _platform(options)
+
+
+def _platform(options: argparse.Namespace) -> str:
+    if options.durations:
+        return f"measured times of {options.durations}"
+    chosen = shared.platform_of(options)
+    replaced = (options.operations, options.bandwidth, options.launch)
+    name = options.platform if replaced == (None, None, None) else f"{options.platform}, changed"
+    return (
+        f"{name}: {float(chosen.operations_per_second):.4g} operations/s, "
+        f"{float(chosen.bytes_per_second):.4g} bytes/s, "
+        f"{float(chosen.launch * 10**6):.4g} us to start a phase"
+    )

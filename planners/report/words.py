@@ -1,0 +1,167 @@
+"""What the memory of a network is made of, and whether it fits, in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from csdf.draw.report.words import byte_count, listed, percent, rounded_to
+from planners.memory_ways import WHOLE_APART, MemoryWay
+from planners.parts_memory import NetworkMemory
+from planners.report.findings import Limit, NetworkFindings
+
+NANOSECONDS = 10**9
+LARGEST = 5  # layers named
+
+
+def parameters(findings: NetworkFindings) -> int:
+    """Return the bytes of all trained parameters."""
+    return sum(layer.parameters for layer in findings.layers)
+
+
+def headline(findings: NetworkFindings) -> str:
+    """Return the one sentence to read first: the least of all ways."""
+    least, whole = findings.least, findings.least_whole
+    if least is None or whole is None:
+        return f"{findings.name}: the memory was not found within the budget."
+    own = f"{byte_count(least.parameters)} of that are parameters."
+    if least == whole:
+        return (
+            f"{findings.name} takes {byte_count(least.total)} in the least of these ways: "
+            f"{least.title}; work by parts saves nothing. {own}"
+        )
+    return (
+        f"{findings.name} takes {byte_count(least.total)} in the least of these ways: {least.title}; "
+        f"{percent(findings.saving)} less than {whole.title} ({byte_count(whole.total)}). {own}"
+    )
+
+
+def fits(findings: NetworkFindings) -> bool | None:
+    """Whether any way found fits the limit; None if no limit is given."""
+    limit = findings.limit
+    if limit is None:
+        return None
+    return any(way.buffers <= limit.room for way in findings.ways)
+
+
+def fitting(findings: NetworkFindings) -> list[str]:
+    """Return whether the network fits the limit, and in which ways."""
+    limit = findings.limit
+    if limit is None:
+        return []
+    good = [way for way in findings.ways if way.buffers <= limit.room]
+    if good:
+        best = min(good, key=lambda way: way.buffers)
+        return [
+            f"It fits {limit.title}: {best.title}, {_sum(best)} "
+            f"({len(good)} of {len(findings.ways)} ways below fit)."
+        ]
+    return list(_too_large(findings, limit))
+
+
+def _sum(way: MemoryWay) -> str:
+    return (
+        f"{byte_count(way.buffers)} of buffers + {byte_count(way.parameters)} of parameters = "
+        f"{byte_count(way.total)}"
+    )
+
+
+def _too_large(findings: NetworkFindings, limit: Limit) -> Iterator[str]:
+    """Why it does not fit, and what may help."""
+    yield f"It does not fit {limit.title} in any of the ways below{_why(findings, limit)}."
+    alone = limit.elsewhere
+    small = [way for way in findings.ways if alone is not None and way.buffers <= alone]
+    if small:
+        best = min(small, key=lambda way: way.buffers)
+        yield (
+            f"With the parameters elsewhere, as in flash, it does: {best.title}, "
+            f"{byte_count(best.buffers)}."
+        )
+    if limit.room > 0:
+        yield (
+            "In these ways all layers work alike. Others may fit: csdf plan reuse mixes whole layers "
+            "and parts, csdf plan fusion cuts tiles."
+        )
+
+
+def _why(findings: NetworkFindings, limit: Limit) -> str:
+    """Why it cannot fit, if that is proved."""
+    weights = parameters(findings)
+    if limit.room < 0:
+        return f": the parameters alone are {byte_count(weights)}"
+    bounds = [one.lower_bound for one in findings.added if one.needs]
+    known = [bound for bound in bounds if bound is not None]
+    if known and len(known) == len(bounds) and min(known) > limit.room:
+        return (
+            f": no arena for these buffers is below {byte_count(min(known))}, and the parameters "
+            f"are {byte_count(weights)}"
+        )
+    return ""
+
+
+def facts(findings: NetworkFindings) -> list[str]:
+    """Return where the memory is, and what work by parts costs."""
+    return [
+        *_baseline(findings),
+        *_largest(findings),
+        *(fact for one in findings.added for fact in one.facts),
+        *_others(findings),
+        *_time(findings),
+    ]
+
+
+def _baseline(findings: NetworkFindings) -> Iterator[str]:
+    for way in findings.ways:
+        if way.title == WHOLE_APART:
+            yield (
+                f"The baseline of the literature is {way.title}: {byte_count(way.total)}. Runtimes "
+                "lay whole layers in one arena."
+            )
+
+
+def _others(findings: NetworkFindings) -> Iterator[str]:
+    """Of which plans the page speaks, and who knows others."""
+    if findings.ways:
+        yield (
+            "All layers work alike here. Plans with some layers whole and others by parts (csdf plan "
+            "reuse) or with tiles (csdf plan fusion) may need less."
+        )
+
+
+def _largest(findings: NetworkFindings) -> Iterator[str]:
+    by_buffers = sorted(findings.layers, key=lambda layer: -layer.parts_buffers)[:LARGEST]
+    total = sum(layer.parts_buffers for layer in findings.layers)
+    if total:
+        share = Fraction(sum(layer.parts_buffers for layer in by_buffers), total)
+        yield (
+            f"By parts, the largest buffers are read by {listed([one.name for one in by_buffers])}: "
+            f"{percent(share)} of all."
+        )
+    heavy = max(findings.layers, key=lambda layer: layer.parameters)
+    if heavy.parameters:
+        share = Fraction(heavy.parameters, parameters(findings))
+        yield (
+            f"The most parameters are in “{heavy.name}”: {byte_count(heavy.parameters)}, "
+            f"{percent(share)} of all."
+        )
+
+
+def _time(findings: NetworkFindings) -> Iterator[str]:
+    if findings.apart is None:
+        return
+    whole, parts = findings.apart
+    loss = 1 - Fraction(whole.sequential, parts.sequential)
+    changed = f"{percent(loss)} less" if loss >= 0 else f"{percent(-loss)} more"
+    yield (
+        f"On one processor: {frames(whole)[0]} frames a second as a whole, {frames(parts)[0]} by "
+        f"parts ({changed}). With a processor for each layer and the smallest buffers: "
+        f"{frames(parts)[1]}."
+    )
+
+
+def frames(way: NetworkMemory) -> tuple[str, str]:
+    """Return the frames a second on one processor, and with one for each layer."""
+    return (
+        rounded_to(Fraction(NANOSECONDS, way.sequential), 4),
+        rounded_to(NANOSECONDS / way.pipelined, 4) if way.pipelined else "unbounded",
+    )

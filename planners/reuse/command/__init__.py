@@ -1,0 +1,1 @@
+"""`csdf plan reuse`: its options, its answer in words, and its pictures."""

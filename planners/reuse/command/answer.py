@@ -1,0 +1,231 @@
+"""What `csdf plan reuse` prints, as text, JSON and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from cnn2csdf.describe import bytes_in_words
+from csdf.cli import answers, pictures
+from csdf.io.files import write_text
+from planners.limits import Limits
+from planners.reuse.applications.application import Application
+from planners.reuse.comparison import Comparison
+from planners.reuse.deployment.deployment import Deployment
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.evolution.problem import Front, Point
+
+TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
+METHODS = {  # fields of Comparison, and what they are called
+    "no_reduction": "no reduction",
+    "reuse_only": "reuse within each network [76]",
+    "pipelined_reuse": "reuse in the whole application",
+    "parts_only": "parts only [65]",
+    "parts_and_reuse": "all by rows, and reuse",
+}
+
+
+class Answer(NamedTuple):
+    """All that is printed. whole, smallest, deployment: with offsets in one arena.
+
+    whole: all layers whole, the simplest plan. smallest: of all that were looked at. memory: bytes
+    of buffers and weights that the limits leave. rows: that a part may have; 0 is the whole.
+    difference: largest relative one of the outputs, where the chosen plan was run.
+    """
+
+    application: Application
+    evaluator: Evaluator
+    methods: Comparison
+    front: Front
+    whole: Deployment
+    smallest: Deployment
+    limits: Limits
+    memory: int | None
+    rows: Sequence[int]
+    chosen: Point | None
+    deployment: Deployment | None
+    bound: int
+    difference: float | None
+    seconds: float
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether a run, if there was one, gave what each network gives alone."""
+        return self.difference is None or self.difference <= TOLERANCE
+
+    @property
+    def kind(self) -> str:
+        """Of which plans the answer speaks, and who knows others."""
+        rows = [str(count) for count in self.rows if count]
+        parts = f" or by {answers.counted(int(rows[0]), 'row')}" if len(rows) == 1 else ""
+        if len(rows) > 1:
+            parts = f" or by {', '.join(rows[:-1])} or {rows[-1]} rows"
+        return f"each layer whole{parts}; csdf plan fusion cuts tiles, which may need less memory"
+
+    @property
+    def is_below_bound(self) -> bool:
+        """Whether less memory is demanded than any plan of this kind has."""
+        return self.memory is not None and self.memory < self.bound
+
+
+def as_text(answer: Answer) -> str:
+    """Return the methods, the front and the chosen plan in lines."""
+    weights = answer.evaluator.weights
+    lines = [
+        f"{answer.application.name}: {answers.counted(len(answer.application.members), 'network')}, "
+        f"{answers.counted(len(answer.application.layers), 'layer')}, "
+        f"weights {bytes_in_words(weights)}",
+        "  memory with weights",
+    ]
+    for field, label in METHODS.items():
+        total = weights + getattr(answer.methods, field)
+        lines.append(f"    {label:<32} {bytes_in_words(total):>10}")
+    points = answer.front.points
+    least = int(points[0].score.objectives[0])
+    lines += [
+        _arena_line("whole tensors in one arena", answer.whole),
+        f"    {'smallest of the front':<32} {bytes_in_words(least):>10}",
+        _arena_line("smallest, offsets in one arena", answer.smallest),
+        f"    {'no plan of this kind has less':<32} {bytes_in_words(answer.bound):>10}",
+        f"  kind   {answer.kind}",
+        f"  front  {answers.counted(len(points), 'point')}, "
+        f"{answers.counted(answer.front.evaluations, 'evaluation')}: "
+        f"{answer.front.reason}",
+    ]
+    lines += [*_chosen_lines(answer), f"  time   {answer.seconds * 1000:.0f} ms"]
+    return answers.one_text(lines)
+
+
+def _arena_line(label: str, plan: Deployment) -> str:
+    """Bytes with weights; where the search for offsets ended early, what they cannot be below."""
+    line = f"    {label:<32} {bytes_in_words(plan.weights + plan.arena_bytes):>10}"
+    if plan.arena_bytes == plan.lower_bound:
+        return line
+    return f"{line}, these buffers at least {bytes_in_words(plan.weights + plan.lower_bound)}"
+
+
+def _chosen_lines(answer: Answer) -> list[str]:
+    weights = answer.evaluator.weights
+    if answer.chosen is None and (answer.memory or 0) < weights and answer.is_below_bound:
+        return [
+            f"  chosen none: the parameters alone are {bytes_in_words(weights)}; the limit is "
+            f"{answer.limits}"
+        ]
+    if answer.chosen is None:
+        why = "no plan that was looked at meets the demands"
+        if answer.is_below_bound:
+            why = f"proved, no plan of this kind fits {answer.limits}"
+        found = f"         the smallest found has {_split(weights, answer.smallest)}"
+        return [f"  chosen none: {why}", *([found] if answer.limits.is_given else [])]
+    memory, *periods = answer.chosen.score.objectives
+    by_parts = [gene for gene in answer.chosen.chromosome if gene]
+    speeds = ", ".join(
+        f"{member.name} {float(1 / Fraction(period)):.4g} frames/s"
+        for member, period in zip(answer.application.members, periods, strict=True)
+    )
+    only = " (the limit is met by offsets only)" if memory > (answer.memory or memory) else ""
+    lines = [
+        f"  chosen {bytes_in_words(int(memory))} in whole buffers{only}, {speeds}",
+        f"         {len(by_parts)} of {len(answer.application.layers)} layers by parts",
+    ]
+    if answer.deployment is not None:
+        total = answer.evaluator.weights + answer.deployment.arena_bytes
+        buffers = answers.counted(len(answer.deployment.buffers), "buffer")
+        lines.append(
+            f"         {bytes_in_words(total)} with {buffers} in one "
+            f"arena of {bytes_in_words(answer.deployment.arena_bytes)}, {answer.deployment.status}"
+        )
+    if answer.difference is not None:
+        verdict = "equal" if answer.is_equal else "DIFFERENT"
+        lines.append(
+            f"         run in this arena: {verdict}, largest difference "
+            f"{answer.difference:.3g} of the largest output"
+        )
+    return lines
+
+
+def _split(weights: int, plan: Deployment) -> str:
+    return (
+        f"{bytes_in_words(plan.arena_bytes)} of buffers in one arena + {bytes_in_words(weights)} of "
+        f"parameters = {bytes_in_words(weights + plan.arena_bytes)}"
+    )
+
+
+def _point_as_json(answer: Answer, point: Point) -> dict[str, Any]:
+    memory, *periods = point.score.objectives
+    members = answer.application.members
+    return {
+        "memory_bytes": int(memory),
+        "seconds_per_frame": {
+            member.name: str(period) for member, period in zip(members, periods, strict=True)
+        },
+        "rows": [
+            {"network": network, "layer": layer, "rows": gene}
+            for (network, layer), gene in zip(
+                answer.application.layers, point.chromosome, strict=True
+            )
+            if gene
+        ],
+    }
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """Return all under keys that stay; exact seconds as texts."""
+    chosen = answer.chosen
+    return {
+        "application": answer.application.name,
+        "networks": [member.name for member in answer.application.members],
+        "weight_bytes": answer.evaluator.weights,
+        "methods": {
+            field: answer.evaluator.weights + getattr(answer.methods, field) for field in METHODS
+        },
+        "lower_bound": answer.bound,
+        "front": [_point_as_json(answer, point) for point in answer.front.points],
+        "is_finished": answer.front.is_finished,
+        "reason": answer.front.reason,
+        "evaluations": answer.front.evaluations,
+        "chosen": None if chosen is None else _point_as_json(answer, chosen),
+        "kind": answer.kind,
+        "whole_arena_bytes": answer.whole.arena_bytes,
+        "whole_arena_status": answer.whole.status,
+        "smallest_arena_bytes": answer.smallest.arena_bytes,
+        "arena_bytes": None if answer.deployment is None else answer.deployment.arena_bytes,
+        "arena_status": None if answer.deployment is None else answer.deployment.status,
+        "relative_difference": answer.difference,
+        "seconds": round(answer.seconds, 6),
+    }
+
+
+def plot(path: str, answer: Answer) -> None:
+    """Draw memory against the time of a frame of every network."""
+    draw = pictures.drawing("planners.reuse.command.picture")
+    layers = len(answer.application.layers)
+    whole, rows = (answer.evaluator.evaluate((gene,) * layers) for gene in (None, 1))
+    others = [
+        draw.Place(whole.memory, float(sum(whole.periods)), "reuse only"),
+        draw.Place(rows.memory, float(sum(rows.periods)), "all by rows"),
+        draw.Place(
+            whole.weights + answer.whole.arena_bytes,
+            float(sum(whole.periods)),
+            "whole tensors, one arena",
+        ),
+    ]
+    front = [
+        draw.Place(int(point.score.objectives[0]), float(sum(point.score.objectives[1:])))
+        for point in answer.front.points
+    ]
+    chosen = None
+    if answer.chosen is not None and answer.deployment is not None:
+        seconds = float(sum(answer.chosen.score.objectives[1:]))
+        total = answer.evaluator.weights + answer.deployment.arena_bytes
+        chosen = draw.Place(total, seconds, "chosen, one arena")
+    picture = draw.tradeoff_picture(
+        f"{answer.application.name}: memory against time",
+        sorted(front),
+        others,
+        chosen=chosen,
+        bound=answer.bound,
+        suffix=pictures.suffix_of(path),
+    )
+    write_text(path, picture)

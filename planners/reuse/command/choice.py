@@ -1,0 +1,142 @@
+"""The plan of `csdf plan reuse`: chosen from what the search found, placed in an arena, and run."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from cnn2csdf.execution.calibration import calibrated_weights
+from cnn2csdf.execution.compare import difference, random_frames
+from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.weights import Model
+from csdf.errors import GaveUp
+from planners.limits import Limits
+from planners.reuse.applications.application import Application
+from planners.reuse.bounds import tensor_bound
+from planners.reuse.candidates import Watch, fastest, smallest, uniform_points
+from planners.reuse.command.answer import Answer
+from planners.reuse.comparison import comparison
+from planners.reuse.deployment.deployment import Deployment
+from planners.reuse.deployment.execution import run_deployment
+from planners.reuse.deployment.making import deployment
+from planners.reuse.deployment.placement import free_offsets, whole_buffers
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.evolution.problem import Front, Point
+from planners.reuse.selection import Demands, selected
+
+PATIENCE = 2000  # looks at the search for offsets, after which the best by then is taken
+
+
+def concluded(
+    evaluator: Evaluator,
+    front: Front,
+    options: argparse.Namespace,
+    demands: Demands,
+    *,
+    begin: float,
+) -> Answer:
+    """Choose from the front, place the buffers, run the plan if asked to.
+
+    A front without points has that of all layers whole: whoever has no time has this plan.
+    """
+    application, costs = evaluator.application, evaluator.costs
+    front = replace(front, points=front.points or uniform_points(evaluator, ()))
+    limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
+    room = limits.room(evaluator.weights)
+    if room is not None:
+        demands = replace(demands, memory=evaluator.weights + room)
+    watch = _until(begin + options.budget, options.budget)
+    placed = functools.cache(functools.partial(_by_offsets, evaluator, watch=watch))
+    least = smallest(evaluator, front.points, options.rows, Demands(), watch=watch)
+    chosen = least
+    if demands != Demands() or options.whole_buffers:
+        chosen = _chosen(evaluator, front.points, options, demands, watch)
+    plan = None
+    if chosen is not None:
+        plan = _by_buffers(evaluator, chosen) if options.whole_buffers else placed(chosen)
+    run = plan is not None and options.verify
+    return Answer(
+        application=application,
+        evaluator=evaluator,
+        methods=comparison(application, costs, known=evaluator),
+        front=front,
+        whole=placed(uniform_points(evaluator, ())[0]),
+        smallest=placed(least or front.points[0]),
+        limits=limits,
+        memory=demands.memory,
+        rows=options.rows,
+        chosen=chosen,
+        deployment=plan,
+        bound=tensor_bound(evaluator, [None, *filter(None, options.rows)]),
+        difference=_largest_difference(application, plan, options) if plan and run else None,
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def _until(end: float, budget: float) -> Watch:
+    """A watch that ends what goes on when the budget is used up."""
+
+    def watch() -> None:
+        if time.perf_counter() > end:
+            raise GaveUp(f"the budget of {budget:g} s is used up")
+
+    return watch
+
+
+def _chosen(
+    evaluator: Evaluator,
+    points: Sequence[Point],
+    options: argparse.Namespace,
+    demands: Demands,
+    watch: Watch,
+) -> Point | None:
+    """The point that meets the demands: by its offsets, or by whole buffers where these are asked."""
+    if options.whole_buffers:
+        return selected(evaluator.application, points, demands)
+    choose = smallest if demands.memory is None else fastest
+    return choose(evaluator, points, options.rows, demands, watch=watch)
+
+
+def _by_buffers(evaluator: Evaluator, point: Point) -> Deployment:
+    """The published plan of a point: whole buffers one after another."""
+    plan = evaluator.plan(tuple(gene or None for gene in point.chromosome))
+    return deployment(evaluator, plan, whole_buffers(evaluator, plan))
+
+
+def _by_offsets(evaluator: Evaluator, point: Point, *, watch: Watch) -> Deployment:
+    """The final plan of a point; the search for offsets ends after some patience."""
+    plan = evaluator.plan(tuple(gene or None for gene in point.chromosome))
+    return deployment(evaluator, plan, free_offsets(evaluator, plan, watch=_patient(watch)))
+
+
+def _patient(watch: Watch) -> Callable[[object], None]:
+    left = iter(range(PATIENCE))
+
+    def look(_: object) -> None:
+        watch()
+        if next(left, None) is None:
+            raise GaveUp(f"{PATIENCE} looks found no smaller arena")
+
+    return look
+
+
+def _largest_difference(
+    application: Application, plan: Deployment, options: argparse.Namespace
+) -> float:
+    """Run all networks in the arena, two frames each, and compare with each network alone."""
+    weights = {}
+    frames = {}
+    for member in application.members:
+        weights[member.name] = calibrated_weights(member.network, options.seed)
+        frames[member.name] = random_frames(member.network, 2, options.seed)
+    found = run_deployment(application, plan, weights=weights, frames=frames)
+    worst = 0.0
+    for member in application.members:
+        model = Model(network=member.network, weights=weights[member.name])
+        for frame, outputs in zip(frames[member.name], found[member.name], strict=True):
+            for name, expected in run_whole(model, frame).items():
+                worst = max(worst, difference(outputs[name], expected).relative)
+    return worst

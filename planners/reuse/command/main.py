@@ -1,0 +1,193 @@
+"""`csdf plan reuse`: memory of several networks against throughput."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+
+from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.durations import PLATFORMS
+from csdf.cli import answers, parsers
+from csdf.cli.limit_options import add_limit_options
+from csdf.cli.pictures import require_drawing, suffix_of
+from csdf.errors import CsdfError, UnwritableFile
+from csdf.io.files import write_text
+from planners.reuse.applications.application import Application
+from planners.reuse.command.answer import Answer, as_json, as_text, plot
+from planners.reuse.command.application import add_application_options, application_of
+from planners.reuse.command.choice import concluded
+from planners.reuse.command.search import searched
+from planners.reuse.deployment.c_tables import format_tables
+from planners.reuse.deployment.json_text import format_deployment
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.selection import Demands
+from planners.reuse.sharing import best_shared, shared_buffers
+
+FORMATS = {"json": format_deployment, "h": format_tables}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Search, choose, print; return the exit code: 1 if no plan meets the demands."""
+    options = command_parser().parse_args(argv)
+    demands = Demands(throughput=dict(options.throughput))
+    _require_possible(options)
+    application = application_of(options)
+    demands.check_names(application)
+    answer = _answer(application, options, demands)
+    if options.plot:
+        plot(options.plot, answer)
+    if options.output and answer.deployment is not None:
+        write_text(options.output, FORMATS[suffix_of(options.output)](answer.deployment))
+    elif options.output:
+        print(
+            f"csdf plan reuse: {options.output} is not written: there is no plan", file=sys.stderr
+        )
+    print(json.dumps(as_json(answer), indent=2) if options.json else as_text(answer))
+    if answer.chosen is None:
+        is_proved = answer.front.is_proved or answer.is_below_bound
+        return answers.NO if is_proved else answers.GAVE_UP
+    return answers.ANSWERED if answer.is_equal else answers.NO
+
+
+def _require_possible(options: argparse.Namespace) -> None:
+    """Refuse before the work what cannot be done after it."""
+    require_drawing(options.plot)
+    if options.output and suffix_of(options.output) not in FORMATS:
+        raise UnwritableFile(f"{options.output}: expected .json, or .h for C")
+    if options.verify and options.element_bytes != 4:
+        raise CsdfError("--verify runs in single precision: --element-bytes 4")
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf plan reuse",
+        "Memory of several networks that share one device: which layers work by parts, "
+        "and which buffers share their bytes (Minakova and Stefanov, TODAES 2022). The front of "
+        "memory against the throughput of every network, and the plan that meets your demands: the "
+        "fastest within --ram, --flash or --memory, else the smallest that is fast enough. All layers "
+        "whole in one arena is always a candidate. Tiles are for csdf plan fusion.",
+        "csdf plan reuse resnet8+keyword_spotting --generations 5",
+        "csdf plan reuse resnet8+keyword_spotting --generations 5 --ram 90kB -o plan.h",
+    )
+    add_application_options(parser)
+    add_limit_options(
+        parser, "at most, of buffers and parameters together, as published; e.g. 15MB, 256KiB"
+    )
+    parser.add_argument(
+        "--throughput",
+        action="append",
+        type=_named_rate,
+        metavar="NET=FPS",
+        default=[],
+        help="frames a second that a network must reach",
+    )
+    _add_search_options(parser)
+    _add_output_options(parser)
+    return parser
+
+
+def _add_search_options(parser: argparse.ArgumentParser) -> None:
+    """Add what is searched, what things cost, where and how long."""
+    parser.add_argument(
+        "--rows",
+        type=_alleles,
+        metavar="N,N,..",
+        default=(0, 1),
+        help="rows of a part that a layer may choose; 0 is the whole; default 0,1 as published",
+    )
+    parser.add_argument(
+        "--method",
+        choices=("beyond", "evolution"),
+        default="beyond",
+        help="evolution: NSGA-II as published; beyond: exact seeds, a descent and walks",
+    )
+    parser.add_argument(
+        "--generations",
+        type=answers.positive,
+        metavar="N",
+        default=100,
+        help="times --population: the number of evaluations; default 100",
+    )
+    parser.add_argument(
+        "--population", type=answers.positive, metavar="N", default=100, help="default 100"
+    )
+    parser.add_argument(
+        "--seed",
+        type=answers.integer,
+        metavar="N",
+        default=0,
+        help="of the search and of --verify; default 0",
+    )
+    shared.add_element_bytes_option(parser)
+    parser.add_argument(
+        "--parameter-bytes",
+        type=answers.positive,
+        metavar="N",
+        help="of one parameter; default: as --element-bytes",
+    )
+    parser.add_argument(
+        "--platform", choices=PLATFORMS, default="jetson-tx2", help="default: jetson-tx2"
+    )
+    parser.add_argument(
+        "--workers", type=answers.positive, metavar="N", default=1, help="processes; default 1"
+    )
+    parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="of Dask (extra: cluster)")
+    parser.add_argument(
+        "--checkpoint",
+        type=parsers.output_file,
+        metavar="FILE",
+        help="kept after each generation; resumed if it is there",
+    )
+    parsers.add_budget_option(parser, "for the search; then the front found by then")
+
+
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add what becomes of the plan."""
+    parser.add_argument(
+        "--whole-buffers",
+        action="store_true",
+        help="the published plan; by default every buffer has an offset of its own",
+    )
+    parsers.add_output_option(
+        parser, "the chosen plan: .json, or tables for C (.h)", required=False
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="run all networks in one array of the planned size, and compare",
+    )
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "memory against time")
+
+
+def _answer(application: Application, options: argparse.Namespace, demands: Demands) -> Answer:
+    begin = time.perf_counter()
+    costs = Costs(
+        element_bytes=options.element_bytes,
+        parameter_bytes=options.parameter_bytes or options.element_bytes,
+        platform=PLATFORMS[options.platform],
+    )
+    share = best_shared if options.method == "beyond" else shared_buffers
+    evaluator = Evaluator(application, costs, share=share)
+    front = searched(evaluator, options)
+    with answers.working("placing buffers, proving bounds"):
+        return concluded(evaluator, front, options, demands, begin=begin)
+
+
+def _named_rate(text: str) -> tuple[str, Fraction]:
+    name, _, value = text.rpartition("=")
+    if not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NETWORK=FRAMES_PER_SECOND")
+    return name, answers.above_zero(value)
+
+
+def _alleles(text: str) -> tuple[int, ...]:
+    values = tuple(answers.from_zero(value) for value in text.split(","))
+    if len(set(values)) != len(values):
+        raise answers.unfit(text, "a list such as 0,1,2,4, each number once")
+    return values

@@ -1,0 +1,95 @@
+"""How values of this package look in notebooks: tables and pictures of what they hold."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from csdf.model.shown import html
+from csdf.notebook.pictures import Box, boxes_picture, front_picture
+from csdf.notebook.table import facts, table
+from planners.fusion.plans import FusionAnswer, FusionPlan
+from planners.parts_memory import MemoryComparison, NetworkMemory
+from planners.plan import MemoryPlan
+from planners.primitives.selection.problem import Objective, Selection
+from planners.primitives.selection.trade_off import TradeOff
+from planners.reuse.deployment.deployment import Deployment
+from planners.traffic.answers import LayerTraffic
+from planners.traffic.network_traffic import NetworkTraffic
+
+
+@html.register
+def _deployment(value: Deployment) -> str:
+    """Return the arena and its buffers as a table."""
+    head = f"{value.name}: {value.arena_bytes} bytes, {value.status}: {value.reason}"
+    return table(head, value.to_records())
+
+
+@html.register
+def _network_memory(value: NetworkMemory) -> str:
+    """Return the needs as a table."""
+    return table("bytes, and time units of a frame", [value.to_record()])
+
+
+@html.register
+def _memory_comparison(value: MemoryComparison) -> str:
+    """Return both ways as a table."""
+    return table("bytes, and time units of a frame", value.to_records())
+
+
+@html.register
+def _fusion_plan(value: FusionPlan) -> str:
+    """Return the groups, and the arena over the steps of the plan."""
+    head = f"{value.chain.network.name}: {value.memory} bytes, {value.cost.nanoseconds} ns"
+    return table(head, value.to_records()) + _memory_plan(value.arena)
+
+
+@html.register
+def _fusion_answer(value: FusionAnswer) -> str:
+    """Return the front as picture and table."""
+    places = [(one.memory, Fraction(one.cost.nanoseconds, 10**6)) for one in value.front]
+    picture = front_picture(places, across="arena bytes", up="ms")
+    return picture + table(f"{value.status}: {value.reason}", value.to_records())
+
+
+@html.register
+def _selection(value: Selection) -> str:
+    """Return the choice for each layer as a table."""
+    network, workspace = (value.memory(one) for one in Objective)
+    title = f"{value.nanoseconds} ns, {network} bytes, largest workspace {workspace} bytes"
+    return table(f"{value.problem.name}: {title}", value.to_records())
+
+
+@html.register
+def _trade_off(value: TradeOff) -> str:
+    """Return the front as picture and table."""
+    places = [(one.memory, Fraction(one.nanoseconds, 10**6)) for one in value.pairs]
+    picture = front_picture(places, across=f"bytes ({value.objective.value})", up="ms")
+    return picture + table(f"{value.problem.name}: all points, proved", value.to_records())
+
+
+@html.register
+def _memory_plan(value: MemoryPlan) -> str:
+    """Return the arena over time and the offsets."""
+    head = f"{value.problem.name}: {value.status}: {value.reason}"
+    boxes = [
+        Box(one.name, one.start, one.end, offset, offset + one.size, number)
+        for number, one in enumerate(value.problem.buffers)
+        if one.takes_room and (offset := value.offsets.get(one.name)) is not None
+    ]
+    picture = boxes_picture(boxes, across="time", up="bytes") if boxes else ""
+    return picture + table(head, value.to_records())
+
+
+@html.register
+def _network_traffic(value: NetworkTraffic) -> str:
+    """Return the groups as a table."""
+    shown = ("layers", "input_bytes", "weight_bytes", "output_bytes", "traffic_bytes")
+    rows = [{name: row[name] for name in shown} for row in value.to_records()]
+    head = f"{value.name}: {value.total_bytes} bytes with a buffer of {value.buffer_bytes}"
+    return table(f"{head}, at least {value.bound_bytes}, {value.status}", rows)
+
+
+@html.register
+def _layer_traffic(value: LayerTraffic) -> str:
+    """Return traffic, nest and bounds as a table."""
+    return facts(value.convolution.name, value.to_json())

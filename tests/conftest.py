@@ -1,0 +1,13 @@
+"""What all tests share: how tests with random values choose them.
+
+`ci`, the default, takes the same values every time. `HYPOTHESIS_PROFILE=explore` takes new ones, ten
+times as many where a test names no number, and keeps those that fail in .hypothesis.
+"""
+
+import os
+
+from hypothesis import settings
+
+settings.register_profile("ci", derandomize=True, database=None, deadline=None, print_blob=True)
+settings.register_profile("explore", max_examples=1000, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
