@@ -9,7 +9,7 @@ from math import lcm, prod
 from cnn2csdf.durations import NANOSECONDS, Platform
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import operations, parameter_shapes
-from planners.fusion.regions import Needs, Range
+from planners.tiling.regions import Needs, Range
 
 Lengths = tuple[int, ...]  # places along an axis: of the output, then of each input
 

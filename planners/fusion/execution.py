@@ -19,7 +19,6 @@ from cnn2csdf.part import HeldRows
 from cnn2csdf.weights import Array, Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError
-from planners.fusion.computing import Piece, compute_region, compute_whole
 from planners.fusion.configurations import Group, Way
 from planners.fusion.memory import (
     edge_name,
@@ -30,10 +29,11 @@ from planners.fusion.memory import (
 )
 from planners.fusion.planning import part_of_group
 from planners.fusion.plans import FusionPlan
-from planners.fusion.regions import Needs, Region, can_be_tiled, whole_region
 from planners.fusion.streaming import channel_name
 from planners.fusion.tiles import Place, TiledGroup
 from planners.plan import MemoryPlan
+from planners.tiling.computing import Piece, compute_region, compute_whole
+from planners.tiling.regions import Needs, Region, can_be_tiled, whole_region
 
 ELEMENT_BYTES = 4  # single precision
 LOOK = 1 << 16  # elements compared at once

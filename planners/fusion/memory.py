@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Convolution
-from planners.fusion.regions import Range
 from planners.fusion.tiles import TiledGroup, fresh, largest_shared
 from planners.plan import Buffer
+from planners.tiling.regions import Range
 
 
 class Scratch(Enum):

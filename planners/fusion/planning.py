@@ -26,7 +26,6 @@ from planners.fusion.configurations import Configuration, Group, Way, check_conf
 from planners.fusion.cost import LayerCost, lengths, price_of
 from planners.fusion.memory import last_steps, most_alive, tiled_buffers, whole_buffers
 from planners.fusion.plans import FusionAnswer, FusionPlan
-from planners.fusion.regions import COLUMNS, ROWS, Needs
 from planners.fusion.search import Point, best_under, front, merged
 from planners.fusion.streaming import Streams, streaming_buffers
 from planners.fusion.tiles import TiledGroup, fresh, tiled_group
@@ -39,6 +38,7 @@ from planners.plan import (
     MemoryPlan,
     Problem,
 )
+from planners.tiling.regions import COLUMNS, ROWS, Needs
 
 MOST_LOOKS = 200  # of the search for offsets at a better arena, which chains never need
 

@@ -25,8 +25,8 @@ from planners.fusion.choices import Cost, Option
 from planners.fusion.configurations import Configuration, Group, Way, configuration
 from planners.fusion.cost import lengths
 from planners.fusion.memory import Scratch, scratch_elements
-from planners.fusion.regions import COLUMNS, ROWS, Needs
 from planners.fusion.tiles import Bands, TiledGroup, bands, even_grid, tiled_group
+from planners.tiling.regions import COLUMNS, ROWS, Needs
 
 MB = 2**20
 BIAS = 31 * MB  # weights, libraries and everything else, as the paper calibrates it

@@ -14,7 +14,7 @@ from itertools import pairwise, product
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import InvalidPlan
-from planners.fusion.regions import (
+from planners.tiling.regions import (
     COLUMNS,
     ROWS,
     Needs,

@@ -19,8 +19,8 @@ from cnn2csdf.parameters import operations
 from planners.fusion.chains import Chain, Section
 from planners.fusion.cost import LayerCost, Price, lengths
 from planners.fusion.memory import Scratch, last_steps, longest, scratch_elements
-from planners.fusion.regions import COLUMNS, ROWS, Needs, Range, can_be_tiled, length
 from planners.fusion.tiles import Bands, Grid, bands, even_ends, fresh, largest_shared, per_place
+from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, can_be_tiled, length
 
 Numbers = NDArray[Any]  # int64, or Python's integers where those might be too small
 LARGEST = 2**61

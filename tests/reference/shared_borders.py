@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planners.fusion.regions import Range
 from planners.fusion.tiles import Place, TiledGroup, per_place
+from planners.tiling.regions import Range
 
 
 def reuse_order(down: int, across: int) -> list[Place]:

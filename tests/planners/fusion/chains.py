@@ -15,8 +15,8 @@ from planners.fusion.chains import chain_of
 from planners.fusion.choices import Terms
 from planners.fusion.configurations import Group, Way, single
 from planners.fusion.memory import Scratch
-from planners.fusion.regions import can_be_tiled
 from planners.fusion.tiles import Grid
+from planners.tiling.regions import can_be_tiled
 
 PLATFORM = PLATFORMS["cortex-m7"]
 TERMS = Terms(platform=PLATFORM)

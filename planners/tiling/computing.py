@@ -21,7 +21,7 @@ from cnn2csdf.network import Layer, Shape
 from cnn2csdf.part import HeldRows, Reader, along_channels
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
-from planners.fusion.regions import COLUMNS, ROWS, Need, Needs, Range, Region
+from planners.tiling.regions import COLUMNS, ROWS, Need, Needs, Range, Region
 
 CHUNK = 1 << 16  # elements
 

@@ -1,0 +1,33 @@
+"""What a machine asks of whoever computes layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from cnn2csdf.network import Layer
+from cnn2csdf.weights import Array
+from planners.tiling.regions import Range
+
+
+class Region(NamedTuple):
+    """Rows and columns of all feature maps of a tensor."""
+
+    rows: Range
+    columns: Range
+
+
+class Computing(Protocol):
+    """What fills the regions; the judge has none."""
+
+    def frame_row(self, name: str, row: int) -> Array:
+        """Return a row of an input, (columns, channels)."""
+
+    def region(self, layer: Layer, target: Region, inputs: Sequence[tuple[Region, Array]]) -> Array:
+        """Return a region of a layer's output, (rows, columns, channels), from those it needs."""
+
+    def add_row(self, layer: Layer, row: int, values: Array, sums: Array) -> None:
+        """Add a row of the input, (columns, channels), to the sums of a layer."""
+
+    def finished(self, layer: Layer, sums: Array) -> Array:
+        """Return the output that sums stand for, (rows, columns, channels)."""

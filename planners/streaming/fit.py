@@ -1,0 +1,322 @@
+"""How much memory a network needs: every way to work it in one arena, and the best of them.
+
+The ways: layers one after the other, each as a whole; all layers at once by rows, nothing computed
+twice; and groups of lines and strips, which is the search of planners.streaming.search. All are
+plans of one form, so their figures compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from cnn2csdf.durations import Platform
+from cnn2csdf.network import Network
+from cnn2csdf.parameters import (
+    layer_parameter_bytes,
+    multiply_accumulates,
+    operations,
+)
+from cnn2csdf.parameters import parameter_bytes as stored_bytes
+from csdf.errors import GaveUp
+from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE
+from planners.streaming.course import course_of
+from planners.streaming.making import plan_of
+from planners.streaming.moves import Move, Moves, OnceMoves
+from planners.streaming.plan import StreamingPlan
+from planners.streaming.search import GroupWay, PlanWay, front
+from planners.streaming.stages import Stage, StageTable
+
+Watch = Callable[[], None]  # called now and then; ends the search by raising GaveUp
+
+RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
+ROWS = "rows"  # the input comes row by row
+INPUTS = (RESIDENT, ROWS)
+
+WHOLE_LAYERS = "whole layers"
+BY_ROWS = "rows"
+LINES = "lines, nothing twice"
+STRIPS = "lines and strips"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitWay:
+    """A way to work a network in an arena.
+
+    work: multiply-accumulates of a frame, as a part of those of the network computed once.
+    nanoseconds: of a frame, predicted by a model of the platform; None without one.
+    """
+
+    name: str
+    plan: StreamingPlan
+    work: Fraction
+    nanoseconds: int | None
+
+    @property
+    def ram_bytes(self) -> int:
+        """Bytes of the arena."""
+        return self.plan.arena_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Whether a network fits, and how.
+
+    ways: by growing RAM, each with less work than those before it; the plain ways are among them
+    whatever they cost. lower_bound: no way, searched or not, needs less RAM: what comes in and goes
+    out lies whole. best: the way with the least work within the RAM; None where none fits.
+    flash_bytes: the parameters as stored.
+    """
+
+    network: str
+    input: str
+    ram: int | None
+    flash: int | None
+    flash_bytes: int
+    ways: tuple[FitWay, ...]
+    best: FitWay | None
+    lower_bound: int
+    status: str
+    reason: str
+
+    @property
+    def least(self) -> FitWay:
+        """The way with the least RAM."""
+        return min(self.ways, key=lambda way: (way.ram_bytes, way.work))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as a JSON value."""
+        shown = self.best or self.least
+        return {
+            "network": self.network,
+            "fits": {FEASIBLE: True, INFEASIBLE: False}.get(self.status),
+            "ram_bytes": shown.ram_bytes,
+            "flash_bytes": self.flash_bytes,
+            "work": str(shown.work),
+            "lower_bound_bytes": self.lower_bound,
+            "status": self.status,
+            "reason": self.reason,
+            "input": self.input,
+            "ways": [
+                {
+                    "name": way.name,
+                    "ram_bytes": way.ram_bytes,
+                    "work": str(way.work),
+                    "predicted_nanoseconds": way.nanoseconds,
+                }
+                for way in self.ways
+            ],
+        }
+
+
+def fit(
+    network: Network,
+    *,
+    ram: int | None = None,
+    flash: int | None = None,
+    element_bytes: int | None = None,
+    parameter_bytes: int | None = None,
+    input: str = RESIDENT,  # noqa: A002 - the word of the command
+    platform: Platform | None = None,
+    watch: Watch = lambda: None,
+) -> Fit:
+    """Return whether a network fits into some RAM and flash, and the best way to work it.
+
+    element_bytes: of all tensors and trained numbers; by default as the network says.
+    parameter_bytes: of each trained number, if it is another. A network of several
+    inputs has them all resident. The search ends early where the watch raises GaveUp; the best way
+    found by then stands, marked in the reason.
+    """
+    return _Fitting(
+        network, ram, flash, element_bytes, parameter_bytes or element_bytes, input, platform, watch
+    ).answer()
+
+
+class _Fitting:
+    """The ways of a network, found one after the other."""
+
+    def __init__(
+        self,
+        network: Network,
+        ram: int | None,
+        flash: int | None,
+        element_bytes: int | None,
+        parameter_bytes: int | None,
+        input_: str,
+        platform: Platform | None,
+        watch: Watch,
+    ) -> None:
+        self._course = course_of(network)
+        self._table = StageTable(network, element_bytes=element_bytes)
+        self._ram, self._flash = ram, flash
+        self._flash_bytes = stored_bytes(network, parameter_bytes)
+        self._is_streamed = input_ == ROWS and not self._course.others
+        self._platform = platform
+        self._watch = watch
+        self._ways: list[FitWay] = []
+        self._once = sum(
+            multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers
+        )
+        self._ended: str | None = None
+        self._parameters = {
+            layer.name: layer_parameter_bytes(layer, network.input_shapes(layer), parameter_bytes)
+            for layer in network.layers
+        }
+
+    def answer(self) -> Fit:
+        """Return the answer, after as much search as the watch allows."""
+        self._add(WHOLE_LAYERS, self._whole_layers(), is_streamed=False)
+        self._add(BY_ROWS, self._by_rows())
+        try:
+            self._search()
+        except GaveUp as error:
+            self._ended = str(error)
+        return self._told()
+
+    def _add(
+        self, name: str, groups: Sequence[GroupWay], *, is_streamed: bool | None = None
+    ) -> None:
+        streams = self._is_streamed if is_streamed is None else is_streamed
+        plan = plan_of(self._course, self._table, groups, is_streamed=streams)
+        work = Fraction(plan.multiply_accumulates, max(self._once, 1))
+        self._ways.append(
+            FitWay(name=name, plan=plan, work=work, nanoseconds=self._nanoseconds(plan))
+        )
+
+    def _whole_layers(self) -> list[GroupWay]:
+        return [
+            GroupWay(0, 0, cut, cut + 1, (self._moves_apart(cut),), is_apart=True)
+            for cut in range(len(self._course.cuts) - 1)
+        ]
+
+    def _moves_apart(self, cut: int) -> Move:
+        return Moves(self._course, self._table).apart(cut)[0]
+
+    def _by_rows(self) -> list[GroupWay]:
+        stages = tuple(Stage(layers=(name,)) for name in self._course.layers[1:])
+        return [
+            GroupWay(
+                0, 0, 0, len(self._course.cuts) - 1, (Move(0, len(self._course.cuts) - 1, stages),)
+            )
+        ]
+
+    def _search(self) -> None:
+        """Lines alone first; strips below what lines need."""
+        most = min(way.ram_bytes for way in self._ways)
+        for way in self._front(OnceMoves(self._course, self._table), most):
+            self._add(LINES, way.groups)
+        least = min(way.ram_bytes for way in self._ways)
+        if self._ram is not None and least <= self._ram:
+            return
+        moves = Moves(self._course, self._table)
+        for limit in _limits(least, self._ram):
+            found = self._front(moves, limit)
+            for way in found:
+                self._add(STRIPS, way.groups)
+            if self._ram is not None and found:
+                return
+
+    def _front(self, moves: Moves, limit: int) -> list[PlanWay]:
+        return front(moves, limit, is_streamed=self._is_streamed, watch=self._watch)
+
+    def _nanoseconds(self, plan: StreamingPlan) -> int | None:
+        if self._platform is None:
+            return None
+        return sum(
+            self._stage_nanoseconds(one.stage, self._platform)
+            for group in plan.groups
+            for one in group.stages
+        )
+
+    def _stage_nanoseconds(self, stage: Stage, platform: Platform) -> int:
+        """A stage starts with each firing, reads its parameters and rows, and writes rows."""
+        network, found = self._course.network, self._table.geometry(stage)
+        parameters = sum(self._parameters[name] for name in stage.layers)
+        firings = found.firings.count
+        work = Fraction(0)
+        for name in stage.layers:
+            layer = network.layer(name)
+            of_row = Fraction(operations(layer, network.input_shapes(layer)), layer.shape.rows)
+            if found.accumulator:
+                work += operations(layer, network.input_shapes(layer))
+            else:
+                work += of_row * sum(end - first for first, end in found.ranges[name])
+        moved = self._table.tensor_bytes(stage.result) + sum(
+            self._table.tensor_bytes(reading.tensor) for reading in found.firings.readings
+        )
+        each = platform.nanoseconds(work / firings, Fraction(moved, firings) + parameters)
+        return each * firings
+
+    def _told(self) -> Fit:
+        ways = tuple(_worth_showing(self._ways))
+        fitting = [way for way in ways if self._ram is None or way.ram_bytes <= self._ram]
+        best = min(fitting, key=lambda way: (way.work, way.ram_bytes), default=None)
+        status, reason = self._verdict(ways, best)
+        return Fit(
+            network=self._course.network.name,
+            input=ROWS if self._is_streamed else RESIDENT,
+            ram=self._ram,
+            flash=self._flash,
+            flash_bytes=self._flash_bytes,
+            ways=ways,
+            best=best if status == FEASIBLE else None,
+            lower_bound=self._lower_bound(),
+            status=status,
+            reason=reason,
+        )
+
+    def _verdict(self, ways: Sequence[FitWay], best: FitWay | None) -> tuple[str, str]:
+        if self._flash is not None and self._flash_bytes > self._flash:
+            return INFEASIBLE, (
+                f"the parameters need {self._flash_bytes} bytes of flash, {self._flash} are there"
+            )
+        if best is not None:
+            early = f"; the search ended early: {self._ended}" if self._ended else ""
+            return (
+                FEASIBLE,
+                f"the least work found among whole layers, rows, lines and strips{early}",
+            )
+        least = min(way.ram_bytes for way in ways)
+        if self._lower_bound() > (self._ram or 0):
+            return INFEASIBLE, (
+                f"what comes in and goes out takes {self._lower_bound()} bytes whatever is planned"
+            )
+        if self._ended:
+            return GAVE_UP, f"{self._ended}; the least found by then needs {least} bytes"
+        return INFEASIBLE, (
+            f"the least of whole layers, rows, lines and strips needs {least} bytes; "
+            "nothing is proved of other ways"
+        )
+
+    def _lower_bound(self) -> int:
+        """Bytes that lie in the arena at the start, or at the end, of any plan."""
+        inputs = () if self._is_streamed else (self._course.at(0), *self._course.others)
+        return max(
+            sum(self._table.tensor_bytes(name) for name in inputs),
+            sum(self._table.tensor_bytes(name) for name in self._course.results),
+        )
+
+
+def _limits(least: int, ram: int | None) -> Iterator[int]:
+    """Limits for the search of strips, each giving all ways below it."""
+    if ram is None:
+        yield from (least // 4, least // 2, least - 1)
+        return
+    limit = ram + ram // 8  # the count of the search is above the bytes of its plan here and there
+    while limit < least:
+        yield limit
+        limit += limit // 4 + 1
+    yield least - 1
+
+
+def _worth_showing(ways: Sequence[FitWay]) -> Iterator[FitWay]:
+    """The plain ways, and of the others those that no way improves on; by growing RAM."""
+    least_work: Fraction | None = None
+    for way in sorted(ways, key=lambda one: (one.ram_bytes, one.work, len(one.plan.groups))):
+        improves = least_work is None or way.work < least_work
+        if improves or way.name in (WHOLE_LAYERS, BY_ROWS):
+            yield way
+        if improves:
+            least_work = way.work

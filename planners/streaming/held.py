@@ -1,0 +1,113 @@
+"""The bytes of an arena, each of which knows what it holds, and where tensors lie in them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.weights import Array
+from csdf.errors import ExecutionError
+from planners.streaming.plan import Kind, StreamBuffer, StreamingPlan
+from planners.tiling.regions import Range
+
+NOTHING = -1
+POISON = 0xFF  # a float of such bytes is no number
+
+
+class Arena:
+    """Bytes, with what each of them holds: a number for every byte of every tensor."""
+
+    def __init__(self, plan: StreamingPlan, network: Network) -> None:
+        self.memory = np.full(plan.arena_bytes, POISON, np.uint8)
+        self.held = np.full(plan.arena_bytes, NOTHING, np.int64)
+        self.most = 0  # one past the last byte that was written
+        self._layers = {layer.name: layer for layer in network.layers}
+        self._element_bytes = plan.element_bytes
+        self._numbers: dict[str, int] = {}
+        total = 0
+        for layer in network.layers:
+            self._numbers[layer.name] = total
+            total += layer.shape.elements * self.element_bytes(layer.name)
+
+    def element_bytes(self, tensor: str) -> int:
+        """Bytes of one element of a tensor."""
+        return self._element_bytes or self._layers[tensor].element_bytes
+
+    def write(self, offset: int, tensor: str, first: int, values: Array | None, count: int) -> None:
+        """Write elements of a tensor, in its order from `first` on, at an offset in bytes."""
+        place, held = self._span(offset, tensor, first, count)
+        self.held[place] = held
+        if values is not None and self._has_values(tensor):
+            flat = np.ascontiguousarray(values, self._layers[tensor].array_type)
+            self.memory[place] = flat.reshape(-1).view(np.uint8)
+        self.most = max(self.most, place.stop)
+
+    def read(self, offset: int, tensor: str, first: int, count: int) -> Array:
+        """Return elements of a tensor. Raises ExecutionError where something else lies there."""
+        place, held = self._span(offset, tensor, first, count)
+        if not np.array_equal(self.held[place], held):
+            raise ExecutionError(
+                f"bytes {place.start} to {place.stop} do not hold elements {first} to "
+                f"{first + count} of {tensor!r}"
+            )
+        kind = self._layers[tensor].array_type
+        return self.memory[place].view(kind) if self._has_values(tensor) else np.empty(count, kind)
+
+    def _has_values(self, tensor: str) -> bool:
+        """Whether elements are counted with the bytes they are computed in; else only judged."""
+        kind = np.dtype(self._layers[tensor].array_type)
+        return kind.itemsize == self.element_bytes(tensor)
+
+    def _span(self, offset: int, tensor: str, first: int, count: int) -> tuple[slice, Array]:
+        """The bytes of elements, and the numbers of what they hold."""
+        size = self.element_bytes(tensor)
+        if offset < 0 or offset % size or offset + count * size > len(self.memory):
+            raise ExecutionError(
+                f"{count} elements of {tensor!r} at byte {offset} leave the arena or its grid"
+            )
+        begin = self._numbers[tensor] + first * size
+        held = np.arange(begin, begin + count * size)
+        return slice(offset, offset + count * size), held
+
+
+class HeldTensor:
+    """A tensor on its way: rows made, rows that readers are done with, and where rows lie."""
+
+    def __init__(self, layer: Layer, buffer: StreamBuffer) -> None:
+        self.layer = layer
+        self.buffer = buffer
+        self.made = 0
+        self.done: dict[str, int] = {}  # first row that each reader still needs
+        self.staged: tuple[int, int] | None = None  # first staged row, and where it lies
+
+    @property
+    def first(self) -> int:
+        """The first row that a reader still needs."""
+        return min(min(self.done.values(), default=self.made), self.made)
+
+    def place(self, row: int, row_bytes: int) -> int:
+        """Where a row lies."""
+        if self.staged is not None and row >= self.staged[0]:
+            return self.staged[1] + (row - self.staged[0]) * row_bytes
+        if self.buffer.kind is Kind.WHOLE:
+            return self.buffer.offset + row * row_bytes
+        return self.buffer.offset + row % max(self.buffer.rows, 1) * row_bytes
+
+
+class HeldStrip(NamedTuple):
+    """Where the columns of a strip lie, during one firing."""
+
+    layer: Layer
+    rows: Range
+    room: int  # rows
+    columns: int
+    offset: int
+
+    def place(self, row: int, column: int, unit: int) -> int:
+        """Where a place lies."""
+        if not 0 <= row - self.rows[0] < self.room:
+            raise ExecutionError(f"row {row} of the strip of {self.layer.name!r} has no room")
+        at = (row - self.rows[0]) * self.columns + column % self.columns
+        return self.offset + at * self.layer.shape.channels * unit

@@ -1,0 +1,372 @@
+"""The machine that carries out a plan in one arena: every byte knows what it holds.
+
+It takes from the plan which stages work together, and where buffers lie; from the network which
+rows a layer needs. It finds the order of firings, the staging of batches and their way into the
+lines anew, with no code of the planner, and refuses every read of a byte that does not hold what the
+layer is to read. Without a computation it is the judge of a plan; with it, the plan runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.weights import Array
+from csdf.errors import ExecutionError
+from planners.streaming.computations import Computing, Region
+from planners.streaming.held import Arena, HeldStrip, HeldTensor
+from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
+from planners.streaming.running_stage import RunningStage, arriving_stage, rows_of_input
+from planners.streaming.stages import ACCUMULATOR_BYTES, Course
+from planners.tiling.regions import COLUMNS, Needs, Range
+
+SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
+
+
+class Machine:
+    """A plan at work on one frame."""
+
+    def __init__(
+        self, network: Network, plan: StreamingPlan, computing: Computing | None = None
+    ) -> None:
+        self.network = network
+        self.plan = plan
+        self.arena = Arena(plan, network)
+        self.work: dict[str, int] = {}  # rows computed of each layer
+        self._computing = computing
+        self._needs = Needs(network)
+        self._whole: dict[str, HeldTensor] = {}
+
+    def run(self) -> None:
+        """Carry out all groups. Raises ExecutionError where the plan cannot be carried out."""
+        for layer in self.network.inputs:
+            if layer.name == self.plan.groups[0].arriving:
+                continue
+            tensor = HeldTensor(layer, self._buffer(layer.name, Kind.WHOLE, 0))
+            self._whole[layer.name] = tensor
+            for row in range(layer.shape.rows):
+                self._put(tensor, row, self._frame_row(layer.name, row))
+            tensor.made = layer.shape.rows
+        for number, group in enumerate(self.plan.groups):
+            _GroupRun(self, group, number).run()
+
+    def output(self, name: str) -> Array:
+        """Return a tensor that lies whole, (rows, columns, channels)."""
+        tensor = self._whole[name]
+        shape = tensor.layer.shape
+        return np.stack([self._get(tensor, row) for row in range(shape.rows)])
+
+    def _frame_row(self, name: str, row: int) -> Array | None:
+        return None if self._computing is None else self._computing.frame_row(name, row)
+
+    def _buffer(self, tensor: str, kind: Kind, group: int) -> StreamBuffer:
+        for buffer in self.plan.buffers:
+            if (buffer.tensor, buffer.kind) == (
+                tensor,
+                kind,
+            ) and buffer.begin <= group < buffer.end:
+                return buffer
+        raise ExecutionError(f"group {group + 1}: there is no {kind.value} buffer for {tensor!r}")
+
+    def row_bytes(self, tensor: str) -> int:
+        """Bytes of a row."""
+        return self.network.layer(tensor).shape.row_elements * self.arena.element_bytes(tensor)
+
+    def _put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
+        size = tensor.layer.shape.row_elements
+        at = tensor.place(row, self.row_bytes(tensor.layer.name))
+        self.arena.write(at, tensor.layer.name, row * size, values, size)
+
+    def _get(self, tensor: HeldTensor, row: int) -> Array:
+        shape = tensor.layer.shape
+        at = tensor.place(row, self.row_bytes(tensor.layer.name))
+        found = self.arena.read(at, tensor.layer.name, row * shape.row_elements, shape.row_elements)
+        return found.reshape(shape.width, -1)
+
+
+class _Staged(NamedTuple):
+    """A batch of rows in the pool. bottom: its bytes, if it lies at the pool's bottom, else 0."""
+
+    tensor: HeldTensor
+    first: int
+    end: int
+    bottom: int
+
+
+class _GroupRun:
+    """One group of stages at work."""
+
+    def __init__(self, machine: Machine, group: PlannedGroup, number: int) -> None:
+        self.machine = machine
+        self.number = number
+        network = machine.network
+        self.stages = [RunningStage(one, network, None) for one in group.stages]
+        if group.arriving is not None:
+            self.stages.insert(0, arriving_stage(network, group.arriving))
+        self.tensors = dict(machine._whole)
+        for stage in self.stages:
+            self.tensors[stage.result] = self._new_tensor(stage)
+        for stage in self.stages:
+            for source in stage.needs:
+                height = machine.network.layer(source).shape.rows
+                self.tensors[source].done[stage.result] = stage.still_needs(source, height)
+        self.pool = machine._buffer(self.stages[-1].result, Kind.POOL, number)
+        self.pending: _Staged | None = None
+
+    def _new_tensor(self, stage: RunningStage) -> HeldTensor:
+        machine = self.machine
+        for buffer in machine.plan.buffers:
+            if (
+                buffer.tensor == stage.result
+                and buffer.kind in (Kind.WHOLE, Kind.LINE)
+                and buffer.begin <= self.number < buffer.end
+            ):
+                return HeldTensor(machine.network.layer(stage.result), buffer)
+        raise ExecutionError(f"group {self.number + 1}: no buffer for the result {stage.result!r}")
+
+    def run(self) -> None:
+        """Fire until every stage has made its result."""
+        maker = {stage.result: stage for stage in self.stages}
+        for last in reversed(self.stages):
+            while not last.is_done:
+                stage = last
+                while (lacking := self._lacking(stage)) is not None:
+                    stage = maker[lacking]
+                self._fire(stage)
+        for name, tensor in self.tensors.items():
+            if tensor.buffer.kind is Kind.WHOLE:
+                tensor.done = {}
+                self.machine._whole[name] = tensor
+
+    def _lacking(self, stage: RunningStage) -> str | None:
+        for source in stage.needs:
+            if self.tensors[source].made < stage.wants(source):
+                return source
+        return None
+
+    def _fire(self, stage: RunningStage) -> None:
+        if self.pending is not None and self.pending.tensor.layer.name not in stage.needs:
+            self._settle()
+        tensor = self.tensors[stage.result]
+        first, end = stage.targets[stage.fired]
+        before, staged = self.pending, None
+        bottom = 0 if before is None else before.bottom
+        if end > first and self._has_no_room(tensor, end - first):
+            size = (end - first) * self.machine.row_bytes(stage.result)
+            at = self.pool.offset + (self.pool.size - size if bottom else 0)
+            tensor.staged = first, at
+            staged = _Staged(tensor, first, end, 0 if bottom else size)
+            bottom = bottom or size
+        self._work(stage, self.pool.offset + bottom)
+        tensor.made = max(tensor.made, end)
+        stage.fired += 1
+        for source in stage.needs:
+            height = self.machine.network.layer(source).shape.rows
+            self.tensors[source].done[stage.result] = stage.still_needs(source, height)
+        if before is not None:
+            self._settle()
+        self.pending = staged
+
+    def _has_no_room(self, tensor: HeldTensor, rows: int) -> bool:
+        if tensor.buffer.kind is Kind.WHOLE:
+            return False
+        return tensor.made - tensor.first + rows > tensor.buffer.rows
+
+    def _settle(self) -> None:
+        """Move the rows of the staged batch that are still needed into the line."""
+        assert self.pending is not None
+        tensor, first, end, _ = self.pending
+        self.pending = None
+        rows = [
+            (row, self.machine._get(tensor, row).copy())
+            for row in range(max(first, tensor.first), end)
+        ]
+        tensor.staged = None
+        if rows and end - tensor.first > tensor.buffer.rows:
+            raise ExecutionError(
+                f"group {self.number + 1}: {end - tensor.first} rows of {tensor.layer.name!r} are "
+                f"needed, but its line has room for {tensor.buffer.rows}"
+            )
+        for row, values in rows:
+            self.machine._put(tensor, row, values)
+
+    def _work(self, stage: RunningStage, strips: int) -> None:
+        machine, computing = self.machine, self.machine._computing
+        tensor = self.tensors[stage.result]
+        first, end = stage.targets[stage.fired]
+        if stage.is_arriving:
+            for row in range(first, end):
+                machine._put(tensor, row, machine._frame_row(stage.result, row))
+            return
+        if stage.planned.stage.course is Course.SUMS:
+            self._add(stage, tensor)
+            return
+        if stage.planned.stage.course is Course.CHANNELS:
+            self._sum_channels(stage, tensor)
+            return
+        if len(stage.layers) > 1:
+            self._sweep(stage, strips)
+            return
+        layer = stage.layers[0]
+        inputs = self._whole_rows(layer, stage.ranges[stage.fired])
+        machine.work[layer.name] = machine.work.get(layer.name, 0) + end - first
+        found = None
+        if computing is not None:
+            found = computing.region(layer, Region((first, end), (0, layer.shape.width)), inputs)
+        for row in range(first, end):
+            machine._put(tensor, row, None if found is None else found[row - first])
+
+    def _whole_rows(self, layer: Layer, ranges: Mapping[str, Range]) -> list[tuple[Region, Array]]:
+        """The rows of its inputs that a layer reads, from the first column to the last."""
+        machine = self.machine
+        inputs = []
+        for source in layer.inputs:
+            span = ranges[source]
+            rows = [machine._get(self.tensors[source], row) for row in range(*span)]
+            shape = machine.network.layer(source).shape
+            empty = np.empty((0, shape.width, shape.row_elements // shape.width))
+            inputs.append((Region(span, (0, shape.width)), np.stack(rows) if rows else empty))
+        return inputs
+
+    def _sum_channels(self, stage: RunningStage, tensor: HeldTensor) -> None:
+        """The first layer, map by map, each summed up by the second at once."""
+        machine, computing = self.machine, self.machine._computing
+        layer, last = stage.layers
+        inputs = self._whole_rows(layer, stage.ranges[0])
+        found = None
+        if computing is not None:
+            shape = layer.shape
+            maps = computing.region(layer, Region((0, shape.rows), (0, shape.width)), inputs)
+            sums = np.zeros(last.shape.elements, np.float32)
+            for row in range(shape.rows):
+                computing.add_row(last, row, maps[row], sums)
+            found = computing.finished(last, sums)
+        for row in range(last.shape.rows):
+            machine._put(tensor, row, None if found is None else found[row])
+
+    def _add(self, stage: RunningStage, tensor: HeldTensor) -> None:
+        machine, computing = self.machine, self.machine._computing
+        layer = stage.layers[0]
+        row = stage.needs[layer.inputs[0]][stage.fired][0]
+        values = machine._get(self.tensors[layer.inputs[0]], row)
+        buffer = machine._buffer(layer.name, Kind.SUMS, self.number)
+        place = slice(buffer.offset, buffer.offset + buffer.size)
+        mark = SUMS - self.number
+        if buffer.offset % ACCUMULATOR_BYTES or place.stop > len(machine.arena.held):
+            raise ExecutionError(f"the sums of {layer.name!r} lie at byte {buffer.offset}")
+        if stage.fired == 0:
+            machine.arena.held[place] = mark
+            self.sums = np.zeros(layer.shape.elements, np.float32)
+        if not np.all(machine.arena.held[place] == mark):
+            raise ExecutionError(f"the sums of {layer.name!r} are overwritten")
+        machine.work[layer.name] = machine.work.get(layer.name, 0) + 1
+        if computing is not None:
+            computing.add_row(layer, row, values, self.sums)
+        if stage.fired + 1 == len(stage.targets):
+            found = None if computing is None else computing.finished(layer, self.sums)
+            for line in range(layer.shape.rows):
+                machine._put(tensor, line, None if found is None else found[line])
+
+    def _sweep(self, stage: RunningStage, base: int) -> None:
+        """Go along the columns of the result, column by column of whoever lacks them."""
+        machine = self.machine
+        ranges = stage.ranges[stage.fired]
+        strips: dict[str, HeldStrip] = {}
+        for name, rows, columns in stage.planned.strips:
+            channels = machine.network.layer(name).shape.channels
+            strips[name] = HeldStrip(machine.network.layer(name), ranges[name], rows, columns, base)
+            base += rows * columns * channels * machine.arena.element_bytes(name)
+        if base > self.pool.offset + self.pool.size:
+            raise ExecutionError(f"the strips of {stage.result!r} leave the pool")
+        made = {layer.name: 0 for layer in stage.layers}
+        inside = {layer.name: layer for layer in stage.layers}
+        last = stage.layers[-1]
+        while made[last.name] < last.shape.width:
+            layer = last
+            while True:
+                lacking = None
+                for index, source in enumerate(layer.inputs):
+                    if (
+                        source in inside
+                        and made[source] < self._columns(layer, index, made[layer.name])[1]
+                    ):
+                        lacking = source
+                        break
+                if lacking is None:
+                    break
+                layer = inside[lacking]
+            self._column(layer, made[layer.name], ranges, strips)
+            made[layer.name] += 1
+
+    def _columns(self, layer: Layer, index: int, column: int) -> Range:
+        need = self.machine._needs.of(layer, COLUMNS)[index]
+        return need.clipped((column, column + 1))
+
+    def _column(
+        self,
+        layer: Layer,
+        column: int,
+        ranges: Mapping[str, Range],
+        strips: Mapping[str, HeldStrip],
+    ) -> None:
+        machine = self.machine
+        rows = ranges[layer.name]
+        if rows[0] >= rows[1]:
+            return
+        inputs = []
+        for index, source in enumerate(layer.inputs):
+            columns = self._columns(layer, index, column)
+            span = rows_of_input(machine.network, layer, index, rows)
+            inputs.append((Region(span, columns), self._cells(source, span, columns, strips)))
+        found = None
+        if machine._computing is not None:
+            found = machine._computing.region(layer, Region(rows, (column, column + 1)), inputs)
+        share = machine.work.setdefault(f"{layer.name} columns", 0)
+        machine.work[f"{layer.name} columns"] = share + rows[1] - rows[0]
+        for row in range(*rows):
+            values = None if found is None else found[row - rows[0], 0]
+            self._put_cell(layer, row, column, values, strips)
+
+    def _cells(
+        self, source: str, rows: Range, columns: Range, strips: Mapping[str, HeldStrip]
+    ) -> Array:
+        shape = self.machine.network.layer(source).shape
+        kind = self.machine.network.layer(source).array_type
+        found = np.empty((rows[1] - rows[0], columns[1] - columns[0], shape.channels), kind)
+        for row in range(*rows):
+            for column in range(*columns):
+                found[row - rows[0], column - columns[0]] = self.machine.arena.read(
+                    self._cell(source, row, column, strips),
+                    source,
+                    (row * shape.width + column) * shape.channels,
+                    shape.channels,
+                )
+        return found
+
+    def _cell(self, tensor: str, row: int, column: int, strips: Mapping[str, HeldStrip]) -> int:
+        unit = self.machine.arena.element_bytes(tensor)
+        if tensor in strips:
+            return strips[tensor].place(row, column, unit)
+        held = self.tensors[tensor]
+        size = held.layer.shape.channels * unit
+        return held.place(row, self.machine.row_bytes(tensor)) + column * size
+
+    def _put_cell(
+        self,
+        layer: Layer,
+        row: int,
+        column: int,
+        values: Array | None,
+        strips: Mapping[str, HeldStrip],
+    ) -> None:
+        shape = layer.shape
+        self.machine.arena.write(
+            self._cell(layer.name, row, column, strips),
+            layer.name,
+            (row * shape.width + column) * shape.channels,
+            values,
+            shape.channels,
+        )

@@ -1,0 +1,202 @@
+"""The plan of a chain of groups: exact sizes of its buffers, and their offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from planners.streaming.course import Course
+from planners.streaming.firing import Firings
+from planners.streaming.lines import Keeping, kept_rows
+from planners.streaming.moves import made_by_rows
+from planners.streaming.overlap import least_lead, pace_of
+from planners.streaming.placement import Lead, Piece, placed
+from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan
+from planners.streaming.search import GroupWay
+from planners.streaming.stages import ACCUMULATOR_BYTES, Geometry, StageTable
+
+
+class _Group(NamedTuple):
+    """Stages that work at the same time. arriving: the input, where it comes row by row."""
+
+    geometry: tuple[Geometry, ...]
+    arriving: str | None
+
+    @property
+    def result(self) -> str:
+        return self.geometry[-1].firings.result
+
+
+def plan_of(
+    course: Course, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
+) -> StreamingPlan:
+    """Return the plan of a chain of groups, with exact sizes and an offset for each buffer."""
+    return _Making(
+        course, table, list(_groups(course, table, groups, is_streamed=is_streamed))
+    ).plan()
+
+
+def _groups(
+    course: Course, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
+) -> Iterator[_Group]:
+    for group in groups:
+        stages = [table.geometry(stage) for move in group.moves for stage in move.stages]
+        arriving = course.at(0) if is_streamed and group.begin == 0 else None
+        if group.is_apart:
+            yield from (_Group((stage,), None) for stage in stages)
+        else:
+            yield _Group(tuple(stages), arriving)
+
+
+class _Making:
+    """The groups of a plan on their way to buffers."""
+
+    def __init__(self, course: Course, table: StageTable, groups: Sequence[_Group]) -> None:
+        self._course = course
+        self._table = table
+        self._groups = groups
+        self._whole = self._lifetimes()
+        self._widest = max(table.bytes_of(name) for name in course.layers)
+
+    def _lifetimes(self) -> dict[str, tuple[int, int]]:
+        """Tensors that lie whole, with the first group and one past the last that has them."""
+        begin: dict[str, int] = {}
+        if self._groups[0].arriving is None:
+            begin[self._course.at(0)] = 0
+        begin |= dict.fromkeys(self._course.others, 0)
+        made = {
+            one.firings.result: number
+            for number, group in enumerate(self._groups)
+            for one in group.geometry
+        }
+        end: dict[str, int] = {}
+        for number, group in enumerate(self._groups):
+            for one in group.geometry:
+                for reading in one.firings.readings:
+                    if made.get(reading.tensor, -1) != number:
+                        end[reading.tensor] = number + 1
+        for name, number in made.items():
+            is_last = name == self._groups[number].result
+            if name in end or name in self._course.results or is_last:
+                begin[name] = number
+        last = len(self._groups)
+        return {
+            name: (first, last if name in self._course.results else end.get(name, first + 1))
+            for name, first in begin.items()
+            if name != self._groups[0].arriving
+        }
+
+    def plan(self) -> StreamingPlan:
+        buffers = [
+            StreamBuffer(
+                name=name,
+                kind=Kind.WHOLE,
+                tensor=name,
+                rows=self._table.height(name),
+                size=self._table.tensor_bytes(name),
+                offset=0,
+                begin=begin,
+                end=end,
+            )
+            for name, (begin, end) in self._whole.items()
+        ]
+        leads: list[Lead] = []
+        for number, group in enumerate(self._groups):
+            buffers += self._inside(group, number)
+            leads += self._leads(group, number)
+        least = self._least(buffers, leads)
+        offsets = placed(
+            [
+                Piece(one.name, one.size, one.begin, one.end, self._alignment(one))
+                for one in buffers
+            ],
+            leads,
+            enough=least,
+        )
+        done = tuple(replace(one, offset=offsets[one.name]) for one in buffers)
+        return StreamingPlan(
+            network=self._course.network.name,
+            element_bytes=self._table.element_bytes,
+            groups=tuple(_planned(group) for group in self._groups),
+            buffers=done,
+            arena_bytes=max(one.offset + one.size for one in done),
+            multiply_accumulates=sum(one.work for group in self._groups for one in group.geometry),
+        )
+
+    def _alignment(self, buffer: StreamBuffer) -> int:
+        if buffer.kind is Kind.SUMS:
+            return ACCUMULATOR_BYTES
+        if buffer.kind is Kind.POOL:
+            return self._widest
+        return self._table.bytes_of(buffer.tensor)
+
+    def _inside(self, group: _Group, number: int) -> Iterator[StreamBuffer]:
+        """Lines, sums and the pool of a group."""
+        firings = [one.firings for one in group.geometry]
+        strips = [one.strip_bytes for one in group.geometry]
+        if group.arriving is not None:
+            firings.insert(0, made_by_rows(group.arriving, self._table.height(group.arriving), 1))
+            strips.insert(0, 0)
+        keeping = {
+            one.result: Keeping.WHOLE if one.result in self._whole else Keeping.LINE
+            for one in firings
+        }
+        sizes = {one.result: self._table.row_bytes(one.result) for one in firings}
+        kept = kept_rows(firings, sizes, strips, keeping)
+        for tensor, rows in kept.rows.items():
+            yield self._buffer(Kind.LINE, tensor, rows, rows * sizes[tensor], number)
+        for one in group.geometry:
+            if one.accumulator:
+                yield self._buffer(Kind.SUMS, one.firings.result, 0, one.accumulator, number)
+        yield self._buffer(Kind.POOL, group.result, 0, max(kept.passing), number)
+
+    def _buffer(self, kind: Kind, tensor: str, rows: int, size: int, group: int) -> StreamBuffer:
+        return StreamBuffer(
+            name=f"{tensor} {kind.value}",
+            kind=kind,
+            tensor=tensor,
+            rows=rows,
+            size=size,
+            offset=0,
+            begin=group,
+            end=group + 1,
+        )
+
+    def _leads(self, group: _Group, number: int) -> Iterator[Lead]:
+        """How the result of a group may lie over what it reads, and nothing reads any more."""
+        firings: list[Firings] = [one.firings for one in group.geometry]
+        row_bytes = self._table.row_bytes
+        read = {reading.tensor for one in firings for reading in one.readings}
+        for name, (_, end) in self._whole.items():
+            if name in read and end == number + 1 and name not in self._course.results:
+                pace = pace_of(firings, name)
+                lead = least_lead([pace], row_bytes(name), row_bytes(group.result))
+                yield Lead(group.result, name, lead)
+
+    def _least(self, buffers: Sequence[StreamBuffer], leads: Sequence[Lead]) -> int:
+        """Bytes that no offsets go below: the neediest group, its result over what it reads."""
+        size = {one.name: one.size for one in buffers}
+        most = 0
+        for number, group in enumerate(self._groups):
+            alive = sum(one.size for one in buffers if one.begin <= number < one.end)
+            saved = 0
+            for lead in leads:
+                if lead.below == group.result:
+                    both = max(size[lead.below], lead.bytes + size[lead.above])
+                    saved += max(0, size[lead.below] + size[lead.above] - both)
+            most = max(most, alive - min(saved, size[group.result]))
+        return most
+
+
+def _planned(group: _Group) -> PlannedGroup:
+    return PlannedGroup(
+        stages=tuple(
+            PlannedStage(
+                stage=one.stage,
+                strips=tuple((strip.layer, strip.rows, strip.columns) for strip in one.strips),
+            )
+            for one in group.geometry
+        ),
+        arriving=group.arriving,
+    )

@@ -1,0 +1,118 @@
+"""A plan of groups, stages and buffers: which rows are made when, and where every byte lies.
+
+Tensors lie row by row, in a row column by column, the feature maps of a place side by side. Row y
+of a tensor that lies whole is its row y; of a line of R rows it is row y mod R, of a strip of K
+columns column x is column x mod K. What is staged lies in the pool of the group, at its bottom or
+at its top in turn, and strips lie in the pool between the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from planners.streaming.stages import Stage
+
+VERSION = 1  # of the JSON form
+
+
+class Kind(Enum):
+    """What a buffer holds."""
+
+    WHOLE = "whole"  # all rows of a tensor
+    LINE = "line"  # a window of full rows
+    SUMS = "sums"  # a sum for each element of a result
+    POOL = "pool"  # staged batches, and strips
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamBuffer:
+    """Bytes at an offset, for some groups: begin <= group < end.
+
+    rows: of the tensor, as far as the buffer has room. Nought for a pool.
+    """
+
+    name: str
+    kind: Kind
+    tensor: str  # or the result of the group's last stage, for a pool
+    rows: int
+    size: int
+    offset: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStage:
+    """A stage with the rows and columns that its strips hold: layer, rows, columns."""
+
+    stage: Stage
+    strips: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedGroup:
+    """Stages that work at the same time, the last one asking, and what passes into and out of them.
+
+    arriving: the network's input where it comes row by row; it is made like a result.
+    """
+
+    stages: tuple[PlannedStage, ...]
+    arriving: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamingPlan:
+    """A network in an arena.
+
+    element_bytes: of all tensors; None where each has its own. multiply_accumulates: of a frame,
+    with those that are done again.
+    """
+
+    network: str
+    element_bytes: int | None
+    groups: tuple[PlannedGroup, ...]
+    buffers: tuple[StreamBuffer, ...]
+    arena_bytes: int
+    multiply_accumulates: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as a JSON value."""
+        return {
+            "version": VERSION,
+            "network": self.network,
+            "element_bytes": self.element_bytes,
+            "arena_bytes": self.arena_bytes,
+            "multiply_accumulates": self.multiply_accumulates,
+            "groups": [
+                {
+                    "arriving": group.arriving,
+                    "stages": [
+                        {
+                            "layers": list(one.stage.layers),
+                            "course": one.stage.course.value,
+                            "rows": one.stage.rows,
+                            "strips": [
+                                {"layer": layer, "rows": rows, "columns": columns}
+                                for layer, rows, columns in one.strips
+                            ],
+                        }
+                        for one in group.stages
+                    ],
+                }
+                for group in self.groups
+            ],
+            "buffers": [
+                {
+                    "name": buffer.name,
+                    "kind": buffer.kind.value,
+                    "tensor": buffer.tensor,
+                    "rows": buffer.rows,
+                    "size": buffer.size,
+                    "offset": buffer.offset,
+                    "groups": [buffer.begin, buffer.end],
+                }
+                for buffer in self.buffers
+            ],
+        }

@@ -1,0 +1,74 @@
+"""Plans drawn at random from the space that the search of streaming plans goes through."""
+
+from random import Random
+
+import numpy as np
+
+from planners.streaming.computing import ModelComputing
+from planners.streaming.course import course_of
+from planners.streaming.machine import Machine
+from planners.streaming.making import plan_of
+from planners.streaming.moves import WHOLE, Moves
+from planners.streaming.search import GroupWay
+from planners.streaming.stages import StageTable
+
+
+def space(network, *, element_bytes=4):
+    """The moves of a network."""
+    return Moves(course_of(network), StageTable(network, element_bytes=element_bytes))
+
+
+def random_groups(moves, source: Random, *, is_streamed):
+    """Groups from the input to the end, each with moves drawn at random, long stages preferred."""
+    groups, cut, last = [], 0, len(moves.course.cuts) - 1
+    while cut < last:
+        end = source.randint(cut + 1, last)
+        streams = cut == 0 and is_streamed
+        if end == cut + 1 and not streams and source.random() < 0.3:
+            groups.append(GroupWay(0, 0, cut, end, (moves.apart(cut)[0],), is_apart=True))
+        else:
+            chosen = random_moves(moves, source, cut, end, 1 if streams else WHOLE)
+            groups.append(GroupWay(0, 0, cut, end, chosen))
+        cut = end
+    return groups
+
+
+def random_moves(moves, source, cut, end, entry):
+    """Moves of one group from one cut to another."""
+    chosen = []
+    while cut < end:
+        known = [move for move in moves.from_cut(cut, entry) if move.end <= end]
+        fused = [move for move in known if max(len(one.layers) for one in move.stages) > 1]
+        move = source.choice(fused if fused and source.random() < 0.8 else known)
+        chosen.append(move)
+        cut, entry = move.end, move.rows
+    return tuple(chosen)
+
+
+def random_plan(network, seed, *, is_streamed, element_bytes=4):
+    """A plan of the space."""
+    moves = space(network, element_bytes=element_bytes)
+    groups = random_groups(moves, Random(seed), is_streamed=is_streamed)
+    return plan_of(moves.course, moves.table, groups, is_streamed=is_streamed)
+
+
+def outputs(model, plan, frame):
+    """The outputs of a run of the plan, by the name of the output, in the order of the model's dims."""
+    machine = Machine(model.network, plan, ModelComputing(model, frame))
+    machine.run()
+    assert machine.arena.most <= plan.arena_bytes
+    found = {}
+    for layer in model.network.outputs:
+        array = machine.output(layer.inputs[0])
+        array = array.transpose(2, 0, 1) if layer.shape.is_map else array
+        found[layer.name] = array.reshape(layer.shape.dims)
+    return found
+
+
+def random_frame(network, seed):
+    """A frame for each input."""
+    source = np.random.default_rng(seed)
+    return {
+        layer.name: source.normal(size=layer.shape.dims).astype(np.float32)
+        for layer in network.inputs
+    }

@@ -1,0 +1,65 @@
+"""Plans with a fault: the machine refuses each of them, without computing anything."""
+
+from dataclasses import replace
+
+import pytest
+
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
+from csdf.errors import ExecutionError
+from planners.streaming.fit import fit
+from planners.streaming.machine import Machine
+from planners.streaming.plan import Kind
+
+
+@pytest.fixture(scope="module")
+def network():
+    return simplified(Model(network=from_catalogue("resnet8:resolution=16"))).network
+
+
+@pytest.fixture(scope="module")
+def plan(network):
+    """Strips and lines, with a pool."""
+    found = fit(network, input="rows")
+    return next(way.plan for way in found.ways if way.name == "lines and strips")
+
+
+def test_the_plan_itself_passes(network, plan):
+    Machine(network, plan).run()
+
+
+def _with(plan, kind, **changes):
+    """The plan with its largest buffer of a kind changed."""
+    largest = max((one for one in plan.buffers if one.kind is kind), key=lambda one: one.size)
+    changed = {name: change(largest) for name, change in changes.items()}
+    buffers = tuple(replace(one, **changed) if one is largest else one for one in plan.buffers)
+    return replace(plan, buffers=buffers)
+
+
+def test_a_line_that_is_a_row_short_is_refused(network, plan):
+    short = _with(plan, Kind.LINE, rows=lambda one: one.rows - 1)
+    with pytest.raises(ExecutionError):
+        Machine(network, short).run()
+
+
+def test_a_pool_that_is_a_byte_short_is_refused(network, plan):
+    short = _with(plan, Kind.POOL, size=lambda one: one.size - 1)
+    with pytest.raises(ExecutionError):
+        Machine(network, short).run()
+
+
+def test_a_line_that_lies_over_another_is_refused(network, plan):
+    first, second = sorted(
+        (one for one in plan.buffers if one.kind is Kind.LINE and one.begin == 0 and one.size),
+        key=lambda one: -one.size,
+    )[:2]
+    over = replace(first, offset=second.offset)
+    buffers = tuple(over if one is first else one for one in plan.buffers)
+    with pytest.raises(ExecutionError):
+        Machine(network, replace(plan, buffers=buffers)).run()
+
+
+def test_an_arena_that_is_a_byte_short_is_refused(network, plan):
+    with pytest.raises(ExecutionError):
+        Machine(network, replace(plan, arena_bytes=plan.arena_bytes - 1)).run()

@@ -1,0 +1,153 @@
+"""The search for streaming plans against all plans, and its count against the bytes of plans."""
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.operators import Activation, Convolution, Elementwise, GlobalPooling, Window
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
+from planners.streaming.lines import Keeping, kept_rows
+from planners.streaming.moves import WHOLE, made_by_rows
+from planners.streaming.overlap import least_lead
+from planners.streaming.search import front
+from tests.planners.streaming.streamed import random_moves, space
+
+
+@st.composite
+def small_chains(draw):
+    """A few convolutions, some behind one another around a shortcut, and perhaps a mean."""
+    builder = NetworkBuilder("chain")
+    last = builder.input((draw(st.integers(1, 3)), draw(st.integers(5, 9)), 6))
+    for _ in range(draw(st.integers(1, 3))):
+        size = draw(st.sampled_from([1, 3]))
+        window = Window(
+            kernel=(size, size),
+            stride=(draw(st.integers(1, 2)),) * 2,
+            padding=(size // 2,) * 4,
+        )
+        last = builder.add(Convolution(filters=draw(st.integers(1, 5)), window=window), last)
+        if draw(st.booleans()):
+            inner = builder.add(Activation(function="relu"), last)
+            last = builder.add(Elementwise(function="add"), inner, last)
+    if draw(st.booleans()):
+        last = builder.add(GlobalPooling(function="average"), last)
+    builder.output(last)
+    return builder.network()
+
+
+def every_group(moves, begin, end, entry):
+    """All sequences of moves from a cut to another."""
+    if begin == end:
+        yield ()
+        return
+    for move in moves.from_cut(begin, entry):
+        if move.end <= end:
+            for rest in every_group(moves, move.end, end, move.rows):
+                yield (move, *rest)
+
+
+def counted(moves, group, begin, end, *, is_streamed):
+    """Bytes of a group added up move by move, with its ends laid over each other, and its work."""
+    course, table = moves.course, moves.table
+    entry = 1 if is_streamed and begin == 0 else WHOLE
+    lines = passing = work = 0
+    for number, move in enumerate(group):
+        cost = moves.cost(move, entry)
+        batch = move.rows * table.row_bytes(move.stages[-1].result)
+        own = batch if number + 1 < len(group) else 0
+        lines, work = lines + cost.lines, work + cost.work
+        passing = max(passing, cost.passing, cost.last + own)
+        entry = move.rows
+    source, result = table.tensor_bytes(course.at(begin)), table.tensor_bytes(course.at(end))
+    if is_streamed and begin == 0:
+        return lines + passing + result, work
+    lead = least_lead(
+        [moves.pace(move) for move in group],
+        table.row_bytes(course.at(begin)),
+        table.row_bytes(course.at(end)),
+    )
+    return lines + passing + max(result, source + min(lead, result)), work
+
+
+def every_plan(moves, is_streamed):
+    """Memory and work of all chains of groups."""
+    last = len(moves.course.cuts) - 1
+    groups = {}
+    for begin in range(last):
+        entry = 1 if is_streamed and begin == 0 else WHOLE
+        for end in range(begin + 1, last + 1):
+            groups[begin, end] = {
+                counted(moves, group, begin, end, is_streamed=is_streamed)
+                for group in every_group(moves, begin, end, entry)
+            }
+            if end == begin + 1 and not (is_streamed and begin == 0):
+                move, peak = moves.apart(begin)
+                work = sum(moves.table.geometry(stage).work for stage in move.stages)
+                groups[begin, end].add((peak, work))
+    plans = {0: {(0, 0)}}
+    for end in range(1, last + 1):
+        plans[end] = {
+            (max(memory, more), work + extra)
+            for begin in range(end)
+            for memory, work in plans[begin]
+            for more, extra in groups[begin, end]
+        }
+    return plans[last]
+
+
+def improved(points):
+    kept = []
+    for memory, work in sorted(points):
+        if not kept or work < kept[-1][1]:
+            kept.append((memory, work))
+    return kept
+
+
+@settings(max_examples=40, deadline=None)
+@given(network=small_chains(), is_streamed=st.booleans())
+def test_the_front_is_that_of_all_groups_and_moves(network, is_streamed):
+    moves = space(network, element_bytes=1)
+    found = front(moves, 10**9, is_streamed=is_streamed)
+    # The least of two ways that end alike may be that of another overlap, so memory may be above.
+    wanted = improved(every_plan(moves, is_streamed))
+    assert [(plan.memory, plan.work) for plan in found] == wanted
+
+
+@pytest.mark.parametrize(
+    "name", ["resnet8:resolution=16", "keyword_spotting", "mobilenet_v2:width=0.35,resolution=64"]
+)
+def test_bytes_counted_move_by_move_are_never_below_those_of_the_group(name):
+    network = simplified(Model(network=from_catalogue(name))).network
+    moves = space(network, element_bytes=1)
+    table, course = moves.table, moves.course
+    source = Random(0)
+    for _ in range(60):
+        begin, end = sorted(source.sample(range(len(course.cuts)), 2))
+        entry = 1 if begin == 0 else WHOLE
+        group = random_moves(moves, source, begin, end, entry)
+        found = [table.geometry(stage) for move in group for stage in move.stages]
+        firings, strips = [one.firings for one in found], [one.strip_bytes for one in found]
+        if begin == 0:
+            firings.insert(0, made_by_rows(course.at(0), table.height(course.at(0)), 1))
+            strips.insert(0, 0)
+        keeping = {one.result: Keeping.LINE for one in firings}
+        keeping[course.at(end)] = Keeping.WHOLE
+        sizes = {one.result: table.row_bytes(one.result) for one in firings}
+        kept = kept_rows(firings, sizes, strips, keeping)
+        exact = sum(rows * sizes[name] for name, rows in kept.rows.items()) + max(kept.passing)
+        exact += sum(one.accumulator for one in found) + table.tensor_bytes(course.at(end))
+        if begin == 0:
+            assert counted(moves, group, begin, end, is_streamed=True)[0] >= exact
+
+
+def test_a_front_falls_in_work_as_memory_grows():
+    network = simplified(Model(network=from_catalogue("person_detection"))).network
+    found = front(space(network, element_bytes=1), 13_000, is_streamed=True)
+    assert len(found) > 3
+    assert all(one.memory < two.memory and one.work > two.work for one, two in pairwise(found))
