@@ -47,7 +47,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
 }
 COMMANDS = ("command", "commands", "report")  # folders of these packages that belong to commands
 ABOVE = ("cnn2csdf", "planners")
-SHARED_ROOMS = ("arena", "formats")  # that every planner may use, as it may the modules beside them
+SHARED_ROOMS = ("arena", "formats", "tiling")  # that every planner may use, as modules beside them
 ANY_PLANNER = ("commands", "report")  # folders that know all planners, as modules beside them may
 
 ONLY_IN = {  # outside module: the places that may know it, or the last part of their names
@@ -225,10 +225,10 @@ CLEAN = {
     "cnn2csdf/commands/show.py": "import argparse\nimport cnn2csdf.lowering\nimport csdf.cli.main\n",
     "planners/plan.py": "import csdf.errors\n",
     "planners/arena/search.py": "import planners.plan\n",
-    "planners/tiling/search.py": "import planners.arena.search\nimport cnn2csdf.lowering\n",
-    "planners/tiling/command/main.py": "import planners.tiling.search\nimport csdf.cli.main\n",
-    "planners/tiling/command/picture.py": "from matplotlib.figure import Figure\n",
-    "planners/report/network.py": "import planners.tiling.search\nimport cnn2csdf.commands.show\n",
+    "planners/stripes/search.py": "import planners.arena.search\nimport cnn2csdf.lowering\n",
+    "planners/stripes/command/main.py": "import planners.stripes.search\nimport csdf.cli.main\n",
+    "planners/stripes/command/picture.py": "from matplotlib.figure import Figure\n",
+    "planners/report/network.py": "import planners.stripes.search\nimport cnn2csdf.commands.show\n",
 }
 
 
@@ -264,12 +264,12 @@ def test_a_clean_tree_passes(tmp_path):
         ("cnn2csdf/commands/show.py", "import planners.plan", "may not import"),
         ("planners/parts.py", "import csdf.io.sdf3", "may not import"),
         ("planners/check.py", "import planners.arena.search", "may not import"),
-        ("planners/tiling/search.py", "import planners.tiling.command.main", "may not import"),
-        ("planners/loops/search.py", "import planners.tiling.search", "which is another"),
-        ("planners/arena/search.py", "import planners.tiling.search", "which is another"),
-        ("planners/loops/command/main.py", "import planners.tiling.command.main", "is another"),
-        ("planners/tiling/search.py", "import argparse", "argparse is known to"),
-        ("planners/tiling/search.py", "import matplotlib", "matplotlib is known to"),
+        ("planners/stripes/search.py", "import planners.stripes.command.main", "may not import"),
+        ("planners/loops/search.py", "import planners.stripes.search", "which is another"),
+        ("planners/arena/search.py", "import planners.stripes.search", "which is another"),
+        ("planners/loops/command/main.py", "import planners.stripes.command.main", "is another"),
+        ("planners/stripes/search.py", "import argparse", "argparse is known to"),
+        ("planners/stripes/search.py", "import matplotlib", "matplotlib is known to"),
         ("csdf/analysis/liveness.py", "from csdf import Graph", "package face"),
         ("csdf/analysis/liveness.py", "from csdf.model import Graph", "package face"),
         ("csdf/analysis/liveness.py", "import csdf", "package face"),

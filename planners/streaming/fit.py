@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from cnn2csdf.durations import Platform
 from cnn2csdf.network import Network
@@ -21,6 +21,7 @@ from cnn2csdf.parameters import (
 )
 from cnn2csdf.parameters import parameter_bytes as stored_bytes
 from csdf.errors import GaveUp
+from planners.network_arena import whole_arena
 from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE
 from planners.streaming.course import course_of
 from planners.streaming.making import plan_of
@@ -116,6 +117,7 @@ def fit(
     *,
     ram: int | None = None,
     flash: int | None = None,
+    nanoseconds: Fraction | None = None,
     element_bytes: int | None = None,
     parameter_bytes: int | None = None,
     input: str = RESIDENT,  # noqa: A002 - the word of the command
@@ -124,14 +126,24 @@ def fit(
 ) -> Fit:
     """Return whether a network fits into some RAM and flash, and the best way to work it.
 
+    nanoseconds: of a frame, at most, as the platform predicts it.
     element_bytes: of all tensors and trained numbers; by default as the network says.
     parameter_bytes: of each trained number, if it is another. A network of several
     inputs has them all resident. The search ends early where the watch raises GaveUp; the best way
     found by then stands, marked in the reason.
     """
+    limits = _Limits(ram, flash, nanoseconds)
     return _Fitting(
-        network, ram, flash, element_bytes, parameter_bytes or element_bytes, input, platform, watch
+        network, limits, element_bytes, parameter_bytes or element_bytes, input, platform, watch
     ).answer()
+
+
+class _Limits(NamedTuple):
+    """Bytes of RAM and flash, nanoseconds of a frame; None where there is no limit."""
+
+    ram: int | None
+    flash: int | None
+    nanoseconds: Fraction | None
 
 
 class _Fitting:
@@ -140,8 +152,7 @@ class _Fitting:
     def __init__(
         self,
         network: Network,
-        ram: int | None,
-        flash: int | None,
+        limits: _Limits,
         element_bytes: int | None,
         parameter_bytes: int | None,
         input_: str,
@@ -150,7 +161,7 @@ class _Fitting:
     ) -> None:
         self._course = course_of(network)
         self._table = StageTable(network, element_bytes=element_bytes)
-        self._ram, self._flash = ram, flash
+        self._ram, self._flash, self._longest = limits
         self._flash_bytes = stored_bytes(network, parameter_bytes)
         self._is_streamed = input_ == ROWS and not self._course.others
         self._platform = platform
@@ -167,7 +178,7 @@ class _Fitting:
 
     def answer(self) -> Fit:
         """Return the answer, after as much search as the watch allows."""
-        self._add(WHOLE_LAYERS, self._whole_layers(), is_streamed=False)
+        self._add_whole_layers()
         self._add(BY_ROWS, self._by_rows())
         try:
             self._search()
@@ -175,21 +186,26 @@ class _Fitting:
             self._ended = str(error)
         return self._told()
 
-    def _add(
-        self, name: str, groups: Sequence[GroupWay], *, is_streamed: bool | None = None
-    ) -> None:
-        streams = self._is_streamed if is_streamed is None else is_streamed
-        plan = plan_of(self._course, self._table, groups, is_streamed=streams)
+    def _add(self, name: str, groups: Sequence[GroupWay]) -> None:
+        plan = plan_of(self._course, self._table, groups, is_streamed=self._is_streamed)
+        self._add_plan(name, plan)
+
+    def _add_plan(self, name: str, plan: StreamingPlan) -> None:
         work = Fraction(plan.multiply_accumulates, max(self._once, 1))
         self._ways.append(
             FitWay(name=name, plan=plan, work=work, nanoseconds=self._nanoseconds(plan))
         )
 
-    def _whole_layers(self) -> list[GroupWay]:
-        return [
+    def _add_whole_layers(self) -> None:
+        """Add one arena of whole tensors: the answer of planners.network_arena, as a plan."""
+        network, course = self._course.network, self._course
+        groups = [
             GroupWay(0, 0, cut, cut + 1, (self._moves_apart(cut),), is_apart=True)
-            for cut in range(len(self._course.cuts) - 1)
+            for cut in range(len(course.cuts) - 1)
         ]
+        arena = whole_arena(network, element_bytes=self._table.element_bytes).plan
+        plan = plan_of(course, self._table, groups, is_streamed=False, offsets=arena.offsets)
+        self._add_plan(WHOLE_LAYERS, plan)
 
     def _moves_apart(self, cut: int) -> Move:
         return Moves(self._course, self._table).apart(cut)[0]
@@ -251,7 +267,11 @@ class _Fitting:
 
     def _told(self) -> Fit:
         ways = tuple(_worth_showing(self._ways))
-        fitting = [way for way in ways if self._ram is None or way.ram_bytes <= self._ram]
+        fitting = [
+            way
+            for way in ways
+            if (self._ram is None or way.ram_bytes <= self._ram) and self._is_fast(way)
+        ]
         best = min(fitting, key=lambda way: (way.work, way.ram_bytes), default=None)
         status, reason = self._verdict(ways, best)
         return Fit(
@@ -267,6 +287,12 @@ class _Fitting:
             reason=reason,
         )
 
+    def _is_fast(self, way: FitWay) -> bool:
+        """Whether the way is predicted to be as fast as required."""
+        return self._longest is None or (
+            way.nanoseconds is not None and way.nanoseconds <= self._longest
+        )
+
     def _verdict(self, ways: Sequence[FitWay], best: FitWay | None) -> tuple[str, str]:
         if self._flash is not None and self._flash_bytes > self._flash:
             return INFEASIBLE, (
@@ -279,7 +305,10 @@ class _Fitting:
                 f"the least work found among whole layers, rows, lines and strips{early}",
             )
         least = min(way.ram_bytes for way in ways)
-        if self._lower_bound() > (self._ram or 0):
+        if self._ram is None or least <= self._ram:
+            fastest = min(way.nanoseconds or 0 for way in ways)
+            return INFEASIBLE, f"the fastest way found takes {fastest} ns, as the platform predicts"
+        if self._lower_bound() > self._ram:
             return INFEASIBLE, (
                 f"what comes in and goes out takes {self._lower_bound()} bytes whatever is planned"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,12 +29,20 @@ class _Group(NamedTuple):
 
 
 def plan_of(
-    course: Course, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
+    course: Course,
+    table: StageTable,
+    groups: Sequence[GroupWay],
+    *,
+    is_streamed: bool,
+    offsets: Mapping[str, int] | None = None,
 ) -> StreamingPlan:
-    """Return the plan of a chain of groups, with exact sizes and an offset for each buffer."""
-    return _Making(
-        course, table, list(_groups(course, table, groups, is_streamed=is_streamed))
-    ).plan()
+    """Return the plan of a chain of groups, with exact sizes and an offset for each buffer.
+
+    offsets: of the tensors, where nothing but tensors takes room, and their places are known; by
+    default they are looked for, and a result may lie over dead rows of what its group reads.
+    """
+    made = list(_groups(course, table, groups, is_streamed=is_streamed))
+    return _Making(course, table, made).plan(offsets)
 
 
 def _groups(
@@ -87,7 +95,8 @@ class _Making:
             if name != self._groups[0].arriving
         }
 
-    def plan(self) -> StreamingPlan:
+    def plan(self, known: Mapping[str, int] | None) -> StreamingPlan:
+        """Return the plan, at known offsets or at those that are found."""
         buffers = [
             StreamBuffer(
                 name=name,
@@ -101,20 +110,10 @@ class _Making:
             )
             for name, (begin, end) in self._whole.items()
         ]
-        leads: list[Lead] = []
         for number, group in enumerate(self._groups):
             buffers += self._inside(group, number)
-            leads += self._leads(group, number)
-        least = self._least(buffers, leads)
-        offsets = placed(
-            [
-                Piece(one.name, one.size, one.begin, one.end, self._alignment(one))
-                for one in buffers
-            ],
-            leads,
-            enough=least,
-        )
-        done = tuple(replace(one, offset=offsets[one.name]) for one in buffers)
+        offsets = self._placed(buffers) if known is None else known
+        done = tuple(replace(one, offset=offsets.get(one.name, 0)) for one in buffers)
         return StreamingPlan(
             network=self._course.network.name,
             element_bytes=self._table.element_bytes,
@@ -123,6 +122,15 @@ class _Making:
             arena_bytes=max(one.offset + one.size for one in done),
             multiply_accumulates=sum(one.work for group in self._groups for one in group.geometry),
         )
+
+    def _placed(self, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
+        leads = [
+            lead for number, group in enumerate(self._groups) for lead in self._leads(group, number)
+        ]
+        pieces = [
+            Piece(one.name, one.size, one.begin, one.end, self._alignment(one)) for one in buffers
+        ]
+        return placed(pieces, leads, enough=self._least(buffers, leads))
 
     def _alignment(self, buffer: StreamBuffer) -> int:
         if buffer.kind is Kind.SUMS:

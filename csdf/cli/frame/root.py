@@ -14,6 +14,7 @@ ROOT = Listing(
         "schedule",
         "convert",
         "generate",
+        "fit",
         "cnn",
         "plan",
         "report",

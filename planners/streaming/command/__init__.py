@@ -1,0 +1,1 @@
+"""`csdf fit`, from its options to its answer."""

@@ -1,0 +1,112 @@
+"""The answer of `csdf fit` in words and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cnn2csdf.describe import bytes_in_words
+from cnn2csdf.execution.compare import Difference
+from csdf.cli import answers
+from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE
+from planners.streaming.fit import Fit, FitWay
+
+HEADER = ("way", "RAM", "work", "predicted")
+UNITS = (("s", 10**9), ("ms", 10**6), ("us", 10**3))
+
+
+def as_text(
+    fits: Sequence[Fit], checks: Sequence[Difference], seconds: float, tolerance: float
+) -> str:
+    """Return the answer in one line, then the ways, for each network; then what runs showed."""
+    lines: list[str] = []
+    for one in fits:
+        lines += [_headline(one), *_table(one), f"  because  {one.reason}"]
+    if len(fits) > 1:
+        lines.append(_together(fits))
+    for one, check in zip(fits, checks, strict=False):
+        way = one.best or one.least
+        verdict = "equal" if check.relative <= tolerance else "DIFFERENT"
+        lines.append(
+            f"{one.network}: {verdict}: the whole network and its run in {way.ram_bytes} bytes, "
+            f"largest difference {check.relative:.3g} of the largest output"
+        )
+    return answers.one_text([*lines, f"  time     {seconds * 1000:.0f} ms"])
+
+
+def _headline(one: Fit) -> str:
+    way = one.best or one.least
+    figures = (
+        f"{bytes_in_words(way.ram_bytes)} of RAM, {float(way.work):.4g} times the work, "
+        f"{bytes_in_words(one.flash_bytes)} of flash"
+    )
+    if one.ram is None and one.status == FEASIBLE:
+        return f"{one.network}: at least work {figures}"
+    if one.status == FEASIBLE:
+        spare = bytes_in_words((one.ram or 0) - way.ram_bytes)
+        return f"{one.network}: fits: {figures}; {spare} of RAM to spare"
+    verdict = "does not fit" if one.status == INFEASIBLE else "gave up"
+    return f"{one.network}: {verdict}: the least found is {figures}"
+
+
+def _table(one: Fit) -> list[str]:
+    rows = [HEADER, *(_cells(way) for way in one.ways)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
+    return [
+        "  "
+        + "  ".join(
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        + (" <" if row is not HEADER and way is one.best else "")
+        for row, way in zip(rows, (None, *one.ways), strict=True)
+    ]
+
+
+def _cells(way: FitWay) -> tuple[str, ...]:
+    return (
+        way.name,
+        bytes_in_words(way.ram_bytes),
+        f"{float(way.work):.4g}",
+        "" if way.nanoseconds is None else time_in_words(way.nanoseconds),
+    )
+
+
+def time_in_words(nanoseconds: int) -> str:
+    """Return a time with three digits and a unit."""
+    for unit, size in UNITS:
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.3g} {unit}"
+    return f"{nanoseconds} ns"
+
+
+def _together(fits: Sequence[Fit]) -> str:
+    ram, flash = _ram(fits), sum(one.flash_bytes for one in fits)
+    return (
+        f"{answers.counted(len(fits), 'network')} in turn in one arena: "
+        f"{bytes_in_words(ram)} of RAM, {bytes_in_words(flash)} of flash"
+    )
+
+
+def _ram(fits: Sequence[Fit]) -> int:
+    return max((one.best or one.least).ram_bytes for one in fits)
+
+
+def as_json(fits: Sequence[Fit], checks: Sequence[Difference], seconds: float) -> dict[str, Any]:
+    """Return one object: that of the network, or of several with each in `networks`."""
+    values = [one.to_json() for one in fits]
+    for value, check in zip(values, checks, strict=False):
+        value["verified"] = {"largest": check.largest, "relative": check.relative}
+    if len(values) == 1:
+        return {**values[0], "seconds": round(seconds, 6)}
+    statuses = {one.status for one in fits}
+    status = next(one for one in (INFEASIBLE, GAVE_UP, FEASIBLE) if one in statuses)
+    return {
+        "networks": values,
+        "fits": None if status == GAVE_UP else status == FEASIBLE,
+        "ram_bytes": _ram(fits),
+        "flash_bytes": sum(one.flash_bytes for one in fits),
+        "lower_bound_bytes": max(one.lower_bound for one in fits),
+        "status": status,
+        "seconds": round(seconds, 6),
+    }

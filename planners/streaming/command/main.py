@@ -1,0 +1,178 @@
+"""`csdf fit`: whether a network fits into some memory, and how."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.durations import NANOSECONDS, PLATFORMS
+from cnn2csdf.execution.calibration import calibrated_weights
+from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
+from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.weights import Model
+from csdf.cli import answers, parsers, pictures
+from csdf.errors import UnwritableFile
+from csdf.io.files import write_text
+from planners.plan import FEASIBLE, GAVE_UP
+from planners.streaming.command.answer import as_json, as_text
+from planners.streaming.computing import ModelComputing
+from planners.streaming.fit import INPUTS, RESIDENT, Fit, FitWay, fit
+from planners.streaming.machine import Machine
+
+TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
+
+
+class Fitted(NamedTuple):
+    """The answer for one network, and what a run of its plan gave, if there was one."""
+
+    fit: Fit
+    check: Difference | None
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the answer; return the exit code: 0 fits, 1 does not, 3 gave up."""
+    options = command_parser().parse_args(argv)
+    pictures.require_drawing(options.plot)
+    if options.output and pictures.suffix_of(options.output) != "json":
+        raise UnwritableFile(f"{options.output}: expected .json")
+    begin = time.perf_counter()
+    found = [_fitted(source, options) for source in options.models]
+    seconds = time.perf_counter() - begin
+    fits = [one.fit for one in found]
+    checks = [one.check for one in found if one.check is not None]
+    if options.json:
+        print(json.dumps(as_json(fits, checks, seconds), indent=2))
+    else:
+        print(as_text(fits, checks, seconds, TOLERANCE))
+    if options.plot:
+        draw = pictures.drawing("planners.streaming.command.picture")
+        write_text(options.plot, draw.fit_picture(fits, pictures.suffix_of(options.plot)))
+    if options.output:
+        _write(options.output, fits)
+    return _exit_code(fits, checks)
+
+
+def _fitted(source: str, options: argparse.Namespace) -> Fitted:
+    options.model = source
+    options.element_bytes = options.element_bytes if options.is_element_given else None
+    model = shared.read_source(source, options, with_weights=options.verify)
+    rate = None if options.fps is None else NANOSECONDS / options.fps
+    found = fit(
+        model.network,
+        ram=options.ram,
+        flash=options.flash,
+        nanoseconds=rate,
+        element_bytes=options.element_bytes,
+        parameter_bytes=options.parameter_bytes,
+        input=options.input,
+        platform=PLATFORMS[options.platform],
+        watch=answers.watch(f"{source}: lines and strips", options.budget),
+    )
+    check = _verified(model, found.best or found.least, options) if options.verify else None
+    return Fitted(found, check)
+
+
+def _verified(model: Model, way: FitWay, options: argparse.Namespace) -> Difference:
+    """Run the plan in one arena on a random frame, and the network as a whole."""
+    network = model.network
+    weights = model.weights
+    if weights is None:
+        print(f"csdf fit: random weights with seed {options.seed}", file=sys.stderr)
+        weights = calibrated_weights(network, options.seed)
+    known = Model(network=network, weights=weights)
+    frame = random_frames(network, 1, options.seed)[0]
+    with answers.working(f"running {network.name} in {way.ram_bytes} bytes"):
+        plan = way.plan
+        machine = Machine(network, plan, ModelComputing(known, frame))
+        machine.run()
+        wanted = run_whole(known, frame)
+    differences = {}
+    for layer in network.outputs:
+        ours = machine.output(layer.inputs[0])
+        if layer.shape.is_map:
+            ours = ours.transpose(2, 0, 1)
+        expected = wanted[layer.name]
+        differences[layer.name] = difference(ours.reshape(layer.shape.dims), expected)
+    return worst_of([differences])
+
+
+def _write(path: str, fits: Sequence[Fit]) -> None:
+    plans = [(one.best or one.least).plan.to_json() for one in fits]
+    write_text(path, json.dumps(plans[0] if len(plans) == 1 else plans, indent=2) + "\n")
+
+
+def _exit_code(fits: Sequence[Fit], checks: Sequence[Difference]) -> int:
+    if any(check.relative > TOLERANCE for check in checks):
+        return answers.NO
+    if any(one.status == GAVE_UP for one in fits):
+        return answers.GAVE_UP
+    return answers.ANSWERED if all(one.status == FEASIBLE for one in fits) else answers.NO
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf fit",
+        "Does a network fit into some RAM and flash, and how? Whole layers, all layers by rows, and "
+        "groups of lines and strips are planned in one arena; of the ways that fit the one with the "
+        "least work is taken. Without --ram, every trade-off between RAM and work. Several networks "
+        "work in turn in one arena. Ctrl-C and the budget give the best by then.",
+        "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
+        "csdf fit keyword_spotting --element-bytes 1 --plot front.svg -o plan.json",
+        notes="Work counts multiply-accumulates; 1 is the network computed once. Strips repeat rows "
+        "of the layers inside them, lines repeat nothing. The bytes are those of the arena: all "
+        "tensors, sums and what is staged, the input included where it is resident.",
+    )
+    shared.add_model_argument(
+        parser,
+        "models",
+        nargs="+",
+        help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue",
+    )
+    shared.add_reading_options(parser, simplify=shared.ALL_STEPS)
+    parser.add_argument("--ram", type=answers.size, metavar="SIZE", help="at most; e.g. 64kB, 1MiB")
+    parser.add_argument(
+        "--flash", type=answers.size, metavar="SIZE", help="at most, of all parameters; e.g. 1MB"
+    )
+    parser.add_argument(
+        "--fps",
+        type=answers.above_zero,
+        metavar="N",
+        help="frames per second at least, as the platform predicts",
+    )
+    parser.add_argument(
+        "--input",
+        choices=INPUTS,
+        default=RESIDENT,
+        help="resident: whole in the arena before the first layer; rows: row by row, as a camera "
+        "sends it; default: resident",
+    )
+    parser.add_argument(
+        "--platform",
+        choices=PLATFORMS,
+        default="cortex-m7",
+        help="for the predicted time; default: cortex-m7",
+    )
+    shared.add_element_bytes_option(parser, is_by_tensor=True)
+    parser.add_argument(
+        "--parameter-bytes",
+        type=answers.positive,
+        metavar="N",
+        help="of each parameter, where it is not an element's",
+    )
+    parser.add_argument(
+        "--verify", action="store_true", help="run the plan in its arena, compare with the whole"
+    )
+    parser.add_argument(
+        "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights, frames"
+    )
+    parsers.add_budget_option(parser, "for each network; then the best by then", 10.0)
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "RAM against work")
+    parsers.add_output_option(parser, "the plan, in JSON", required=False)
+    return parser

@@ -1,0 +1,106 @@
+"""`csdf fit` as its users see it."""
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
+from planners.network_arena import whole_arena
+from tests.cli.running import answer, run
+
+__all__ = ["answer", "run"]
+
+INT8 = ("--element-bytes", "1")
+
+
+def test_json_has_these_keys_and_no_others(answer):
+    code, found = answer("fit", "resnet8", *INT8, "--ram", "16kB")
+    assert code == 0
+    assert set(found) == {
+        "network",
+        "fits",
+        "ram_bytes",
+        "flash_bytes",
+        "work",
+        "lower_bound_bytes",
+        "status",
+        "reason",
+        "input",
+        "ways",
+        "seconds",
+    }
+    assert set(found["ways"][0]) == {"name", "ram_bytes", "work", "predicted_nanoseconds"}
+    assert (found["fits"], found["input"]) == (True, "resident")
+
+
+def test_of_the_ways_that_fit_the_least_work_is_taken(answer):
+    _, found = answer("fit", "person_detection", *INT8, "--ram", "11kB", "--input", "rows")
+    fitting = [way for way in found["ways"] if way["ram_bytes"] <= 11_000]
+    assert Fraction(found["work"]) == min(Fraction(way["work"]) for way in fitting)
+    assert found["ram_bytes"] <= 11_000
+
+
+def test_what_does_not_fit_is_a_no_with_the_least_that_would_do(run):
+    code, output, _ = run("fit", "resnet8", *INT8, "--ram", "4kB")
+    assert code == 1
+    assert "does not fit: the least found is" in output
+
+
+def test_below_what_comes_in_nothing_is_searched_any_more(answer):
+    # 3 maps of 32 x 32 places come in, a byte each: 3072 bytes, and more than 3000.
+    code, found = answer("fit", "resnet8", *INT8, "--ram", "3000")
+    assert (code, found["lower_bound_bytes"]) == (1, 3072)
+    assert "whatever is planned" in found["reason"]
+
+
+def test_flash_is_a_limit_of_its_own(run):
+    code, output, _ = run("fit", "resnet8", *INT8, "--ram", "64kB", "--flash", "10kB")
+    assert code == 1
+    assert "of flash" in output
+
+
+def test_a_rate_that_the_platform_does_not_reach_is_a_no(run):
+    code, output, _ = run("fit", "resnet8", *INT8, "--ram", "64kB", "--fps", "100000")
+    assert code == 1
+    assert "as the platform predicts" in output
+
+
+def test_whole_layers_need_what_cnn_memory_says_of_one_arena(answer):
+    network = simplified(Model(network=from_catalogue("person_detection"))).network
+    _, found = answer("fit", "person_detection", *INT8, "--ram", "64kB")
+    whole = next(way for way in found["ways"] if way["name"] == "whole layers")
+    assert whole["ram_bytes"] == whole_arena(network, element_bytes=1).plan.peak
+
+
+def test_several_networks_work_in_turn_in_one_arena(answer):
+    code, found = answer("fit", "resnet8", "keyword_spotting", *INT8, "--ram", "16kB")
+    assert code == 0
+    each = found["networks"]
+    assert found["ram_bytes"] == max(one["ram_bytes"] for one in each)
+    assert found["flash_bytes"] == sum(one["flash_bytes"] for one in each)
+
+
+@pytest.mark.slow
+def test_a_verified_plan_says_so(run):
+    code, output, _ = run("fit", "keyword_spotting:rows=25", "--verify", "--ram", "16kB")
+    assert code == 0
+    assert "equal: the whole network and its run in" in output
+
+
+def test_the_plan_is_written_as_json(run, tmp_path):
+    file = tmp_path / "plan.json"
+    assert run("fit", "keyword_spotting", *INT8, "--ram", "8kB", "-o", file)[0] == 0
+    plan = json.loads(file.read_text())
+    assert plan["version"] == 1
+    assert plan["arena_bytes"] <= 8000
+    assert max(one["offset"] + one["size"] for one in plan["buffers"]) == plan["arena_bytes"]
+
+
+def test_the_picture_is_drawn(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    file = tmp_path / "front.svg"
+    assert run("fit", "keyword_spotting", *INT8, "--plot", file)[0] == 0
+    assert "RAM in kB" in file.read_text()
