@@ -56,6 +56,7 @@ def test_the_inconsistent_trap_is_refused(name):
         throughput(shared_graph(f"traps/{name}.xml"))
 
 
+@pytest.mark.slow
 @each("name", PERIODS)
 def test_published_graphs_have_their_period(name):
     assert throughput(shared_graph(name)).period == Fraction(PERIODS[name])

@@ -376,6 +376,7 @@ def test_ten_thousand_firings_are_zoomed_through_frame_by_frame(show):
     assert drawn >= 29  # one frame for each key, but perhaps the last
 
 
+@pytest.mark.slow
 def test_the_printed_page_has_no_tools(show):
     page = show("small")
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})

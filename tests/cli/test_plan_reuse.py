@@ -215,6 +215,7 @@ def test_the_front_is_drawn(run, tmp_path):
     assert path.read_text().startswith("<?xml")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TABLE.exists(), reason="nothing for it beside the checkout")
 def test_a_published_application_in_the_published_accounting(answer):
     # TODAES 2022 by a model of it: 42.66 MB without reduction, 21.13 with reuse within networks

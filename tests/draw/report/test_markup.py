@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def test_joined_parts_stay_html():
     assert joined([Html("<b>"), "<i>", 3]) == "<b>&lt;i&gt;3"
 
 
+@pytest.mark.slow
 @given(text=st.text())
 def test_any_text_comes_back_from_an_element_and_opens_no_other(text):
     page = ReadPage(element("div", text, id="x"))

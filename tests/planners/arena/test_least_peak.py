@@ -20,6 +20,7 @@ from planners.plan import INFEASIBLE, OPTIMAL
 from tests.planners.problems import least_peak, problems
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(problems())
 def test_the_peak_is_the_least_and_the_plan_passes_the_judge(problem):

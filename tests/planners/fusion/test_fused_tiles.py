@@ -67,6 +67,7 @@ def test_work_grows_by_the_overlaps():
     assert group_of(chain, grid, keeps=True).multiply_accumulates == 36 * 9 * (9 + 9)
 
 
+@pytest.mark.slow
 @given(group=groups())
 def test_tiles_hold_what_each_place_of_theirs_needs(group):
     # Place by place instead of range by range.

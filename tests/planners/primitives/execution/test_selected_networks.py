@@ -62,6 +62,7 @@ def plain(network, layout="CHW"):
     }
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=25, deadline=None)
 def test_any_selection_gives_the_output_of_the_whole_network(data):
@@ -75,6 +76,7 @@ def test_any_selection_gives_the_output_of_the_whole_network(data):
     assert set(found.changes) == {one.connection for one in changes_of(network, selection)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
 @pytest.mark.parametrize(
     "name", ["resnet8", "squeezenet1_1:resolution=64", "googlenet:resolution=64"]

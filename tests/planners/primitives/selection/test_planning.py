@@ -26,6 +26,7 @@ def demands(draw):
     return Demand(objective=draw(st.sampled_from(Objective)), **limits)
 
 
+@pytest.mark.slow
 @given(problem=problems(), demand=demands())
 @settings(max_examples=60, deadline=None)
 def test_both_solvers_give_one_answer(problem, demand):
