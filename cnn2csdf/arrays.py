@@ -1,8 +1,12 @@
-"""The arrays that feature maps and weights are computed in."""
+"""The arrays that feature maps and weights are computed in.
+
+Numbers in single precision; integers, stored as in the file, where a tensor is quantised.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 from numpy.typing import NDArray
 
-Array = NDArray[np.float32]
+Array = NDArray[Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cnn2csdf.elements import Element, Stored
+from cnn2csdf.elements import Element, Quantization, Stored
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input, Operator, Output
 from csdf.errors import InvalidNetwork
@@ -24,13 +24,14 @@ class NetworkBuilder:
         name: str = "input",
         *,
         element: Element = Element.FLOAT32,
+        quantization: Quantization | None = None,
     ) -> str:
         """Add a place where frames come in; dims without the batch."""
-        return self.add(Input(dims=dims), name=name, element=element)
+        return self.add(Input(dims=dims), name=name, element=element, quantization=quantization)
 
     def output(self, source: str, name: str = "output") -> str:
         """Add a place where a result goes out."""
-        return self.add(Output(), source, name=name)
+        return self.add(Output(), source, name=name, quantization=self._layers[source].quantization)
 
     def add(
         self,
@@ -39,6 +40,8 @@ class NetworkBuilder:
         name: str | None = None,
         element: Element | None = None,
         stored: tuple[Stored, ...] = (),
+        quantization: Quantization | None = None,
+        epilogue: tuple[Operator, ...] = (),
     ) -> str:
         """Add a layer. Raises InvalidNetwork, naming it, where its inputs do not fit.
 
@@ -55,7 +58,14 @@ class NetworkBuilder:
         if element is None:
             element = self._layers[inputs[0]].element if inputs else Element.FLOAT32
         self._layers[free] = Layer(
-            name=free, operator=operator, inputs=inputs, shape=shape, element=element, stored=stored
+            name=free,
+            operator=operator,
+            inputs=inputs,
+            shape=shape,
+            element=element,
+            stored=stored,
+            quantization=quantization,
+            epilogue=epilogue,
         )
         return free
 

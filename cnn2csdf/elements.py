@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
+
+from csdf.errors import InvalidNetwork
 
 
 class Element(Enum):
@@ -31,13 +34,38 @@ class Element(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quantization:
+    """Which real numbers stored integers stand for: scale * (stored - zero point).
+
+    scales: one, or one for each place along the first axis of trained numbers; they are numbers in
+    single precision.
+    """
+
+    element: Element
+    scales: tuple[float, ...]
+    zero_point: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.element.is_integer:
+            raise InvalidNetwork(f"a quantised tensor of {self.element.value}; expected integers")
+        if not self.scales or not all(0 < scale < inf for scale in self.scales):
+            raise InvalidNetwork(f"scales {self.scales[:4]}; expected positive numbers")
+
+    @property
+    def scale(self) -> float:
+        """The only scale."""
+        return self.scales[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """How an array of trained numbers of a layer is stored.
 
     role: which array of the layer it is. name: of the array in the file; layers whose arrays have
-    the same name share it. None is an array of the layer's own.
+    the same name share it. None is an array of the layer's own. quantization: of integers.
     """
 
     role: str
     element: Element = Element.FLOAT32
     name: str | None = None
+    quantization: Quantization | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cnn2csdf.describe import describe
-from cnn2csdf.elements import Element, Stored
+from cnn2csdf.elements import Element, Quantization, Stored
 from cnn2csdf.operators import Input, Operator, Output
 from cnn2csdf.shape import Shape as Shape
 from csdf.errors import InvalidNetwork
@@ -21,6 +21,8 @@ class Layer:
     epilogue: operators fused behind it, each applied to the output of the one before; all of them
     work on one element or one column of elements at a time. element: of what it writes; stored: how
     its trained numbers are stored, where that is not in single precision and for itself alone.
+    quantization: of what it writes, where that is quantised integers; also between the operators of
+    its epilogue.
     """
 
     name: str
@@ -30,6 +32,12 @@ class Layer:
     epilogue: tuple[Operator, ...] = ()
     element: Element = Element.FLOAT32
     stored: tuple[Stored, ...] = ()
+    quantization: Quantization | None = None
+
+    @property
+    def array_type(self) -> str:
+        """Type of the arrays its output is computed in: integers only where it is quantised."""
+        return "float32" if self.quantization is None else self.element.value
 
     @property
     def element_bytes(self) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from cnn2csdf.elements import Element
+from cnn2csdf.elements import Element, Stored
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.shape import Dims, Shape
 
@@ -98,3 +100,22 @@ def operations(layer: Layer, inputs: Sequence[Shape]) -> int:
     """
     fused = layer.shape.elements * len(layer.epilogue)
     return layer.operator.operations(inputs, layer.shape) + fused
+
+
+def with_shared_names(network: Network) -> Network:
+    """Return the network where only arrays that several layers share have names."""
+    uses = Counter(one.name for layer in network.layers for one in layer.stored)
+    return replace(
+        network,
+        layers=tuple(
+            replace(layer, stored=tuple(_told(layer.stored, uses))) for layer in network.layers
+        ),
+    )
+
+
+def _told(stored: Iterable[Stored], uses: Mapping[str | None, int]) -> Iterator[Stored]:
+    """What has to be said of how arrays are stored: what another layer shares, other types."""
+    for one in stored:
+        kept = one if uses[one.name] > 1 else replace(one, name=None)
+        if kept != Stored(role=one.role):
+            yield kept

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from cnn2csdf.arrays import Array
+from cnn2csdf.elements import Quantization
 from cnn2csdf.shape import Shape
 from csdf.errors import ExecutionError
 
@@ -46,6 +47,17 @@ class HeldRows:
         return self.array[:, first - self.begin : upto - self.begin]
 
 
+class Types(NamedTuple):
+    """How inputs, output and trained numbers of a quantised operator are quantised.
+
+    None is a tensor of real numbers.
+    """
+
+    inputs: Sequence[Quantization | None]
+    output: Quantization | None
+    weights: Mapping[str, Quantization]  # by role
+
+
 class Part(NamedTuple):
     """Rows [begin, end) of an output, with all that it takes to compute them."""
 
@@ -54,6 +66,7 @@ class Part(NamedTuple):
     shape: Shape  # of the whole output
     begin: int
     end: int
+    types: Types | None = None  # where an input or the output is quantised
 
     @property
     def rows(self) -> int:

@@ -100,6 +100,9 @@ def _absorbed(before: Layer, layer: Layer, weights: Weights | None) -> Merged | 
 def _fused(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
     if isinstance(before.operator, op.Input) or not _can_be_fused(before, layer):
         return None
+    is_limit = isinstance(layer.operator, op.Activation)
+    if before.quantization != layer.quantization or (layer.quantization and not is_limit):
+        return None  # integers are rounded between the two
     place = len(before.epilogue)
     moved = tuple(replace(one, role=_fused_role(one.role, place)) for one in layer.stored)
     merged = replace(

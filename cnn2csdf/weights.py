@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from cnn2csdf.arrays import Array as Array
+from cnn2csdf.elements import Stored
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_shapes
 from csdf.errors import InvalidNetwork
@@ -46,19 +47,22 @@ def random_weights(network: Network, seed: int) -> Weights:
 
     Kernels and matrices are normal with variance 2 / inputs (He et al., Delving Deep into
     Rectifiers, ICCV 2015, section 2.2); scales and variances lie around one, the rest around zero.
+    Integers are drawn evenly from -127 to 127.
     """
     generator = np.random.default_rng(seed)
     return {
         layer.name: {
-            role: _drawn(generator, role, dims)
+            role: _drawn(generator, layer.stored_as(role), dims)
             for role, dims in parameter_shapes(layer, network.input_shapes(layer)).items()
         }
         for layer in network.layers
     }
 
 
-def _drawn(generator: np.random.Generator, role: str, dims: tuple[int, ...]) -> Array:
-    kind = role.rpartition(".")[2]
+def _drawn(generator: np.random.Generator, stored: Stored, dims: tuple[int, ...]) -> Array:
+    kind = stored.role.rpartition(".")[2]
+    if stored.element.is_integer:
+        return generator.integers(-127, 128, dims, stored.element.value)
     if kind in ("kernel", "matrix"):
         drawn = generator.standard_normal(dims) * (2 / (prod(dims[1:]) or 1)) ** 0.5
     elif kind in ("scale", "variance", "constant"):

@@ -19,9 +19,17 @@ class RingBuffer:
     released and claimed occupy the buffer. A tensor that is no stack of maps is a single row.
     """
 
-    def __init__(self, channel: Channel, shape: Shape, storage: Array | None = None) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        shape: Shape,
+        storage: Array | None = None,
+        *,
+        array_type: str = "float32",
+    ) -> None:
         """Make a buffer for the rows of a tensor. Raises ExecutionError if it could hold none.
 
+        array_type: of its elements, where it makes the storage itself.
         storage: where its elements lie, one for each token of the capacity; it may be a part of a
         larger array that others use too. By default it has an array of its own.
         """
@@ -38,7 +46,7 @@ class RingBuffer:
         before, behind = (shape.dims[:1], shape.dims[2:]) if shape.is_map else ((1,), shape.dims)
         elements = self.capacity * shape.row_elements
         if storage is None:
-            storage = np.zeros(elements, np.float32)
+            storage = np.zeros(elements, array_type)
         elif storage.shape != (channel.capacity,):
             raise ExecutionError(
                 f"channel {channel.name!r}: storage of shape {storage.shape}, "

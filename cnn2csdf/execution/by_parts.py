@@ -98,13 +98,19 @@ class _Machine:
     ) -> None:
         self._frames = [checked_frame(model.network, frame) for frame in frames]
         self._outputs: tuple[dict[str, Array], ...] = tuple(
-            {layer.name: np.empty(layer.shape.dims, np.float32) for layer in model.network.outputs}
+            {
+                layer.name: np.empty(layer.shape.dims, layer.array_type)
+                for layer in model.network.outputs
+            }
             for _ in frames
         )
         wired = wired_layers(model.network, graph)
         self._buffers = {
             port.channel.name: RingBuffer(
-                port.channel, one.layer.shape, storage.get(port.channel.name)
+                port.channel,
+                one.layer.shape,
+                storage.get(port.channel.name),
+                array_type=one.layer.array_type,
             )
             for one in wired
             for port in one.outputs

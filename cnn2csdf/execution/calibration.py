@@ -28,7 +28,7 @@ def calibrated_weights(network: Network, seed: int) -> Weights:
     for layer in network.layers:
         readers = layer_readers(network, layer, maps, frame)
         own = weights[layer.name]
-        roles = [role for role in SCALED if role in own]
+        roles = [role for role in SCALED if role in own and own[role].dtype.kind == "f"]
         if roles:
             bare = computation(model, replace(layer, epilogue=()))
             deviation = np.std(bare.rows(readers, 0, layer.shape.rows), dtype=np.float64)

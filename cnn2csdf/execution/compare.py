@@ -63,12 +63,18 @@ def random_frames(network: Network, count: int, seed: int) -> list[dict[str, Arr
     """
     generator = np.random.default_rng(seed)
     return [
-        {layer.name: _random_tensor(layer, generator) for layer in network.inputs}
+        {layer.name: random_tensor(layer, generator) for layer in network.inputs}
         for _ in range(count)
     ]
 
 
-def _random_tensor(layer: Layer, generator: np.random.Generator) -> Array:
+def random_tensor(layer: Layer, generator: np.random.Generator) -> Array:
+    """Return a random output of a layer, of the type of its elements."""
+    if layer.quantization is not None:
+        limits = np.iinfo(layer.array_type)
+        return generator.integers(
+            limits.min, limits.max, layer.shape.dims, layer.array_type, endpoint=True
+        )
     if layer.element.is_integer:
         return generator.integers(0, 128, layer.shape.dims).astype(np.float32)
     return generator.standard_normal(layer.shape.dims, np.float32)
@@ -78,9 +84,15 @@ def difference(ours: Array, reference: Array) -> Difference:
     """Return how far ours is from the reference. Raises ExecutionError for different shapes."""
     if ours.shape != reference.shape:
         raise ExecutionError(f"a tensor of shape {ours.shape}, expected {reference.shape}")
+    ours, reference = (np.asarray(one, _wide(one)) for one in (ours, reference))
     differing = np.subtract(ours, reference, out=np.zeros_like(ours), where=ours != reference)
     magnitudes = np.abs(reference, out=np.zeros_like(ours), where=np.isfinite(reference))
     return Difference(largest=float(np.max(np.abs(differing))), magnitude=float(np.max(magnitudes)))
+
+
+def _wide(array: Array) -> type:
+    """A type in which differences do not overflow."""
+    return np.float32 if array.dtype.kind == "f" else np.float64
 
 
 def verify(

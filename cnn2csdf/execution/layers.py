@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cnn2csdf import operators as op
+from cnn2csdf.elements import Quantization
 from cnn2csdf.network import Layer, Shape
-from cnn2csdf.part import HeldRows, Part, Reader
+from cnn2csdf.part import HeldRows, Part, Reader, Types
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 
@@ -18,6 +19,14 @@ class Step(NamedTuple):
 
     operator: op.Operator
     weights: Mapping[str, Array]
+    types: Types | None = None
+
+    def rows(self, inputs: Sequence[Reader], shape: Shape, begin: int, end: int) -> Array:
+        """Return rows of its output, which has that shape."""
+        part = Part(inputs, self.weights, shape, begin, end, self.types)
+        if self.types is None:
+            return self.operator.computed(part)
+        return self.operator.computed_in_integers(part, self.types)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +46,10 @@ class Computation:
 
         May be a view of an input. Raises ExecutionError where an input row is not there.
         """
-        part = Part(inputs, self.own.weights, self.shape, begin, end)
-        found = self.own.operator.computed(part)
+        found = self.own.rows(inputs, self.shape, begin, end)
         for step in self.epilogue:
             held = HeldRows(shape=self.shape, array=found, begin=begin)
-            part = Part((held,), step.weights, self.shape, begin, end)
-            found = step.operator.computed(part)
+            found = step.rows((held,), self.shape, begin, end)
         return found
 
 
@@ -53,14 +60,23 @@ def computation(model: Model, layer: Layer) -> Computation:
             f"network {model.network.name!r} has no weights; read them, or take random_weights"
         )
     weights = model.weights.get(layer.name, {})
+    inputs = [model.network.layer(source).quantization for source in layer.inputs]
     return Computation(
         shape=layer.shape,
-        own=Step(layer.operator, weights),
+        own=Step(layer.operator, weights, _types(layer, inputs)),
         epilogue=tuple(
-            Step(operator, _fused_weights(weights, place))
+            Step(operator, _fused_weights(weights, place), _types(layer, [layer.quantization]))
             for place, operator in enumerate(layer.epilogue)
         ),
     )
+
+
+def _types(layer: Layer, inputs: Sequence[Quantization | None]) -> Types | None:
+    if layer.quantization is None and not any(inputs):
+        return None
+    weights = {one.role: one.quantization for one in layer.stored if one.quantization is not None}
+    # what comes in at an input layer is what goes out
+    return Types(tuple(inputs) or (layer.quantization,), layer.quantization, weights)
 
 
 def _fused_weights(weights: Mapping[str, Array], place: int) -> Mapping[str, Array]:

@@ -8,6 +8,7 @@ from time import perf_counter_ns
 
 import numpy as np
 
+from cnn2csdf.execution.compare import random_tensor
 from cnn2csdf.execution.layers import Computation, computation
 from cnn2csdf.execution.wiring import Rows, wired_layers
 from cnn2csdf.network import Layer, Network
@@ -48,10 +49,10 @@ def measure_phases(
 
 
 def _random_inputs(network: Network, layer: Layer, generator: np.random.Generator) -> list[Reader]:
-    sources = (layer.shape,) if isinstance(layer.operator, Input) else network.input_shapes(layer)
+    is_input = isinstance(layer.operator, Input)
+    sources = [layer] if is_input else [network.layer(name) for name in layer.inputs]
     return [
-        HeldRows(shape=shape, array=generator.standard_normal(shape.dims, np.float32))
-        for shape in sources
+        HeldRows(shape=source.shape, array=random_tensor(source, generator)) for source in sources
     ]
 
 

@@ -46,13 +46,16 @@ def layer_readers(
 
 
 def checked_frame(network: Network, frame: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the frame in single precision. Raises ExecutionError where an input does not fit."""
+    """Return the frame in the array types of the inputs.
+
+    Raises ExecutionError where an input does not fit.
+    """
     given = {}
     for layer in network.inputs:
         if layer.name not in frame:
             listed = ", ".join(repr(name) for name in frame) or "nothing"
             raise ExecutionError(f"the frame has no input {layer.name!r}, only {listed}")
-        array = np.asarray(frame[layer.name], np.float32)
+        array = np.asarray(frame[layer.name], layer.array_type)
         if array.shape != layer.shape.dims:
             raise ExecutionError(
                 f"input {layer.name!r} of shape {array.shape}, expected {layer.shape.dims}"

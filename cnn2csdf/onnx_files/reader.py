@@ -15,6 +15,7 @@ from cnn2csdf.onnx_files.model_file import folder_of, opset_versions, read_model
 from cnn2csdf.onnx_files.node_order import ordered_nodes
 from cnn2csdf.onnx_files.nodes import Node, node_of, unknown, unsupported
 from cnn2csdf.onnx_files.patterns import layer_nodes
+from cnn2csdf.parameters import with_shared_names
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator
 
@@ -58,7 +59,7 @@ def _network(path: str, shapes: Mapping[str, Dims], *, with_weights: bool) -> Mo
         assembly.add_input(found.name)
     _add_layers(assembly, nodes, outputs)
     weights = assembly.weights if with_weights else None
-    return Model(network=assembly.network(), weights=weights)
+    return Model(network=with_shared_names(assembly.builder.network()), weights=weights)
 
 
 def _network_name(path: str) -> str:

@@ -25,11 +25,16 @@ def onnx_bytes(model: Model) -> bytes:
 
     Nodes are called as their layers, inputs and outputs as theirs. A layer that takes several nodes
     (fused operators, operators ONNX lacks) has them called after it. The same model gives the same
-    bytes. Raises InvalidNetwork for a model without weights, one too large for a file, and an
-    operator ONNX cannot express.
+    bytes. Raises InvalidNetwork for a model without weights, a quantised one, one too large for a
+    file, and an operator ONNX cannot express.
     """
     if model.weights is None:
         raise InvalidNetwork("a network without weights cannot be written as ONNX")
+    quantized = [layer.name for layer in model.network.layers if layer.quantization is not None]
+    if quantized:
+        raise InvalidNetwork(
+            f"layer {quantized[0]!r} is quantised; only networks of real numbers are written as ONNX"
+        )
     _require_size(model.weights)
     drawing = Drawing(layer.name for layer in model.network.layers)
     tensors = _tensor_names(model)

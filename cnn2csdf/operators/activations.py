@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
+from cnn2csdf.operators.integers import centred, multiplier, quantized, rescaled, stored
 from cnn2csdf.operators.operator import RowByRow
-from cnn2csdf.part import Part, along_channels, same_rows
+from cnn2csdf.part import Part, Types, along_channels, same_rows
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -68,6 +69,22 @@ class Activation(RowByRow):
             return _leaky(values, along_channels(part.weights["slope"], values.ndim))
         return _FUNCTIONS[self.function](values, *self.parameters)
 
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return integers within the limits, as stored; rescaled where the output has other steps."""
+        given, result = types.inputs[0], types.output
+        limits = {"relu": (0.0, np.inf), "clip": self.parameters}.get(self.function)
+        if limits is None or given is None or result is None:
+            return super(Activation, self).computed_in_integers(part, types)
+        values = same_rows(part)
+        if given != result:
+            ratio = multiplier(given.scale / result.scale)
+            values = stored(rescaled(centred(values, given), *ratio), result)
+        low, high = (
+            None if np.isinf(limit) else quantized(np.array(limit), result) for limit in limits
+        )
+        clipped: Array = values if low is high is None else np.clip(values, low, high)
+        return clipped
+
     def in_words(self) -> str:
         return self.function
 
@@ -107,7 +124,8 @@ def _celu(values: Array, alpha: float) -> Array:
 
 
 def _gelu(values: Array) -> Array:
-    return values * 0.5 * (1 + _error_function(values * 0.5**0.5))
+    result: Array = values * 0.5 * (1 + _error_function(values * 0.5**0.5))
+    return result
 
 
 def _error_function(values: Array) -> Array:

@@ -19,13 +19,14 @@ def framed(reader: Reader, rows: Span, columns: Span, *, fill: float) -> Array:
     left, right = columns.held
     if (top, bottom, left, right) == (rows.first, rows.upto, columns.first, columns.upto):
         return reader.rows(top, bottom)[:, :, left:right]
-    cells = np.full((reader.shape.channels, rows.places, columns.places), fill, np.float32)
-    if top < bottom and left < right:
-        cells[
-            :,
-            top - rows.first : bottom - rows.first,
-            left - columns.first : right - columns.first,
-        ] = reader.rows(top, bottom)[:, :, left:right]
+    size = (reader.shape.channels, rows.places, columns.places)
+    if top >= bottom or left >= right:
+        return np.full(size, fill)
+    held = reader.rows(top, bottom)[:, :, left:right]
+    cells = np.full(size, fill, held.dtype)
+    cells[
+        :, top - rows.first : bottom - rows.first, left - columns.first : right - columns.first
+    ] = held
     return cells
 
 

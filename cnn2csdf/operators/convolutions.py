@@ -12,8 +12,15 @@ import numpy as np
 from cnn2csdf.arrays import Array
 from cnn2csdf.geometry import Pair, Window, meeting, window_places
 from cnn2csdf.operators.cells import unfolded, window_cells, window_in_words
+from cnn2csdf.operators.integers import (
+    channel_ratios,
+    multipliers,
+    quantized_types,
+    rescaled,
+    stored,
+)
 from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims, require_groups
-from cnn2csdf.part import Part, along_channels
+from cnn2csdf.part import Part, Types, along_channels
 from cnn2csdf.shape import Dims, Shape
 
 UNFOLDED_LIMIT = 1 << 22  # elements copied at once; more rows than fit are computed in two goes
@@ -54,32 +61,47 @@ class Convolution(Operator):
             halves = (part._replace(end=middle), part._replace(begin=middle))
             return np.concatenate([self.computed(half) for half in halves], axis=1)
         cells = window_cells(self.window, part, fill=0.0)
+        return self._summed(cells, part.weights, part)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the rows of the part; sums of integers are exact in double precision."""
+        given, result = quantized_types(self, types)
+        cells = window_cells(self.window, part, fill=given.zero_point).astype(np.float64)
+        cells -= given.zero_point
+        weights = {role: array.astype(np.float64) for role, array in part.weights.items()}
+        sums = self._summed(cells, weights, part).astype(np.int64)
+        ratios = channel_ratios(given, types.weights["kernel"], result, self.filters)
+        integers, exponents = (along_channels(one, 3) for one in multipliers(ratios))
+        return stored(rescaled(sums, integers, exponents), result)
+
+    def _summed(self, cells: Array, weights: Mapping[str, Array], part: Part) -> Array:
+        """The products of what the windows see with the kernel, plus the bias."""
         seen = unfolded(cells, self.window, part.rows, part.shape.width)
-        sums = (_depthwise if self.groups == channels else _as_product)(self, part, seen)
-        return _with_bias(sums, self, part)
+        is_depthwise = self.groups == part.inputs[0].shape.channels
+        sums = (_depthwise if is_depthwise else _as_product)(self, part, seen, weights["kernel"])
+        return _with_bias(sums, self, weights)
 
     def in_words(self) -> str:
         kind = "" if self.groups == 1 else f", {self.groups} groups"
         return f"conv {window_in_words(self.window)}{kind}"
 
 
-def _as_product(operator: Convolution, part: Part, seen: Array) -> Array:
+def _as_product(operator: Convolution, part: Part, seen: Array, kernel: Array) -> Array:
     columns = seen.reshape(operator.groups, -1, part.rows * part.shape.width)
-    kernel = part.weights["kernel"].reshape(
-        operator.groups, operator.filters // operator.groups, -1
-    )
-    product: Array = np.matmul(kernel, columns)
+    matrices = kernel.reshape(operator.groups, operator.filters // operator.groups, -1)
+    product: Array = np.matmul(matrices, columns)
     return product.reshape(operator.filters, part.rows, part.shape.width)
 
 
-def _depthwise(operator: Convolution, part: Part, seen: Array) -> Array:
+def _depthwise(operator: Convolution, part: Part, seen: Array, kernel: Array) -> Array:
     """One input channel a group: a sum over the kernel's places."""
     multiple = operator.filters // operator.groups
-    kernel = part.weights["kernel"].reshape(operator.groups, multiple, *operator.window.kernel)
+    kernel = kernel.reshape(operator.groups, multiple, *operator.window.kernel)
     sums: Any = 0
     for row, column in np.ndindex(*operator.window.kernel):
         sums += seen[:, None, row, column] * kernel[:, :, row, column, None, None]
-    return np.asarray(sums, np.float32).reshape(operator.filters, part.rows, part.shape.width)
+    found: Array = sums.reshape(operator.filters, part.rows, part.shape.width)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +153,7 @@ class TransposedConvolution(Operator):
                 shift = column * across.dilation - across.before
                 columns = meeting(shift, across.stride, shape.width, part.shape.width)
                 sums[:, rows[1], columns[1]] += products[:, row, column, rows[0], columns[0]]
-        return _with_bias(sums, self, part)
+        return _with_bias(sums, self, part.weights)
 
     def in_words(self) -> str:
         return f"transposed conv {window_in_words(self.window)}"
@@ -149,7 +171,9 @@ def _scattered(operator: TransposedConvolution, part: Part, first: int, upto: in
     return product.reshape(operator.filters, *operator.window.kernel, rows, columns)
 
 
-def _with_bias(sums: Array, operator: Convolution | TransposedConvolution, part: Part) -> Array:
+def _with_bias(
+    sums: Array, operator: Convolution | TransposedConvolution, weights: Mapping[str, Array]
+) -> Array:
     if operator.has_bias:
-        sums += along_channels(part.weights["bias"], 3)
+        sums += along_channels(weights["bias"], 3)
     return sums

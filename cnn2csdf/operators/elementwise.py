@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import prod
 
 import numpy as np
 
 from cnn2csdf.arrays import Array
+from cnn2csdf.elements import Quantization
+from cnn2csdf.operators.integers import Integers, centred, multiplier, rescaled, stored
 from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, only_row, same_row
-from cnn2csdf.part import Part, Reader, cut, same_rows, whole_tensor
+from cnn2csdf.part import Part, Reader, Types, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -72,8 +75,50 @@ class Elementwise(Operator):
             operands.insert(0 if self.constant_first else len(operands), constant)
         return ELEMENTWISE[self.function](operands)
 
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return sums, differences and products of two operands, rescaled."""
+        operands = [_operand(reader, part) for reader in part.inputs]
+        given = list(types.inputs)
+        if self.constant is not None:
+            place = 0 if self.constant_first else len(operands)
+            operands.insert(place, _matching_rows(part.weights["constant"], part))
+            given.insert(place, types.weights.get("constant"))
+        known = [one for one in given if one is not None]
+        if types.output is None or len(known) != 2 or len(given) != 2:
+            return super(Elementwise, self).computed_in_integers(part, types)
+        left, right = (centred(*pair) for pair in zip(operands, known, strict=True))
+        match self.function:
+            case "add":
+                return stored(_added(left, right, known, types.output), types.output)
+            case "subtract":
+                return stored(_added(left, right, known, types.output, -1), types.output)
+            case "multiply":
+                ratio = known[0].scale * known[1].scale / types.output.scale
+                return stored(rescaled(left * right, *multiplier(ratio)), types.output)
+        return super(Elementwise, self).computed_in_integers(part, types)
+
     def in_words(self) -> str:
         return self.function
+
+
+SUM_BITS = 20  # room for fractions while operands of different scales are added
+
+
+def _added(
+    left: Integers,
+    right: Integers,
+    given: Sequence[Quantization],
+    result: Quantization,
+    sign: int = 1,
+) -> Integers:
+    """Both operands in steps of twice the larger scale, added, in steps of the output."""
+    step = 2 * max(one.scale for one in given)
+    first, second = (
+        rescaled(values << SUM_BITS, *multiplier(one.scale / step))
+        for values, one in zip((left, right), given, strict=True)
+    )
+    ratio = step / (2**SUM_BITS * result.scale)
+    return rescaled(first + sign * second, *multiplier(ratio))
 
 
 def broadcast(shapes: Sequence[Dims]) -> Dims:
@@ -137,6 +182,19 @@ class Reduction(Operator):
         values = same_rows(part) if by_rows else whole_tensor(part.inputs[0])
         result = REDUCTIONS[self.function](values, axis=self.axes, keepdims=self.keeps)
         return result if by_rows else cut(result.reshape(part.shape.dims), part)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return means: sums, rescaled by a multiplier that was divided by their number."""
+        given, result = types.inputs[0], types.output
+        if self.function != "mean" or given is None or result is None:
+            return super(Reduction, self).computed_in_integers(part, types)
+        values = centred(whole_tensor(part.inputs[0]), given)
+        count = prod(values.shape[axis] for axis in self.axes)
+        integer, exponent = multiplier(given.scale / result.scale)
+        shift = min(count.bit_length() - 1, 32, 31 + exponent)
+        sums = values.sum(axis=self.axes, keepdims=self.keeps)
+        means = rescaled(sums, (integer << shift) // count, exponent - shift)
+        return cut(stored(means, result).reshape(part.shape.dims), part)
 
     def in_words(self) -> str:
         return f"reduce {self.function}"

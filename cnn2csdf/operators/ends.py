@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.operators.operator import Operator, RowByRow
-from cnn2csdf.part import Part, same_rows
+from cnn2csdf.operators.integers import centred, multiplier, quantized, real, rescaled, stored
+from cnn2csdf.operators.operator import Move, RowByRow, RowMove
+from cnn2csdf.part import Part, Types, same_rows
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Input(Operator):
+class Input(Move):
     """Where frames come in."""
 
     dims: Dims
@@ -28,7 +29,7 @@ class Input(Operator):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output(RowByRow):
+class Output(RowMove):
     """Where results go out."""
 
     def computed(self, part: Part) -> Array:
@@ -36,7 +37,7 @@ class Output(RowByRow):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity(RowByRow):
+class Identity(RowMove):
     """Nothing, at inference: dropout and its like."""
 
     kind: str = "identity"
@@ -46,3 +47,24 @@ class Identity(RowByRow):
 
     def in_words(self) -> str:
         return self.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion(RowByRow):
+    """The same numbers in elements of another type: stored as integers, or real again."""
+
+    def computed(self, part: Part) -> Array:
+        return same_rows(part)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return integers for real numbers, real numbers for integers, or integers rescaled."""
+        given, result, values = types.inputs[0], types.output, same_rows(part)
+        if given is None:
+            return values if result is None else quantized(values, result)
+        if result is None:
+            return real(values, given)
+        ratio = multiplier(given.scale / result.scale)
+        return stored(rescaled(centred(values, given), *ratio), result)
+
+    def in_words(self) -> str:
+        return "convert"

@@ -10,8 +10,8 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.operators.operator import (
-    Operator,
-    RowByRow,
+    Move,
+    RowMove,
     RowsNeeded,
     map_dims,
     only_input,
@@ -25,7 +25,7 @@ from csdf.errors import InvalidNetwork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concatenation(Operator):
+class Concatenation(Move):
     """The inputs one after another along an axis."""
 
     axis: int = 0
@@ -69,7 +69,7 @@ class Concatenation(Operator):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice(Operator):
+class Slice(Move):
     """Elements start, start + step, ... before stop along an axis; step is positive."""
 
     axis: int
@@ -107,7 +107,7 @@ class Slice(Operator):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelShuffle(RowByRow):
+class ChannelShuffle(RowMove):
     """Feature maps of `groups` groups, dealt out in turn."""
 
     groups: int
@@ -125,7 +125,7 @@ class ChannelShuffle(RowByRow):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpaceToDepth(Operator):
+class SpaceToDepth(Move):
     """Blocks of block x block places become channels.
 
     order: "block first" (ONNX: the place in the block is the slow part of the new channel) or
@@ -168,7 +168,7 @@ def _darknet_blocks(maps: Array, block: int) -> Array:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DepthToSpace(Operator):
+class DepthToSpace(Move):
     """Channels become blocks of block x block places.
 
     order: "block first" (ONNX mode DCR) or "channel first" (mode CRD).
@@ -201,7 +201,7 @@ class DepthToSpace(Operator):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reshape(Operator):
+class Reshape(Move):
     """The same elements in the same order under other dims."""
 
     dims: Dims
@@ -220,7 +220,7 @@ class Reshape(Operator):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transpose(Operator):
+class Transpose(Move):
     """Axes in another order."""
 
     permutation: tuple[int, ...]

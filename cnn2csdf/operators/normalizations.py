@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
+from cnn2csdf.operators.integers import quantized_types, softmax_of
 from cnn2csdf.operators.operator import Operator, RowByRow, RowsNeeded, only_input, same_row
-from cnn2csdf.part import Part, along_channels, cut, same_rows, whole_tensor
+from cnn2csdf.part import Part, Types, along_channels, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 
 
@@ -144,8 +145,7 @@ class Softmax(OfTheTensor):
 
     def computed(self, part: Part) -> Array:
         """Return the rows of the part; along axes other than the rows it needs those rows only."""
-        last = self.axis if self.last is None else self.last
-        axes = tuple(range(self.axis, last + 1))
+        axes = self._axes
         by_rows = part.shape.is_map and 1 not in axes
         values = same_rows(part) if by_rows else whole_tensor(part.inputs[0])
         shifted = values - values.max(axis=axes, keepdims=True)
@@ -153,3 +153,16 @@ class Softmax(OfTheTensor):
         sums = powers.sum(axis=axes, keepdims=True)
         result = shifted - np.log(sums) if self.is_logarithm else powers / sums
         return result if by_rows else cut(result, part)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return shares of 256, as fixed-point arithmetic gives them."""
+        (given, result), axes = quantized_types(self, types), self._axes
+        if self.is_logarithm or (result.scale, result.zero_point) != (1 / 256, -128):
+            return super(Softmax, self).computed_in_integers(part, types)
+        values = whole_tensor(part.inputs[0]).astype(np.int64)
+        found = softmax_of(values, given.scale, 1.0, axes)
+        return cut(found.astype(result.element.value), part)
+
+    @property
+    def _axes(self) -> tuple[int, ...]:
+        return tuple(range(self.axis, (self.axis if self.last is None else self.last) + 1))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.part import Part
+from cnn2csdf.part import Part, Types
 from cnn2csdf.shape import Dims, Shape
-from csdf.errors import InvalidNetwork
+from csdf.errors import ExecutionError, InvalidNetwork
 
 RowsNeeded = Callable[[int], tuple[int, int]]
 """Output row -> first input row needed, and one past the last; neither is clipped to the input.
@@ -25,6 +26,7 @@ class Operator(ABC):
     """
 
     __slots__ = ()
+    moves: ClassVar[bool] = False  # whether it only moves elements and changes none
 
     @abstractmethod
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
@@ -37,6 +39,16 @@ class Operator(ABC):
     @abstractmethod
     def computed(self, part: Part) -> Array:
         """Return the rows of the part; the part may be the whole. May be a view of an input."""
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the rows of the part where an input or the output is quantised.
+
+        Raises ExecutionError for an operator that has no integer form. One that only moves elements
+        moves integers as well.
+        """
+        if self.moves and {types.output, *types.inputs} == {types.output}:
+            return self.computed(part)
+        raise ExecutionError(f"{self.in_words()} is not computed with quantised integers")
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         """Return which rows of input `index` each output row needs; None if it needs them all."""
@@ -69,9 +81,33 @@ class RowByRow(Operator):
         """Return the dims of the input."""
         return only_input(self, inputs).dims
 
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the rows of the part where an input or the output is quantised.
+
+        Raises ExecutionError for an operator that has no integer form. One that only moves elements
+        moves integers as well.
+        """
+        if self.moves and {types.output, *types.inputs} == {types.output}:
+            return self.computed(part)
+        raise ExecutionError(f"{self.in_words()} is not computed with quantised integers")
+
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         """Return the row of the same number."""
         return same_row
+
+
+class Move(Operator):
+    """An operator that moves elements and changes none."""
+
+    __slots__ = ()
+    moves = True
+
+
+class RowMove(RowByRow):
+    """One that moves elements within their rows."""
+
+    __slots__ = ()
+    moves = True
 
 
 def only_input(operator: Operator, inputs: Sequence[Shape]) -> Shape:

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from cnn2csdf.arrays import Array
 from cnn2csdf.geometry import Axis, Range, Window, window_places
 from cnn2csdf.operators.cells import window_cells, window_in_words
+from cnn2csdf.operators.integers import quantized_types
 from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims
-from cnn2csdf.part import Part, whole_tensor
+from cnn2csdf.part import Part, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
+from csdf.errors import ExecutionError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +42,33 @@ class Pooling(Operator):
         if self.function == "max":
             return _folded(window_cells(self.window, part, fill=-np.inf), np.maximum, self, part)
         sums = _folded(window_cells(self.window, part, fill=0.0), np.add, self, part)
+        mean: Array = sums / self._all_counts(part).astype(np.float32)
+        return mean
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the rows of the part; both sides have the same scale."""
+        given, result = quantized_types(self, types)
+        if given != result:
+            raise ExecutionError(f"{self.in_words()} with other scales before than behind it")
+        if self.function == "max":
+            least = np.iinfo(given.element.value).min
+            return _folded(window_cells(self.window, part, fill=least), np.maximum, self, part)
+        cells = window_cells(self.window, part, fill=0).astype(np.int64)
+        sums, counts = _folded(cells, np.add, self, part), self._all_counts(part)
+        halves = np.where(sums > 0, counts // 2, -(counts // 2))
+        means: NDArray[np.int64] = np.sign(sums) * (
+            np.abs(sums + halves) // counts
+        )  # towards zero, as C divides
+        result_rows: Array = means.astype(given.element.value)
+        return result_rows
+
+    def _all_counts(self, part: Part) -> NDArray[np.int64]:
+        """Cells of each window that count in the mean; at least one."""
         shape = part.inputs[0].shape
         rows = self._counts(self.window.rows, (part.begin, part.end), shape.height)
         columns = self._counts(self.window.columns, (0, part.shape.width), shape.width)
-        mean: Array = sums / np.maximum(rows[:, None] * columns, 1).astype(np.float32)
-        return mean
+        counts: NDArray[np.int64] = np.maximum(rows[:, None] * columns, 1)
+        return counts
 
     def _counts(self, axis: Axis, outputs: Range, length: int) -> NDArray[np.int64]:
         """Cells along an axis that count in the mean, for each place of the output."""

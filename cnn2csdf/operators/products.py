@@ -9,8 +9,16 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.operators.elementwise import broadcast
+from cnn2csdf.operators.integers import (
+    centred,
+    channel_ratios,
+    multipliers,
+    quantized_types,
+    rescaled,
+    stored,
+)
 from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, same_row
-from cnn2csdf.part import Part, cut, same_rows, whole_tensor
+from cnn2csdf.part import Part, Types, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -37,6 +45,17 @@ class FullyConnected(Operator):
     def computed(self, part: Part) -> Array:
         product: Array = part.weights["matrix"] @ whole_tensor(part.inputs[0]).reshape(-1)
         return product + part.weights["bias"] if self.has_bias else product
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the sums, rescaled; with one scale of weights, its product is in single."""
+        (given, result), weights = quantized_types(self, types), types.weights["matrix"]
+        vector = centred(whole_tensor(part.inputs[0]).reshape(-1), given).astype(np.float64)
+        matrix = centred(part.weights["matrix"], weights).astype(np.float64)
+        sums = matrix @ vector + (part.weights["bias"] if self.has_bias else 0)
+        ratios = channel_ratios(given, weights, result, self.units)
+        if len(weights.scales) == 1:
+            ratios = [float(np.float32(given.scale) * np.float32(weights.scale)) / result.scale]
+        return stored(rescaled(sums.astype(np.int64), *multipliers(ratios)), result)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

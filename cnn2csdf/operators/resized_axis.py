@@ -60,6 +60,8 @@ class ResizedAxis:
                 return places * np.float32(0)
             case "half pixel" | "pytorch half pixel":
                 return (places + HALF) / scale - HALF
+            case "asymmetric by ratio":  # as TensorFlow Lite
+                return places * (np.float32(self.length) / np.float32(self.size))
         return places / scale
 
     def _rounded(self, coordinates: Reals) -> Reals:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.geometry import Pair, Span
 from cnn2csdf.operators.cells import framed
+from cnn2csdf.operators.integers import quantized
 from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims, same_row, strided_row
 from cnn2csdf.operators.resized_axis import Places, ResizedAxis
-from cnn2csdf.part import Part
+from cnn2csdf.part import Part, Types
 from cnn2csdf.shape import Dims, Shape
 
 
@@ -37,6 +38,13 @@ class Pad(Operator):
         last = inputs[index].rows - 1
         is_edge = self.mode == "edge"
         return (lambda row: same_row(min(max(row - top, 0), last))) if is_edge else None
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the rows of the part; what is added is stored as the value is."""
+        if types.output is None or set(types.inputs) != {types.output}:
+            return super(Pad, self).computed_in_integers(part, types)
+        fill = quantized(np.array(self.value), types.output)
+        return replace(self, value=int(fill)).computed(part)
 
     def computed(self, part: Part) -> Array:
         """Return the rows of the part with rows and columns added around, or cut off."""
@@ -73,10 +81,10 @@ class Resize(Operator):
     """Feature maps of another height and width.
 
     coordinates: how an output place is found in the input: "asymmetric", "half pixel",
-    "pytorch half pixel" or "align corners". rounding, for "nearest": "floor", "ceil",
-    "prefer floor", "prefer ceil" or "ceil where smaller" (floor where larger). scales: vertical and
-    horizontal, where they are not just the output size over the input size; floats, since single
-    precision is what finds the nearest place.
+    "pytorch half pixel", "align corners" or "asymmetric by ratio" (as TensorFlow Lite rounds it).
+    rounding, for "nearest": "floor", "ceil", "prefer floor", "prefer ceil" or "ceil where smaller"
+    (floor where larger). scales: vertical and horizontal, where they are not just the output size
+    over the input size; floats, since single precision is what finds the nearest place.
     """
 
     size: Pair
@@ -84,6 +92,12 @@ class Resize(Operator):
     coordinates: str = "asymmetric"
     rounding: str = "floor"
     scales: tuple[float, float] | None = None
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the nearest integers; interpolation has none."""
+        if self.function != "nearest" or set(types.inputs) != {types.output}:
+            return super(Resize, self).computed_in_integers(part, types)
+        return self.computed(part)
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         return (map_dims(self, inputs)[0], *self.size)

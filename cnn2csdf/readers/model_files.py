@@ -10,11 +10,12 @@ from pathlib import PurePath
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.readers.darknet import parse_darknet
 from cnn2csdf.readers.json_networks import parse_json_network
+from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.weights import Model
 from csdf.errors import CsdfError, UnreadableFile
 from csdf.io.files import read_bytes
 
-SUFFIXES = (".onnx", ".cfg", ".json")
+SUFFIXES = (".onnx", ".tflite", ".cfg", ".json")
 
 
 def read_model(
@@ -24,11 +25,11 @@ def read_model(
     with_weights: bool = False,
     repair: bool = False,
 ) -> Model:
-    """Return the model of a file (ONNX, Darknet, JSON), or one of the catalogue by its name.
+    """Return the model of a file (.onnx, .tflite, .cfg, .json), or one of the catalogue by name.
 
     shapes: of ONNX inputs, with the batch, where the file leaves them open. with_weights: load the
-    trained numbers; only ONNX files have any. repair: recompute shapes in a JSON network that do
-    not fit their inputs.
+    trained numbers; only ONNX and TensorFlow Lite files have any. repair: recompute shapes in a
+    JSON network that do not fit their inputs.
 
     Raises UnreadableFile, UnsupportedOperator or InvalidNetwork, with the file and the layer.
     """
@@ -36,6 +37,8 @@ def read_model(
     suffix = PurePath(name).suffix.lower()
     if suffix == ".onnx":
         return _read_onnx(name, shapes, with_weights=with_weights)
+    if suffix == ".tflite":
+        return parse_tflite(read_bytes(name), name, with_weights=with_weights)
     if suffix not in (".cfg", ".json"):
         if os.path.exists(name):
             raise UnreadableFile(f"{name}: suffix {suffix!r}; expected {', '.join(SUFFIXES)}")

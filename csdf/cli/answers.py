@@ -27,7 +27,7 @@ from csdf.names import quoted
 if TYPE_CHECKING:
     from csdf.model.graph import Graph
 
-NETWORKS = (".onnx", ".cfg")
+NETWORKS = (".onnx", ".tflite", ".cfg")
 
 Number = TypeVar("Number")
 Progress = TypeVar("Progress")

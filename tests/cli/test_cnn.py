@@ -276,7 +276,7 @@ def test_verify_says_when_outputs_differ(run, cfg):
         (("show", "no_such_network"), "there is no network 'no_such_network' in the catalogue"),
         (("show", "missing.onnx"), "missing.onnx"),
         (("show", "missing.cfg"), "missing.cfg: cannot be read"),
-        (("show", __file__), "expected .onnx, .cfg, .json"),
+        (("show", __file__), "expected .onnx, .tflite, .cfg, .json"),
         (("memory", "resnet8", "--layer", "conv=2"), "there is no layer 'conv'"),
         (("wrong",), "there is no command 'wrong'; one of show, convert, memory, measure, verify"),
     ],

@@ -182,3 +182,16 @@ def _change_value(document, random):
         holder[key] = holder[key] * random.choice((0, 2, 30))
     else:
         holder[key] = deepcopy(random.choice(PLAIN_VALUES))
+
+
+def word_mutant(content, other, random):
+    """The content after one to six changes that keep its length: other 16- and 32-bit numbers."""
+    changed = bytearray(content)
+    for _ in range(random.randint(1, 6)):
+        width = random.choice((1, 2, 4))
+        place = random.randrange(0, max(1, len(changed) - width))
+        old = int.from_bytes(changed[place : place + width], "little")
+        any_number = random.getrandbits(32)
+        new = random.choice((old + 1, old - 1, old * 2, 0, -1, 2**31, any_number, len(other)))
+        changed[place : place + width] = (new % 2 ** (8 * width)).to_bytes(width, "little")
+    return bytes(changed)

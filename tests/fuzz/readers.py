@@ -1,5 +1,6 @@
 """The readers, each as one function of a path, with the good files that mutants come from."""
 
+import contextlib
 import json
 import warnings
 from collections.abc import Callable, Sequence
@@ -7,11 +8,16 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.commands.cnn.options import durations_table
 from cnn2csdf.durations import PLATFORMS, format_durations, platform_durations
+from cnn2csdf.execution.compare import random_frames
+from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.readers.model_files import read_model
+from csdf.errors import ExecutionError
 from csdf.io.fifo_depths import folding_config, parse_depths
 from csdf.io.files import read_bytes
 from csdf.io.graph_files import read_graph
@@ -31,7 +37,7 @@ from planners.reuse.evolution.problem import Problem, Score
 from planners.reuse.evolution.state import origin_of
 from planners.reuse.evolution.variation import Settings
 from tests.cnn2csdf.readers.darknet_texts import TINY
-from tests.fuzz.mutations import json_mutant, mutant
+from tests.fuzz.mutations import json_mutant, mutant, word_mutant
 from tests.fuzz.onnx_mutations import onnx_mutant
 from tests.fuzz.onnx_seeds import onnx_seeds
 from tests.planners.reuse.deployment.deployed import by_offsets
@@ -100,6 +106,22 @@ def _networks():
 
 def _model(path, random):
     return read_model(path, repair=random.random() < 0.5, with_weights=random.random() < 0.3)
+
+
+def _tflite_seeds():
+    """Imported here: the test needs flatbuffers, which others do not."""
+    from tests.cnn2csdf.readers.tflite_models import small_network
+
+    return [small_network(), *_files("networks/tflite/*.tflite")]
+
+
+def _ran_model(path, random):
+    """Read the model; where it is small, run a frame as well."""
+    model = read_model(path, with_weights=True)
+    if random.random() < 0.2 and sum(layer.shape.elements for layer in model.network.layers) < 5000:
+        with contextlib.suppress(ExecutionError), np.errstate(all="ignore"):
+            run_whole(model, random_frames(model.network, 1, 0)[0])
+    return model
 
 
 DARKNET = """[net]
@@ -303,6 +325,7 @@ def readers(folder):
         "layer table": Reader(".csv", lambda: _files("networks/*.csv"), _graph),
         "network json": Reader(".json", _networks, _model, either),
         "onnx": Reader(".onnx", onnx_seeds, _model, (onnx_mutant,)),
+        "tflite": Reader(".tflite", _tflite_seeds, _ran_model, (mutant, word_mutant)),
         "darknet": Reader(".cfg", lambda: [TINY.encode(), DARKNET.encode()], _model),
         "application json": Reader(
             ".json", _applications, lambda p, r: read_application(p), either

@@ -46,6 +46,8 @@ def runs(tmp_path_factory):
 def test_a_changed_file_is_read_or_refused_in_one_line(runs, name):
     if name == "onnx":
         pytest.importorskip("onnx")
+    if name == "tflite":
+        pytest.importorskip("flatbuffers")
     if name == "application yaml":
         pytest.importorskip("yaml")
     ended = runs[name].result()

@@ -22,8 +22,8 @@ from csdf.io.files import read_bytes
 from csdf.names import quoted
 
 MODEL_HELP = (
-    "an ONNX model (.onnx), a Darknet configuration (.cfg), a network in JSON (.json), or one of "
-    "the catalogue such as resnet18 or mobilenet_v1:width=1/4,resolution=128"
+    "an ONNX or TensorFlow Lite model (.onnx, .tflite), a Darknet configuration (.cfg), a network in "
+    "JSON (.json), or one of the catalogue such as resnet18 or mobilenet_v1:width=1/4,resolution=128"
 )
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
@@ -12,8 +11,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.elements import Stored
-from cnn2csdf.network import Network, Shape
+from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import Node, shortest_decimal, unsupported
 from cnn2csdf.weights import Array
@@ -51,17 +49,6 @@ class Assembly:
         self._with_weights = with_weights
         self._layers: dict[str, str] = {}  # tensor: the layer that writes it
         self._batched: set[str] = set()
-
-    def network(self) -> Network:
-        """Return the network. Only arrays that several layers share keep the name they have."""
-        network = self.builder.network()
-        uses = Counter(one.name for layer in network.layers for one in layer.stored)
-        return replace(
-            network,
-            layers=tuple(
-                replace(layer, stored=tuple(_told(layer.stored, uses))) for layer in network.layers
-            ),
-        )
 
     def add_input(self, name: str) -> None:
         """Add the layer where a frame comes in."""
@@ -217,11 +204,3 @@ class Assembly:
     def _require_static(self, node: Node, tensor: str, what: str) -> None:
         if not self.values.is_static(tensor):
             raise unsupported(node, f"{what} {tensor!r} is computed from the frame")
-
-
-def _told(stored: Iterable[Stored], uses: Mapping[str | None, int]) -> Iterator[Stored]:
-    """What has to be said of how arrays are stored: what another layer shares, other types."""
-    for one in stored:
-        kept = one if uses[one.name] > 1 else replace(one, name=None)
-        if kept != Stored(role=one.role):
-            yield kept

@@ -31,7 +31,12 @@ class PreparedLayer(NamedTuple):
 
 
 def ways_of(network: Network, layer: Layer) -> tuple[Way, ...]:
-    """Return each way in which the layer can run: primitive, input layout, output layout."""
+    """Return each way in which the layer can run: primitive, input layout, output layout.
+
+    Raises InvalidPlan for a quantised layer: all primitives compute in single precision.
+    """
+    if layer.quantization is not None:
+        raise InvalidPlan(f"layer {layer.name!r} is quantised; primitives compute real numbers")
     if isinstance(layer.operator, Convolution):
         sizes = convolution_sizes(layer, network.input_shapes(layer)[0])
         return tuple((one.name, one.input_layout, one.output_layout) for one in applicable(sizes))

@@ -27,8 +27,8 @@ def add_application_options(parser: argparse.ArgumentParser) -> None:
         parser,
         "models",
         nargs="+",
-        help="a model file (.onnx, .cfg, .json) or networks of the catalogue, several behind one "
-        "another or with + between them; or an application in a .json, .yaml or .yml file",
+        help="a model file (.onnx, .tflite, .cfg, .json) or networks of the catalogue, several "
+        "behind one another or with + between them; or an application in a .json, .yaml or .yml file",
     )
     parser.add_argument("--entry", metavar="NAME", help="one of a table of published applications")
     shared.add_reading_options(parser, simplify=shared.ALL_STEPS)

@@ -1,0 +1,176 @@
+"""Integer arithmetic of quantised layers, bit by bit as the reference kernels of TFLite Micro.
+
+A stored integer q stands for scale * (q - zero point). Scales are numbers in single precision. What
+is rescaled is multiplied with a 31-bit integer and shifted, and rounded twice: halves away from zero
+each time. Described from tensorflow/tflite-micro, tensorflow/lite/kernels/internal/common.cc and
+quantization_util.cc, and from google/gemmlowp, fixedpoint/fixedpoint.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import frexp
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cnn2csdf.arrays import Array
+from cnn2csdf.elements import Quantization
+from cnn2csdf.operators.operator import Operator
+from cnn2csdf.part import Types
+from csdf.errors import ExecutionError
+
+Integers = NDArray[np.int64]
+
+LARGEST = 2**31 - 1
+HALF = 2**30
+
+
+def multiplier(real: float) -> tuple[int, int]:
+    """Return a 31-bit integer and an exponent: real is about integer * 2 ** (exponent - 31)."""
+    if real == 0:
+        return 0, 0
+    fraction, exponent = frexp(real)
+    integer = int(fraction * 2**31 + 0.5)  # halves up; a fraction is positive
+    if integer == 2**31:
+        integer, exponent = HALF, exponent + 1
+    return (0, 0) if exponent < -31 else (integer, exponent)
+
+
+def multipliers(reals: Iterable[float]) -> tuple[Integers, Integers]:
+    """Return the multipliers of several numbers as arrays of integers and of exponents."""
+    pairs = np.array([multiplier(real) for real in reals], np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def high_product(left: ArrayLike, right: ArrayLike) -> Integers:
+    """Return the rounded upper half of twice a product of 32-bit integers.
+
+    Halves go away from zero. Saturates only at (-2**31) * (-2**31), which multipliers never are.
+    """
+    product = np.asarray(left, np.int64) * np.asarray(right, np.int64)
+    nudged = product + np.where(product >= 0, HALF, 1 - HALF)
+    return np.where(nudged >= 0, nudged >> 31, -(-nudged >> 31))
+
+
+def divided_by_power(values: ArrayLike, exponent: ArrayLike) -> Integers:
+    """Return values / 2 ** exponent, rounded to the nearest; halves go away from zero."""
+    whole, power = np.asarray(values, np.int64), np.asarray(exponent, np.int64)
+    mask = (np.int64(1) << power) - 1
+    threshold = (mask >> 1) + (whole < 0)
+    result: Integers = (whole >> power) + ((whole & mask) > threshold)
+    return result
+
+
+def rescaled(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) -> Integers:
+    """Return values times integer * 2 ** (exponent - 31), rounded twice."""
+    power = np.asarray(exponent, np.int64)
+    shifted = np.asarray(values, np.int64) << np.maximum(power, 0)
+    return divided_by_power(high_product(shifted.astype(np.int32), integer), np.maximum(-power, 0))
+
+
+def away_from_zero(values: Array) -> Array:
+    """Return the nearest whole numbers, in the precision of the values; halves go away from 0."""
+    whole = np.trunc(values)
+    rounded: Array = whole + np.copysign(np.abs(values - whole) >= 0.5, values)
+    return rounded
+
+
+def stored(values: Integers, types: Quantization) -> Array:
+    """Return integers without their zero point as they are stored, saturated."""
+    limits = np.iinfo(types.element.value)
+    clipped = np.clip(values + types.zero_point, limits.min, limits.max)
+    return clipped.astype(types.element.value)
+
+
+def centred(values: Array, types: Quantization) -> Integers:
+    """Return stored integers without their zero point."""
+    result: Integers = values.astype(np.int64) - types.zero_point
+    return result
+
+
+def quantized(values: Array, types: Quantization) -> Array:
+    """Return real numbers as stored integers; the division is in single precision."""
+    scaled = np.asarray(values, np.float32) / np.float32(types.scale)
+    return stored(away_from_zero(scaled).astype(np.int64), types)
+
+
+def real(values: Array, types: Quantization) -> Array:
+    """Return stored integers as real numbers in single precision."""
+    return (np.float64(types.scale) * centred(values, types)).astype(np.float32)
+
+
+def quantized_types(operator: Operator, types: Types) -> tuple[Quantization, Quantization]:
+    """Return input and output; raise ExecutionError where one of them has real numbers."""
+    given, result = types.inputs[0], types.output
+    if given is None or result is None:
+        raise ExecutionError(f"{operator.in_words()} with one side quantised, one in real numbers")
+    return given, result
+
+
+def channel_ratios(
+    given: Quantization, weights: Quantization, result: Quantization, channels: int
+) -> list[float]:
+    """Return for each channel what a sum of products is worth in steps of the output."""
+    scales = weights.scales if len(weights.scales) > 1 else weights.scales * channels
+    return [given.scale * scale / result.scale for scale in scales]
+
+
+EXPONENTIALS = (  # bit of a quarter: e ** -(that power of two) as a fraction of 2**31
+    (24, 1672461947),
+    (25, 1302514674),
+    (26, 790015084),
+    (27, 290630308),
+    (28, 39332535),
+    (29, 720401),
+    (30, 242),
+)
+
+
+def exponential(values: Integers) -> Integers:
+    """Return e ** x for x <= 0 with 5 bits before the point, as fractions of 2 ** 31.
+
+    A polynomial around -1/8 below a quarter, times a factor for each bit above.
+    """
+    quarter = 2**24
+    below = (values & (quarter - 1)) - quarter
+    x = (below << 5) + 2**28
+    x2 = high_product(x, x)
+    x3, x4 = high_product(x2, x), high_product(x2, x2)
+    third = high_product(divided_by_power(x4, 2) + x3, 715827883)  # 1 / 3
+    series = divided_by_power(third + x2, 1)
+    start = 1895147668  # e ** (-1 / 8)
+    result = start + high_product(start, x + series)
+    rest = below - values
+    for bit, factor in EXPONENTIALS:
+        result = np.where(rest & (1 << bit), high_product(result, factor), result)
+    return np.where(values == 0, LARGEST, result)
+
+
+def reciprocal_of_one_plus(values: Integers) -> Integers:
+    """Return 1 / (1 + x) for 0 <= x <= 1, both as fractions of 2 ** 31, in three Newton steps."""
+    half = (values + LARGEST + 1) // 2
+    found = 1515870810 + high_product(half, -1010580540)  # 48 / 17 - 32 / 17 * half, two bits more
+    for _ in range(3):
+        step = high_product(found, 2**29 - high_product(half, found))
+        found = found + _saturated(step * 4)
+    return _saturated(found * 2)
+
+
+def _saturated(values: Integers) -> Integers:
+    return np.clip(values, -LARGEST - 1, LARGEST)
+
+
+def softmax_of(values: Integers, scale: float, beta: float, axis: Any) -> Integers:
+    """Return a softmax of 8-bit integers along axes, as stored: scale 1/256, zero point -128."""
+    integer, exponent = multiplier(min(beta * float(np.float32(scale)) * 2**26, LARGEST))
+    least = -int(31 * 2**26 // 2**exponent)
+    beyond = values - values.max(axis=axis, keepdims=True)
+    powers = exponential(high_product(beyond * 2**exponent, integer))
+    powers = np.where(beyond < least, 0, powers)
+    sums = divided_by_power(powers, 12).sum(axis=axis, keepdims=True)
+    lead = 32 - np.frexp(sums.astype(np.float64))[1]  # leading zeros of 32 bits
+    shares = reciprocal_of_one_plus((sums << lead) - 2**31)
+    found = divided_by_power(high_product(shares, powers), 12 - lead + 31 - 8) - 128
+    return np.where(beyond < least, -128, np.clip(found, -128, 127))

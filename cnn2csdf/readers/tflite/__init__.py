@@ -1,0 +1,1 @@
+"""Networks from TensorFlow Lite files (.tflite)."""

@@ -1,0 +1,196 @@
+"""What a TensorFlow Lite file says: tensors and operators of its one graph, as values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from math import isfinite, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.readers.tflite.records import Record, root_record
+from csdf.errors import UnreadableFile, UnsupportedOperator
+
+Dims = tuple[int, ...]
+
+ELEMENTS = {
+    0: Element.FLOAT32,
+    1: Element.FLOAT16,
+    2: Element.INT32,
+    3: Element.UINT8,
+    4: Element.INT64,
+    7: Element.INT16,
+    9: Element.INT8,
+    10: Element.FLOAT64,
+}
+NAMES = {  # numbers of BuiltinOperator that have a meaning here or in a refusal
+    0: "ADD", 1: "AVERAGE_POOL_2D", 2: "CONCATENATION", 3: "CONV_2D", 4: "DEPTHWISE_CONV_2D",
+    5: "DEPTH_TO_SPACE", 6: "DEQUANTIZE", 7: "EMBEDDING_LOOKUP", 8: "FLOOR", 9: "FULLY_CONNECTED",
+    11: "L2_NORMALIZATION", 14: "LOGISTIC", 16: "LSTM", 17: "MAX_POOL_2D", 18: "MUL", 19: "RELU",
+    20: "RELU_N1_TO_1", 21: "RELU6", 22: "RESHAPE", 23: "RESIZE_BILINEAR", 24: "RNN", 25: "SOFTMAX",
+    26: "SPACE_TO_DEPTH", 27: "SVDF", 28: "TANH", 32: "CUSTOM", 34: "PAD", 36: "GATHER",
+    37: "BATCH_TO_SPACE_ND", 38: "SPACE_TO_BATCH_ND", 39: "TRANSPOSE", 40: "MEAN", 41: "SUB",
+    42: "DIV", 43: "SQUEEZE", 44: "UNIDIRECTIONAL_SEQUENCE_LSTM", 45: "STRIDED_SLICE", 47: "EXP",
+    48: "TOPK_V2", 49: "SPLIT", 50: "LOG_SOFTMAX", 53: "CAST", 54: "PRELU", 55: "MAXIMUM",
+    56: "ARG_MAX", 57: "MINIMUM", 59: "NEG", 60: "PADV2", 65: "SLICE", 67: "TRANSPOSE_CONV",
+    70: "EXPAND_DIMS", 73: "LOG", 74: "SUM", 75: "SQRT", 76: "RSQRT", 78: "POW", 82: "REDUCE_MAX",
+    83: "PACK", 88: "UNPACK", 92: "SQUARE", 97: "RESIZE_NEAREST_NEIGHBOR", 98: "LEAKY_RELU",
+    100: "MIRROR_PAD", 101: "ABS", 102: "SPLIT_V", 111: "ELU", 114: "QUANTIZE", 117: "HARD_SWISH",
+    126: "BATCH_MATMUL", 150: "GELU",
+}  # fmt: skip
+MOST_LINKS = 1024  # tensors that one operator reads or writes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensor:
+    """A tensor of the graph; data: the bytes of a constant, else empty. buffer: their number."""
+
+    name: str
+    dims: Dims
+    element: Element | None  # None: of a type that no layer has
+    scales: NDArray[np.float32]
+    zero_points: NDArray[np.int64]
+    axis: int  # along which the scales lie
+    data: NDArray[np.uint8]
+    buffer: int
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether its numbers are in the file."""
+        return self.data.size > 0
+
+    def array(self) -> NDArray[np.generic]:
+        """Return the numbers of a constant. Raises UnreadableFile where there are too few."""
+        if self.element is None:
+            raise UnreadableFile(f"constant {self.name!r} is of a type that is not supported")
+        dtype = np.dtype(self.element.value).newbyteorder("<")
+        if self.data.size != prod(self.dims) * dtype.itemsize:
+            raise UnreadableFile(
+                f"constant {self.name!r}: {self.data.size} bytes, expected those of {self.dims}"
+            )
+        return np.frombuffer(self.data.tobytes(), dtype).reshape(self.dims)
+
+    def quantization(self) -> Quantization | None:
+        """Return how the tensor is quantised; None if it has no scale or real numbers."""
+        if self.element is None or not self.element.is_integer or not self.scales.size:
+            return None
+        if self.zero_points.size and self.zero_points.min() != self.zero_points.max():
+            raise UnreadableFile(f"tensor {self.name!r} has several zero points; expected one")
+        scales = tuple(map(float, self.scales))
+        if not all(isfinite(scale) and scale > 0 for scale in scales):
+            raise UnreadableFile(f"tensor {self.name!r}: scales {scales[:4]}; expected above 0")
+        zero = int(self.zero_points[0]) if self.zero_points.size else 0
+        limits = np.iinfo(self.element.value)
+        if not limits.min <= zero <= limits.max:
+            raise UnreadableFile(f"tensor {self.name!r}: a zero point of {zero}")
+        return Quantization(element=self.element, scales=scales, zero_point=zero)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """An operator of the graph. inputs: numbers of tensors; -1 is one left out."""
+
+    number: int
+    kind: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options: Record | None
+
+    def __str__(self) -> str:
+        return f"operator {self.number} ({self.kind})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """The graph of the file."""
+
+    tensors: tuple[Tensor, ...]
+    nodes: tuple[Node, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def parse_graph(content: bytes, known: Collection[str]) -> Graph:
+    """Return the graph of a file.
+
+    known: kinds of operators that can be read. Raises UnsupportedOperator, naming all others of the
+    file at once, and UnreadableFile for a file that is damaged.
+    """
+    model = root_record(content)
+    graphs = model.records(2)
+    if len(graphs) != 1:
+        raise UnreadableFile(f"has {len(graphs)} graphs; expected one")
+    buffers = [buffer.vector(0, "u1") for buffer in model.records(4)]
+    tensors = tuple(_tensor(found, buffers) for found in graphs[0].records(0))
+    kinds = [_kind(code) for code in model.records(1)]
+    nodes = tuple(_node(number, found, kinds) for number, found in enumerate(graphs[0].records(3)))
+    unknown = Counter(node.kind for node in nodes if node.kind not in known)
+    if unknown:
+        listed = ", ".join(f"{kind} ({count}x)" for kind, count in sorted(unknown.items()))
+        raise UnsupportedOperator(f"operators that are not supported: {listed}")
+    graph = Graph(
+        tensors=tensors,
+        nodes=nodes,
+        inputs=graphs[0].integers(1),
+        outputs=graphs[0].integers(2),
+    )
+    _require_tensors(graph)
+    return graph
+
+
+def _kind(code: Record) -> str:
+    number = max(code.integer(0, "b"), code.integer(3, "i"))
+    if number == 32:
+        return f"CUSTOM:{code.text(1)!r}"
+    return NAMES.get(number, f"operator number {number}")
+
+
+def _tensor(found: Record, buffers: Sequence[NDArray[np.generic]]) -> Tensor:
+    number, dims = found.integer(2, "I"), found.integers(0)
+    name = found.text(3).partition(";")[0]  # a converter lists all that it fused
+    if number >= len(buffers):
+        raise UnreadableFile(f"tensor {name!r} is in buffer {number} of {len(buffers)}")
+    if min(dims, default=1) < 0 or len(dims) > 8 or prod(dims) > 2**31:
+        raise UnreadableFile(f"tensor {name!r} of shape {dims[:8]}; expected fixed sizes")
+    scales = found.record(4)
+    return Tensor(
+        name=name,
+        dims=dims,
+        element=ELEMENTS.get(found.integer(1, "b")),
+        scales=np.zeros(0, np.float32) if scales is None else scales.vector(2, "f4"),  # type: ignore[arg-type]
+        zero_points=np.zeros(0, np.int64) if scales is None else scales.vector(3, "i8"),  # type: ignore[arg-type]
+        axis=0 if scales is None else scales.integer(6, "i"),
+        data=buffers[number],  # type: ignore[arg-type]
+        buffer=number,
+    )
+
+
+def _node(number: int, found: Record, kinds: Sequence[str]) -> Node:
+    code, inputs, outputs = found.integer(0, "I"), found.vector(1, "i4"), found.vector(2, "i4")
+    if code >= len(kinds):
+        raise UnreadableFile(f"operator {number} is of kind {code} of {len(kinds)}")
+    if max(inputs.size, outputs.size) > MOST_LINKS or not outputs.size:
+        raise UnreadableFile(
+            f"operator {number} reads {inputs.size} tensors and writes {outputs.size}"
+        )
+    return Node(
+        number=number,
+        kind=kinds[code],
+        inputs=tuple(inputs.tolist()),
+        outputs=tuple(outputs.tolist()),
+        options=found.record(4),
+    )
+
+
+def _require_tensors(graph: Graph) -> None:
+    """Raise UnreadableFile where a number is that of no tensor."""
+    used = [*graph.inputs, *graph.outputs]
+    for node in graph.nodes:
+        used += [number for number in node.inputs if number != -1]
+        used += node.outputs
+    for number in used:
+        if not 0 <= number < len(graph.tensors):
+            raise UnreadableFile(f"there is no tensor {number}; the file has {len(graph.tensors)}")

@@ -1,0 +1,84 @@
+"""Integers of quantised layers, beside exact fractions and real numbers."""
+
+from fractions import Fraction
+from math import exp, floor
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.operators.integers import (
+    divided_by_power,
+    exponential,
+    high_product,
+    multiplier,
+    quantized,
+    real,
+    reciprocal_of_one_plus,
+    rescaled,
+    softmax_of,
+)
+
+words = st.integers(-(2**31) + 1, 2**31 - 1)
+
+
+def rounded(number):
+    """The nearest whole number; halves away from zero."""
+    return floor(abs(number) + Fraction(1, 2)) * (1 if number >= 0 else -1)
+
+
+@given(words, words)
+def test_a_high_product_is_the_rounded_half_of_the_bits(left, right):
+    assert high_product(left, right) == rounded(Fraction(left * right, 2**31))
+
+
+@given(words, st.integers(0, 31))
+def test_a_division_by_a_power_rounds_halves_away_from_zero(value, exponent):
+    assert divided_by_power(value, exponent) == rounded(Fraction(value, 2**exponent))
+
+
+@given(st.floats(1e-9, 1e4))
+def test_a_multiplier_is_within_a_step_of_its_number(number):
+    integer, exponent = multiplier(number)
+    assert 2**30 <= integer < 2**31
+    found = Fraction(integer) * Fraction(2) ** (exponent - 31)
+    assert abs(found - Fraction(number)) <= Fraction(2) ** (exponent - 32)
+
+
+def test_the_number_below_one_is_rounded_up_into_the_next_exponent():
+    assert multiplier(1 - 2**-40) == (2**30, 1)
+    assert multiplier(0.0) == (0, 0)
+    assert multiplier(2.0**-40) == (0, 0)
+
+
+@given(st.integers(-(2**20), 2**20), st.floats(1e-4, 8))
+def test_rescaling_is_within_one_of_the_real_product(value, factor):
+    assert abs(int(rescaled(value, *multiplier(factor))) - value * factor) <= 1
+
+
+@given(st.integers(-(2**31), 0))
+def test_an_exponential_is_near_the_real_one(value):
+    # A polynomial of the fourth degree: good for 8 bits, not for all 31.
+    assert abs(int(exponential(np.array(value))) / 2**31 - exp(value / 2**26)) < 1e-6
+
+
+@given(st.integers(0, 2**31 - 1))
+def test_a_reciprocal_is_near_the_real_one(value):
+    found = int(reciprocal_of_one_plus(np.array(value))) / 2**31
+    assert abs(found - 1 / (1 + value / 2**31)) < 1e-8
+
+
+@given(st.lists(st.integers(-128, 127), min_size=1, max_size=20), st.floats(0.01, 1))
+def test_a_softmax_of_integers_is_within_a_step_of_the_real_one(values, scale):
+    scale = float(np.float32(scale))
+    found = softmax_of(np.array(values, np.int64), scale, 1.0, 0)
+    powers = np.exp((np.array(values) - max(values)) * scale)
+    wanted = powers / powers.sum() * 256 - 128
+    assert np.max(np.abs(found - np.minimum(wanted, 127))) <= 1
+
+
+@given(st.integers(-128, 127), st.floats(1e-3, 10), st.integers(-128, 127))
+def test_an_integer_made_real_and_stored_again_is_the_same(value, scale, zero):
+    types = Quantization(element=Element.INT8, scales=(float(np.float32(scale)),), zero_point=zero)
+    assert quantized(real(np.array([value], np.int8), types), types) == [value]

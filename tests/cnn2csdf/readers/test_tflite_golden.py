@@ -1,0 +1,86 @@
+"""Models of the field: golden outputs of TensorFlow Lite Micro's reference kernels, bit by bit."""
+
+import numpy as np
+import pytest
+
+from cnn2csdf.execution.by_parts import run_by_parts
+from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.granularity import ROWS
+from cnn2csdf.lowering import lower
+from cnn2csdf.readers.model_files import read_model
+from csdf.analysis.bounded import with_capacities
+from csdf.analysis.self_timed import self_timed_execution
+from csdf.errors import UnsupportedOperator
+from csdf.search.trade_off import smallest_storage
+from tests.shared_data import SHARED, each
+
+FOLDER = SHARED / "networks" / "tflite"
+REFUSED = {  # by name, and why
+    "audio_preprocessor_int8": "CUSTOM:'SignalRfft'",
+    "dtln_int8": r"UNIDIRECTIONAL_SEQUENCE_LSTM \(2x\)",
+    "keyword_scrambled_8bit": r"SVDF \(7x\)",
+    "kws_fp32": "weights of int8 for an input of float32",
+    "mnist_lstm_int8": "UNIDIRECTIONAL_SEQUENCE_LSTM",
+}
+NAMES = sorted(path.stem for path in FOLDER.glob("*.tflite"))
+READ = [name for name in NAMES if name not in REFUSED]
+
+
+def frames_and_outputs(name, network):
+    """The golden inputs by layer, and for each the golden outputs; channels first."""
+    golden = np.load(FOLDER / "golden" / f"{name}.npz")
+    frames = [
+        {
+            layer.name: in_our_order(golden[f"x{place}_{frame}"], layer.shape.dims)
+            for place, layer in enumerate(network.inputs)
+        }
+        for frame in range(3)
+    ]
+    outputs = [
+        {
+            layer.name: in_our_order(golden[f"tflm{place}_{frame}"], layer.shape.dims)
+            for place, layer in enumerate(network.outputs)
+        }
+        for frame in range(3)
+    ]
+    return frames, outputs
+
+
+def in_our_order(array, dims):
+    return (np.moveaxis(array[0], 2, 0) if array.ndim == 4 else array).reshape(dims)
+
+
+def assert_golden(found, expected, network):
+    computes_integers = any(layer.quantization is not None for layer in network.layers)
+    for name, wanted in expected.items():
+        if computes_integers:
+            assert np.array_equal(found[name], wanted)
+        else:  # sums in another order
+            largest = max(1, np.abs(wanted).max())
+            np.testing.assert_allclose(found[name], wanted, atol=1e-6 * largest)
+
+
+@each("name", READ)
+def test_a_whole_network_gives_the_golden_outputs(name):
+    model = read_model(FOLDER / f"{name}.tflite", with_weights=True)
+    frames, outputs = frames_and_outputs(name, model.network)
+    for frame, expected in zip(frames, outputs, strict=True):
+        assert_golden(run_whole(model, frame), expected, model.network)
+
+
+@each("name", READ)
+def test_a_network_by_rows_in_its_smallest_buffers_gives_the_golden_outputs(name):
+    model = read_model(FOLDER / f"{name}.tflite", with_weights=True)
+    frames, outputs = frames_and_outputs(name, model.network)
+    graph = lower(model.network, ROWS)
+    bounded = with_capacities(graph, smallest_storage(graph).point.capacities)
+    firings = self_timed_execution(bounded, iterations=len(frames)).firings
+    run = run_by_parts(model, bounded, firings, frames)
+    for found, expected in zip(run.outputs, outputs, strict=True):
+        assert_golden(found, expected, model.network)
+
+
+@each("name", [name for name in NAMES if name in REFUSED])
+def test_what_is_not_supported_is_said_by_name(name):
+    with pytest.raises(UnsupportedOperator, match=REFUSED[name]):
+        read_model(FOLDER / f"{name}.tflite")

@@ -1,0 +1,232 @@
+"""TensorFlow Lite files: what becomes of their operators, axes and numbers."""
+
+import numpy as np
+import pytest
+
+from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.onnx_files import writer
+from cnn2csdf.parameters import parameter_bytes
+from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.readers.tflite.reader import parse_tflite
+from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile, UnsupportedOperator
+from tests.cnn2csdf.readers.tflite_models import (
+    Node,
+    Tensor,
+    constant,
+    one_node,
+    small_network,
+    tflite_bytes,
+)
+
+MAPS = (1, 4, 6, 3)
+
+
+def numbers(dims, seed=0):
+    return np.random.default_rng(seed).uniform(-2, 2, dims).astype(np.float32)
+
+
+def computed(content, *frames):
+    """The outputs of a file of real numbers, rows and columns first again."""
+    model = parse_tflite(content, "one.tflite", with_weights=True)
+    given = {
+        layer.name: (np.moveaxis(frame[0], 2, 0) if frame.ndim == 4 else frame).reshape(
+            layer.shape.dims
+        )
+        for layer, frame in zip(model.network.inputs, frames, strict=True)
+    }
+    found = run_whole(model, given).values()
+    return [np.moveaxis(one, 0, 2)[None] if one.ndim == 3 else one[None] for one in found]
+
+
+def indices(name, *values):
+    return constant(name, np.array(values, np.int32))
+
+
+X = Tensor("x", MAPS)
+MOVES = {
+    "reshape to a vector": ("RESHAPE", [indices("s", 1, 72)], (1, 72), lambda x: x.reshape(1, 72)),
+    "reshape to maps": (
+        "RESHAPE", [indices("s", 1, 2, 9, 4)], (1, 2, 9, 4), lambda x: x.reshape(1, 2, 9, 4),
+    ),
+    "reshape to a matrix": (
+        "RESHAPE", [indices("s", 1, 24, 3)], (1, 24, 3), lambda x: x.reshape(1, 24, 3),
+    ),
+    "channels first": (
+        "TRANSPOSE", [indices("p", 0, 3, 1, 2)], (1, 3, 4, 6), lambda x: x.transpose(0, 3, 1, 2),
+    ),
+    "turned": (
+        "TRANSPOSE", [indices("p", 0, 2, 1, 3)], (1, 6, 4, 3), lambda x: x.transpose(0, 2, 1, 3),
+    ),
+    "padded": (
+        "PAD",
+        [constant("p", np.array([[0, 0], [1, 2], [0, 3], [0, 0]], np.int32))],
+        (1, 7, 9, 3),
+        lambda x: np.pad(x, [[0, 0], [1, 2], [0, 3], [0, 0]]),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_elements_move_as_with_channels_last(name):
+    kind, constants, dims, expected = MOVES[name]
+    x = numbers(MAPS)
+    (found,) = computed(one_node(kind, [X, *constants], Tensor("y", dims)), x)
+    assert np.array_equal(found.reshape(dims), expected(x))
+
+
+@pytest.mark.parametrize("keeps", [0, 1])
+@pytest.mark.parametrize("axes", [(1,), (2,), (3,), (1, 2), (2, 3), (1, 3), (1, 2, 3)])
+def test_means_are_those_of_the_axes_with_channels_last(axes, keeps):
+    x = numbers(MAPS)
+    expected = x.mean(axis=axes, keepdims=bool(keeps))
+    content = one_node(
+        "MEAN", [X, indices("axes", *axes)], Tensor("y", expected.shape), [(0, "b", keeps)]
+    )
+    (found,) = computed(content, x)
+    np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_split_gives_each_part_to_one_output():
+    x = numbers(MAPS)
+    content = one_node(
+        "SPLIT",
+        [indices("axis", 2), X],
+        [Tensor("a", (1, 4, 3, 3)), Tensor("b", (1, 4, 3, 3))],
+        [(0, "i", 2)],
+    )
+    left, right = computed(content, x)
+    assert np.array_equal(left, x[:, :, :3])
+    assert np.array_equal(right, x[:, :, 3:])
+
+
+def test_a_slice_goes_along_several_axes():
+    x = numbers(MAPS)
+    ends = [indices("begin", 0, 1, 0, 1), indices("end", 1, 4, 6, 3), indices("step", 1, 2, 1, 1)]
+    content = one_node("STRIDED_SLICE", [X, *ends], Tensor("y", (1, 2, 6, 2)), [(0, "i", 1)])
+    (found,) = computed(content, x)
+    assert np.array_equal(found, x[:, 1:4:2, :, 1:3])
+
+
+def test_a_matrix_reads_maps_row_by_row_with_channels_last():
+    x, matrix = numbers(MAPS), numbers((5, 72), 1)
+    content = one_node(
+        "FULLY_CONNECTED", [X, constant("w", matrix)], Tensor("y", (1, 5)), [(0, "b", 0)]
+    )
+    (found,) = computed(content, x)
+    np.testing.assert_allclose(found, x.reshape(1, 72) @ matrix.T, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("kernel", "stride"), [((3, 2), 2), ((2, 3), 1), ((4, 4), 3)])
+def test_same_padding_puts_the_odd_row_behind(kernel, stride):
+    x, filters = numbers(MAPS), numbers((2, *kernel, 3), 1)
+    rows, columns = -(-4 // stride), -(-6 // stride)
+    missing = [
+        max((out - 1) * stride + size - length, 0)
+        for out, size, length in zip((rows, columns), kernel, (4, 6), strict=True)
+    ]
+    framed = np.pad(x, [[0, 0], *([n // 2, n - n // 2] for n in missing), [0, 0]])
+    expected = np.array(
+        [
+            [
+                np.einsum(
+                    "ohwc,hwc->o",
+                    filters,
+                    framed[0, r * stride :][: kernel[0], c * stride :][:, : kernel[1]],
+                )
+                for c in range(columns)
+            ]
+            for r in range(rows)
+        ]
+    )
+    options = [(0, "b", 0), (1, "i", stride), (2, "i", stride), (4, "i", 1), (5, "i", 1)]
+    content = one_node(
+        "CONV_2D", [X, constant("w", filters)], Tensor("y", (1, rows, columns, 2)), options
+    )
+    (found,) = computed(content, x)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_transposed_convolution_is_a_convolution_backwards():
+    x, filters = numbers(MAPS), numbers((2, 3, 3, 3), 1)
+    full = np.zeros((9, 13, 2), np.float32)
+    for row, column in np.ndindex(4, 6):
+        full[2 * row : 2 * row + 3, 2 * column : 2 * column + 3] += np.einsum(
+            "ohwc,c->hwo", filters, x[0, row, column]
+        )
+    # SAME: 8 x 12 places of 9 x 13; the odd row and column are cut behind.
+    content = tflite_bytes(
+        [X, indices("size", 1, 8, 12, 2), constant("w", filters), Tensor("y", (1, 8, 12, 2))],
+        [Node("TRANSPOSE_CONV", [1, 2, 0], [3], [(0, "b", 0), (1, "i", 2), (2, "i", 2)])],
+        [0],
+        [3],
+    )
+    (found,) = computed(content, x)
+    np.testing.assert_allclose(found[0], full[:8, :12], rtol=1e-5, atol=1e-5)
+
+
+def test_tensors_know_how_they_are_quantised():
+    network = parse_tflite(small_network(), "small.tflite").network
+    conv = network.layer("conv")
+    scale = float(np.float32(0.1))
+    assert conv.quantization == Quantization(element=Element.INT8, scales=(scale,), zero_point=2)
+    assert len(conv.stored_as("kernel").quantization.scales) == 4
+    # 4 x 27 + 9 x 4 + 5 x 8 weights of one byte, 4 + 4 + 5 biases of four.
+    assert parameter_bytes(network) == 108 + 36 + 40 + 4 * 13
+
+
+def test_a_quantised_network_is_not_written_as_onnx():
+    model = parse_tflite(small_network(), "small.tflite", with_weights=True)
+    with pytest.raises(InvalidNetwork, match="layer 'x' is quantised"):
+        writer.onnx_bytes(model)
+
+
+BAD = {
+    "nothing": (b"", UnreadableFile, "is empty"),
+    "text": (b"not a model at all", UnreadableFile, "is not a TensorFlow Lite model"),
+    "cut": (small_network()[:200], UnreadableFile, "is not a TensorFlow Lite model"),
+    "unknown": (
+        one_node("SVDF", [X], Tensor("y", MAPS)), UnsupportedOperator, r"SVDF \(1x\)",
+    ),
+    "batch": (
+        one_node("RELU", [Tensor("x", (2, 4))], Tensor("y", (2, 4))),
+        UnsupportedOperator,
+        "'x' of shape 2x4; expected a batch of 1",
+    ),
+    "16 bits": (
+        one_node("RELU", [Tensor("x", (1, 4), "int16", (0.1,))], Tensor("y", (1, 4))),
+        UnsupportedOperator,
+        "quantised as int16; int8 is supported",
+    ),
+    "hybrid": (
+        one_node(
+            "FULLY_CONNECTED",
+            [Tensor("x", (1, 4)), constant("w", np.ones((2, 4), np.int8), (0.1,))],
+            Tensor("y", (1, 2)),
+        ),
+        UnsupportedOperator,
+        r"int8 for an input of float32 \(hybrid\)",
+    ),
+    "wrong shape": (
+        one_node("RELU", [Tensor("x", (1, 4))], Tensor("y", (1, 5))),
+        UnsupportedOperator,
+        "its output would be",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_is_refused_by_name(name, tmp_path):
+    content, kind, message = BAD[name]
+    path = tmp_path / "bad.tflite"
+    path.write_bytes(content)
+    with pytest.raises(kind, match=message) as found:
+        read_model(path)
+    assert str(found.value).startswith(str(path))
+
+
+def test_a_file_cut_anywhere_is_refused():
+    content = small_network()
+    for length in range(0, len(content), 7):
+        with pytest.raises(CsdfError, match=r"^cut\.tflite: "):
+            parse_tflite(content[:length], "cut.tflite", with_weights=True)

@@ -1,0 +1,170 @@
+"""TensorFlow Lite files made for tests, with the flatbuffers package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+flatbuffers = pytest.importorskip("flatbuffers")
+
+CODES = {
+    "ADD": 0, "AVERAGE_POOL_2D": 1, "CONCATENATION": 2, "CONV_2D": 3, "DEPTHWISE_CONV_2D": 4,
+    "DEQUANTIZE": 6, "FULLY_CONNECTED": 9, "MAX_POOL_2D": 17, "MUL": 18, "RELU": 19, "RESHAPE": 22,
+    "SOFTMAX": 25, "SVDF": 27, "PAD": 34, "TRANSPOSE": 39, "MEAN": 40, "SUB": 41,
+    "STRIDED_SLICE": 45, "SPLIT": 49, "TRANSPOSE_CONV": 67, "RESIZE_NEAREST_NEIGHBOR": 97,
+    "QUANTIZE": 114,
+}  # fmt: skip
+TYPES = {"float32": 0, "int32": 2, "uint8": 3, "int64": 4, "int16": 7, "int8": 9}
+FORMS = {"b": "Int8", "i": "Int32", "f": "Float32"}
+
+
+@dataclass
+class Tensor:
+    """scales, zero: how it is quantised; array: of a constant."""
+
+    name: str
+    dims: tuple[int, ...]
+    dtype: str = "float32"
+    scales: tuple[float, ...] = ()
+    zero: int = 0
+    array: np.ndarray | None = None
+
+
+def constant(name, array, scales=(), zero=0):
+    array = np.asarray(array)
+    return Tensor(name, array.shape, str(array.dtype), tuple(scales), zero, array)
+
+
+@dataclass
+class Node:
+    """options: (field, form, value) of its table of options; links: numbers of tensors."""
+
+    kind: str
+    inputs: list[int]
+    outputs: list[int]
+    options: list[tuple[int, str, float]] = field(default_factory=list)
+
+
+def tflite_bytes(tensors, nodes, inputs, outputs):
+    """The file of a graph."""
+    b = flatbuffers.Builder(1024)
+    contents = [None] + [one.array for one in tensors if one.array is not None]
+    buffers = [_table(b, 1, {} if one is None else {0: _bytes(b, one)}) for one in contents]
+    number, made = 0, []
+    for one in tensors:
+        number += one.array is not None
+        made.append(_tensor(b, one, number if one.array is not None else 0))
+    kinds = sorted({node.kind for node in nodes})
+    codes = [_table(b, 4, {}, [(0, "b", CODES[kind]), (3, "i", CODES[kind])]) for kind in kinds]
+    operators = [_operator(b, node, kinds.index(node.kind)) for node in nodes]
+    graph = _table(
+        b,
+        5,
+        {
+            0: _offsets(b, made),
+            1: _vector(b, inputs, "i4"),
+            2: _vector(b, outputs, "i4"),
+            3: _offsets(b, operators),
+        },
+    )
+    model = _table(
+        b,
+        5,
+        {1: _offsets(b, codes), 2: _offsets(b, [graph]), 4: _offsets(b, buffers)},
+        [(0, "i", 3)],
+    )
+    b.Finish(model, file_identifier=b"TFL3")
+    return bytes(b.Output())
+
+
+def _tensor(b, one, number):
+    fields = {0: _vector(b, one.dims, "i4"), 3: b.CreateString(one.name)}
+    if one.scales:
+        zeros = [one.zero] * len(one.scales)
+        fields[4] = _table(b, 7, {2: _vector(b, one.scales, "f4"), 3: _vector(b, zeros, "i8")})
+    return _table(b, 6, fields, [(1, "b", TYPES[one.dtype]), (2, "i", number)])
+
+
+def _operator(b, node, code):
+    fields = {1: _vector(b, node.inputs, "i4"), 2: _vector(b, node.outputs, "i4")}
+    if node.options:
+        fields[4] = _table(b, 1 + max(place for place, _, _ in node.options), {}, node.options)
+    return _table(b, 5, fields, [(0, "i", code)])
+
+
+def _table(b, size, offsets, numbers=()):
+    b.StartObject(size)
+    for place, form, value in numbers:
+        getattr(b, f"Prepend{FORMS[form]}Slot")(place, value, 0)
+    for place, offset in offsets.items():
+        b.PrependUOffsetTRelativeSlot(place, offset, 0)
+    return b.EndObject()
+
+
+def _vector(b, values, dtype):
+    return b.CreateNumpyVector(np.asarray(values, dtype))
+
+
+def _bytes(b, array):
+    return b.CreateNumpyVector(np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8))
+
+
+def _offsets(b, found):
+    b.StartVector(4, len(found), 4)
+    for one in reversed(found):
+        b.PrependUOffsetTRelative(one)
+    return b.EndVector()
+
+
+def one_node(kind, inputs, output, options=()):
+    """A file of one operator; inputs without an array come in with the frame."""
+    tensors = [*inputs, *(output if isinstance(output, list) else [output])]
+    count = len(inputs)
+    outputs = list(range(count, len(tensors)))
+    frames = [number for number, one in enumerate(inputs) if one.array is None]
+    return tflite_bytes(
+        tensors, [Node(kind, list(range(count)), outputs, list(options))], frames, outputs
+    )
+
+
+def small_network():
+    """An int8 network with most kinds of layers, for mutants and errors."""
+    generator = np.random.default_rng(0)
+
+    def weights(name, *dims, scales=(0.01,)):
+        return constant(name, generator.integers(-127, 128, dims).astype(np.int8), scales)
+
+    def biases(name, count):
+        return constant(name, generator.integers(-99, 99, count).astype(np.int32))
+
+    tensors = [
+        Tensor("x", (1, 8, 6, 3), "int8", (0.05,), -3),
+        weights("w1", 4, 3, 3, 3, scales=(0.01, 0.02, 0.005, 0.01)),
+        biases("b1", 4),
+        Tensor("conv", (1, 4, 3, 4), "int8", (0.1,), 2),
+        weights("w2", 1, 3, 3, 4),
+        biases("b2", 4),
+        Tensor("depthwise", (1, 4, 3, 4), "int8", (0.2,), -5),
+        Tensor("sum", (1, 4, 3, 4), "int8", (0.3,), 1),
+        Tensor("pooled", (1, 2, 1, 4), "int8", (0.3,), 1),
+        constant("shape", np.array([1, 8], np.int32)),
+        Tensor("flat", (1, 8), "int8", (0.3,), 1),
+        weights("w3", 5, 8),
+        biases("b3", 5),
+        Tensor("logits", (1, 5), "int8", (0.1,), 0),
+        Tensor("shares", (1, 5), "int8", (1 / 256,), -128),
+    ]
+    strides = [(1, "i", 2), (2, "i", 2)]
+    nodes = [
+        Node("CONV_2D", [0, 1, 2], [3], [*strides, (3, "b", 1), (4, "i", 1), (5, "i", 1)]),
+        Node("DEPTHWISE_CONV_2D", [3, 4, 5], [6],
+             [(1, "i", 1), (2, "i", 1), (3, "i", 1), (4, "b", 3)]),
+        Node("ADD", [3, 6], [7], [(0, "b", 1)]),
+        Node("AVERAGE_POOL_2D", [7], [8], [(0, "b", 1), *strides, (3, "i", 2), (4, "i", 2)]),
+        Node("RESHAPE", [8, 9], [10]),
+        Node("FULLY_CONNECTED", [10, 11, 12], [13], [(0, "b", 0)]),
+        Node("SOFTMAX", [13], [14], [(0, "f", 1.0)]),
+    ]  # fmt: skip
+    return tflite_bytes(tensors, nodes, [0], [14])
