@@ -189,13 +189,11 @@ def modules(root):
     return [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", modules(ROOT), ids=lambda path: module_name(path, ROOT))
 def test_a_module_imports_only_what_its_layer_may(path):
     assert violations(path, ROOT) == []
 
 
-@pytest.mark.slow
 def test_no_modules_import_one_another_in_a_circle():
     assert circle(ROOT) == []
 
