@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
+from zlib import crc32
 
 import shtab
 
@@ -80,7 +81,7 @@ def _completion(action: argparse.Action) -> dict[str, Any]:
     words = parsers.words_of(action)
     if not words:
         return dict(shtab.FILE)
-    name = f"_csdf_words_{shtab.sha(words)}"
+    name = f"_csdf_words_{crc32(' '.join(words).encode()):08x}"  # one for each set of words
     functions = {
         shell: text.format(name=name, words=" ".join(words)) for shell, text in WORDS.items()
     }
