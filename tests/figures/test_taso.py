@@ -50,6 +50,7 @@ def test_page_and_pictures_can_be_made_of_any_tables(made_up):
         assert taso_fronts.picture(objective, made_up).startswith("<?xml")
 
 
+@pytest.mark.slow
 def test_nothing_is_better_than_a_made_up_front(made_up):
     require_best(made_up)
 

@@ -112,6 +112,7 @@ def test_the_capacities_of_a_point_have_its_size_and_its_period():
             assert throughput(with_capacities(graph, point.capacities)).period == point.period
 
 
+@pytest.mark.slow
 def test_the_order_of_the_channels_changes_no_point():
     for graph in drawn_few():
         other = replace(graph, channels=graph.channels[::-1])
@@ -191,6 +192,7 @@ def test_excluded_channels_stay_as_they_are_and_do_not_count():
             assert known_points(front) == brute
 
 
+@pytest.mark.slow
 def test_shared_channels_have_one_capacity_that_counts_for_each():
     for graph in drawn_few(4):
         names = [channel.name for channel in graph.channels if not channel.is_self_loop]

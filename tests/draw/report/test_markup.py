@@ -37,6 +37,7 @@ def test_any_text_comes_back_from_an_element_and_opens_no_other(text):
     assert page.problems == []
 
 
+@pytest.mark.slow
 @given(value=st.recursive(st.text() | st.integers() | st.none(), lambda one: st.lists(one)))
 def test_data_for_scripts_comes_back_and_cannot_end_its_element(value):
     made = json_element("data", [value, HARMFUL])

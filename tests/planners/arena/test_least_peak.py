@@ -46,6 +46,7 @@ def test_a_capacity_is_feasible_exactly_from_the_least_peak_on(problem):
     assert plan_arena(problem, capacity=best - 1).status == INFEASIBLE
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(problems(), st.integers(0, 1000))
 def test_every_order_finds_a_plan_exactly_from_the_least_peak_on(problem, seed):

@@ -44,6 +44,7 @@ def test_the_layers_of_the_paper_in_its_smallest_configuration():
     assert run.touched == plan.memory == alive_bytes(plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [Way.RECOMPUTE, Way.KEEP])
 def test_the_paper_s_layers_whatever_happens_to_overlaps(way):
     chain = yolo_chain(96)

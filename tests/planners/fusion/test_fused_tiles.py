@@ -113,6 +113,7 @@ def test_ranges_never_go_back(group):
             assert [end for _, end in ranges] == sorted(end for _, end in ranges)
 
 
+@pytest.mark.slow
 @given(group=groups(keeps=False))
 def test_what_white_tiles_take_over_is_what_black_neighbours_hold(group):
     # As sets of places, for each white tile.

@@ -118,6 +118,7 @@ def test_transforms_compute_square_kernels_at_any_border(sizes):
         assert_equal(ran(primitive, sizes)[0], expected, ROUNDING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("primitive", PRIMITIVES, ids=name_of)
 def test_the_workspace_is_written_to_its_last_byte_and_no_further(primitive):
     for sizes in filter(primitive.applies, EXAMPLES):

@@ -242,6 +242,7 @@ def read_profile_of(path, _):
     return read_profile(path)
 
 
+@pytest.mark.slow
 def test_a_worker_that_ends_early_is_reported():
     job = Job(function=leave, values=(3,))
     with pytest.raises(ExecutionError, match="the worker that measures ended with code 3"):

@@ -43,6 +43,7 @@ def test_each_point_of_the_front_is_a_selection(problem, objective):
         assert (found.nanoseconds, found.memory(objective)) == goal
 
 
+@pytest.mark.slow
 @given(problem=problems(), objective=objectives, memory=st.integers(0, 60))
 @settings(max_examples=60, deadline=None)
 def test_the_integer_program_finds_the_least_time_in_a_memory(problem, objective, memory):

@@ -129,6 +129,7 @@ def test_an_evaluation_that_workers_cannot_build_is_one_message(cluster):
         cluster_place(Missing(), cluster.scheduler_address)
 
 
+@pytest.mark.slow
 def test_a_scheduler_without_workers_is_one_message():
     with started(0) as own, pytest.raises(LostWorkers, match="has no worker; start one with"):
         dask_cluster.DaskCluster(Knapsack(), own.scheduler_address, connect=0.3)

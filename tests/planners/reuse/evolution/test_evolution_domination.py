@@ -79,6 +79,7 @@ def test_both_ends_of_an_objective_are_infinitely_far_from_crowded():
     assert distances[2] < inf
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=9))
 def test_some_least_and_some_greatest_value_of_each_objective_are_infinitely_far(values):
     distances = domination.crowding_distances(values)

@@ -40,6 +40,7 @@ def test_every_element_of_branches_moved_and_held_is_predicted(schedule, seed):
     assert answer.moved.total >= answer.bound
 
 
+@pytest.mark.slow
 @given(st.one_of(schedules(), schedules(branches)))
 @settings(max_examples=60, deadline=None)
 def test_a_buffer_one_element_smaller_overflows(schedule):
