@@ -81,7 +81,7 @@ def _completion(action: argparse.Action) -> dict[str, Any]:
     words = parsers.words_of(action)
     if not words:
         return dict(shtab.FILE)
-    name = f"_csdf_words_{crc32(' '.join(words).encode()):08x}"  # one for each set of words
+    name = f"_csdf_words_{crc32(repr(words).encode()):08x}"
     functions = {
         shell: text.format(name=name, words=" ".join(words)) for shell, text in WORDS.items()
     }

@@ -57,12 +57,13 @@ class Limit:
 class NetworkFindings:
     """What is known about the memory of a network.
 
-    apart: with each buffer apart; None where that was not found in time. added: what others know,
-    such as arenas.
+    parameters: bytes; an array that layers share counts once. apart: with each buffer apart; None
+    where that was not found in time. added: what others know, such as arenas.
     """
 
     name: str
     layers: tuple[LayerFigures, ...]
+    parameters: int
     apart: MemoryApart | None
     added: tuple[Contribution, ...] = ()
     limit: Limit | None = None
@@ -79,9 +80,8 @@ class NetworkFindings:
     @property
     def ways(self) -> tuple[MemoryWay, ...]:
         """All ways that were found, those of whole layers first."""
-        parameters = sum(layer.parameters for layer in self.layers)
         others = (
-            MemoryWay(need.title, need.buffers, need.lower_bound, parameters)
+            MemoryWay(need.title, need.buffers, need.lower_bound, self.parameters)
             for one in self.added
             for need in one.needs
         )

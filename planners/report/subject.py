@@ -70,6 +70,7 @@ class NetworkSubject:
         findings = NetworkFindings(
             name=self.value.name,
             layers=tuple(_layers(self.value, self.graph, self.apart, self.options.element_bytes)),
+            parameters=weights,
             apart=self.apart,
             added=tuple(added),
             limit=_limit_of(self.options, weights),

@@ -14,11 +14,6 @@ NANOSECONDS = 10**9
 LARGEST = 5  # layers named
 
 
-def parameters(findings: NetworkFindings) -> int:
-    """Return the bytes of all trained parameters."""
-    return sum(layer.parameters for layer in findings.layers)
-
-
 def headline(findings: NetworkFindings) -> str:
     """Return the one sentence to read first: the least of all ways."""
     least, whole = findings.least, findings.least_whole
@@ -86,7 +81,7 @@ def _too_large(findings: NetworkFindings, limit: Limit) -> Iterator[str]:
 
 def _why(findings: NetworkFindings, limit: Limit) -> str:
     """Why it cannot fit, if that is proved."""
-    weights = parameters(findings)
+    weights = findings.parameters
     if limit.room < 0:
         return f": the parameters alone are {byte_count(weights)}"
     bounds = [one.lower_bound for one in findings.added if one.needs]
@@ -139,7 +134,7 @@ def _largest(findings: NetworkFindings) -> Iterator[str]:
         )
     heavy = max(findings.layers, key=lambda layer: layer.parameters)
     if heavy.parameters:
-        share = Fraction(heavy.parameters, parameters(findings))
+        share = Fraction(heavy.parameters, findings.parameters)
         yield (
             f"The most parameters are in “{heavy.name}”: {byte_count(heavy.parameters)}, "
             f"{percent(share)} of all."

@@ -48,8 +48,9 @@ ADDED = Contribution(  # as from a planner
     data={"stripes": [80]},
 )
 NETWORK = NetworkFindings(
-    name="net", layers=(LAYER,), added=(ADDED,), apart=MemoryApart(memory(600), memory(100))
-)
+    name="net", layers=(LAYER,), parameters=300, added=(ADDED,),
+    apart=MemoryApart(memory(600), memory(100)),
+)  # fmt: skip
 
 
 def network_page(network):
@@ -143,6 +144,16 @@ def test_bars_that_would_be_too_short_are_some_times_as_long_and_it_is_said():
     # 60 of 89_400 + 600 is less than a twentieth; 1000 times 60 is the most that fits.
     heavy = replace(LAYER, parameters=89_400)
     apart = MemoryApart(*(replace(one, parameters=89_400) for one in NETWORK.apart))
-    page = network_page(replace(NETWORK, layers=(heavy,), apart=apart))
+    page = network_page(replace(NETWORK, layers=(heavy,), parameters=89_400, apart=apart))
     assert "1000 times the scale of the bars above" in page.texts["memory"]
     assert styles(page, "bar whole") == pytest.approx([100 * 60_000 / 90_000], abs=1e-3)
+
+
+def test_parameters_that_two_layers_share_count_once_in_every_way():
+    again = replace(LAYER, name="again")
+    network = replace(NETWORK, layers=(LAYER, again), limit=Limit(title="299 B", room=-1))
+    memory_text = network_page(network).texts["memory"]
+    assert "600 B + 300 B = 900 B" in memory_text
+    assert "80 B + 300 B = 380 B" in memory_text  # the way that a planner adds
+    assert "the parameters alone are 300 B" in " ".join(fitting(network))
+    assert "300 B, 100% of all" in network_page(network).texts["summary"]
