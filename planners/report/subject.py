@@ -15,6 +15,7 @@ from cnn2csdf.describe import describe
 from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import layer_parameters, multiply_accumulates, parameter_bytes
+from csdf.cli.answers import NETWORKS
 from csdf.cli.limit_options import add_limit_options
 from csdf.cli.reporting.budget import Budget
 from csdf.draw.report.findings import GraphFindings
@@ -33,7 +34,7 @@ from planners.report.terms import terms_of
 
 INPUT = "a network: .onnx, Darknet .cfg, JSON, or a name of the catalogue such as mobilenet_v2"
 NAMES = tuple(CATALOGUE)
-FILES = (".onnx", ".tflite", ".cfg", ".json")
+FILES = (*NETWORKS, ".json")
 GRAPHS = (".xml", ".csv")
 
 

@@ -36,6 +36,7 @@ def test_the_period_is_the_one_by_hand(answer, files, name):
     assert found["period"] == (None if period is None else str(Fraction(period)))
 
 
+@pytest.mark.slow
 @each_case
 def test_the_smallest_storage_is_the_one_by_hand_or_not_known(run, files, name):
     case = CASES[name]
@@ -70,6 +71,7 @@ def test_a_front_begins_where_the_smallest_storage_is(run, files, name):
             assert found["points"][0]["size"] == case.storage(case.small)
 
 
+@pytest.mark.slow
 @each_case
 @pytest.mark.parametrize("kind", ["self-timed", "periodic"])
 def test_a_schedule_is_listed_or_refused_for_its_length(run, files, name, kind):
@@ -84,6 +86,7 @@ def test_a_schedule_is_listed_or_refused_for_its_length(run, files, name, kind):
         assert code == ANSWERED
 
 
+@pytest.mark.slow
 @each_case
 def test_a_converted_graph_is_the_same_graph(run, files, name, tmp_path):
     there, back = tmp_path / "there.xml", tmp_path / "back.json"
@@ -112,6 +115,7 @@ def test_a_graph_of_nothing_is_refused(run, tmp_path):
     assert remarks == f"csdf analyze: {path}: graph 'chain' has no actor\n"
 
 
+@pytest.mark.slow
 def test_a_sequence_of_a_million_phases_is_short_in_a_file(answer, tmp_path):
     # A cycle of a million phases of one time unit, one at a time.
     path = tmp_path / "phases.csv"
@@ -120,6 +124,7 @@ def test_a_sequence_of_a_million_phases_is_short_in_a_file(answer, tmp_path):
     assert (code, found["period"]) == (ANSWERED, "1000000")
 
 
+@pytest.mark.slow
 def test_the_budget_holds_where_no_watch_looks(run, tmp_path):
     # Ten thousand times ten thousand firings: only the alarm ends the first evaluation in time.
     path = tmp_path / "large.json"

@@ -32,6 +32,7 @@ def iterations_in_one(graph, part):
     return Fraction(slow_simulation.firings_of(graph)[name], slow_simulation.firings_of(part)[name])
 
 
+@pytest.mark.slow
 @each_method
 @each_shape
 def test_the_cycle_alone_has_the_period_of_the_graph(shape, method):

@@ -55,6 +55,7 @@ def recorded_run(monkeypatch, graph, method, *, is_compiled):
     return period, recorder.calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", KERNELS)
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_compiled_and_plain_kernels_leave_identical_arrays(monkeypatch, shape, method):

@@ -29,6 +29,7 @@ def without_tokens_of_one_channel(graph, seed):
     return replace(graph, channels=tuple(channels))
 
 
+@pytest.mark.slow
 def test_both_methods_agree_on_2000_graphs():
     shapes = (*SHAPES.values(), *LARGER)
     cases = islice(product(range(2000), shapes), 2000)

@@ -56,11 +56,13 @@ def test_the_inconsistent_trap_is_refused(name):
         throughput(shared_graph(f"traps/{name}.xml"))
 
 
+@pytest.mark.slow
 @each("name", PERIODS)
 def test_published_graphs_have_their_period(name):
     assert throughput(shared_graph(name)).period == Fraction(PERIODS[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["periodic", "execution"])
 @each("name", [name for name in PERIODS if not name.startswith(ONLY_AUTO)])
 def test_published_graphs_have_their_period_by_both_methods(name, method):

@@ -110,6 +110,7 @@ NAMES = ("small", "stuck", "network", "busy")
 KEYS = webdriver.Keys
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_opens_without_a_word_on_the_console(show, browser, name):
     show(name)
@@ -353,6 +354,7 @@ def test_everything_that_moves_is_reached_by_the_tabulator_and_has_a_name(show):
     }
 
 
+@pytest.mark.slow
 def test_ten_thousand_firings_are_zoomed_through_frame_by_frame(show):
     page = show("busy")
     firings = page.ask(
@@ -376,6 +378,7 @@ def test_ten_thousand_firings_are_zoomed_through_frame_by_frame(show):
     assert drawn >= 29  # one frame for each key, but perhaps the last
 
 
+@pytest.mark.slow
 def test_the_printed_page_has_no_tools(show):
     page = show("small")
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})

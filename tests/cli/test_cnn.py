@@ -321,6 +321,7 @@ def test_onnx_is_written_and_reads_back(run, answer, tmp_path):
     assert found["parameters"] == original["parameters"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [("cnn", "memory", "{}"), ("report", "{}", "-o", "/dev/null")],

@@ -49,6 +49,7 @@ def test_help_ends_with_examples_of_this_command(run, command):
     assert all(line.startswith(f"  {command.name} ") for line in shown)
 
 
+@pytest.mark.slow
 @EACH
 def test_examples_of_the_help_run(run, command, tmp_path, monkeypatch):
     (tmp_path / "models").symlink_to(ROOT / "models")

@@ -27,6 +27,7 @@ def interrupted(monkeypatch, request):
     return request.param
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "shown"),
     [

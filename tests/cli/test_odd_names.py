@@ -128,6 +128,7 @@ PICTURES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", PICTURES, ids=" ".join)
 @pytest.mark.parametrize("suffix", ["svg", "png", "html"])
 def test_a_picture_shows_names_as_they_are_written(run, tmp_path, words, suffix):

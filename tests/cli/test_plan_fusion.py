@@ -142,6 +142,7 @@ def test_weights_count_where_they_are_asked_to(fuse):
     assert joint["arena_bytes"] == plain["arena_bytes"]
 
 
+@pytest.mark.slow
 def test_the_plan_is_written_and_read_back(fuse, tmp_path):
     path = tmp_path / "plan.json"
     code, output, _ = fuse(MODEL, "--memory", "150kB", "--json", "-o", path)
@@ -151,6 +152,7 @@ def test_the_plan_is_written_and_read_back(fuse, tmp_path):
     assert plan.to_json() == json.loads(output)["plan"]
 
 
+@pytest.mark.slow
 def test_the_offsets_are_written_for_c(fuse, tmp_path):
     path = tmp_path / "plan.h"
     _, output, _ = fuse(MODEL, "--memory", "150kB", "--json", "-o", path)

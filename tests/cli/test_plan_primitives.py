@@ -123,6 +123,7 @@ def test_the_front_can_be_drawn(choose, table, tmp_path, suffix):
     assert target.stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_measuring_running_and_reading_again(choose, tmp_path):
     table = tmp_path / "table.csv"
     words = ("samos_example", "--repeats", 1, "--save-profile", table, "--run")

@@ -39,6 +39,7 @@ def test_the_front_and_the_methods(answer):
     assert found["lower_bound"] <= found["weight_bytes"] + found["arena_bytes"] <= sizes[0]
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_front_wherever_it_is_evaluated(answer):
     fronts = [
         answer("plan", "reuse", APPLICATION, *QUICK, "--workers", workers)[1]["front"]
@@ -215,6 +216,7 @@ def test_the_front_is_drawn(run, tmp_path):
     assert path.read_text().startswith("<?xml")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TABLE.exists(), reason="nothing for it beside the checkout")
 def test_a_published_application_in_the_published_accounting(answer):
     # TODAES 2022 by a model of it: 42.66 MB without reduction, 21.13 with reuse within networks
@@ -322,6 +324,7 @@ def test_a_budget_that_is_over_at_once_leaves_the_simplest_plan(answer):
     assert found["arena_bytes"] <= found["whole_arena_bytes"]
 
 
+@pytest.mark.slow
 def test_an_arena_that_time_left_unproved_says_what_it_cannot_be_below(run):
     # densenet121: a first look at 244 tensors finds no proof; 1,806,336 bytes are the least.
     _, output, _ = run("plan", "reuse", "densenet121", "--element-bytes", 1, "--budget", "1ms")

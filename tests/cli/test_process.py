@@ -184,6 +184,7 @@ def test_a_reader_that_goes_away_is_no_error(words):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_compiled_kernels_run_where_no_cache_can_be_written(tmp_path):
     # Permissions do not bind the superuser, so the folders are made impossible: __pycache__ beside
     # the kernels is a file, and HOME is no folder.

@@ -183,6 +183,7 @@ def test_ram_holds_buffers_flash_parameters_and_memory_both(report, limits, does
     assert ("It fits" in output) == does_fit
 
 
+@pytest.mark.slow
 def test_work_by_parts_is_not_advertised_where_an_arena_of_whole_tensors_is_smaller(report):
     # int8 efficientnet_b0, issue 10: buffers by parts 5.57 MB, whole tensors in one arena 1.51 MB.
     _, page, output, _ = report("efficientnet_b0", "--element-bytes", 1, "--fuse")

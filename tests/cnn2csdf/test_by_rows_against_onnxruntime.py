@@ -68,6 +68,7 @@ def assert_equal(model, original, frames):
             assert difference < 2e-4 * np.abs(tensor).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_of_the_onnx_package(name, tmp_path):
     path = network_with_random_weights(name, tmp_path)
@@ -75,6 +76,7 @@ def test_networks_of_the_onnx_package(name, tmp_path):
     assert_equal(model, path, random_frames(model.network, 1, seed=2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_networks_of_the_catalogue(name):
     arguments = SMALL.get(name, "resolution=64")

@@ -60,6 +60,7 @@ def test_catalogue_networks_become_consistent_live_graphs(name):
         assert deadlock(graph) is None
 
 
+@pytest.mark.slow
 @given(models(), st.integers(1, 3))
 def test_both_forms_of_overlap_have_the_same_throughput(model, rows):
     periods = {
@@ -69,6 +70,7 @@ def test_both_forms_of_overlap_have_the_same_throughput(model, rows):
     assert len(periods) == 1
 
 
+@pytest.mark.slow
 @given(models(), st.sampled_from([1, 2, 3, None]))
 def test_random_networks_with_branches_become_consistent_live_graphs(model, rows):
     graph = lower(model.network, Granularity(rows=rows))

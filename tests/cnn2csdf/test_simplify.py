@@ -113,12 +113,14 @@ def test_networks_of_the_catalogue_compute_the_same(build):
     assert_same_outputs(model, fewer)
 
 
+@pytest.mark.slow
 @given(models(), st.sets(st.sampled_from(sorted(REWRITES))))
 @settings(deadline=None)
 def test_random_networks_compute_the_same_after_any_rewrites(model, steps):
     assert_same_outputs(model, simplified(model, tuple(steps)))
 
 
+@pytest.mark.slow
 @given(models(), st.sets(st.sampled_from(sorted(REWRITES))))
 @settings(deadline=None)
 def test_weights_do_not_decide_which_layers_are_left(model, steps):

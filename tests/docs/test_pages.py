@@ -52,6 +52,7 @@ def readers(tmp_path_factory):
     return {page: Reader(page, tmp_path_factory.mktemp(page.stem)) for page in PAGES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "number"), BLOCKS)
 def test_a_block_gives_what_it_shows(page, number, readers):
     for shown, found in readers[page].read_to(number):
@@ -72,6 +73,7 @@ def test_only_measurements_may_differ():
         assert without_measurements(text) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ILLUSTRATED, ids=name_of)
 def test_the_pictures_of_a_page_are_those_that_its_commands_draw(page, readers):
     readers[page].read_to(len(blocks_of(page)) - 1)

@@ -19,6 +19,7 @@ def drawn(title, suffix="svg"):
     return arena_picture(title, boxes, bound=9, capacity=None, suffix=suffix)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["$", "a$b$", r"$\frac$", "$x^$", "100 $ and 5 $"])
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
 def test_a_dollar_begins_no_formula(name, suffix):

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from figures import liao_pair, liao_resnet34
 
 
@@ -9,10 +11,12 @@ def kept(script):
     return Path(script.__file__).with_suffix(".md").read_text()
 
 
+@pytest.mark.slow
 def test_the_pair_of_the_slides():
     assert liao_pair.page() == kept(liao_pair)
 
 
+@pytest.mark.slow
 def test_some_buffers_of_resnet34():
     # The script does all of them, in a minute.
     page = liao_resnet34.page(liao_resnet34.BUFFERS[4:6])
@@ -21,6 +25,7 @@ def test_some_buffers_of_resnet34():
     assert len(page.splitlines()) == len(lines) - 6
 
 
+@pytest.mark.slow
 def test_the_pictures_can_be_drawn_and_are_kept():
     for name, picture in liao_pair.pictures().items():
         assert picture.startswith("<?xml")

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from figures import mafat_sweep, mafat_table2_1
 from planners.fusion.planning import fusion_plan
 from planners.fusion.published import manual_sweep
@@ -15,10 +17,12 @@ def test_table_2_1():
     assert mafat_table2_1.page() == kept(mafat_table2_1)
 
 
+@pytest.mark.slow
 def test_the_sweep():
     assert mafat_sweep.page() == kept(mafat_sweep)
 
 
+@pytest.mark.slow
 def test_the_pictures_can_be_drawn_and_are_kept():
     for name, picture in mafat_sweep.pictures().items():
         assert picture.startswith("<?xml")

@@ -20,6 +20,7 @@ def test_the_worked_example():
             assert cells[-2] == cells[-1]  # ours, printed
 
 
+@pytest.mark.slow
 def test_table_three():
     pytest.importorskip("onnx")
     from figures import samos2020_table3
@@ -32,6 +33,7 @@ def test_table_three():
     assert samos2020_table3.page(networks, rows) == kept(samos2020_table3)
 
 
+@pytest.mark.slow
 def test_the_memory_of_table_three_is_the_printed_one():
     pytest.importorskip("onnx")
     from figures import samos2020_table3

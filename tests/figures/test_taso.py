@@ -41,6 +41,7 @@ def test_alexnet_has_the_parameters_of_caffes():
     assert sum(layer_parameters(network_of("alexnet")).values()) == 60_965_224
 
 
+@pytest.mark.slow
 def test_page_and_pictures_can_be_made_of_any_tables(made_up):
     page = taso_fronts.page(made_up)
     assert "of 2 networks" in page
@@ -49,16 +50,19 @@ def test_page_and_pictures_can_be_made_of_any_tables(made_up):
         assert taso_fronts.picture(objective, made_up).startswith("<?xml")
 
 
+@pytest.mark.slow
 def test_nothing_is_better_than_a_made_up_front(made_up):
     require_best(made_up)
 
 
+@pytest.mark.slow
 @needs_tables
 def test_nothing_is_better_than_a_measured_front():
     assert set(taso_fronts.names()) == set(NETWORKS)
     require_best(taso_fronts.PROFILES)
 
 
+@pytest.mark.slow
 @needs_tables
 def test_the_page_and_the_pictures_are_what_the_tables_give():
     assert taso_fronts.page() == Path(taso_fronts.__file__).with_suffix(".md").read_text()
@@ -73,6 +77,7 @@ def test_table_1_is_of_these_networks(name):
     assert f"| {name} |" in Path(taso_fronts.__file__).with_name("taso_table1.md").read_text()
 
 
+@pytest.mark.slow
 def test_measured_times_are_within_15_percent_of_those_predicted():
     rows = [
         [cell.strip() for cell in line.split("|")[1:-1]]

@@ -41,6 +41,7 @@ def accepted(name, folder):
         yield path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_is_read_is_answered_or_refused(run, tmp_path, name):
     if name == "onnx":

@@ -42,6 +42,7 @@ def runs(tmp_path_factory):
         yield {name: pool.submit(run, name) for name in NAMES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_changed_file_is_read_or_refused_in_one_line(runs, name):
     if name == "onnx":

@@ -33,6 +33,7 @@ def changed(place, value):
     return json.dumps(document)
 
 
+@pytest.mark.slow
 @given(graph=graphs())
 def test_a_graph_reads_back_as_it_was(graph):
     assert graph_from_json(graph_to_json(graph)) == graph

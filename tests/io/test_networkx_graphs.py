@@ -16,6 +16,7 @@ networkx_graphs = pytest.importorskip("csdf.io.networkx_graphs")
 from_networkx, to_networkx = networkx_graphs.from_networkx, networkx_graphs.to_networkx
 
 
+@pytest.mark.slow
 @given(graph=graphs())
 def test_a_graph_comes_back_as_it_was(graph):
     assert from_networkx(to_networkx(graph)) == graph

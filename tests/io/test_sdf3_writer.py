@@ -44,11 +44,13 @@ def with_channel(graph, name, **changes):
     return replace(graph, channels=channels)
 
 
+@pytest.mark.slow
 @given(graph=graphs())
 def test_a_new_file_reads_back_as_the_graph(graph):
     assert read(format_sdf3(graph), buffer_sizes=True) == graph
 
 
+@pytest.mark.slow
 @given(graph=graphs(), other=graphs())
 def test_any_origin_can_be_patched_into_any_graph(graph, other):
     # A graph without capacities leaves the <bufferSize> of its origin alone: reading skips them.
@@ -57,6 +59,7 @@ def test_any_origin_can_be_patched_into_any_graph(graph, other):
     assert read(patched, buffer_sizes=buffer_sizes) == graph
 
 
+@pytest.mark.slow
 @each_shared_graph
 @pytest.mark.filterwarnings("ignore::csdf.io.sdf3_reader.SuspiciousFile")
 def test_a_shared_graph_written_unchanged_keeps_all_its_text(path):
@@ -66,6 +69,7 @@ def test_a_shared_graph_written_unchanged_keeps_all_its_text(path):
     assert inventory(written) == inventory(path.read_text())
 
 
+@pytest.mark.slow
 @each_shared_graph
 @pytest.mark.filterwarnings("ignore::csdf.io.sdf3_reader.SuspiciousFile")
 def test_a_changed_duration_changes_one_attribute_of_a_shared_graph(path):

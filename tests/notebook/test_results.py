@@ -145,6 +145,7 @@ def test_rows_make_a_data_frame_where_pandas_is():
     assert list(frame.columns)[3:] == ["capacity of alpha", "capacity of beta"]
 
 
+@pytest.mark.slow
 def test_a_picture_of_many_firings_stays_small():
     found = csdf.self_timed_execution(unfold(example(), 2), iterations=2000)
     assert len(found._repr_html_()) < 1_000_000

@@ -58,6 +58,7 @@ def installed(wheel, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_wheel_needs_no_compiler_and_fits_every_machine(wheel):
     assert wheel.name.endswith("-py3-none-any.whl")
 

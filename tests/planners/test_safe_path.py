@@ -42,6 +42,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [MEASURING, EVALUATING], ids=["measuring", "evaluating"])
 def test_a_worker_runs_no_file_of_the_current_folder(tmp_path, code):
     script, here = tmp_path / "bin" / "command.py", tmp_path / "here"

@@ -55,6 +55,7 @@ def test_no_cut_costs_nothing():
     assert Cuts([1, 1], [1, 1]).bound((0, 0)) == (0, None)
 
 
+@pytest.mark.slow
 def test_a_cut_is_left_by_its_cheapest_capacity():
     cut = Cut({0: 3, 1: 4})
     # From (3, 2), one step of 2 beyond 3 costs 2 * 5, and 4 + 3 - 2 = 5 tokens of the other 5 * 1.

@@ -2,6 +2,8 @@
 
 from fractions import Fraction
 
+import pytest
+
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.throughput import throughput
 from csdf.search.trade_off import pareto_front
@@ -59,6 +61,7 @@ def test_periods_that_print_alike_are_told_apart(name):
     ]
 
 
+@pytest.mark.slow
 @each("name", [name for name in oracle("pareto.json") if name == ECHO])
 def test_the_front_of_echo_is_complete(name):
     # No other tool finishes; a linear program of Kiter reaches the largest throughput at 28039.

@@ -49,6 +49,7 @@ def test_the_smallest_storage_is_the_first_point_of_the_front():
         assert deadlock(with_capacities(graph, found.point.capacities)) is None
 
 
+@pytest.mark.slow
 def test_a_required_period_takes_the_first_point_that_has_it():
     for graph, front in drawn_fronts():
         for point in front.points:
@@ -92,6 +93,7 @@ def test_periods_that_nothing_bounded_can_have_are_refused(period):
         smallest_storage(cycle(1), period=Fraction(period))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [GaveUp, KeyboardInterrupt])
 def test_an_ended_search_leaves_a_storage_that_suffices_and_its_gap(error):
     statuses = set()

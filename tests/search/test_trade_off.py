@@ -77,6 +77,7 @@ def test_unlimited_concurrency_has_a_front_without_end():
     assert known_points(front) == [(n, Fraction(2, n)) for n in range(1, front.lower_bound)]
 
 
+@pytest.mark.slow
 @each_shape
 def test_no_distribution_improves_on_the_front(shape):
     points = 0
@@ -111,6 +112,7 @@ def test_the_capacities_of_a_point_have_its_size_and_its_period():
             assert throughput(with_capacities(graph, point.capacities)).period == point.period
 
 
+@pytest.mark.slow
 def test_the_order_of_the_channels_changes_no_point():
     for graph in drawn_few():
         other = replace(graph, channels=graph.channels[::-1])
@@ -134,6 +136,7 @@ def test_capacities_of_the_graph_do_not_limit_the_search():
     assert known_points(pareto_front(tight)) == [(1, 2), (2, 1)]
 
 
+@pytest.mark.slow
 def test_sizes_in_bytes_count_the_size_of_each_token():
     checked = 0
     for graph in drawn_few(4):
@@ -162,6 +165,7 @@ def first_channel(graph):
     return next(channel for channel in graph.channels if not channel.is_self_loop)
 
 
+@pytest.mark.slow
 def test_fixed_channels_keep_their_capacity_and_count():
     for graph in drawn_few(4):
         name = first_channel(graph).name
@@ -188,6 +192,7 @@ def test_excluded_channels_stay_as_they_are_and_do_not_count():
             assert known_points(front) == brute
 
 
+@pytest.mark.slow
 def test_shared_channels_have_one_capacity_that_counts_for_each():
     for graph in drawn_few(4):
         names = [channel.name for channel in graph.channels if not channel.is_self_loop]
@@ -205,6 +210,7 @@ def test_self_loops_are_searched_where_they_are_asked_for():
     assert known_points(front) == [(5, 2), (6, 1)]
 
 
+@pytest.mark.slow
 def test_no_distribution_with_self_loops_improves_on_the_front():
     checked = 0
     for graph in drawn_few(4):
@@ -241,6 +247,7 @@ def test_choices_name_each_channel_once_and_only_channels_of_the_graph():
         pareto_front(pair(), Choice(excluded=["ba"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [GaveUp, KeyboardInterrupt])
 def test_an_ended_search_leaves_a_proved_part_of_the_front(error):
     for shape in SHAPES:

@@ -11,6 +11,7 @@ from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.weights import Model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [resnet18, tiny_yolo_v2])
 def test_the_last_layer_neither_vanishes_nor_saturates(build):
     network = build(resolution=64)
@@ -23,6 +24,7 @@ def test_the_last_layer_neither_vanishes_nor_saturates(build):
         assert 0.2 < np.std(maps[name]) < 5
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_model():
     network = resnet18(resolution=64)
     one, two = (calibrated_weights(network, 3) for _ in range(2))

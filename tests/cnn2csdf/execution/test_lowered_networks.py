@@ -62,6 +62,7 @@ def with_peaks(graph):
 granularities = st.sampled_from([Granularity(), Granularity(rows=2), Granularity(rows=None)])
 
 
+@pytest.mark.slow
 @given(model=models(), granularity=granularities)
 @examples(40)
 def test_a_self_timed_run_by_parts_is_the_whole_run(model, granularity):
@@ -104,6 +105,7 @@ def test_one_row_less_than_the_peak_is_found(model, data):
         run_by_parts(model, short, execution.firings, frames(model, FRAMES))
 
 
+@pytest.mark.slow
 @given(model=models(), data=st.data())
 @examples(25)
 def test_a_firing_that_starts_a_moment_early_is_found(model, data):
@@ -119,6 +121,7 @@ def test_a_firing_that_starts_a_moment_early_is_found(model, data):
         run_by_parts(model, graph, firings, frames(model, FRAMES))
 
 
+@pytest.mark.slow
 @given(model=models(), data=st.data())
 @examples(25)
 def test_a_window_that_releases_what_it_consumes_is_found(model, data):

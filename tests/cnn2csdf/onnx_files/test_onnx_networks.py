@@ -86,6 +86,7 @@ def test_a_network_sorts_into_a_thousand_classes(name):
     assert [layer.shape.elements for layer in network.outputs] == [1000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_computes_what_the_runtime_computes(name, tmp_path):
     path = network_with_random_weights(name, tmp_path)

@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def test_joined_parts_stay_html():
     assert joined([Html("<b>"), "<i>", 3]) == "<b>&lt;i&gt;3"
 
 
+@pytest.mark.slow
 @given(text=st.text())
 def test_any_text_comes_back_from_an_element_and_opens_no_other(text):
     page = ReadPage(element("div", text, id="x"))
@@ -35,6 +37,7 @@ def test_any_text_comes_back_from_an_element_and_opens_no_other(text):
     assert page.problems == []
 
 
+@pytest.mark.slow
 @given(value=st.recursive(st.text() | st.integers() | st.none(), lambda one: st.lists(one)))
 def test_data_for_scripts_comes_back_and_cannot_end_its_element(value):
     made = json_element("data", [value, HARMFUL])

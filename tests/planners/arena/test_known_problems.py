@@ -24,6 +24,7 @@ def test_all_traces_of_glow_are_proved_optimal():
         assert plan.status == OPTIMAL, problem.name
 
 
+@pytest.mark.slow
 @each("path", sorted(MINIMALLOC.glob("*.csv")))
 def test_the_problems_of_minimalloc_fit_their_capacity(path):
     problem = parse_buffers(path.read_text(), path.name, path.stem)

@@ -20,6 +20,7 @@ from planners.plan import INFEASIBLE, OPTIMAL
 from tests.planners.problems import least_peak, problems
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(problems())
 def test_the_peak_is_the_least_and_the_plan_passes_the_judge(problem):
@@ -45,6 +46,7 @@ def test_a_capacity_is_feasible_exactly_from_the_least_peak_on(problem):
     assert plan_arena(problem, capacity=best - 1).status == INFEASIBLE
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(problems(), st.integers(0, 1000))
 def test_every_order_finds_a_plan_exactly_from_the_least_peak_on(problem, seed):

@@ -17,6 +17,7 @@ from planners.fusion.published import paper_configuration
 from tests.planners.fusion.chains import TERMS, model_of, plain_chain, planned, yolo_chain
 
 
+@pytest.mark.slow
 @given(planned())
 @settings(max_examples=120, deadline=None)
 def test_tiles_give_what_the_whole_network_gives(drawn):
@@ -31,6 +32,7 @@ def test_tiles_give_what_the_whole_network_gives(drawn):
     assert run.touched <= run.arena_bytes == plan.memory
 
 
+@pytest.mark.slow
 def test_the_layers_of_the_paper_in_its_smallest_configuration():
     chain = yolo_chain()
     model = model_of(chain.network)
@@ -42,6 +44,7 @@ def test_the_layers_of_the_paper_in_its_smallest_configuration():
     assert run.touched == plan.memory == alive_bytes(plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [Way.RECOMPUTE, Way.KEEP])
 def test_the_paper_s_layers_whatever_happens_to_overlaps(way):
     chain = yolo_chain(96)
@@ -54,6 +57,7 @@ def test_the_paper_s_layers_whatever_happens_to_overlaps(way):
     assert plan.redundant == 0 if way is Way.KEEP else plan.redundant > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("top", range(1, 6))
 @pytest.mark.parametrize("cut", [None, 4, 8, 12])
 def test_the_arena_of_the_manual_sweep_is_the_planned_one_to_the_byte(cut, top):

@@ -67,6 +67,7 @@ def test_work_grows_by_the_overlaps():
     assert group_of(chain, grid, keeps=True).multiply_accumulates == 36 * 9 * (9 + 9)
 
 
+@pytest.mark.slow
 @given(group=groups())
 def test_tiles_hold_what_each_place_of_theirs_needs(group):
     # Place by place instead of range by range.
@@ -112,6 +113,7 @@ def test_ranges_never_go_back(group):
             assert [end for _, end in ranges] == sorted(end for _, end in ranges)
 
 
+@pytest.mark.slow
 @given(group=groups(keeps=False))
 def test_what_white_tiles_take_over_is_what_black_neighbours_hold(group):
     # As sets of places, for each white tile.

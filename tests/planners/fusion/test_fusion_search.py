@@ -32,6 +32,7 @@ ways = st.sampled_from(list(Way))
 FEW = ((1, 2), (2, 1), (2, 2), (3, 2))
 
 
+@pytest.mark.slow
 @given(network=networks(), scratch=st.sampled_from(list(Scratch)))
 @settings(max_examples=25, deadline=None)
 def test_each_option_states_what_its_buffers_and_tiles_add_up_to(network, scratch):
@@ -107,6 +108,7 @@ def test_more_memory_never_costs_time():
     assert times == sorted(set(times), reverse=True)
 
 
+@pytest.mark.slow
 def test_with_all_memory_layers_work_as_a_whole():
     # Tiles only add starts of phases and overlaps.
     answer = best_plan(yolo_chain(), TERMS, 10**9)

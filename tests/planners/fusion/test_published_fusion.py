@@ -66,6 +66,7 @@ def test_the_greedy_search_takes_what_fits_or_the_smallest():
     assert names[256] == "1x1/NoCut"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [256, 128, 80, 64, 48])
 def test_our_plan_needs_no_more_memory_and_no_more_work_than_the_published_one(limit):
     # With the bias of the paper, but in our accounting, in which the maps between groups count.

@@ -39,6 +39,7 @@ def time(point):
     return sum(point.score.objectives[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("evaluations", [2, 200])
 def test_the_smallest_plan_never_loses_against_whole_layers_or_rows_in_one_arena(name, evaluations):

@@ -136,6 +136,7 @@ def test_buffers_are_the_smallest_that_the_engine_finds():
         assert plan.unshared_elements == plan.least == found.point.size
 
 
+@pytest.mark.slow
 def test_an_evaluation_is_the_same_with_and_without_what_is_remembered():
     application = two_networks()
     warm = Evaluator(application)

@@ -84,6 +84,7 @@ def test_resnet8_keeps_the_input_of_a_block_once():
     assert plan_arena(offset_problem(evaluator, plan)).peak == 4 * 4 * 16 * 32 * 32
 
 
+@pytest.mark.slow
 @EACH
 def test_a_plan_with_shared_tensors_runs(application):
     evaluator = Evaluator(application)

@@ -43,6 +43,7 @@ def small(**sizes):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("halo", "sizes"), SMALL_LAYERS, ids=str)
 def test_no_nest_of_all_moves_less(halo, sizes):
     layer = small(**sizes)
@@ -83,6 +84,7 @@ def test_the_judge_agrees_with_every_answer(seed):
         assert walked.most_held_bytes <= answer.held_bytes <= room
 
 
+@pytest.mark.slow
 def test_the_answer_for_the_published_layer_walks_as_predicted():
     answer = least_traffic(LAYER, buffer_bytes=512 * 1024, element_bytes=4)
     walked = walk(LAYER, answer.nest, buffer_bytes=512 * 1024, element_bytes=4)

@@ -46,6 +46,7 @@ def test_counted_is_walked_for_the_published_layer_made_smaller(halo):
         assert walked.total_bytes == counted.total
 
 
+@pytest.mark.slow
 def test_the_published_layer_walked_tile_by_tile():
     # Half of the filters, 14 rows: 64 x 16 x 58 inputs with the halo, less the padding: rows 15, 16,
     # 16, 15 of 56 columns come in for each half; outputs and weights move once.

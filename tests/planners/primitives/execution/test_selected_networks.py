@@ -62,6 +62,7 @@ def plain(network, layout="CHW"):
     }
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=25, deadline=None)
 def test_any_selection_gives_the_output_of_the_whole_network(data):
@@ -75,6 +76,7 @@ def test_any_selection_gives_the_output_of_the_whole_network(data):
     assert set(found.changes) == {one.connection for one in changes_of(network, selection)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
 @pytest.mark.parametrize(
     "name", ["resnet8", "squeezenet1_1:resolution=64", "googlenet:resolution=64"]
@@ -106,6 +108,7 @@ def test_maps_share_the_arena_as_the_judge_allows():
     assert plan.peak < together
 
 
+@pytest.mark.slow
 def test_the_workspace_is_that_of_the_hungriest_layer_alone():
     # im2col keeps 8 * 25 elements for each of 22 * 19 places in front of branch5, 4 bytes each.
     selection = plain(SMALL.network)
@@ -117,6 +120,7 @@ def test_the_workspace_is_that_of_the_hungriest_layer_alone():
     assert found.memory_bytes == found.arena_bytes + found.workspace_bytes + found.parameter_bytes
 
 
+@pytest.mark.slow
 def test_a_second_frame_is_not_disturbed_by_the_first():
     network = SMALL.network
     frames = [random_frame(network, seed) for seed in (1, 2)]

@@ -161,6 +161,7 @@ def fused(layer, epilogue):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "epilogue",
     [

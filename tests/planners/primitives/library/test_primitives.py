@@ -76,6 +76,7 @@ def test_every_primitive_applies_to_some_example():
     assert unused == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("primitive", PRIMITIVES, ids=name_of)
 def test_a_primitive_computes_the_definition(primitive):
     for sizes in filter(primitive.applies, EXAMPLES):
@@ -97,6 +98,7 @@ def test_loops_are_the_same_as_plain_python(primitive):
     assert_equal(by_channel(output, primitive.output_layout), ran(primitive, sizes)[0], 1e-6)
 
 
+@pytest.mark.slow
 @given(any_sizes())
 @settings(max_examples=25, deadline=None)
 def test_all_that_apply_to_a_convolution_compute_its_definition(sizes):
@@ -106,6 +108,7 @@ def test_all_that_apply_to_a_convolution_compute_its_definition(sizes):
         assert_equal(ran(primitive, sizes)[0], expected, ROUNDING)
 
 
+@pytest.mark.slow
 @given(square_sizes())
 @settings(max_examples=12, deadline=None)
 def test_transforms_compute_square_kernels_at_any_border(sizes):
@@ -115,6 +118,7 @@ def test_transforms_compute_square_kernels_at_any_border(sizes):
         assert_equal(ran(primitive, sizes)[0], expected, ROUNDING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("primitive", PRIMITIVES, ids=name_of)
 def test_the_workspace_is_written_to_its_last_byte_and_no_further(primitive):
     for sizes in filter(primitive.applies, EXAMPLES):
@@ -124,6 +128,7 @@ def test_the_workspace_is_written_to_its_last_byte_and_no_further(primitive):
         assert np.count_nonzero(memory[count:] == UNTOUCHED) == BEYOND
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("primitive", PRIMITIVES, ids=name_of)
 def test_the_declared_workspace_is_all_that_is_allocated(primitive):
     # numpy reports its arrays to tracemalloc, in a domain of their own among those of Python.

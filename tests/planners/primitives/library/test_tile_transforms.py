@@ -15,6 +15,7 @@ def product_of(matrix, vector):
     return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix]
 
 
+@pytest.mark.slow
 @given(st.integers(1, 4), st.integers(1, 5), st.data())
 def test_toom_cook_is_exact_in_fractions(results, taps, data):
     matrices = toom_cook(results, taps)

@@ -178,6 +178,7 @@ def test_a_way_is_listed_once():
         replace(profile, transforms=profile.transforms * 2)
 
 
+@pytest.mark.slow
 def test_every_way_of_every_layer_is_measured_in_a_worker():
     network, seen = small_network(), []
     profile = profile_network(network, effort=ONCE, watch=seen.append)
@@ -198,6 +199,7 @@ def test_every_way_of_every_layer_is_measured_in_a_worker():
     assert {one.layers for one in seen} == {len(network.layers)}
 
 
+@pytest.mark.slow
 def test_a_measured_run_has_outputs_of_the_model_and_a_time_for_each_part():
     network = small_network()
     model = Model(network=network, weights=random_weights(network, 7))
@@ -240,6 +242,7 @@ def read_profile_of(path, _):
     return read_profile(path)
 
 
+@pytest.mark.slow
 def test_a_worker_that_ends_early_is_reported():
     job = Job(function=leave, values=(3,))
     with pytest.raises(ExecutionError, match="the worker that measures ended with code 3"):

@@ -1,5 +1,6 @@
 """What others choose is a selection, and never better than ours."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from tests.planners.primitives.selection.synthetic import network_of, profile_of
 objectives = st.sampled_from(Objective)
 
 
+@pytest.mark.slow
 @given(problem=problems(), objective=objectives, memory=st.integers(0, 80))
 def test_greedy_fits_and_is_not_faster_than_the_front(problem, objective, memory):
     found = greedy(problem, objective, memory)
@@ -27,6 +29,7 @@ def test_greedy_fits_and_is_not_faster_than_the_front(problem, objective, memory
         assert found.nanoseconds >= best.nanoseconds
 
 
+@pytest.mark.slow
 @given(problem=problems(), objective=objectives)
 def test_the_front_is_at_least_as_good_as_each_family_alone(problem, objective):
     front = trade_off(problem, objective)

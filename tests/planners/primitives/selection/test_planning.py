@@ -26,6 +26,7 @@ def demands(draw):
     return Demand(objective=draw(st.sampled_from(Objective)), **limits)
 
 
+@pytest.mark.slow
 @given(problem=problems(), demand=demands())
 @settings(max_examples=60, deadline=None)
 def test_both_solvers_give_one_answer(problem, demand):
@@ -39,6 +40,7 @@ def test_both_solvers_give_one_answer(problem, demand):
     assert demand.cost(mine.selection)[0] == demand.cost(other.selection)[0]
 
 
+@pytest.mark.slow
 @given(problem=problems(), objective=st.sampled_from(Objective))
 def test_more_memory_never_costs_time_and_more_time_never_memory(problem, objective):
     front = trade_off(problem, objective)

@@ -27,6 +27,7 @@ def non_dominated(pairs):
     return set(found)
 
 
+@pytest.mark.slow
 @given(problem=problems(), objective=objectives)
 def test_the_front_is_that_of_all_selections(problem, objective):
     found = trade_off(problem, objective).pairs
@@ -42,6 +43,7 @@ def test_each_point_of_the_front_is_a_selection(problem, objective):
         assert (found.nanoseconds, found.memory(objective)) == goal
 
 
+@pytest.mark.slow
 @given(problem=problems(), objective=objectives, memory=st.integers(0, 60))
 @settings(max_examples=60, deadline=None)
 def test_the_integer_program_finds_the_least_time_in_a_memory(problem, objective, memory):
@@ -87,6 +89,7 @@ def test_billions_of_bytes_and_nanoseconds_are_counted_to_the_last_one(seed):
             assert found.bound == min(sizes, default=None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["vgg19", "squeezenet1_0", "resnet18", "googlenet"])
 @pytest.mark.parametrize("objective", Objective)
 def test_both_agree_on_networks_with_57_primitives_and_more(name, objective):

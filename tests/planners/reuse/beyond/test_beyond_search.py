@@ -59,6 +59,7 @@ def test_offsets_reach_the_bound_of_the_worked_example_before_213_extra_phases()
     assert found.evaluation.extra_phases <= 213
 
 
+@pytest.mark.slow
 def test_a_search_of_wider_genes_finds_the_enumerated_front():
     alleles = (0, 1, 2)
     found = search_beyond(
@@ -72,6 +73,7 @@ def test_a_search_of_wider_genes_finds_the_enumerated_front():
     assert values(found.points) == enumerated(Evaluator(EXAMPLE, share=best_shared), (None, 1, 2))
 
 
+@pytest.mark.slow
 def test_two_networks_with_a_pipeline_are_searched_as_well_as_enumerated():
     application = together()
     expected = enumerated(Evaluator(application, share=best_shared))

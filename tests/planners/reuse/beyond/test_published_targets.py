@@ -30,6 +30,7 @@ def test_a_chromosome_of_the_exact_front_needs_less_than_the_paper_prints(name):
     assert least <= MEGABYTES[name] * 1e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_offsets_reach_the_least_load_of_all_chromosomes(number):
     name = f"application {number}"

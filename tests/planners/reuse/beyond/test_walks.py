@@ -84,6 +84,7 @@ def test_a_small_problem_is_enumerated_and_proved():
     assert found.evaluations == 64
 
 
+@pytest.mark.slow
 def test_walks_find_the_front_of_leading_ones():
     found = searched(MANY, leading_ones, most=800)
     # The best with n leading ones has no other: 12 points from (100, 0) to (89, 11).

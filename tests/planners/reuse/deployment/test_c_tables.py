@@ -155,6 +155,7 @@ def interpreted(folder, application, plan):
 compiled = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("application", [EXAMPLE, ROBOT], ids=["example", "robot"])
 @pytest.mark.parametrize("make", [as_published, by_offsets])

@@ -49,6 +49,7 @@ def chromosomes():
     yield tuple(drawn.choice((None, 1, 2, 5)) for _ in range(layers))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("genes", list(chromosomes()), ids=["whole", "rows", "mixed"])
 @pytest.mark.parametrize("make", [as_published, by_offsets])
 def test_interleaved_networks_give_what_each_gives_alone(make, genes):
@@ -56,6 +57,7 @@ def test_interleaved_networks_give_what_each_gives_alone(make, genes):
     assert run(ROBOT, plan, weights=WEIGHTS, counts=3) < TOLERANCE
 
 
+@pytest.mark.slow
 def test_additions_in_the_place_of_what_they_read_run_in_fewer_bytes():
     alone = Application(name="alone", members=(undivided(TOUCH),))
     evaluator = Evaluator(alone)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def applications(draw):
     return application, weights, genes
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(drawn=applications(), frames_a_turn=st.integers(1, 3), data=st.data())
 def test_outputs_are_those_of_each_network_alone(drawn, frames_a_turn, data):

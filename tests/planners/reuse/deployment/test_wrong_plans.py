@@ -67,6 +67,7 @@ def test_buffers_that_share_nothing_run():
     assert runs(at(side_by_side()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), list(combinations(NAMES, 2)))
 def test_one_byte_in_common_is_found_out_exactly_where_two_buffers_conflict(one, other):
     assert runs(at(side_by_side(one, other))) != conflict(one, other)

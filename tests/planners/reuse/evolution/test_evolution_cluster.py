@@ -51,6 +51,7 @@ def test_a_cluster_finds_the_same_front_as_one_process(cluster):
         assert search(place) == search(Serial(Knapsack()))
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_of_a_task_loses_nothing(cluster, tmp_path):
     evaluate = Deadly(tmp_path / "marker")
     with cluster_place(evaluate, cluster.scheduler_address) as place:
@@ -59,6 +60,7 @@ def test_a_worker_that_dies_of_a_task_loses_nothing(cluster, tmp_path):
     assert front == search(Serial(Knapsack()))
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_from_outside_loses_nothing():
     with started(2) as own:
         victim = own.workers[0].pid
@@ -83,6 +85,7 @@ def test_an_error_on_a_worker_names_the_chromosome(cluster):
         list(place.scores([(1,)], none))
 
 
+@pytest.mark.slow
 def test_a_task_that_ends_every_worker_ends_the_search_with_a_reason():
     with (
         started(1) as own,
@@ -94,6 +97,7 @@ def test_a_task_that_ends_every_worker_ends_the_search_with_a_reason():
     assert own.scheduler_address in front.reason
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_goes_away_ends_the_search_with_a_reason():
     with started(1) as own:
         looks = iter(range(3))
@@ -108,6 +112,7 @@ def test_a_scheduler_that_goes_away_ends_the_search_with_a_reason():
     assert own.scheduler_address in front.reason
 
 
+@pytest.mark.slow
 def test_a_scheduler_gone_between_two_generations_is_one_message():
     with started(1) as own:
         place = dask_cluster.DaskCluster(Knapsack(), own.scheduler_address, connect=0.5)
@@ -124,11 +129,13 @@ def test_an_evaluation_that_workers_cannot_build_is_one_message(cluster):
         cluster_place(Missing(), cluster.scheduler_address)
 
 
+@pytest.mark.slow
 def test_a_scheduler_without_workers_is_one_message():
     with started(0) as own, pytest.raises(LostWorkers, match="has no worker; start one with"):
         dask_cluster.DaskCluster(Knapsack(), own.scheduler_address, connect=0.3)
 
 
+@pytest.mark.slow
 def test_an_address_without_a_scheduler_is_one_message():
     with pytest.raises(LostWorkers, match="no Dask scheduler answers"):
         dask_cluster.DaskCluster(Knapsack(), "tcp://127.0.0.1:9", connect=0.3)

@@ -40,12 +40,14 @@ def test_ranks_tell_apart_what_floats_do_not():
     assert domination.integer_ranks(values) == [2, 0, 1, 4, 3]
 
 
+@pytest.mark.slow
 @given(st.lists(scores, min_size=1, max_size=12))
 def test_domination_is_that_of_the_definition(entries):
     found = domination.constrained_domination(entries)
     assert found.tolist() == [[constrained(a, b) for b in entries] for a in entries]
 
 
+@pytest.mark.slow
 @given(st.lists(scores, min_size=1, max_size=12))
 def test_a_front_is_what_nothing_after_it_dominates(entries):
     fronts = domination.sorted_fronts(domination.constrained_domination(entries), len(entries))
@@ -77,6 +79,7 @@ def test_both_ends_of_an_objective_are_infinitely_far_from_crowded():
     assert distances[2] < inf
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=9))
 def test_some_least_and_some_greatest_value_of_each_objective_are_infinitely_far(values):
     distances = domination.crowding_distances(values)
@@ -102,6 +105,7 @@ def test_among_violations_the_smaller_survives():
     assert domination.survivors(entries, 2) == [1, 2]
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(scores, max_size=6), max_size=4))
 def test_the_archive_keeps_the_first_of_each_point_nothing_dominates(batches):
     archive = Archive()

@@ -18,6 +18,7 @@ def counted(run):
     return run.input, run.weights, run.output, run.borders_written, run.borders_read
 
 
+@pytest.mark.slow
 @given(schedules(), st.integers(0, 9))
 @settings(max_examples=400, deadline=None)
 def test_every_element_moved_and_held_is_predicted(schedule, seed):
@@ -28,6 +29,7 @@ def test_every_element_moved_and_held_is_predicted(schedule, seed):
     assert answer.moved.total >= answer.bound
 
 
+@pytest.mark.slow
 @given(schedules(branches), st.integers(0, 9))
 @settings(max_examples=400, deadline=None)
 def test_every_element_of_branches_moved_and_held_is_predicted(schedule, seed):
@@ -38,6 +40,7 @@ def test_every_element_of_branches_moved_and_held_is_predicted(schedule, seed):
     assert answer.moved.total >= answer.bound
 
 
+@pytest.mark.slow
 @given(st.one_of(schedules(), schedules(branches)))
 @settings(max_examples=60, deadline=None)
 def test_a_buffer_one_element_smaller_overflows(schedule):
@@ -45,6 +48,7 @@ def test_a_buffer_one_element_smaller_overflows(schedule):
         run_schedule(schedule, answer_of(schedule).held - 1)
 
 
+@pytest.mark.slow
 @given(st.one_of(groups(), branches()), st.integers(20, 800))
 @settings(max_examples=160, deadline=None)
 def test_the_best_schedule_runs_in_its_buffer(group, buffer):
@@ -53,6 +57,7 @@ def test_the_best_schedule_runs_in_its_buffer(group, buffer):
         assert counted(run_schedule(answer.schedule, buffer)) == tuple(answer.moved)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("group", "borders"),
     [(slides_pair(), SENT), (slides_pair(maps=4), KEPT), (slides_pair(maps=4), AGAIN)],

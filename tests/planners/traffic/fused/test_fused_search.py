@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -85,6 +86,7 @@ def every_total(group, buffer):
                 yield answer.total - (schedule.count - 1) * extra
 
 
+@pytest.mark.slow
 @given(
     st.one_of(groups(longest=2, largest=5), branches(longest=3, largest=5)), st.integers(10, 200)
 )
@@ -105,6 +107,7 @@ def test_a_larger_buffer_never_moves_more(group, buffer):
         assert large.total <= small.total
 
 
+@pytest.mark.slow
 @given(schedules(branches))
 @settings(max_examples=200, deadline=None)
 def test_no_schedule_needs_less_than_is_said_at_once(schedule):
@@ -129,6 +132,7 @@ def search_bound(group):
     return GroupSearch(group).bound
 
 
+@pytest.mark.slow
 def test_only_what_moves_less_is_an_answer():
     search = GroupSearch(slides_pair())
     best = search.best(2**17)

@@ -131,6 +131,7 @@ def every_cut(stages, buffer, longest):
             yield total
 
 
+@pytest.mark.slow
 @given(chains(), st.integers(150, 900), st.sampled_from((1, 2, None)))
 @settings(max_examples=40, deadline=None)
 def test_no_cut_into_groups_moves_less(network, buffer, longest):
@@ -141,6 +142,7 @@ def test_no_cut_into_groups_moves_less(network, buffer, longest):
     assert found.status == OPTIMAL
 
 
+@pytest.mark.slow
 @given(branched(), st.integers(150, 900), st.sampled_from((1, 2, None)))
 @settings(max_examples=30, deadline=None)
 def test_no_cut_of_branches_into_groups_moves_less_and_all_run(network, buffer, longest):
@@ -155,6 +157,7 @@ def test_no_cut_of_branches_into_groups_moves_less_and_all_run(network, buffer, 
             assert moved == tuple(one.fused.moved)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("buffer", [2**12, 2**14, 2**16, 2**18])
 def test_fusing_more_never_moves_more_and_nothing_passes_the_bound(buffer):
     network = simplified(Model(network=resnet8()), tuple(REWRITES)).network
@@ -166,6 +169,7 @@ def test_fusing_more_never_moves_more_and_nothing_passes_the_bound(buffer):
     assert len(names) == len(set(names))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "buffer"),
     [
