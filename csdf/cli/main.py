@@ -102,7 +102,8 @@ def _without_command(words: list[str]) -> int:
         print(usage)
         return ANSWERED
     if words == ["--version"]:
-        print(f"csdf {VERSION}")
+        kernels = import_module("csdf.kernels.compile")
+        print(f"csdf {VERSION}, {kernels.choice()}")
         return ANSWERED
     if words:
         print(
