@@ -12,7 +12,6 @@ from csdf.kernels import compile as compiler
 from csdf.kernels import self_timed
 from csdf.model.indexed import IndexedGraph
 
-COMPILE_FIRINGS = 100_000  # from here on loading the compiler pays, also in a fresh process
 FUEL = 500_000  # firings between two looks at the clock and the keyboard,
 PLAIN_FUEL = 1_000  # or so many where they are not compiled
 INTEGER_BYTES = 40  # of one number in a tuple
@@ -45,15 +44,11 @@ class Execution:
         graph: IndexedGraph,
         firings: Sequence[int],
         *,
-        expected_iterations: int = 1,
         watch: Callable[[], None] = lambda: None,
     ) -> None:
         self._watch = watch
         self._firings = list(firings)
-        work = sum(firings) * expected_iterations
-        fits = _largest(graph, firings) < compiler.SAFE >> 20
-        worth = work >= COMPILE_FIRINGS or (compiler.is_loaded() and work >= COMPILE_FIRINGS // 50)
-        self._backend: compiler.Backend = compiler.COMPILED if fits and worth else compiler.PLAIN
+        self._backend = compiler.backend(fits=_largest(graph, firings) < compiler.SAFE >> 20)
         self._iteration_time = sum(
             count // phases * sum(graph.duration[start : start + phases])
             for count, phases, start in zip(
@@ -182,7 +177,7 @@ def steady_state(
     limit: most iterations to try. Raises NoRecurrence when it, or the memory for states, is used
     up. watch: called now and then; may end the work by raising.
     """
-    execution = Execution(graph, firings, expected_iterations=8, watch=watch)
+    execution = Execution(graph, firings, watch=watch)
     seen: dict[bytes | tuple[int, ...], tuple[int, int]] = {}
     remembered = 0
     while limit is None or execution.iterations < limit:

@@ -23,10 +23,6 @@ from csdf.kernels import compile as compiler
 from csdf.kernels import periodic
 from csdf.model.indexed import IndexedGraph, is_ordered
 
-COMPILE_NODES = 12_000  # from here on loading the compiler pays, also in a fresh process,
-COMPILE_WORK = 300_000  # or once so many edges were looked at without it;
-LOADED_NODES = 75  # and from here on using it pays where it is loaded already
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
@@ -89,7 +85,6 @@ class PeriodicProblem:
         self._is_ordered = [int(ordered[actor]) for actor in graph.producer]
         self._before = _running_sums(graph.production_start, graph.production, inclusive=False)
         self._upto = _running_sums(graph.consumption_start, graph.consumption, inclusive=True)
-        self._plain_work = 0
         self._latest: tuple[tuple[object, ...], _Layout] | None = None
 
     def solve(
@@ -108,32 +103,14 @@ class PeriodicProblem:
         Raises GaveUp for numbers that nothing holds.
         """
         tokens = self.graph.initial_tokens if tokens is None else tokens
-        for backend, patience in self._attempts(copies):
+        for backend in dict.fromkeys((compiler.backend(fits=True), compiler.PLAIN)):
             try:
-                solution = self._solve(
-                    copies, low, tokens, backend, unit_times=unit_times, patience=patience
-                )
+                solution = self._solve(copies, low, tokens, backend, unit_times=unit_times)
             except OverflowError:  # a number does not even fit into the arrays
                 solution = None
             if solution is not None:
-                self._plain_work += 0 if backend.is_compiled else solution.work
                 return solution
-            self._plain_work += patience
         raise GaveUp(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
-
-    def _attempts(self, copies: Sequence[int]) -> list[tuple[compiler.Backend, int]]:
-        """Backends to try in turn, and how many edges each may look at."""
-        sure: list[tuple[compiler.Backend, int]] = [
-            (compiler.COMPILED, compiler.SAFE),
-            (compiler.PLAIN, compiler.SAFE),
-        ]
-        return sure if self._is_compiling_worth(copies) else [(compiler.PLAIN, COMPILE_WORK), *sure]
-
-    def _is_compiling_worth(self, copies: Sequence[int]) -> bool:
-        nodes = self.nodes(copies)
-        if compiler.is_loaded():
-            return nodes >= LOADED_NODES
-        return nodes >= COMPILE_NODES or self._plain_work > COMPILE_WORK
 
     def _solve(
         self,
@@ -143,9 +120,8 @@ class PeriodicProblem:
         backend: compiler.Backend,
         *,
         unit_times: bool,
-        patience: int,
     ) -> PeriodicSolution | None:
-        """Solve on one backend; None where its numbers do not hold the sums, or it takes too long."""
+        """Solve on one backend; None where its numbers do not hold the sums."""
         if max(self.scale, int(low)) > backend.limit:
             return None
         layout = self._layout(copies, backend, unit_times=unit_times)
@@ -156,10 +132,9 @@ class PeriodicProblem:
         answer = backend.blank(5)
         status = backend.kernel(periodic.maximum_cycle_ratio)(
             edge_start, source, height, layout.times, int(low), self.scale, backend.limit,
-            patience,
             policy, value, cycle, others, order, mark, answer,
         )  # fmt: skip
-        if status in (periodic.OVERFLOW, periodic.TIRED):
+        if status == periodic.OVERFLOW:
             return None
         edges = cycle[: answer[2]]
         circuit = Circuit(

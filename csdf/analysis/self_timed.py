@@ -83,7 +83,7 @@ def self_timed_execution(graph: Graph, *, iterations: int | None = None) -> Self
     recurrence = _recurrence(numbers, repetitions)
     shown = iterations or (10 if recurrence is None else recurrence[0] + recurrence[1])
     require_few(sum(repetitions) * shown)
-    starts = Execution(numbers, repetitions, expected_iterations=shown).recorded(shown)
+    starts = Execution(numbers, repetitions).recorded(shown)
     counts = [count * shown for count in repetitions]
     begins = [0, *accumulate(counts)]
     per_actor = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from csdf.errors import GaveUp
 LEAST_GRACE = 0.4  # seconds, or
 GRACE = 0.04  # this share of the budget, after which work ends that did not end by itself,
 SOON = 0.1  # seconds until the next look at what must not be left half done
-LOADING = ("<frozen importlib", f"{os.sep}numba{os.sep}")  # files of code that imports or compiles
+LOADING = "<frozen importlib"  # file of code that imports
 LEAVING = (__file__, contextlib.__file__)  # of code that leaves a block,
 NEAR = 5  # not more frames away from where the alarm finds the work
 
@@ -86,10 +85,10 @@ class Alarm(AbstractContextManager[None]):
 
 
 def _must_go_on(frame: FrameType | None) -> bool:
-    """Whether a module is being imported, a kernel compiled or a block left: not to be half done."""
+    """Whether a module is being imported or a block left: not to be half done."""
     near = [one.f_code.co_filename for one in islice(_frames(frame), NEAR)]
     return any(name in LEAVING for name in near) or any(
-        part in one.f_code.co_filename for one in _frames(frame) for part in LOADING
+        LOADING in one.f_code.co_filename for one in _frames(frame)
     )
 
 

@@ -1,4 +1,4 @@
-"""Pictures are an extra: what draws them is loaded when a command asks for one."""
+"""What draws pictures is loaded when a command asks for one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def require_drawing(path: str | None) -> None:
             f"{path}: cannot draw {suffix_of(path)!r}; expected one of {', '.join(FORMATS)}"
         )
     if find_spec("matplotlib") is None:
-        raise CsdfError("--plot needs matplotlib: pip install 'csdf[plot]'")
+        raise CsdfError("--plot needs matplotlib: pip install matplotlib")
 
 
 def suffix_of(path: str) -> str:

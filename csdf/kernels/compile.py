@@ -1,19 +1,25 @@
-"""The one place that knows the compiler.
+"""The one place that knows which kernels are compiled.
 
 A kernel is a plain function over flat sequences of integers. A Backend runs it: PLAIN as it is, on
-lists of Python integers, which have no largest value; COMPILED translated by numba, on int64 arrays.
-Translations are kept in a cache: beside the module where that is writable, else in the user's cache
-folder, else in memory only.
+lists of Python integers, which have no largest value; COMPILED as machine code that was made from
+the same text when the package was built, on arrays of 64 bits. Where there was no C compiler then,
+or where the environment variable CSDF_KERNELS is `plain`, there is only the first, and all is slower.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+import os
+from array import array
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 SAFE = 2**61  # no compiled kernel lets a sum pass it: two such sums still fit into 64 bits
 UNBOUNDED = 2**20_000  # the same for Python integers: a limit that nothing real reaches
+HOME = "csdf.kernels.compiled"  # package of the compiled modules, named as the texts are
+ENTRY_BYTES = 8
 
 
 class Plain:
@@ -26,64 +32,44 @@ class Plain:
         """Return the function to call."""
         return function
 
-    def array(self, values: Sequence[int]) -> Any:
+    def array(self, values: Iterable[int]) -> Any:
         """Return the numbers in a sequence of their own, for a kernel to read or change."""
         return list(values)
 
     def view(self, values: Any) -> Any:
         """Return the numbers for a kernel to read, without a copy where they may stay."""
-        return values if isinstance(values, list) else [int(value) for value in values]
+        return values if isinstance(values, list) else list(values)
 
     def blank(self, length: int) -> Any:
-        """Return so many numbers for a kernel to fill."""
+        """Return so many zeros for a kernel to change."""
         return [0] * length
 
-    def take(self, values: Any, places: Any) -> list[int]:
+    def take(self, values: Any, places: Iterable[int]) -> list[int]:
         """Return the values at these places."""
         return [values[place] for place in places]
 
 
-class Compiled:
-    """Kernels translated by numba, on int64 arrays; loading the compiler takes half a second."""
+class Compiled(Plain):
+    """Kernels as machine code, on arrays of 64 bits."""
 
     is_compiled = True
     limit = SAFE
 
-    def __init__(self) -> None:
-        self._translated: dict[Callable[..., Any], Callable[..., Any]] = {}
-
     def kernel(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the translated function, which is translated at its first call."""
-        if function not in self._translated:
-            from numba import njit
+        """Return the compiled twin of the function."""
+        return _twin(function)
 
-            try:
-                self._translated[function] = njit(cache=True)(function)
-            except RuntimeError:  # no place for a cache is writable
-                self._translated[function] = njit(function)
-        return self._translated[function]
-
-    def array(self, values: Sequence[int]) -> Any:
-        """Return the numbers as an int64 array; raises OverflowError if one does not fit."""
-        import numpy as np
-
-        return np.array(values, dtype=np.int64)
+    def array(self, values: Iterable[int]) -> Any:
+        """Return the numbers in an array; raises OverflowError if one does not fit."""
+        return array("q", values)
 
     def view(self, values: Any) -> Any:
         """Return the numbers for a kernel to read, without a copy where they may stay."""
-        import numpy as np
-
-        return np.asarray(values, dtype=np.int64)
+        return values if isinstance(values, array) else array("q", values)
 
     def blank(self, length: int) -> Any:
-        """Return an int64 array of that length for a kernel to fill."""
-        import numpy as np
-
-        return np.empty(length, dtype=np.int64)
-
-    def take(self, values: Any, places: Any) -> list[int]:
-        """Return the values at these places, as Python integers."""
-        return values[places].tolist()  # type: ignore[no-any-return]
+        """Return so many zeros for a kernel to change."""
+        return array("q", bytes(ENTRY_BYTES * length))
 
 
 Backend = Plain | Compiled
@@ -91,6 +77,23 @@ PLAIN = Plain()
 COMPILED = Compiled()
 
 
-def is_loaded() -> bool:
-    """Whether the compiler is in memory, so that using it costs nothing more."""
-    return "numba" in sys.modules
+@cache
+def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
+    module = import_module(f"{HOME}.{function.__module__.rpartition('.')[2]}")
+    return getattr(module, function.__name__)  # type: ignore[no-any-return]
+
+
+@cache
+def has_compiled() -> bool:
+    """Whether there are compiled kernels, and they are wanted."""
+    return os.environ.get("CSDF_KERNELS") != "plain" and find_spec(f"{HOME}.self_timed") is not None
+
+
+def backend(*, fits: bool) -> Backend:
+    """Return the quickest backend there is. fits: whether 64 bits hold every sum."""
+    return COMPILED if fits and has_compiled() else PLAIN
+
+
+def choice() -> str:
+    """Say which kernels run, for people."""
+    return "compiled kernels" if has_compiled() else "plain kernels, slower"

@@ -16,8 +16,8 @@ def by_maps(source, kernel, steps, output):
     source, output: by channels. kernel: (filters, channels of a group, rows, columns).
     """
     down, across, row_dilation, column_dilation, top, left = steps
-    filters, group_channels, kernel_rows, kernel_columns = kernel.shape
-    channels, height, width = source.shape
+    filters, group_channels, kernel_rows, kernel_columns = kernel.shape[:4]
+    channels, height, width = source.shape[:3]
     group_filters = filters * group_channels // channels
     for f in range(filters):
         first_channel = f // group_filters * group_channels
@@ -46,8 +46,8 @@ def by_rows(source, kernel, steps, output):
     source, output: by channels. kernel: (filters, channels of a group, rows, columns).
     """
     down, across, row_dilation, column_dilation, top, left = steps
-    filters, group_channels, kernel_rows, kernel_columns = kernel.shape
-    channels, height, width = source.shape
+    filters, group_channels, kernel_rows, kernel_columns = kernel.shape[:4]
+    channels, height, width = source.shape[:3]
     group_filters = filters * group_channels // channels
     for f in range(filters):
         first_channel = f // group_filters * group_channels
@@ -76,8 +76,8 @@ def by_rows_of_all_filters(source, kernel, steps, output):
     source, output: by channels. kernel: (filters, channels of a group, rows, columns).
     """
     down, across, row_dilation, column_dilation, top, left = steps
-    filters, group_channels, kernel_rows, kernel_columns = kernel.shape
-    channels, height, width = source.shape
+    filters, group_channels, kernel_rows, kernel_columns = kernel.shape[:4]
+    channels, height, width = source.shape[:3]
     group_filters = filters * group_channels // channels
     for y in range(output.shape[1]):
         for f in range(filters):
@@ -106,7 +106,7 @@ def by_four_filters(source, kernel, steps, output):
     source, output: by channels. kernel: (filters / 4, channels, rows, columns, 4), without groups.
     """
     down, across, row_dilation, column_dilation, top, left = steps
-    blocks, channels, kernel_rows, kernel_columns, _ = kernel.shape
+    blocks, channels, kernel_rows, kernel_columns, _ = kernel.shape[:5]
     height, width = source.shape[1], source.shape[2]
     for block in range(blocks):
         f = 4 * block
@@ -143,7 +143,7 @@ def by_places(source, kernel, steps, output):
     source, output: by places. kernel: (rows, columns, channels, filters of a group).
     """
     down, across, row_dilation, column_dilation, top, left = steps
-    kernel_rows, kernel_columns, channels, group_filters = kernel.shape
+    kernel_rows, kernel_columns, channels, group_filters = kernel.shape[:4]
     height, width = source.shape[0], source.shape[1]
     group_channels = channels * group_filters // output.shape[2]
     for y in range(output.shape[0]):
@@ -172,7 +172,7 @@ def by_four_places(source, kernel, steps, output):
     kernel: (rows, columns, channels, filters), without groups.
     """
     down, across, row_dilation, column_dilation, top, left = steps
-    kernel_rows, kernel_columns, channels, filters = kernel.shape
+    kernel_rows, kernel_columns, channels, filters = kernel.shape[:4]
     height, width = source.shape[0], source.shape[1]
     for y in range(output.shape[0]):
         x = 0
@@ -217,7 +217,7 @@ def depthwise_by_places(source, kernel, steps, output):
     source, output: by places, of as many channels. kernel: (rows, columns, channels).
     """
     down, across, row_dilation, column_dilation, top, left = steps
-    kernel_rows, kernel_columns, channels = kernel.shape
+    kernel_rows, kernel_columns, channels = kernel.shape[:3]
     height, width = source.shape[0], source.shape[1]
     for y in range(output.shape[0]):
         for x in range(output.shape[1]):

@@ -132,7 +132,7 @@ def neighbour_squares_by_places(source, before, after, output):
 
 def transpose(source, output, block):
     """Write the rows of a matrix as columns, in blocks that stay near; source (m, n), out (n, m)."""
-    height, width = source.shape
+    height, width = source.shape[:2]
     for top in range(0, height, block):
         for left in range(0, width, block):
             for j in range(left, min(left + block, width)):

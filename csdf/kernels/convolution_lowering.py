@@ -14,7 +14,7 @@ def columns(source, steps, first, lowered):
     rows, output columns).
     """
     down, across, row_dilation, column_dilation, top, left = steps
-    channels, kernel_rows, kernel_columns, rows, places = lowered.shape
+    channels, kernel_rows, kernel_columns, rows, places = lowered.shape[:5]
     height, width = source.shape[1], source.shape[2]
     for c in range(channels):
         for i in range(kernel_rows):
@@ -43,7 +43,7 @@ def rows(source, steps, first, lowered):
     columns, channels).
     """
     down, across, row_dilation, column_dilation, top, left = steps
-    places, columns_out, kernel_rows, kernel_columns, channels = lowered.shape
+    places, columns_out, kernel_rows, kernel_columns, channels = lowered.shape[:5]
     height, width = source.shape[0], source.shape[1]
     for y in range(places):
         for x in range(columns_out):

@@ -22,19 +22,20 @@ def forwards_by_channels(
     a row - 1) + b,). transformed: out, (p, q, channels, rows of tiles, tiles in a row).
     """
     height, width = source.shape[1], source.shape[2]
+    down, across = spacing
+    above, before = corner
     for c in range(transformed.shape[2]):
         for ty in range(transformed.shape[3]):
             for p in range(transformed.shape[0]):
                 for x in range(len(line)):
                     line[x] = 0
                 for a in range(row_points.shape[1]):
-                    row = (first + ty) * spacing[0] + a - corner[0]
+                    row = (first + ty) * down + a - above
                     factor = row_points[p, a]
                     if row < 0 or row >= height or factor == 0:
                         continue
-                    shift = corner[1]
-                    for x in range(max(0, -shift), min(width, len(line) - shift)):
-                        line[x + shift] += factor * source[c, row, x]
+                    for x in range(max(0, -before), min(width, len(line) - before)):
+                        line[x + before] += factor * source[c, row, x]
                 for q in range(transformed.shape[1]):
                     for tx in range(transformed.shape[4]):
                         transformed[p, q, c, ty, tx] = 0
@@ -43,7 +44,7 @@ def forwards_by_channels(
                         if factor == 0:
                             continue
                         for tx in range(transformed.shape[4]):
-                            transformed[p, q, c, ty, tx] += factor * line[tx * spacing[1] + b]
+                            transformed[p, q, c, ty, tx] += factor * line[tx * across + b]
 
 
 def forwards_by_places(
@@ -54,21 +55,22 @@ def forwards_by_places(
     source: (rows, columns, channels). line: scratch, (n * (tiles in a row - 1) + b, channels).
     transformed: out, (p, q, rows of tiles, tiles in a row, channels). The rest is as by channels.
     """
-    height, width, channels = source.shape
+    height, width, channels = source.shape[:3]
+    down, across = spacing
+    above, before = corner
     for ty in range(transformed.shape[2]):
         for p in range(transformed.shape[0]):
             for x in range(line.shape[0]):
                 for c in range(channels):
                     line[x, c] = 0
             for a in range(row_points.shape[1]):
-                row = (first + ty) * spacing[0] + a - corner[0]
+                row = (first + ty) * down + a - above
                 factor = row_points[p, a]
                 if row < 0 or row >= height or factor == 0:
                     continue
-                shift = corner[1]
-                for x in range(max(0, -shift), min(width, line.shape[0] - shift)):
+                for x in range(max(0, -before), min(width, line.shape[0] - before)):
                     for c in range(channels):
-                        line[x + shift, c] += factor * source[row, x, c]
+                        line[x + before, c] += factor * source[row, x, c]
             for q in range(transformed.shape[1]):
                 for tx in range(transformed.shape[3]):
                     for c in range(channels):
@@ -78,7 +80,7 @@ def forwards_by_places(
                         if factor == 0:
                             continue
                         for c in range(channels):
-                            transformed[p, q, ty, tx, c] += factor * line[tx * spacing[1] + b, c]
+                            transformed[p, q, ty, tx, c] += factor * line[tx * across + b, c]
 
 
 def backwards_by_channels(products, row_results, column_results, first, line, output):
@@ -114,7 +116,8 @@ def backwards_by_channels(products, row_results, column_results, first, line, ou
                         if factor == 0:
                             continue
                         for tx in range(tiles):
-                            output[f, y, tx * spacing + n] += (factor * line[q, tx]).real
+                            part = factor * line[q, tx]
+                            output[f, y, tx * spacing + n] += part.real
 
 
 def backwards_by_places(products, row_results, column_results, first, line, output):
@@ -151,4 +154,5 @@ def backwards_by_places(products, row_results, column_results, first, line, outp
                         if factor == 0:
                             continue
                         for f in range(filters):
-                            output[y, x, f] += (factor * line[q, f]).real
+                            part = factor * line[q, f]
+                            output[y, x, f] += part.real

@@ -29,7 +29,6 @@ from __future__ import annotations
 OPTIMAL = 0  # the ratio is the largest; values are the start times times `height`
 BLOCKED = 1  # a cycle without height: no schedule of this kind exists
 OVERFLOW = 2  # a sum left the allowed range: repeat with unbounded integers
-TIRED = 3  # more edges were looked at than there was patience for
 
 
 def expand(
@@ -141,7 +140,6 @@ def maximum_cycle_ratio(
     low_time,
     low_height,
     limit,
-    patience,
     policy,
     value,
     cycle,
@@ -150,12 +148,12 @@ def maximum_cycle_ratio(
     mark,
     answer,
 ):
-    """Find the largest time / height over all cycles; return OPTIMAL, BLOCKED, OVERFLOW or TIRED.
+    """Find the largest time / height over all cycles; return OPTIMAL, BLOCKED or OVERFLOW.
 
     edge_start: (N + 1,), edge_source, edge_height: (E,) incoming edges of each node, as `expand`
     makes them; every node has one. time: (N,) of each node, >= 0.
     low_time / low_height: other cycles met on the way are reported if their ratio is larger.
-    limit: no sum may pass it. patience: most edges to look at.
+    limit: no sum may pass it.
     policy: (N,) out, for each node the incoming edge that decides it.
     value: (N,) out: start times times `denominator`, if OPTIMAL: they satisfy
     value[v] >= value[u] + denominator * time(u) - numerator * edge_height on every edge u -> v,
@@ -290,5 +288,3 @@ def maximum_cycle_ratio(
         answer[4] += edge_start[nodes]
         if not is_changed:
             return OPTIMAL
-        if answer[4] > patience:
-            return TIRED

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from csdf.kernels import compile as compiler
 from csdf.kernels import cuts as kernel
 
-COMPILE_WORK = 3_000_000  # looks at a limit, after which loading the compiler pays
-
 
 class Cut(NamedTuple):
     """A region without any sufficient distribution: each of these capacities at most so large.
@@ -37,10 +35,8 @@ class Cuts:
         self._weights = list(weights)
         self._cuts: list[Cut] = []
         self._order: list[tuple[int, int]] = []  # number of limits, number of the cut
-        self._work = 0
-        self._fits = max((*steps, *weights), default=0) < compiler.SAFE
         self._dearest = 0  # no bound is more
-        self._backend: compiler.Backend = compiler.PLAIN
+        self._backend = compiler.backend(fits=max((*steps, *weights), default=0) < compiler.SAFE)
         self._table: _Table | None = None
 
     def __len__(self) -> int:
@@ -55,6 +51,7 @@ class Cuts:
             (limit + self._steps[place]) * self._weights[place]
             for place, limit in cut.limits.items()
         )
+        self._require_room(self._dearest)
         if self._table is not None and not self._table.take(number, cut, self._order):
             self._table = None
 
@@ -65,19 +62,16 @@ class Cuts:
         """
         if not self._cuts:
             return 0, None
-        self._fits = self._fits and max(self._dearest, *capacities) < compiler.SAFE
-        self._choose_backend()
+        self._require_room(max(capacities))
         if self._table is None:
             self._table = _Table(self._backend, self._steps, self._weights, self._cuts, self._order)
         total, first = self._table.leaving_cost(capacities)
-        self._work += len(self._cuts) * len(capacities)
         return total, None if first < 0 else self._cuts[first]
 
-    def _choose_backend(self) -> None:
-        is_worth = compiler.is_loaded() or self._work > COMPILE_WORK
-        backend = compiler.COMPILED if is_worth and self._fits else compiler.PLAIN
-        if backend is not self._backend:
-            self._backend, self._table = backend, None
+    def _require_room(self, number: int) -> None:
+        """Go over to plain integers before a number that 64 bits do not hold with sums of it."""
+        if number >= self._backend.limit:
+            self._backend, self._table = compiler.PLAIN, None
 
 
 class _Table:

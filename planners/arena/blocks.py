@@ -17,7 +17,6 @@ from csdf.kernels import compile as compiler
 from csdf.kernels import placement as kernel
 from planners.plan import Buffer, Problem
 
-COMPILE_WORK = 1_000_000  # small steps, after which loading the compiler pays
 MOST_CONFLICTS = 100_000_000  # entries; each takes 24 bytes
 
 
@@ -134,7 +133,7 @@ def _meetings(buffers: Sequence[Buffer], scale: _Scale) -> tuple[list[int], Any,
             f"{start[-1] // 2} pairs of buffers conflict; the limit is {MOST_CONFLICTS // 2}"
         )
     times = {time: place for place, time in enumerate(sorted({*starts, *ends}))}
-    backend = backend_for(start[-1], sum(buffer.size for buffer in buffers))
+    backend = compiler.backend(fits=sum(buffer.size for buffer in buffers) < compiler.SAFE)
     entries = [backend.blank(start[-1]) for _ in range(3)]
     backend.kernel(kernel.overlaps)(
         backend.array([times[time] for time in starts]),
@@ -146,12 +145,6 @@ def _meetings(buffers: Sequence[Buffer], scale: _Scale) -> tuple[list[int], Any,
         *entries,
     )
     return start, entries[0], entries[1], entries[2]
-
-
-def backend_for(work: int, extent: int) -> compiler.Backend:
-    """Return the backend that does so many small steps sooner, with offsets below the extent."""
-    is_worth = work > COMPILE_WORK or (compiler.is_loaded() and work > COMPILE_WORK // 100)
-    return compiler.COMPILED if is_worth and extent < compiler.SAFE else compiler.PLAIN
 
 
 def _adjusted(

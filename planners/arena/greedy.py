@@ -7,7 +7,7 @@ from random import Random
 
 from csdf.kernels import compile as compiler
 from csdf.kernels import placement as kernel
-from planners.arena.blocks import Blocks, backend_for
+from planners.arena.blocks import Blocks
 
 TRIES = 32  # improvements without success, after which the next starts from the best again
 
@@ -17,8 +17,7 @@ class Greedy:
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
-        backend = backend_for(16 * len(blocks.neighbour), blocks.extent)
-        self._backend: compiler.Backend = backend
+        self._backend = backend = compiler.backend(fits=blocks.extent < compiler.SAFE)
         self._place = backend.kernel(kernel.lowest_fit)
         self._known = (
             backend.array(blocks.alignment),

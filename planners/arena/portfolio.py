@@ -15,11 +15,10 @@ from planners.arena.greedy import Greedy
 MOST_EXACT = 4000  # blocks of a part that is searched exactly; larger ones are improved only
 LEAST_SLICE = 1000  # placements a search tries before the next has its turn
 LONGEST_SLICE = 8000  # so that a search can be ended at any time
-PLAIN_SLICE = 100  # the same without the compiler
+PLAIN_SLICE = 100  # the same of plain kernels
 LONGER_FIRST = 4  # the best order gets so many times more
 RESTARTS = 6  # random orders between two rounds
 REACH = 4  # a part of the distance to the bound; no try is further below the best plan
-PLAIN_WORK = 25_000  # placements times blocks, after which loading the compiler pays
 SEED = 1
 
 
@@ -39,7 +38,6 @@ class Attempt:
         self._turn = 0
         self._least = LEAST_SLICE if field.backend.is_compiled else PLAIN_SLICE
         self._slice = self._least
-        self.tried = 0  # placements, at most
 
     def step(self) -> int:
         """Give one search its turn; return FOUND, NONE or UNDECIDED."""
@@ -56,7 +54,6 @@ class Attempt:
         return self._run(Search(self.field, self.capacity, order), self._least)
 
     def _run(self, search: Search, limit: int) -> int:
-        self.tried += limit
         outcome = search.run(limit)
         if outcome == FOUND:
             self.offsets = search.offsets
@@ -79,7 +76,6 @@ class Part:
         bound = clique_bound(blocks, self._cliques) if needs_cliques else load_bound(blocks)
         self.lower_bound = bound.peak
         self.evidence = bound
-        self._work = len(blocks) ** 2 // 2  # of one way down; more with each placement tried
         self._fields: dict[bool, Field] = {}
         self._known: Attempt | None = None
         self._turn = 0
@@ -98,9 +94,7 @@ class Part:
             return
         target = self.lower_bound if goal is None else goal
         attempt = self._attempt(field, target)
-        tried = attempt.tried
         outcome = attempt.step()
-        self._work += (attempt.tried - tried) * len(self.blocks)
         if outcome == FOUND:
             self._take(attempt.offsets)
         elif outcome == NONE:
@@ -119,7 +113,6 @@ class Part:
             order = self._random.choice(standard_orders(field))
         search = Search(field, target, order)
         outcome = search.run(limit)
-        self._work += limit * len(self.blocks)
         if outcome == FOUND:
             self._take(search.offsets)
         elif outcome == NONE:
@@ -142,10 +135,9 @@ class Part:
         return known
 
     def _field(self) -> Field:
-        """Return the part for the backend that pays by now."""
+        """Return the part for the backend that holds its sums."""
         fits = self.blocks.extent + self.peak < compiler.SAFE
-        is_worth = compiler.is_loaded() or self._work > PLAIN_WORK
-        backend: compiler.Backend = compiler.COMPILED if fits and is_worth else compiler.PLAIN
+        backend = compiler.backend(fits=fits)
         if backend.is_compiled not in self._fields:
             field = Field(self.blocks, self._cliques, backend)
             self._fields = {backend.is_compiled: field}

@@ -21,8 +21,6 @@ from planners.traffic.nest import Array, Halo, Loop, LoopNest, lengths
 from planners.traffic.structures import Structure, structures
 from planners.traffic.tilings import Option, axis_options, tile_sizes
 
-SMALL = 5_000  # combinations below which the compiler costs more than it saves
-
 
 def least_traffic(
     convolution: Convolution, *, buffer_bytes: int, element_bytes: int, halo: Halo = Halo.KEPT
@@ -102,10 +100,9 @@ def _best_nest(group: Convolution, room: int, halo: Halo) -> tuple[LoopNest, int
 def _search(choices: _Choices, group: Convolution, room: int) -> list[int]:
     """The answer of the kernel."""
     sizes = lengths(group)
-    combinations = len(choices.ways) * len(choices.rows) * len(choices.columns)
     # Each array moves at most once for each multiplication, the output twice.
     most = 4 * prod(sizes)
-    backend = _backend(combinations, most)
+    backend = compiler.backend(fits=most < compiler.SAFE)
     answer = backend.array([most + 1] + [0] * (kernel.ANSWER - 1))
     backend.kernel(kernel.least_traffic)(
         backend.array([number for way in choices.ways for number in _numbers(way)]),
@@ -119,12 +116,6 @@ def _search(choices: _Choices, group: Convolution, room: int) -> list[int]:
         answer,
     )
     return backend.take(answer, range(kernel.ANSWER))
-
-
-def _backend(combinations: int, most: int) -> compiler.Backend:
-    """Compiled where that is worth it and no sum can pass the limit."""
-    is_worth = combinations > SMALL or compiler.is_loaded()
-    return compiler.COMPILED if is_worth and most < compiler.SAFE else compiler.PLAIN
 
 
 def _numbers(way: Structure) -> tuple[int, ...]:

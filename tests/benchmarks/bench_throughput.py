@@ -135,8 +135,8 @@ def bench_firings():
     firings = list(repetition_vector(graph).values())
     iterations = -(-FIRINGS // sum(firings))
     numbers = indexed(bound_channels(graph))
-    Execution(numbers, firings, expected_iterations=iterations).recorded(1)
-    execution = Execution(numbers, firings, expected_iterations=iterations)
+    Execution(numbers, firings).recorded(1)
+    execution = Execution(numbers, firings)
     begin = perf_counter()
     execution.recorded(iterations)
     seconds = perf_counter() - begin

@@ -13,7 +13,7 @@ def test_no_picture_needs_nothing(monkeypatch):
 
 def test_without_the_drawing_library_the_message_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(pictures, "find_spec", lambda name: None)
-    with pytest.raises(CsdfError, match=r"pip install 'csdf\[plot\]'"):
+    with pytest.raises(CsdfError, match=r"pip install matplotlib"):
         pictures.require_drawing("front.svg")
 
 

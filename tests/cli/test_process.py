@@ -1,6 +1,5 @@
 """The command as a process of its own: what it loads, where it may write, who reads it."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import csdf
+from csdf.kernels import compile as compiler
 from tests.cli.running import GRAPHS
 
 PACKAGE = Path(csdf.__file__).parent
@@ -25,12 +25,12 @@ def run_python(code, *words, home=PACKAGE.parent, **options):
     )  # fmt: skip
 
 
-def test_a_small_analysis_loads_neither_the_compiler_nor_numpy():
+def test_an_analysis_loads_none_of_the_heavy_libraries():
     code = """
 import sys
 from csdf.cli.main import main
 code = main()
-print(*sorted({"numba", "numpy", "llvmlite"} & set(sys.modules)), file=sys.stderr)
+print(*sorted({"numpy", "scipy", "matplotlib", "networkx"} & set(sys.modules)), file=sys.stderr)
 sys.exit(code)
 """
     ended = run_python(code, "analyze", GRAPHS / "h263decoder.xml")
@@ -184,28 +184,23 @@ def test_a_reader_that_goes_away_is_no_error(words):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-@pytest.mark.slow
-def test_compiled_kernels_run_where_no_cache_can_be_written(tmp_path):
-    # Permissions do not bind the superuser, so the folders are made impossible: __pycache__ beside
-    # the kernels is a file, and HOME is no folder.
-    shutil.copytree(PACKAGE, tmp_path / "csdf", ignore=shutil.ignore_patterns("__pycache__"))
-    blocked = tmp_path / "csdf" / "kernels" / "__pycache__"
-    blocked.write_text("")
-    code = """
-import json
-from csdf.kernels import self_timed
-from csdf.kernels.compile import COMPILED
-run = COMPILED.kernel(self_timed.pack_state)
-state = COMPILED.blank(3)
-ring = [COMPILED.array(row) for row in ([0], [1], [0], [1], [4], [7], [7], [5])]
-length = run(*ring, 5, state)
-print(json.dumps([length, [int(one) for one in state], self_timed.__file__]))
-"""
-    ended = run_python(code, home=tmp_path, cwd=tmp_path)
-    assert ended.stderr == ""
-    length, state, home = json.loads(ended.stdout)
-    # One actor, which started at 5, and one channel with one batch of 4 tokens at 7: the start,
-    # the number of batches and the time of the newest, relative to 5; then the batch, cut off.
-    assert (length, state) == (5, [0, 1, 2])
-    assert home.startswith(str(tmp_path))
-    assert blocked.read_text() == ""
+@pytest.mark.parametrize("built", [True, False], ids=["built", "not built"])
+def test_the_version_says_which_kernels_run(tmp_path, built):
+    # Without the folder of compiled modules it is a package that was built without a compiler.
+    left_out = ("__pycache__",) if built else ("__pycache__", "*.so", "*.pyd")
+    shutil.copytree(PACKAGE, tmp_path / "csdf", ignore=shutil.ignore_patterns(*left_out))
+    ended = run_python(COMMAND, "--version", home=tmp_path, cwd=tmp_path)
+    has_compiled = built and compiler.has_compiled()
+    kernels = "compiled kernels" if has_compiled else "plain kernels, slower"
+    assert ended.stdout == f"csdf {csdf.__version__}, {kernels}\n"
+    ran = run_python(COMMAND, "analyze", GRAPHS / "modem.xml", home=tmp_path, cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_plain_kernels_can_be_asked_for():
+    environment = {"PYTHONPATH": str(PACKAGE.parent), "CSDF_KERNELS": "plain"}
+    ended = subprocess.run(
+        [sys.executable, "-c", COMMAND, "--version"],
+        env=environment, text=True, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert ended.stdout.endswith(", plain kernels, slower\n")

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.both_kernels import needs_compiled
+
 pytest.importorskip("setuptools", minversion="77")
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
+MACHINE_CODE = ("*.so", "*.pyd")
 BUILD = """
 import sys
 from setuptools.build_meta import build_sdist, build_wheel
@@ -21,32 +24,44 @@ print((build_wheel if sys.argv[1] == "wheel" else build_sdist)(sys.argv[2]))
 """
 
 
-def build(kind, source, target):
-    """Build in a process of its own, as an installer does; return what was built."""
+def is_machine_code(path):
+    return any(path.match(form) for form in MACHINE_CODE)
+
+
+def build(kind, source, target, **variables):
+    """Build in a process of its own, as an installer does; return what was built, and remarks."""
     ran = subprocess.run(
         [sys.executable, "-c", BUILD, kind, str(target)],
         cwd=source,
+        env={**os.environ, **variables},
         capture_output=True,
         text=True,
         check=True,
     )
-    return target / ran.stdout.split()[-1]
+    return target / ran.stdout.split()[-1], ran.stderr
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """A wheel from a source distribution from a copy of what the checkout holds."""
-    folder = tmp_path_factory.mktemp("building")
+def source(tmp_path_factory):
+    """What a source distribution holds, from a copy of what the checkout holds."""
+    folder = tmp_path_factory.mktemp("source")
     copy = folder / "copy"
-    left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
+    left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", *MACHINE_CODE)
     for name in PACKAGES:
         shutil.copytree(ROOT / name, copy / name, ignore=left_out)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    with tarfile.open(build("sdist", copy, folder)) as source:
-        source.extractall(folder / "source", filter="data")
-    (unpacked,) = (folder / "source").iterdir()
-    return build("wheel", unpacked, folder)
+    archive, _ = build("sdist", copy, folder)
+    with tarfile.open(archive) as held:
+        held.extractall(folder / "unpacked", filter="data")
+    (unpacked,) = (folder / "unpacked").iterdir()
+    return unpacked
+
+
+@pytest.fixture(scope="module")
+def wheel(source, tmp_path_factory):
+    """A wheel of plain kernels."""
+    return build("wheel", source, tmp_path_factory.mktemp("plain"), CSDF_KERNELS="plain")[0]
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +74,35 @@ def installed(wheel, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_wheel_needs_no_compiler_and_fits_every_machine(wheel):
+def test_plain_kernels_fit_every_machine(wheel):
     assert wheel.name.endswith("-py3-none-any.whl")
+
+
+def test_without_a_compiler_the_build_goes_on_and_says_so_once(source, tmp_path):
+    pytest.importorskip("Cython")
+    copy = shutil.copytree(source, tmp_path / "copy")
+    built, remarks = build("wheel", copy, tmp_path, CC="no-such-compiler", CSDF_KERNELS="")
+    assert built.name.endswith("-py3-none-any.whl")
+    assert remarks.count("csdf: the kernels were not compiled") == 1
+    assert "csdf: everything works, but slower. Install a C compiler" in remarks
+
+
+def test_who_wants_compiled_kernels_gets_them_or_no_package(source, tmp_path):
+    pytest.importorskip("Cython")
+    copy = shutil.copytree(source, tmp_path / "copy")
+    with pytest.raises(subprocess.CalledProcessError):
+        build("wheel", copy, tmp_path, CC="no-such-compiler", CSDF_KERNELS="compiled")
+
+
+@needs_compiled
+def test_machine_code_is_as_new_as_the_text_that_it_was_made_from():
+    compiled = ROOT / "csdf" / "kernels" / "compiled"
+    for types in compiled.glob("*.pxd"):
+        (made,) = (path for form in MACHINE_CODE for path in compiled.glob(types.stem + form))
+        text = ROOT / "csdf" / "kernels" / f"{types.stem}.py"
+        assert made.stat().st_mtime >= max(text.stat().st_mtime, types.stat().st_mtime), (
+            f"{text.name} has changed: run `python setup.py build_ext --inplace`"
+        )
 
 
 def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(wheel):
@@ -68,7 +110,7 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(wheel):
         path.relative_to(ROOT).as_posix()
         for package in PACKAGES
         for path in (ROOT / package).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts and not is_machine_code(path)
     }
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
@@ -86,7 +128,7 @@ def test_the_metadata_says_what_an_installer_and_a_reader_need(wheel):
     assert found["Description-Content-Type"] == "text/markdown"
     versions = {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)}
     assert versions <= set(found.get_all("Classifier"))
-    extras = {"all", "cluster", "cnn", "cp", "networkx", "plot", "test", "yaml"}
+    extras = {"all", "cluster", "cnn", "cp", "test", "yaml"}
     assert set(found.get_all("Provides-Extra")) == extras
 
 

@@ -5,14 +5,15 @@ from random import Random
 
 import pytest
 
-from csdf.kernels import compile as compiler
 from csdf.search.cuts import Cut, Cuts
+from tests import both_kernels
+from tests.both_kernels import BOTH
 
 
-@pytest.fixture(autouse=True, params=["plain", "compiled"])
-def backend(request, monkeypatch):
+@pytest.fixture(autouse=True, params=BOTH)
+def _backend(request, monkeypatch):
     """Every test runs with lists of Python integers, and with the compiled kernel."""
-    monkeypatch.setattr(compiler, "is_loaded", lambda: request.param == "compiled")
+    both_kernels.use(monkeypatch, request.param)
 
 
 def cheapest_way_out(cuts, capacities, steps, weights):

@@ -77,7 +77,7 @@ def _starts(
 ) -> dict[str, tuple[int, ...]]:
     """Start times of the first iterations, actor by actor. Raises GaveUp."""
     firings = list(repetitions.values())
-    execution = Execution(numbers, firings, expected_iterations=iterations, watch=watch)
+    execution = Execution(numbers, firings, watch=watch)
     record = execution.recorded(iterations)
     if record is None:
         raise GaveUp("a graph without deadlock got stuck")

@@ -79,8 +79,8 @@ def map_dims(dims: tuple[int, ...], layout: str) -> tuple[int, ...]:
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel as compiled code."""
-    return compiler.COMPILED.kernel(function)
+    """Return the kernel as compiled code, if there is any."""
+    return compiler.backend(fits=True).kernel(function)
 
 
 def contiguous(array: NDArray[Any]) -> NDArray[Any]:

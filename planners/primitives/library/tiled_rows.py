@@ -28,7 +28,7 @@ from planners.primitives.library.tiled import (
     domain_of,
     line_elements,
 )
-from planners.primitives.library.transforms import IDENTITY, Transform, fourier, winograd
+from planners.primitives.library.transforms import Transform, fourier, identity, winograd
 from planners.primitives.profile import CHW, LAYOUTS
 
 
@@ -101,7 +101,7 @@ class TiledRows:
         """The transformed tiles of all input rows: (points, rows with all channels, tiles)."""
         rows, channels, points = _rows(sizes), sizes.channels, domain.points
         spacing = (1, len(domain.column.back))
-        known = (source, IDENTITY.forth, domain.column.forth, spacing, sizes.steps[4:], 0)
+        known = (source, domain.row.forth, domain.column.forth, spacing, sizes.steps[4:], 0)
         if self.input_layout == CHW:
             tiles = cells.take(1, points, rows, channels, domain.tiles)
             compiled(kernels.forwards_by_channels)(
@@ -123,7 +123,7 @@ class TiledRows:
         output: Array,
     ) -> None:
         points = domain.points
-        known = (IDENTITY.back, domain.column.back, row)
+        known = (domain.row.back, domain.column.back, row)
         if self.output_layout == CHW:
             tiles = products.reshape(1, points, sizes.filters, 1, domain.tiles)
             near = line[: points * domain.tiles].reshape(points, domain.tiles)
@@ -134,7 +134,8 @@ class TiledRows:
         compiled(kernels.backwards_by_places)(tiles, *known, near, output)
 
     def _domain(self, sizes: ConvolutionSizes) -> Domain:
-        return domain_of(sizes, IDENTITY, self.transform(sizes.kernel[1]))
+        column = self.transform(sizes.kernel[1])
+        return domain_of(sizes, identity(column.forth.dtype), column)
 
     def _line(self, sizes: ConvolutionSizes, domain: Domain) -> int:
         """Elements of a line of scratch, which both directions use."""

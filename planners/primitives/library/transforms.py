@@ -123,6 +123,7 @@ def fourier(tile: int, taps: int, *, is_half: bool) -> Transform:
     )
 
 
-IDENTITY = Transform(
-    np.ones((1, 1), np.float32), np.ones((1, 1), np.float64), np.ones((1, 1), np.float32)
-)
+@lru_cache(maxsize=2)
+def identity(dtype: np.dtype[Any]) -> Transform:
+    """Return the transform that changes nothing, for elements of that type."""
+    return Transform(np.ones((1, 1), dtype), np.ones((1, 1), np.float64), np.ones((1, 1), dtype))

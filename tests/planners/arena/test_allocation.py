@@ -3,7 +3,7 @@
 import pytest
 
 from csdf.errors import GaveUp, InvalidPlan
-from planners.arena import blocks, portfolio
+from planners.arena import portfolio
 from planners.arena.allocation import plan_arena
 from planners.check import check_plan
 from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE, OPTIMAL, Buffer, Problem
@@ -144,7 +144,6 @@ def test_a_large_problem_with_exceptions_keeps_a_bound_that_holds(monkeypatch):
     assert (plan.peak, plan.status) == (3, OPTIMAL)
 
 
-def test_huge_numbers_stay_without_the_compiler_where_it_would_pay(monkeypatch):
-    monkeypatch.setattr(blocks, "COMPILE_WORK", 1)
+def test_huge_numbers_stay_with_plain_kernels():
     plan = plan_arena(problem_of(*((str(n), 2**70 + n, 0, 1) for n in range(30))), watch=tired)
     assert plan.peak == 30 * 2**70 + sum(range(30))

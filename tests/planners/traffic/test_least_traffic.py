@@ -13,6 +13,8 @@ from planners.traffic.counting import transfers
 from planners.traffic.nest import Halo, lengths
 from planners.traffic.one_layer import least_traffic
 from planners.traffic.simulator import walk
+from tests import both_kernels
+from tests.both_kernels import needs_compiled
 from tests.planners.traffic.layers import (
     all_nests,
     published_layer,
@@ -143,11 +145,12 @@ def test_the_smallest_buffer_holds_one_element_of_each_array():
         least_traffic(layer, buffer_bytes=11, element_bytes=4)
 
 
+@needs_compiled
 def test_compiled_or_not_the_answer_is_the_same(monkeypatch):
     layer = published_layer(maps=6, size=10)
     answers = []
     for backend in (compiler.PLAIN, compiler.COMPILED):
-        monkeypatch.setattr(one_layer, "_backend", lambda *sizes, chosen=backend: chosen)
+        both_kernels.use(monkeypatch, backend)
         one_layer._best_nest.cache_clear()
         answers.append(least_traffic(layer, buffer_bytes=1000, element_bytes=4))
     assert answers[0] == answers[1]

@@ -1,0 +1,104 @@
+"""Compiles the kernels when the package is built: the text in csdf/kernels, by Cython.
+
+Types are in csdf/kernels/compiled. Without Cython or a C compiler the package is built all the same,
+and runs the text itself. Environment: CSDF_KERNELS is `plain` to compile nothing, or `compiled` to
+fail where nothing can be compiled; by default the build takes what it can have.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError, CCompilerError
+
+WISH = os.environ.get("CSDF_KERNELS", "")
+KERNELS = Path("csdf", "kernels")
+FLAGS = ["/O2"]
+if os.name != "nt":  # sums wrap round, and are rounded one by one in the order that is written
+    FLAGS = ["-O3", "-g0", "-fwrapv", "-ffp-contract=off", "-fcx-limited-range"]
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+    "cdivision": False,  # rounds down, as in Python
+}
+LACKING = """\
+csdf: the kernels were not compiled ({reason}).
+csdf: everything works, but slower. Install a C compiler and install csdf again.
+"""
+
+
+class BuildKernels(build_ext):
+    """Translates the kernels into C, and compiles them side by side."""
+
+    def finalize_options(self) -> None:
+        """Use all cores."""
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count() or 1
+
+    def run(self) -> None:
+        """Build all kernels, or none."""
+        try:
+            self._compile()
+        except (BaseError, CCompilerError, ImportError, OSError) as error:
+            if WISH == "compiled":
+                raise
+            self._leave_out(str(error))
+
+    def _compile(self) -> None:
+        from Cython.Build import cythonize
+        from Cython.Compiler.Errors import CompileError
+
+        can_fork = multiprocessing.get_start_method() == "fork"
+        try:
+            translated = cythonize(
+                self.extensions,
+                build_dir=self.build_temp,
+                compiler_directives=DIRECTIVES,
+                nthreads=self.parallel if can_fork else 0,
+                quiet=True,
+            )
+        except CompileError as error:  # of our own text: never to be passed over
+            raise SystemExit(str(error)) from error
+        sources = {extension.name: extension.sources for extension in translated}
+        for extension in self.extensions:
+            extension.sources = sources[extension.name]
+        super().run()
+
+    def _leave_out(self, reason: str) -> None:
+        """Go on as a package without compiled code, which fits every machine."""
+        self.extensions = []
+        self.distribution.ext_modules = []
+        self.distribution.get_command_obj("bdist_wheel").root_is_pure = True
+        say(LACKING.format(reason=reason.strip() or "no compiler"))
+
+
+def say(text: str) -> None:
+    """Write to the terminal where there is one: installers keep the output of a build to themselves."""
+    sys.stderr.write(text)
+    with contextlib.suppress(OSError), open("/dev/tty", "w") as terminal:
+        terminal.write(text)
+
+
+def kernels() -> list[Extension]:
+    """Return a compiled module for each text that has its types declared."""
+    return [
+        Extension(
+            f"csdf.kernels.compiled.{types.stem}",
+            [str(KERNELS / f"{types.stem}.py")],
+            depends=[str(types)],
+            extra_compile_args=FLAGS,
+        )
+        for types in sorted((KERNELS / "compiled").glob("*.pxd"))
+    ]
+
+
+setup(
+    ext_modules=[] if WISH == "plain" else kernels(),
+    cmdclass={"build_ext": BuildKernels},
+)
