@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from collections.abc import Sequence
 
 from csdf.cli.frame import entries
@@ -73,7 +74,7 @@ def _without_command(found: Found) -> int:
     """Say which commands there are; nothing else can be answered."""
     listing = ROOT if found.entry is None else listing_of(found.entry)
     if listing.version and list(found.rest) == ["--version"]:
-        print(listing.version)
+        print(f"{listing.version}, {import_module('csdf.kernels.compile').choice()}")
         return ANSWERED
     known = below("" if found.entry is None else found.entry.name, listing.order)
     if found.rest and found.rest[0] not in HELP:
