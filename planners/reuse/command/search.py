@@ -19,7 +19,7 @@ from planners.reuse.front.nsga2.checkpoint import Checkpoint
 from planners.reuse.front.nsga2.nsga2 import Limits, evolve
 from planners.reuse.front.nsga2.state import State, origin_of
 from planners.reuse.front.nsga2.variation import Settings
-from planners.reuse.front.places.evaluation import Evaluator as EvaluationPlace
+from planners.reuse.front.places.evaluation import Place
 from planners.reuse.front.places.places import cluster_place, local_place
 from planners.reuse.front.problem import Front, Problem, Score
 from planners.reuse.front.search_problem import score, search_problem
@@ -42,7 +42,7 @@ def searched(evaluator: Evaluator, options: argparse.Namespace) -> Front:
         ).front
 
 
-def _evolved(problem: Problem, place: EvaluationPlace, options: argparse.Namespace) -> Front:
+def _evolved(problem: Problem, place: Place, options: argparse.Namespace) -> Front:
     """The evolution, from the two plans that everybody has: all whole, all by rows."""
     settings = Settings(population=max(2, options.population))
     whole = tuple(alleles[0] for alleles in problem.alleles)
@@ -77,9 +77,7 @@ def _evolved(problem: Problem, place: EvaluationPlace, options: argparse.Namespa
     )
 
 
-def _place(
-    evaluator: Evaluator, options: argparse.Namespace
-) -> AbstractContextManager[EvaluationPlace]:
+def _place(evaluator: Evaluator, options: argparse.Namespace) -> AbstractContextManager[Place]:
     evaluate: Callable[[tuple[int, ...]], Score] = functools.partial(score, evaluator)
     if options.scheduler:
         return cluster_place(evaluate, options.scheduler)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from planners.reuse.buffers.edge_buffers import Residents
 from planners.reuse.buffers.sharing import largest_load
 from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.front.exact.layer_times import PartTimes
+from planners.reuse.partition.evaluated_partition import LayerTimes
 
 Gene = int | None
 Watch = Callable[[], None]
@@ -53,6 +53,23 @@ class Stretches(NamedTuple):
     is_complete: bool
 
 
+class _PartTimes:
+    """Nanoseconds of one frame in the layers of one partition, by place and rows of a part."""
+
+    def __init__(self, evaluator: Evaluator, partition: int) -> None:
+        member, one = list(evaluator.application.partitions)[partition]
+        network = evaluator.application.members[member].network
+        costs = evaluator.costs
+        self._times = LayerTimes(network, costs.platform, costs.element_bytes)
+        self._names = one.layers
+        self._heights = [network.layer(name).shape.rows for name in one.layers]
+
+    def of(self, layer: int, rows: int) -> int:
+        """Return the time of a layer; its height stands for the whole."""
+        whole = rows == self._heights[layer]
+        return self._times.nanoseconds(self._names[layer], None if whole else rows)
+
+
 class _Ground:
     """One partition whose stretches are tried, each with everything outside of it whole."""
 
@@ -60,7 +77,7 @@ class _Ground:
         self.model = evaluator.models[partition]
         self.layers = len(self.model.table.layers)
         self._residents: Residents = evaluator.residents[partition]
-        self._times = PartTimes(evaluator, partition)
+        self._times = _PartTimes(evaluator, partition)
         self.is_gate = [layer in self.model.gates for layer in range(self.layers)]
         self.heights = [layer.shape.rows for layer in self.model.table.layers]
         self.genes = [self._different(layer, genes) for layer in range(self.layers)]

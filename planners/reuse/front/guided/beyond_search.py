@@ -18,8 +18,7 @@ from planners.reuse.front.exact.load_front import LoadFront, load_front
 from planners.reuse.front.guided.guided_search import GuidedSearch
 from planners.reuse.front.guided.rationed import Rationed
 from planners.reuse.front.guided.walks import WalkSettings
-from planners.reuse.front.places.evaluation import Evaluator as Place
-from planners.reuse.front.places.evaluation import Serial, Watch
+from planners.reuse.front.places.evaluation import Place, Serial, Watch
 from planners.reuse.front.problem import Chromosome, Front, Problem
 from planners.reuse.front.search_problem import PUBLISHED_ALLELES, WHOLE, score, search_problem
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.guided.moves import Moves
 from planners.reuse.front.guided.rationed import evaluated_points
-from planners.reuse.front.places.evaluation import Evaluator as Place
-from planners.reuse.front.places.evaluation import Watch
+from planners.reuse.front.places.evaluation import Place, Watch
 from planners.reuse.front.problem import Chromosome, Point, Problem
 
 

@@ -6,8 +6,7 @@ from collections.abc import Generator, Sequence
 
 from csdf.errors import GaveUp
 from planners.reuse.front.archive import Archive
-from planners.reuse.front.places.evaluation import Cached, Watch, scored
-from planners.reuse.front.places.evaluation import Evaluator as Place
+from planners.reuse.front.places.evaluation import Cached, Place, Watch, scored
 from planners.reuse.front.problem import Chromosome, InvalidSearch, Point, Score
 
 BATCH = 64  # chromosomes that are evaluated together

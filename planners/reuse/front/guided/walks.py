@@ -16,8 +16,7 @@ from random import Random
 
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.guided.moves import Moves
-from planners.reuse.front.places.evaluation import Evaluator as Place
-from planners.reuse.front.places.evaluation import Watch
+from planners.reuse.front.places.evaluation import Place, Watch
 from planners.reuse.front.problem import Chromosome, Point, Problem, Score
 
 HEAVIEST = 16  # weight of an objective

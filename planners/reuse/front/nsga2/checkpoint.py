@@ -20,7 +20,7 @@ from csdf.model.exact import MalformedText, signed_rational
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.nsga2.genome import Genome, digests
 from planners.reuse.front.nsga2.state import Origin, RandomState, State
-from planners.reuse.front.places.evaluation import Evaluator, Watch, scored
+from planners.reuse.front.places.evaluation import Place, Watch, scored
 from planners.reuse.front.problem import (
     InvalidSearch,
     Number,
@@ -73,7 +73,7 @@ class Checkpoint:
         }
         write_text(self._path, json.dumps(document) + "\n")
 
-    def read(self, origin: Origin, place: Evaluator, watch: Watch = lambda: None) -> State:
+    def read(self, origin: Origin, place: Place, watch: Watch = lambda: None) -> State:
         """Return the state in the file, after all its chromosomes were evaluated again.
 
         Raises UnreadableFile if it is none, of a search with another origin than this, or if a
@@ -106,7 +106,7 @@ class Checkpoint:
         self,
         entries: Sequence[JsonValue],
         points: Sequence[Point],
-        place: Evaluator,
+        place: Place,
         watch: Watch,
     ) -> None:
         """Refuse an entry whose chromosome has another score."""
@@ -125,9 +125,7 @@ class Checkpoint:
         if len(set(state.seen)) < len(state.seen) or not set(state.seen).issuperset(known):
             raise entry.refusal(f"expected each chromosome of the file, once; {CHANGED}")
 
-    def _require_front(
-        self, entry: JsonValue, state: State, place: Evaluator, watch: Watch
-    ) -> None:
+    def _require_front(self, entry: JsonValue, state: State, place: Place, watch: Watch) -> None:
         """Refuse an archive that misses a point, of the population or, where all were seen, of all."""
         archive = Archive()
         archive.add((*state.archive, *state.population))

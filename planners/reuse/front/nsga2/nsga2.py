@@ -27,7 +27,7 @@ from planners.reuse.front.nsga2.variation import (
     random_rows,
     tournament,
 )
-from planners.reuse.front.places.evaluation import Evaluator, Watch, scored
+from planners.reuse.front.places.evaluation import Place, Watch, scored
 from planners.reuse.front.problem import (
     Chromosome,
     Front,
@@ -60,7 +60,7 @@ class Limits:
 
 def evolve(
     problem: Problem,
-    place: Evaluator,
+    place: Place,
     *,
     random: Random,
     limits: Limits,
@@ -117,7 +117,7 @@ class _Search:
         self._evaluations = len(state.seen)
 
     def run(
-        self, place: Evaluator, limits: Limits, watch: Watch, keep: Callable[[State], None]
+        self, place: Place, limits: Limits, watch: Watch, keep: Callable[[State], None]
     ) -> Front:
         try:
             while not (end := self._end(limits)):
@@ -139,7 +139,7 @@ class _Search:
             return f"{self._evaluations} evaluations were made"
         return ""
 
-    def _step(self, place: Evaluator, limits: Limits, watch: Watch) -> bool:
+    def _step(self, place: Place, limits: Limits, watch: Watch) -> bool:
         """Make one generation; return whether the evaluations left were enough for the whole of it."""
         rows = self._children() if self._generation else self._first()
         room = len(rows)
@@ -155,9 +155,7 @@ class _Search:
         self._generation += 1
         return True
 
-    def _evaluated(
-        self, place: Evaluator, chromosomes: list[Chromosome], watch: Watch
-    ) -> list[Point]:
+    def _evaluated(self, place: Place, chromosomes: list[Chromosome], watch: Watch) -> list[Point]:
         """Return the points; those there are go to the archive even if an error ends it."""
         points: list[Point] = []
         try:

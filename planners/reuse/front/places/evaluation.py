@@ -21,7 +21,7 @@ TICK = 0.1  # seconds between two looks at the watch while others work
 PARTS_PER_WORKER = 4  # of a generation, so that none waits long for the slowest
 
 
-class Evaluator(Protocol):
+class Place(Protocol):
     """A place where chromosomes are evaluated.
 
     `scores` yields in the order of the chromosomes. It calls the watch again and again; what that
@@ -57,7 +57,7 @@ class Cached:
     evaluations: how many chromosomes that place has answered.
     """
 
-    def __init__(self, place: Evaluator) -> None:
+    def __init__(self, place: Place) -> None:
         self._place = place
         self._known: dict[Chromosome, Score] = {}
 
@@ -79,7 +79,7 @@ class Cached:
 
 
 def scored(
-    place: Evaluator, chromosomes: Sequence[Chromosome], watch: Watch
+    place: Place, chromosomes: Sequence[Chromosome], watch: Watch
 ) -> Generator[Point, None, None]:
     """Yield the chromosomes with their scores."""
     with closing(place.scores(chromosomes, watch)) as scores:
