@@ -19,16 +19,16 @@ from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from planners.reuse.applications.application import Application, undivided
-from planners.reuse.applications.published_accounting import as_published
-from planners.reuse.applications.published_applications import read_published_application
-from planners.reuse.beyond.beyond_search import BeyondFront, search_beyond
-from planners.reuse.beyond.offset_points import offset_point
-from planners.reuse.bounds import memory_bound
+from planners.reuse.application.application import Application, undivided
+from planners.reuse.application.published_accounting import as_published
+from planners.reuse.application.published_applications import read_published_application
+from planners.reuse.buffers.sharing import best_shared
 from planners.reuse.command.picture import Place, tradeoff_picture
-from planners.reuse.comparison import Comparison, comparison
-from planners.reuse.evaluation import Evaluator
-from planners.reuse.sharing import best_shared
+from planners.reuse.cost.bounds import memory_bound
+from planners.reuse.cost.comparison import Comparison, comparison
+from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.front.guided.beyond_search import BeyondFront, search_beyond
+from planners.reuse.front.offset_points import offset_point
 
 EVALUATIONS = 15_000
 SEED = 1

@@ -10,11 +10,11 @@ from itertools import product
 from pathlib import Path
 
 from planners.arena.allocation import plan_arena
-from planners.reuse.applications.published_accounting import as_published
-from planners.reuse.applications.worked_example import PRINTED_PHASES, worked_example
-from planners.reuse.bounds import memory_bound
-from planners.reuse.evaluation import Costs, Evaluator, ReusePlan
-from planners.reuse.offset_problem import offset_problem
+from planners.reuse.application.published_accounting import as_published
+from planners.reuse.application.worked_example import PRINTED_PHASES, worked_example
+from planners.reuse.cost.bounds import memory_bound
+from planners.reuse.cost.evaluation import Costs, Evaluator, ReusePlan
+from planners.reuse.cost.offset_problem import offset_problem
 
 PRINTED_FRONT = ((24586, 0), (19072, 93), (16128, 124), (13536, 213))
 COSTS = Costs(element_bytes=1, parameter_bytes=1)

@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from planners.primitives.selection.planning import Demand, best_selection
     from planners.primitives.selection.problem import Objective, selection_problem
     from planners.primitives.selection.trade_off import trade_off
-    from planners.reuse.applications.application import Application, undivided
-    from planners.reuse.applications.application_files import read_application
+    from planners.reuse.application.application import Application, undivided
+    from planners.reuse.application.application_files import read_application
     from planners.traffic.convolution import convolution_of
     from planners.traffic.layer_text import layers_from_text
     from planners.traffic.network_traffic import NetworkSearch
     from planners.traffic.one_layer import least_traffic
 
 _HOMES = {
-    "Application": "planners.reuse.applications.application",
+    "Application": "planners.reuse.application.application",
     "Bank": "planners.plan",
     "Buffer": "planners.plan",
     "Demand": "planners.primitives.selection.planning",
@@ -70,12 +70,12 @@ _HOMES = {
     "plan_arena": "planners.arena.allocation",
     "plan_banks": "planners.arena.banks",
     "profile_network": "planners.primitives.profiling.profiler",
-    "read_application": "planners.reuse.applications.application_files",
+    "read_application": "planners.reuse.application.application_files",
     "read_profile": "planners.primitives.profiling.table",
     "run_fused": "planners.fusion.execution",
     "selection_problem": "planners.primitives.selection.problem",
     "trade_off": "planners.primitives.selection.trade_off",
-    "undivided": "planners.reuse.applications.application",
+    "undivided": "planners.reuse.application.application",
     "whole_arena": "planners.network_arena",
     "write_profile": "planners.primitives.profiling.table",
 }

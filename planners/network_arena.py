@@ -16,9 +16,9 @@ from cnn2csdf.operators import Output
 from csdf.errors import GaveUp
 from planners.arena.allocation import Progress, plan_arena
 from planners.plan import Buffer, MemoryPlan, Problem
-from planners.reuse.applications.application import Application, undivided
-from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.tensor_places import tensor_places
+from planners.reuse.application.application import Application, undivided
+from planners.reuse.cost.evaluation import Costs, Evaluator
+from planners.reuse.cost.tensor_places import tensor_places
 
 PATIENCE = 60  # steps of the search for an arena; the same plan on every machine
 

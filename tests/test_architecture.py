@@ -51,9 +51,9 @@ SHARED_ROOMS = ("arena", "formats", "tiling")  # that every planner may use, as 
 ANY_PLANNER = ("commands", "report")  # folders that know all planners, as modules beside them may
 
 ONLY_IN = {  # outside module: the places that may know it, or the last part of their names
-    "dask": ("planners.reuse.evolution.dask_cluster",),
-    "distributed": ("planners.reuse.evolution.dask_cluster",),
-    "yaml": ("planners.reuse.applications.yaml_text",),
+    "dask": ("planners.reuse.front.places.dask_cluster",),
+    "distributed": ("planners.reuse.front.places.dask_cluster",),
+    "yaml": ("planners.reuse.application.yaml_text",),
     "argparse": ("csdf.cli", *COMMANDS),
     "matplotlib": ("csdf.draw", "picture"),
     "lxml": ("csdf.io",),

@@ -19,11 +19,11 @@ from random import Random
 from statistics import median
 from time import perf_counter, process_time
 
-from planners.reuse.evolution.checkpoint import Checkpoint
-from planners.reuse.evolution.evaluation import Serial
-from planners.reuse.evolution.nsga2 import Limits, evolve
-from planners.reuse.evolution.places import cluster_place, local_place
-from planners.reuse.evolution.problem import Problem, Score
+from planners.reuse.front.nsga2.checkpoint import Checkpoint
+from planners.reuse.front.nsga2.nsga2 import Limits, evolve
+from planners.reuse.front.places.evaluation import Serial
+from planners.reuse.front.places.places import cluster_place, local_place
+from planners.reuse.front.problem import Problem, Score
 
 GENERATIONS = 200
 GENES = 300

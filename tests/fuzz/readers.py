@@ -26,16 +26,16 @@ from planners.arena.command.main import read_problems
 from planners.formats.json_problems import format_problems
 from planners.formats.tflite_micro import parse_offline_plan
 from planners.primitives.profiling.table import read_profile
-from planners.reuse.applications.application_files import read_application
-from planners.reuse.applications.worked_example import worked_example
+from planners.reuse.application.application_files import read_application
+from planners.reuse.application.worked_example import worked_example
+from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.json_text import format_deployment, parse_deployment
-from planners.reuse.evaluation import Evaluator
-from planners.reuse.evolution.checkpoint import Checkpoint
-from planners.reuse.evolution.evaluation import Serial
-from planners.reuse.evolution.nsga2 import Limits, evolve
-from planners.reuse.evolution.problem import Problem, Score
-from planners.reuse.evolution.state import origin_of
-from planners.reuse.evolution.variation import Settings
+from planners.reuse.front.nsga2.checkpoint import Checkpoint
+from planners.reuse.front.nsga2.nsga2 import Limits, evolve
+from planners.reuse.front.nsga2.state import origin_of
+from planners.reuse.front.nsga2.variation import Settings
+from planners.reuse.front.places.evaluation import Serial
+from planners.reuse.front.problem import Problem, Score
 from tests.cnn2csdf.readers.darknet_texts import TINY
 from tests.fuzz.mutations import json_mutant, mutant, word_mutant
 from tests.fuzz.onnx_mutations import onnx_mutant

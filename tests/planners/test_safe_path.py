@@ -34,7 +34,7 @@ print(len(profile_network(builder.network(), effort=effort).layers) > 0)
 """
 EVALUATING = """
 from evolution_problems import Knapsack, none
-from planners.reuse.evolution.process_pool import ProcessPool
+from planners.reuse.front.places.process_pool import ProcessPool
 
 if __name__ == "__main__":
     with ProcessPool(Knapsack(), workers=1) as pool:

@@ -13,8 +13,8 @@ from csdf.analysis.bounded import with_capacities
 from csdf.analysis.throughput import throughput
 from csdf.errors import InvalidPlan
 from csdf.model.graph import Graph
-from planners.reuse.applications.application import Genes
-from planners.reuse.evaluation import Evaluator, ReusePlan
+from planners.reuse.application.application import Genes
+from planners.reuse.cost.evaluation import Evaluator, ReusePlan
 
 
 def self_timed_periods(

@@ -4,12 +4,14 @@ HiGHS computes in floating point and lets a constraint be missed by a millionth:
 billions of bytes that is more than a byte, and what it prunes for a selection that is one byte too
 large is lost. So a limit is given to it digit by digit, in numbers so small that a millionth decides
 nothing. What it returns is evaluated in integers; what it proves is weakened by what it may be off.
+That nothing is within a limit is decided exactly, without it: if it says so of a limit that can be met,
+it is asked again in other digits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import Any
 
@@ -27,12 +29,17 @@ from planners.primitives.selection.formulation import (
     formulated,
     variables_of,
 )
-from planners.primitives.selection.problem import Objective, Selection, SelectionProblem
+from planners.primitives.selection.problem import (
+    Objective,
+    Selection,
+    SelectionProblem,
+)
 from planners.primitives.selection.quiet import quiet_output
+from planners.primitives.selection.trade_off import trade_off
 
 MOST_CUTS = 100  # of selections that rounding let pass a limit
 COST_BITS = 26  # of the largest cost that the solver sees; beyond, it loses its footing
-DIGIT_BITS = 10  # of a digit of a limit
+DIGIT_BITS = (10, 8, 12)  # of a digit of a limit; the first, and where that fails the next
 GAP = 2e-6  # of a bound as the solver sees it: it ends when that is all there is
 ROUNDING = 0.01  # of a bound in whole units, computed in floating point
 CANNOT_BE = 2  # status of scipy's milp
@@ -112,16 +119,24 @@ def _solved(
 ) -> Solution:
     """Minimise a cost under a limit on the other, until what is found keeps the limit exactly."""
     program = formulated(problem, variables, what, limit)
-    if program is None:
+    if program is None or (limit is not None and limit.most < _least(problem, objective, limit)):
         return Solution(selection=None, status=INFEASIBLE, bound=None)
+    digits = iter(DIGIT_BITS)
+    bits = next(digits)
     for _ in range(MOST_CUTS):
         seconds = left()
         if seconds is not None and seconds <= 0:
             break
-        result, scale = _run(program, seconds)
+        result, scale = _run(program, seconds, bits)
+        if result.x is None and result.status != CANNOT_BE:
+            break
+        if result.x is None and limit is None:
+            return Solution(selection=None, status=INFEASIBLE, bound=None)
         if result.x is None:
-            status = INFEASIBLE if result.status == CANNOT_BE else GAVE_UP
-            return Solution(selection=None, status=status, bound=None)
+            bits = next(digits, 0)
+            if not bits:
+                break
+            continue
         places = [
             place
             for place, one in enumerate(program.variables)
@@ -141,15 +156,42 @@ def _solved(
     return Solution(selection=None, status=GAVE_UP, bound=None)
 
 
+def _least(problem: SelectionProblem, objective: Objective, limit: Limit) -> int:
+    """The least of what is limited, exactly: a front whose pairs have nothing else is one pair."""
+    is_memory = limit.what == "memory"
+    candidates = tuple(
+        tuple(
+            replace(one, nanoseconds=0)
+            if is_memory
+            else replace(one, workspace_bytes=0, parameter_bytes=0)
+            for one in found
+        )
+        for found in problem.candidates
+    )
+    links = tuple(
+        replace(
+            link,
+            map_bytes=link.map_bytes if is_memory else 0,
+            changes=tuple(
+                replace(one, nanoseconds=0) if is_memory else replace(one, workspace_bytes=0)
+                for one in link.changes
+            ),
+        )
+        for link in problem.links
+    )
+    found = trade_off(replace(problem, candidates=candidates, links=links), objective).smallest
+    return found.memory if is_memory else found.nanoseconds
+
+
 def _amount(selection: Selection, objective: Objective, what: str) -> int:
     return selection.memory(objective) if what == "memory" else selection.nanoseconds
 
 
-def _run(program: Program, seconds: float | None) -> tuple[Any, int]:
+def _run(program: Program, seconds: float | None, bits: int) -> tuple[Any, int]:
     """What the solver says, and in how many units of cost."""
     costs = _scale(program.costs, COST_BITS)
     most = [1] * len(program.costs)
-    rows = [digit for row in program.rows for digit in _digits(row, most)]
+    rows = [digit for row in program.rows for digit in _digits(row, most, bits)]
     places = [(number, place) for number, row in enumerate(rows) for place in row.factors]
     factors = [float(one) for row in rows for one in row.factors.values()]
     across, along = zip(*places, strict=True)
@@ -169,14 +211,14 @@ def _run(program: Program, seconds: float | None) -> tuple[Any, int]:
     return result, costs
 
 
-def _digits(row: Row, most: list[int]) -> Iterator[Row]:
+def _digits(row: Row, most: list[int], bits: int) -> Iterator[Row]:
     """Yield a sum of whole numbers within a limit, one digit of them after the other.
 
     A carry, a new variable from 0 to its entry in `most`, says how much the lower digits add to the
     next: of factors f = h D + l and a limit H D + L, the sum of l is at most L + carry D, and that of
     h, with the carry, at most H. O(digits) rows.
     """
-    base = 1 << DIGIT_BITS
+    base = 1 << bits
     while row.low == -inf and max(row.factors.values(), default=0) >= base:
         above, limit = divmod(int(row.high), base)
         low = {place: one % base for place, one in row.factors.items() if one % base}

@@ -10,11 +10,11 @@ from cnn2csdf.describe import bytes_in_words
 from csdf.cli import answers, pictures
 from csdf.io.files import write_text
 from planners.limits import Limits
-from planners.reuse.applications.application import Application
-from planners.reuse.comparison import Comparison
+from planners.reuse.application.application import Application
+from planners.reuse.cost.comparison import Comparison
+from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.deployment import Deployment
-from planners.reuse.evaluation import Evaluator
-from planners.reuse.evolution.problem import Front, Point
+from planners.reuse.front.problem import Front, Point
 
 TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
 METHODS = {  # fields of Comparison, and what they are called

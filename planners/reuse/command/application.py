@@ -11,9 +11,9 @@ from cnn2csdf.commands.cnn import options as shared
 from csdf.errors import CsdfError
 from csdf.io.files import read_bytes
 from csdf.io.json_value import JsonValue
-from planners.reuse.applications.application import Application, Member, undivided
-from planners.reuse.applications.application_files import YAML_SUFFIXES, read_application
-from planners.reuse.applications.published_applications import read_published_application
+from planners.reuse.application.application import Application, Member, undivided
+from planners.reuse.application.application_files import YAML_SUFFIXES, read_application
+from planners.reuse.application.published_applications import read_published_application
 
 LAYERS = "_DNN__layers"  # only networks in JSON have this key
 OF_MODELS = (

@@ -14,18 +14,18 @@ from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
 from planners.limits import Limits
-from planners.reuse.applications.application import Application
-from planners.reuse.bounds import tensor_bound
-from planners.reuse.candidates import Watch, fastest, smallest, uniform_points
+from planners.reuse.application.application import Application
 from planners.reuse.command.answer import Answer
-from planners.reuse.comparison import comparison
+from planners.reuse.cost.bounds import tensor_bound
+from planners.reuse.cost.comparison import comparison
+from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.deployment import Deployment
 from planners.reuse.deployment.execution import run_deployment
 from planners.reuse.deployment.making import deployment
 from planners.reuse.deployment.placement import free_offsets, whole_buffers
-from planners.reuse.evaluation import Evaluator
-from planners.reuse.evolution.problem import Front, Point
-from planners.reuse.selection import Demands, selected
+from planners.reuse.front.candidates import Watch, fastest, smallest, uniform_points
+from planners.reuse.front.problem import Front, Point
+from planners.reuse.front.selection import Demands, selected
 
 PATIENCE = 2000  # looks at the search for offsets, after which the best by then is taken
 

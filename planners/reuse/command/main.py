@@ -16,16 +16,16 @@ from csdf.cli.limit_options import add_limit_options
 from csdf.cli.pictures import require_drawing, suffix_of
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
-from planners.reuse.applications.application import Application
+from planners.reuse.application.application import Application
+from planners.reuse.buffers.sharing import best_shared, shared_buffers
 from planners.reuse.command.answer import Answer, as_json, as_text, plot
 from planners.reuse.command.application import add_application_options, application_of
 from planners.reuse.command.choice import concluded
 from planners.reuse.command.search import searched
+from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.deployment.c_tables import format_tables
 from planners.reuse.deployment.json_text import format_deployment
-from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.selection import Demands
-from planners.reuse.sharing import best_shared, shared_buffers
+from planners.reuse.front.selection import Demands
 
 FORMATS = {"json": format_deployment, "h": format_tables}
 

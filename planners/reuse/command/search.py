@@ -13,16 +13,16 @@ from random import Random
 from cnn2csdf.describe import bytes_in_words
 from csdf.cli import answers
 from csdf.errors import CsdfError, GaveUp
-from planners.reuse.beyond.beyond_search import search_beyond
-from planners.reuse.evaluation import Evaluator
-from planners.reuse.evolution.checkpoint import Checkpoint
-from planners.reuse.evolution.evaluation import Evaluator as EvaluationPlace
-from planners.reuse.evolution.nsga2 import Limits, evolve
-from planners.reuse.evolution.places import cluster_place, local_place
-from planners.reuse.evolution.problem import Front, Problem, Score
-from planners.reuse.evolution.state import State, origin_of
-from planners.reuse.evolution.variation import Settings
-from planners.reuse.search_problem import score, search_problem
+from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.front.guided.beyond_search import search_beyond
+from planners.reuse.front.nsga2.checkpoint import Checkpoint
+from planners.reuse.front.nsga2.nsga2 import Limits, evolve
+from planners.reuse.front.nsga2.state import State, origin_of
+from planners.reuse.front.nsga2.variation import Settings
+from planners.reuse.front.places.evaluation import Place
+from planners.reuse.front.places.places import cluster_place, local_place
+from planners.reuse.front.problem import Front, Problem, Score
+from planners.reuse.front.search_problem import score, search_problem
 
 
 def searched(evaluator: Evaluator, options: argparse.Namespace) -> Front:
@@ -42,7 +42,7 @@ def searched(evaluator: Evaluator, options: argparse.Namespace) -> Front:
         ).front
 
 
-def _evolved(problem: Problem, place: EvaluationPlace, options: argparse.Namespace) -> Front:
+def _evolved(problem: Problem, place: Place, options: argparse.Namespace) -> Front:
     """The evolution, from the two plans that everybody has: all whole, all by rows."""
     settings = Settings(population=max(2, options.population))
     whole = tuple(alleles[0] for alleles in problem.alleles)
@@ -77,9 +77,7 @@ def _evolved(problem: Problem, place: EvaluationPlace, options: argparse.Namespa
     )
 
 
-def _place(
-    evaluator: Evaluator, options: argparse.Namespace
-) -> AbstractContextManager[EvaluationPlace]:
+def _place(evaluator: Evaluator, options: argparse.Namespace) -> AbstractContextManager[Place]:
     evaluate: Callable[[tuple[int, ...]], Score] = functools.partial(score, evaluator)
     if options.scheduler:
         return cluster_place(evaluate, options.scheduler)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from cnn2csdf.execution.by_parts import Frame
 from cnn2csdf.weights import Array, Model, Weights
 from csdf.errors import ExecutionError
-from planners.reuse.applications.application import Application
+from planners.reuse.application.application import Application
 from planners.reuse.deployment.arena_buffers import ELEMENT, poisoned_arena
 from planners.reuse.deployment.deployment import Deployment
 from planners.reuse.deployment.running_network import RunningNetwork

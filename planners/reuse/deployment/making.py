@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from csdf.errors import InvalidPlan
 from planners.check import check_plan
 from planners.plan import Buffer, MemoryPlan, Problem
-from planners.reuse.applications.application import Partition
+from planners.reuse.application.application import Partition
+from planners.reuse.cost.evaluation import Evaluator, ReusePlan
+from planners.reuse.cost.offset_problem import offset_problem
 from planners.reuse.deployment.deployment import (
     Deployment,
     PlannedBuffer,
@@ -16,8 +18,6 @@ from planners.reuse.deployment.deployment import (
     PlannedPartition,
     PlannedStay,
 )
-from planners.reuse.evaluation import Evaluator, ReusePlan
-from planners.reuse.offset_problem import offset_problem
 
 
 def deployment(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Deployment:

@@ -7,9 +7,9 @@ from itertools import accumulate
 from planners.arena.allocation import Watch, plan_arena
 from planners.check import check_plan
 from planners.plan import FEASIBLE, OPTIMAL, MemoryPlan
-from planners.reuse.evaluation import Evaluator, ReusePlan
-from planners.reuse.offset_problem import offset_problem
-from planners.reuse.tensor_places import tensor_places
+from planners.reuse.cost.evaluation import Evaluator, ReusePlan
+from planners.reuse.cost.offset_problem import offset_problem
+from planners.reuse.cost.tensor_places import tensor_places
 
 
 def whole_buffers(evaluator: Evaluator, plan: ReusePlan) -> MemoryPlan:

@@ -8,7 +8,7 @@ import pytest
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.operators import Activation
 from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile
-from planners.reuse.applications.application import (
+from planners.reuse.application.application import (
     Application,
     Member,
     Partition,
@@ -16,9 +16,9 @@ from planners.reuse.applications.application import (
     undivided,
     without_parallelism,
 )
-from planners.reuse.applications.application_files import parse_application, read_application
-from planners.reuse.applications.published_applications import read_published_application
-from planners.reuse.edge_buffers import edge_buffers
+from planners.reuse.application.application_files import parse_application, read_application
+from planners.reuse.application.published_applications import read_published_application
+from planners.reuse.buffers.edge_buffers import edge_buffers
 
 YAML = """
 name: glasses
@@ -100,7 +100,7 @@ def test_a_simplified_network_has_no_normalisation_layers():
 
 
 def test_without_pyyaml_the_message_says_how_to_get_it(monkeypatch):
-    monkeypatch.delitem(sys.modules, "planners.reuse.applications.yaml_text", raising=False)
+    monkeypatch.delitem(sys.modules, "planners.reuse.application.yaml_text", raising=False)
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(CsdfError, match=r"a.yaml: YAML files need PyYAML: pip install"):
         parse_application("networks: []", "a.yaml")

@@ -4,9 +4,9 @@ import pytest
 
 import planners
 from cnn2csdf.catalogue.networks import from_catalogue
-from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.partitions import block_storage
-from planners.reuse.sharing import best_shared
+from planners.reuse.buffers.sharing import best_shared
+from planners.reuse.cost.evaluation import Costs, Evaluator
+from planners.reuse.partition import block_storage
 
 
 def interrupted(_):

@@ -2,11 +2,16 @@
 
 from random import Random
 
-from planners.reuse.applications.published_accounting import as_published
-from planners.reuse.applications.worked_example import worked_example
-from planners.reuse.evaluation import Evaluator
-from planners.reuse.sharing import best_shared, overlaps, shared_buffers, shared_largest_first
-from tests.planners.reuse.beyond.small_applications import all_genes, alone, residual
+from planners.reuse.application.published_accounting import as_published
+from planners.reuse.application.worked_example import worked_example
+from planners.reuse.buffers.sharing import (
+    best_shared,
+    overlaps,
+    shared_buffers,
+    shared_largest_first,
+)
+from planners.reuse.cost.evaluation import Evaluator
+from tests.planners.reuse.front.small_applications import all_genes, alone, residual
 from tests.planners.reuse.reuse_judges import clashes
 
 

@@ -6,9 +6,9 @@ from itertools import permutations
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.operators import Convolution, Elementwise, Window
 from csdf.errors import InvalidNetwork
-from planners.reuse.applications.application import Application
-from planners.reuse.evaluation import Evaluator
-from tests.planners.reuse.beyond.small_applications import alone, branched, pipelined, residual
+from planners.reuse.application.application import Application
+from planners.reuse.cost.evaluation import Evaluator
+from tests.planners.reuse.front.small_applications import alone, branched, pipelined, residual
 from tests.reference import operator_order
 from tests.reference.operator_order import in_best_order
 

@@ -8,14 +8,14 @@ more than the smallest buffers of its own rates in ResNet50: it lets shortcuts r
 
 import pytest
 
-from planners.reuse.applications.published_accounting import as_published
-from planners.reuse.applications.published_applications import (
+from planners.reuse.application.published_accounting import as_published
+from planners.reuse.application.published_applications import (
     published_applications,
     read_published_application,
 )
-from planners.reuse.comparison import comparison
-from planners.reuse.evaluation import Evaluator
-from planners.reuse.sharing import best_shared
+from planners.reuse.buffers.sharing import best_shared
+from planners.reuse.cost.comparison import comparison
+from planners.reuse.cost.evaluation import Evaluator
 from tests.shared_data import SHARED
 
 TABLE = SHARED / "networks" / "applications.json"

@@ -18,17 +18,17 @@ from csdf.analysis.bounded import with_capacities
 from csdf.errors import InvalidNetwork, InvalidPlan
 from csdf.search.trade_off import smallest_storage
 from planners.arena.allocation import plan_arena
-from planners.reuse.applications.application import (
+from planners.reuse.application.application import (
     Application,
     Member,
     Partition,
     divided,
     undivided,
 )
-from planners.reuse.bounds import memory_bound
-from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.offset_problem import elementwise_in_place, offset_problem
-from planners.reuse.search_problem import score, search_problem
+from planners.reuse.cost.bounds import memory_bound
+from planners.reuse.cost.evaluation import Costs, Evaluator
+from planners.reuse.cost.offset_problem import elementwise_in_place, offset_problem
+from planners.reuse.front.search_problem import score, search_problem
 from tests.planners.reuse.reuse_judges import clashes, replay
 from tests.reference.self_timed_reuse import self_timed_periods
 

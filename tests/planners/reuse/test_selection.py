@@ -5,9 +5,9 @@ from fractions import Fraction
 import pytest
 
 from csdf.errors import InvalidNetwork
-from planners.reuse.applications.worked_example import worked_example
-from planners.reuse.evolution.problem import Point, Score
-from planners.reuse.selection import Demands, selected
+from planners.reuse.application.worked_example import worked_example
+from planners.reuse.front.problem import Point, Score
+from planners.reuse.front.selection import Demands, selected
 
 # memory, then seconds a frame of CNN1 and of CNN2
 FRONT = [

@@ -12,15 +12,15 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
 from planners.arena.allocation import plan_arena
 from planners.check import check_plan
-from planners.reuse.applications.application import Application, divided, undivided
-from planners.reuse.bounds import memory_bound, tensor_bound
+from planners.reuse.application.application import Application, divided, undivided
+from planners.reuse.cost.bounds import memory_bound, tensor_bound
+from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.cost.offset_problem import offset_problem
+from planners.reuse.cost.tensor_places import tensor_places
 from planners.reuse.deployment.making import deployment
 from planners.reuse.deployment.placement import free_offsets
-from planners.reuse.evaluation import Evaluator
-from planners.reuse.offset_problem import offset_problem
-from planners.reuse.tensor_places import tensor_places
-from tests.planners.reuse.beyond.small_applications import branched, residual
 from tests.planners.reuse.deployment.deployed import TOLERANCE, run
+from tests.planners.reuse.front.small_applications import branched, residual
 
 RESNET8 = simplified(Model(network=from_catalogue("resnet8"))).network
 

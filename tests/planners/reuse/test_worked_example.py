@@ -7,10 +7,10 @@ from itertools import product
 
 import pytest
 
-from planners.reuse.applications.published_accounting import as_published
-from planners.reuse.applications.worked_example import PRINTED_PHASES, worked_example
-from planners.reuse.bounds import memory_bound
-from planners.reuse.evaluation import Evaluator
+from planners.reuse.application.published_accounting import as_published
+from planners.reuse.application.worked_example import PRINTED_PHASES, worked_example
+from planners.reuse.cost.bounds import memory_bound
+from planners.reuse.cost.evaluation import Evaluator
 
 EXAMPLE = worked_example()
 WHOLE = (None,) * len(EXAMPLE.layers)

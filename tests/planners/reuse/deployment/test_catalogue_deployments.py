@@ -8,10 +8,10 @@ import pytest
 from cnn2csdf.catalogue.embedded import keyword_spotting, resnet8
 from cnn2csdf.catalogue.mobilenet import mobilenet_v2
 from planners.arena.allocation import plan_arena
-from planners.reuse.applications.application import Application, divided, undivided
+from planners.reuse.application.application import Application, divided, undivided
+from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.cost.offset_problem import elementwise_in_place, offset_problem
 from planners.reuse.deployment.making import deployment
-from planners.reuse.evaluation import Evaluator
-from planners.reuse.offset_problem import elementwise_in_place, offset_problem
 from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,
     after,

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from csdf.errors import UnreadableFile
-from planners.reuse.applications.worked_example import worked_example
+from planners.reuse.application.worked_example import worked_example
+from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.json_text import format_deployment, parse_deployment
-from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.deployment.deployed import as_published, by_offsets
 
 EXAMPLE = worked_example()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners.reuse.applications.application import Application, divided
-from planners.reuse.evaluation import Evaluator
+from planners.reuse.application.application import Application, divided
+from planners.reuse.cost.evaluation import Evaluator
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, by_offsets, run
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from csdf.errors import ExecutionError
-from planners.reuse.applications.application import Application, divided
-from planners.reuse.applications.worked_example import example_cnn1, worked_example
+from planners.reuse.application.application import Application, divided
+from planners.reuse.application.worked_example import example_cnn1, worked_example
+from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.turns import stages, teams
-from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, run
 
 TWO = (  # of five layers each, in two partitions

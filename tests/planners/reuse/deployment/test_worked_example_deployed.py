@@ -2,8 +2,8 @@
 
 import pytest
 
-from planners.reuse.applications.worked_example import PRINTED_PHASES, worked_example
-from planners.reuse.evaluation import Evaluator
+from planners.reuse.application.worked_example import PRINTED_PHASES, worked_example
+from planners.reuse.cost.evaluation import Evaluator
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, by_offsets, run
 
 EXAMPLE = worked_example()

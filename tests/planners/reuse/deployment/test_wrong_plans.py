@@ -8,11 +8,11 @@ import pytest
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.arena.allocation import plan_arena
 from planners.check import check_plan
-from planners.reuse.applications.worked_example import worked_example
+from planners.reuse.application.worked_example import worked_example
+from planners.reuse.cost.evaluation import Costs, Evaluator
+from planners.reuse.cost.offset_problem import offset_problem
 from planners.reuse.deployment.making import deployment
 from planners.reuse.deployment.placement import whole_buffers
-from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.offset_problem import offset_problem
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, calibrated, run
 
 EXAMPLE = worked_example()

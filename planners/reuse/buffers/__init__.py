@@ -1,0 +1,1 @@
+"""The buffers of an application, one for each edge, and which of them share bytes."""

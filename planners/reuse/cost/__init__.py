@@ -1,0 +1,1 @@
+"""What a chromosome costs: memory, time, and bounds for all chromosomes."""

@@ -1,0 +1,290 @@
+"""Algorithm 10: what a choice of parts costs in memory and in throughput.
+
+A chromosome has a gene for each layer: the rows of a part, or None where the layer works as a whole
+(the published genes are 1 and None). From it follow the phases of the layers, the smallest buffer of
+each edge with which the graph can run, the schedule of each partition, and the buffers that edges
+share. The rows that neighbouring windows have in common stay in the buffer of the edge: there is no
+self-loop buffer beside it, as in the published worked example.
+
+Time: a partition carries out its firings one after another, as long as the platform says; partitions
+that are pipelined work on different frames at the same time, so the longest decides; others add up.
+Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 10 of the thesis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from fractions import Fraction
+
+from cnn2csdf.durations import NANOSECONDS, PLATFORMS, Platform
+from cnn2csdf.parameters import parameter_bytes
+from csdf.errors import InvalidNetwork, InvalidPlan
+from planners.reuse.application.application import Application, Genes
+from planners.reuse.buffers.edge_buffers import (
+    EdgeBuffer,
+    Residents,
+    edge_buffers,
+    partition_groups,
+)
+from planners.reuse.buffers.sharing import SharedBuffer, shared_buffers
+from planners.reuse.partition.evaluated_partition import (
+    EvaluatedPartition,
+    LayerTimes,
+    PartitionState,
+)
+from planners.reuse.partition.remember import remember
+
+MOST_EVALUATIONS = 50_000  # to remember
+
+Share = Callable[[Sequence[int], Sequence[int]], list[SharedBuffer]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """Bytes of an element of a tensor and of a trained parameter, and the processors."""
+
+    element_bytes: int = 4
+    parameter_bytes: int = 4
+    platform: Platform = PLATFORMS["jetson-tx2"]
+
+    def __post_init__(self) -> None:
+        if min(self.element_bytes, self.parameter_bytes) < 1:
+            raise InvalidPlan(
+                f"an element of {self.element_bytes} bytes and a parameter of "
+                f"{self.parameter_bytes}; expected at least 1"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What a chromosome costs.
+
+    buffers, weights: bytes. periods: seconds from frame to frame of each network, in the order of
+    the application, while it runs. extra_phases: phases beyond one a layer, the published measure of
+    lost time.
+    """
+
+    buffers: int
+    weights: int
+    periods: tuple[Fraction, ...]
+    extra_phases: int
+
+    @property
+    def memory(self) -> int:
+        """Bytes of buffers and weights."""
+        return self.buffers + self.weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReusePlan:
+    """All of a chromosome: buffers, schedules and lifetimes. Sizes in elements.
+
+    rows: of a part, for each layer of each partition. capacities: of each edge buffer. spans: for
+    each stay of each edge buffer its first and last step in that partition. orders: for each
+    partition the layer of every step, by its number. least: no capacities with which these parts can
+    run have a smaller sum. live_load: what is in use together at most; no plan with these capacities
+    and lifetimes is smaller.
+    """
+
+    edges: tuple[EdgeBuffer, ...]
+    rows: tuple[tuple[int, ...], ...]
+    capacities: tuple[int, ...]
+    spans: tuple[tuple[tuple[int, int], ...], ...]
+    orders: tuple[tuple[int, ...], ...]
+    shared: tuple[SharedBuffer, ...]
+    least: int
+    live_load: int
+
+    @property
+    def elements(self) -> int:
+        """Elements of all shared buffers."""
+        return sum(buffer.size for buffer in self.shared)
+
+    @property
+    def unshared_elements(self) -> int:
+        """Elements where every edge has a buffer of its own."""
+        return sum(self.capacities)
+
+
+class Evaluator:
+    """An application whose chromosomes are evaluated, each once: `count` says how many were.
+
+    share: how edges share whole buffers; by default Algorithm 8. An evaluation is remembered until
+    MOST_EVALUATIONS others came after it.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        costs: Costs | None = None,
+        *,
+        share: Share = shared_buffers,
+    ) -> None:
+        self.application = application
+        self.costs = costs or Costs()
+        self._share = share
+        self.edges = edge_buffers(application)
+        self.groups = partition_groups(application)
+        self.count = 0
+        self._known: dict[Genes, Evaluation] = {}
+        self.residents = _residents(self.edges, len(self.groups))
+        self._partitions = _evaluated_partitions(application, self.residents, self.costs)
+        self.models = [partition.model for partition in self._partitions]
+        self._places = _gene_places(application)
+        self._length = len(application.layers)
+        self.parallel = _parallel_conflicts(self.edges, self.groups)
+        self.weights = sum(
+            parameter_bytes(member.network, self.costs.parameter_bytes)
+            for member in application.members
+        )
+
+    def sharing(self, share: Share) -> Evaluator:
+        """Return an evaluator of the same application, whose edges share buffers in another way."""
+        other = copy(self)
+        other._share, other._known, other.count = share, {}, 0
+        return other
+
+    def evaluate(self, genes: Genes) -> Evaluation:
+        """Return what a chromosome costs."""
+        known = self._known.get(genes)
+        if known is None:
+            self.count += 1
+            known = self._new_evaluation(genes)
+            remember(self._known, genes, known, MOST_EVALUATIONS)
+        return known
+
+    def plan(self, genes: Genes) -> ReusePlan:
+        """Return the buffers, schedules and lifetimes of a chromosome."""
+        states = self._states(genes)
+        sizes = self._sizes(states)
+        return ReusePlan(
+            edges=self.edges,
+            rows=tuple(state.rows for state in states),
+            capacities=tuple(sizes),
+            spans=tuple(
+                tuple(states[stay.partition].spans[number] for stay in edge.stays)
+                for number, edge in enumerate(self.edges)
+            ),
+            orders=tuple(
+                tuple(partition.order(state))
+                for partition, state in zip(self._partitions, states, strict=True)
+            ),
+            shared=tuple(self._share(sizes, self._conflicts(states))),
+            least=sum(edge.elements for edge in self.edges if edge.inner is None)
+            + sum(state.lower_bound for state in states),
+            live_load=self.together([state.load(sizes) for state in states]),
+        )
+
+    def together(self, amounts: Sequence[int]) -> int:
+        """Return the largest amount of a partition, those that run in parallel added up."""
+        sums = [0] * len(self.application.parallel)
+        alone = [0]
+        for amount, group in zip(amounts, self.groups, strict=True):
+            if group is None:
+                alone.append(amount)
+            else:
+                sums[group] += amount
+        return max(alone + sums)
+
+    def _states(self, genes: Genes) -> list[PartitionState]:
+        if len(genes) != self._length:
+            raise InvalidNetwork(
+                f"{len(genes)} genes for application {self.application.name!r}; "
+                f"expected one for each of its {self._length} layers"
+            )
+        return [
+            partition.state(tuple([genes[place] for place in places]))
+            for partition, places in zip(self._partitions, self._places, strict=True)
+        ]
+
+    def _new_evaluation(self, genes: Genes) -> Evaluation:
+        states = self._states(genes)
+        shared = self._share(self._sizes(states), self._conflicts(states))
+        return Evaluation(
+            buffers=self.costs.element_bytes * sum(buffer.size for buffer in shared),
+            weights=self.weights,
+            periods=self._periods(states),
+            extra_phases=sum(state.extra_phases for state in states),
+        )
+
+    def _sizes(self, states: Sequence[PartitionState]) -> list[int]:
+        """Elements of each edge buffer; those of cut edges are whole."""
+        sizes = [edge.elements for edge in self.edges]
+        for state in states:
+            for number, size in state.sizes.items():
+                sizes[number] = size
+        return sizes
+
+    def _conflicts(self, states: Sequence[PartitionState]) -> list[int]:
+        conflicts = list(self.parallel)
+        for state in states:
+            for number, mask in state.conflicts.items():
+                conflicts[number] |= mask
+        return conflicts
+
+    def _periods(self, states: Sequence[PartitionState]) -> tuple[Fraction, ...]:
+        """Partitions of a network that run in parallel overlap; the others follow one another."""
+        periods = []
+        place = 0
+        for member in self.application.members:
+            alone = 0
+            longest: dict[int, int] = {}
+            for _ in member.partitions:
+                time, group = states[place].nanoseconds, self.groups[place]
+                if group is None:
+                    alone += time
+                else:
+                    longest[group] = max(longest.get(group, 0), time)
+                place += 1
+            periods.append(Fraction(alone + sum(longest.values()), NANOSECONDS))
+        return tuple(periods)
+
+
+def _residents(edges: Sequence[EdgeBuffer], partitions: int) -> list[Residents]:
+    """For each partition the edge buffers that are in use in it, by number."""
+    residents: list[Residents] = [{} for _ in range(partitions)]
+    for number, edge in enumerate(edges):
+        for stay in edge.stays:
+            residents[stay.partition][number] = (edge, stay)
+    return residents
+
+
+def _evaluated_partitions(
+    application: Application, residents: Sequence[Residents], costs: Costs
+) -> list[EvaluatedPartition]:
+    times = [
+        LayerTimes(member.network, costs.platform, costs.element_bytes)
+        for member in application.members
+    ]
+    return [
+        EvaluatedPartition(application.members[member].network, partition, times[member], here)
+        for (member, partition), here in zip(application.partitions, residents, strict=True)
+    ]
+
+
+def _gene_places(application: Application) -> list[list[int]]:
+    """For each partition the places of the genes of its layers, in the order of its schedule."""
+    place = {layer: number for number, layer in enumerate(application.layers)}
+    return [
+        [place[application.members[member].name, layer] for layer in partition.layers]
+        for member, partition in application.partitions
+    ]
+
+
+def _parallel_conflicts(edges: Sequence[EdgeBuffer], groups: Sequence[int | None]) -> list[int]:
+    """For each edge buffer, as bits, those in use in partitions that run in parallel to its own."""
+    residents = [0] * len(groups)
+    for number, edge in enumerate(edges):
+        for stay in edge.stays:
+            residents[stay.partition] |= 1 << number
+    conflicts = []
+    for edge in edges:
+        mask = 0
+        for own in edge.partitions:
+            for other, group in enumerate(groups):
+                if other != own and group is not None and group == groups[own]:
+                    mask |= residents[other]
+        conflicts.append(mask)
+    return conflicts

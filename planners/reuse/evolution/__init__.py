@@ -1,1 +1,0 @@
-"""A search over chromosomes with several objectives, and the places where evaluations run."""

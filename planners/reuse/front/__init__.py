@@ -1,0 +1,1 @@
+"""Chromosomes with several objectives: the searches for their front, and the choice from it."""

@@ -1,0 +1,147 @@
+"""Which chromosome becomes the plan, by what it needs with offsets in one arena.
+
+The front of a search counts whole buffers. With offsets another order holds, and the simplest plans may
+win: all layers whole in one arena, as any runtime lays them, and all layers by parts. They are always
+candidates, beside those points of the front that are nearest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from csdf.errors import GaveUp
+from planners.arena.allocation import Progress, plan_arena
+from planners.plan import Problem
+from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.cost.tensor_places import tensor_places
+from planners.reuse.front.guided.beyond_search import fitted
+from planners.reuse.front.problem import Point
+from planners.reuse.front.search_problem import WHOLE, score, search_problem
+from planners.reuse.front.selection import Demands, selected
+
+MOST_ARENAS = 20  # points of a front whose arenas are looked at
+PATIENCE = 100  # looks at the search for offsets of one candidate
+
+Watch = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """A point with offsets. arena: bytes found in some looks; bound: no offsets need less."""
+
+    point: Point
+    problem: Problem
+    arena: int
+    bound: int
+
+    @property
+    def time(self) -> Fraction:
+        """Seconds of a frame of every network, one after another."""
+        return Fraction(sum(self.point.score.objectives[1:]))
+
+
+def uniform_points(evaluator: Evaluator, rows: Sequence[int]) -> tuple[Point, ...]:
+    """Return the point of all layers whole, and for each other allele that of all layers by it."""
+    alleles = tuple(dict.fromkeys((WHOLE, *rows)))
+    problem = search_problem(evaluator, alleles)
+    chromosomes = [fitted(problem, [one] * len(problem.alleles)) for one in alleles]
+    return tuple(Point(chromosome=one, score=score(evaluator, one)) for one in chromosomes)
+
+
+def smallest(
+    evaluator: Evaluator,
+    points: Sequence[Point],
+    rows: Sequence[int],
+    demands: Demands,
+    *,
+    watch: Watch = lambda: None,
+) -> Point | None:
+    """Return the point of the smallest arena among those fast enough, of equal ones the fastest.
+
+    None if none is fast enough; what `demands` say of memory is not asked. rows: the alleles; all
+    layers by one of them are looked at beside the points. watch: GaveUp from it ends the search with
+    the best by then.
+    """
+    best: _Candidate | None = None
+    nearest = sorted(_fast(evaluator, points, demands), key=_memory)[:MOST_ARENAS]
+    simple = _fast(evaluator, uniform_points(evaluator, rows), demands)
+    candidates = list(_candidates(evaluator, simple, nearest, watch))
+    for found in sorted(candidates, key=lambda one: (one.bound, one.time)):
+        if best is not None and found.bound >= best.arena:
+            break
+        refined = _looked_at(found, PATIENCE, watch)
+        if best is None or refined.arena < best.arena:
+            best = refined
+    return None if best is None else best.point
+
+
+def fastest(
+    evaluator: Evaluator,
+    points: Sequence[Point],
+    rows: Sequence[int],
+    demands: Demands,
+    *,
+    watch: Watch = lambda: None,
+) -> Point | None:
+    """Return the fastest point that fits the memory of the demands with offsets; None if none does.
+
+    Of points whose whole buffers are too large only the nearest are looked at, and those of `rows`.
+    watch: as in `smallest`.
+    """
+    memory = demands.memory or 0
+    room = memory - evaluator.weights
+    safe = selected(evaluator.application, points, demands)
+    above = [one for one in _fast(evaluator, points, demands) if _memory(one) > memory]
+    nearest = [*([safe] if safe else []), *sorted(above, key=_memory)[:MOST_ARENAS]]
+    simple = _fast(evaluator, uniform_points(evaluator, rows), demands)
+    candidates = list(_candidates(evaluator, simple, nearest, watch))
+    for found in sorted(candidates, key=lambda one: (one.time, one.arena)):
+        if found.bound <= room and _looked_at(found, PATIENCE, watch).arena <= room:
+            return found.point
+    return safe
+
+
+def _memory(point: Point) -> int | Fraction:
+    return point.score.objectives[0]
+
+
+def _fast(evaluator: Evaluator, points: Sequence[Point], demands: Demands) -> list[Point]:
+    """The points that reach every throughput demanded."""
+    only_speed = replace(demands, memory=None)
+    return [one for one in points if selected(evaluator.application, [one], only_speed)]
+
+
+def _candidates(
+    evaluator: Evaluator, simple: Sequence[Point], nearest: Sequence[Point], watch: Watch
+) -> Iterator[_Candidate]:
+    """Each chromosome once, with the arena of a first look; the simple ones even without time."""
+    for point in {one.chromosome: one for one in (*simple, *nearest)}.values():
+        if point not in simple and _is_over(watch):
+            return
+        plan = evaluator.plan(tuple(allele or None for allele in point.chromosome))
+        problem = tensor_places(evaluator, plan).tensors
+        unseen = _Candidate(point=point, problem=problem, arena=0, bound=0)
+        yield _looked_at(unseen, 1, watch)
+
+
+def _is_over(watch: Watch) -> bool:
+    try:
+        watch()
+    except GaveUp:
+        return True
+    return False
+
+
+def _looked_at(candidate: _Candidate, looks: int, watch: Watch) -> _Candidate:
+    """The candidate with the arena that so many looks find."""
+    left = iter(range(looks))
+
+    def look(_: Progress) -> None:
+        watch()
+        if next(left, None) is None:
+            raise GaveUp(f"{looks} looks")
+
+    memory = plan_arena(candidate.problem, watch=look)
+    return replace(candidate, arena=memory.peak, bound=memory.lower_bound)

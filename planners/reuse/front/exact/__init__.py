@@ -1,0 +1,1 @@
+"""The exact front of what is in use at once, which a search begins with."""

@@ -1,0 +1,60 @@
+"""A place with a limited number of evaluations, and points that are not lost when it is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from csdf.errors import GaveUp
+from planners.reuse.front.archive import Archive
+from planners.reuse.front.places.evaluation import Cached, Place, Watch, scored
+from planners.reuse.front.problem import Chromosome, InvalidSearch, Point, Score
+
+BATCH = 64  # chromosomes that are evaluated together
+
+
+class Spent(GaveUp):
+    """No evaluation is left."""
+
+
+class Rationed:
+    """A place in front of another, which evaluates no more than `most` different chromosomes there."""
+
+    def __init__(self, place: Place, most: int | None) -> None:
+        if most is not None and most < 1:
+            raise InvalidSearch(f"evaluations: found {most}; expected at least 1")
+        self._cached = Cached(place)
+        self._most = most
+
+    @property
+    def evaluations(self) -> int:
+        """How many different chromosomes were evaluated."""
+        return self._cached.evaluations
+
+    def scores(
+        self, chromosomes: Sequence[Chromosome], watch: Watch
+    ) -> Generator[Score, None, None]:
+        """Yield the score of each chromosome. Raises Spent when the last evaluation is used."""
+        place = 0
+        while place < len(chromosomes):
+            some = chromosomes[place : place + self._room()]
+            yield from self._cached.scores(some, watch)
+            place += len(some)
+
+    def _room(self) -> int:
+        if self._most is None:
+            return BATCH
+        if self.evaluations >= self._most:
+            raise Spent(f"{self.evaluations} evaluations were made")
+        return min(BATCH, self._most - self.evaluations)
+
+
+def evaluated_points(
+    place: Place, chromosomes: Sequence[Chromosome], archive: Archive, watch: Watch
+) -> list[Point]:
+    """Return the points, in order; those there are go to the archive even if an error ends it."""
+    points: list[Point] = []
+    try:
+        points.extend(scored(place, chromosomes, watch))
+    finally:
+        archive.add(points)
+    return points

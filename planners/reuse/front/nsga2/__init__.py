@@ -1,0 +1,1 @@
+"""The published evolution: NSGA-II with an archive, and its state in a file."""

@@ -1,0 +1,1 @@
+"""Where chromosomes are evaluated: in this process, in others, on a cluster."""

@@ -1,0 +1,103 @@
+"""Where scores come from: the protocol of all places, this process, and a cache in front of any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from typing import Protocol
+
+from csdf.errors import CsdfError
+from planners.reuse.front.problem import (
+    Chromosome,
+    Evaluate,
+    EvaluationFailed,
+    Point,
+    Score,
+    shown,
+)
+
+Watch = Callable[[], None]
+TICK = 0.1  # seconds between two looks at the watch while others work
+PARTS_PER_WORKER = 4  # of a generation, so that none waits long for the slowest
+
+
+class Place(Protocol):
+    """A place where chromosomes are evaluated.
+
+    `scores` yields in the order of the chromosomes. It calls the watch again and again; what that
+    raises ends the evaluation.
+    """
+
+    def scores(
+        self, chromosomes: Sequence[Chromosome], watch: Watch
+    ) -> Generator[Score, None, None]:
+        """Yield the score of each chromosome."""
+
+
+class Serial:
+    """Evaluations in this process."""
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+
+    def scores(
+        self, chromosomes: Sequence[Chromosome], watch: Watch
+    ) -> Generator[Score, None, None]:
+        """Yield the score of each chromosome."""
+        for chromosome in chromosomes:
+            watch()
+            yield evaluated(self._evaluate, chromosome)
+
+
+class Cached:
+    """A place in front of another, which sees each chromosome once.
+
+    For several searches of one problem.
+
+    evaluations: how many chromosomes that place has answered.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._known: dict[Chromosome, Score] = {}
+
+    @property
+    def evaluations(self) -> int:
+        """How many different chromosomes were evaluated."""
+        return len(self._known)
+
+    def scores(
+        self, chromosomes: Sequence[Chromosome], watch: Watch
+    ) -> Generator[Score, None, None]:
+        """Yield the score of each chromosome; what is known costs nothing."""
+        unknown = list(dict.fromkeys(one for one in chromosomes if one not in self._known))
+        with closing(self._place.scores(unknown, watch)) as scores:
+            for chromosome in chromosomes:
+                if chromosome not in self._known:
+                    self._known[chromosome] = next(scores)
+                yield self._known[chromosome]
+
+
+def scored(
+    place: Place, chromosomes: Sequence[Chromosome], watch: Watch
+) -> Generator[Point, None, None]:
+    """Yield the chromosomes with their scores."""
+    with closing(place.scores(chromosomes, watch)) as scores:
+        for chromosome, score in zip(chromosomes, scores, strict=True):
+            yield Point(chromosome=chromosome, score=score)
+
+
+def evaluated(evaluate: Evaluate, chromosome: Chromosome) -> Score:
+    """Return the score. Raises EvaluationFailed, which travels between processes, for a CsdfError."""
+    try:
+        return evaluate(chromosome)
+    except CsdfError as error:
+        raise EvaluationFailed(f"chromosome {shown(chromosome)}: {error}") from error
+
+
+def parts_of(chromosomes: Sequence[Chromosome], workers: int) -> list[list[Chromosome]]:
+    """Return the chromosomes in parts, in order, several for each worker."""
+    length = max(1, len(chromosomes) // (workers * PARTS_PER_WORKER))
+    return [
+        list(chromosomes[begin : begin + length]) for begin in range(0, len(chromosomes), length)
+    ]

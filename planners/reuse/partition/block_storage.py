@@ -1,0 +1,157 @@
+"""The smallest buffers of the layers of one block: a piece that is live, or not, on its own.
+
+A bound for each edge follows from the data alone: before a phase of the consumer starts, the producer
+has fired as often as any path between the two asks for. Where an execution that always fires the
+deepest layer it can needs no more than these bounds, they are the smallest buffers, and nothing has
+to be searched. For a block of one edge this is always so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from csdf.errors import GaveUp
+from csdf.model.graph import Actor, Channel, Graph
+from csdf.search.trade_off import Progress, smallest_storage
+from csdf.search.variables import Choice
+from planners.reuse.partition.block_rates import BlockRates
+
+EFFORT = 200  # storage distributions to look at in the search of one block
+INTERRUPTED = "interrupted"  # why smallest_storage ended, where an interrupt did it
+
+
+class BlockStorage(NamedTuple):
+    """Rows that each edge of a block holds. Elements in all, and what cannot be less."""
+
+    capacities: tuple[int, ...]
+    size: int
+    lower_bound: int
+
+
+def block_storage(rates: BlockRates) -> BlockStorage:
+    """Return the smallest buffers of a block.
+
+    A search that has looked at EFFORT distributions ends with the smallest found, above its lower
+    bound.
+    """
+    least = _least_rows(rates)
+    used = _rows_deepest_first(rates)
+    if used == least:
+        return _storage(rates, used, _size(rates, used))
+    return _searched(rates, used, _size(rates, least))
+
+
+def _size(rates: BlockRates, capacities: Sequence[int]) -> int:
+    """Elements that so many rows are."""
+    return sum(
+        capacity * edge.row_elements for edge, capacity in zip(rates.edges, capacities, strict=True)
+    )
+
+
+def _storage(rates: BlockRates, capacities: Sequence[int], lower_bound: int) -> BlockStorage:
+    return BlockStorage(tuple(capacities), _size(rates, capacities), lower_bound)
+
+
+def _least_rows(rates: BlockRates) -> list[int]:
+    """What no storage without deadlock is below, edge by edge."""
+    demands: list[dict[int, Sequence[int]]] = [{} for _ in rates.written]
+    for layer, demanded in enumerate(demands):
+        for edge in rates.edges:
+            if edge.consumer == layer:
+                _demand(demanded, edge.producer, edge.needed)
+                for above, firings in demands[edge.producer].items():
+                    _demand(demanded, above, _composed(firings, edge.needed))
+    return [rates.held_rows(edge, demands[edge.consumer][edge.producer]) for edge in rates.edges]
+
+
+def _demand(demands: dict[int, Sequence[int]], layer: int, firings: Sequence[int]) -> None:
+    """Note that each phase waits for so many firings of the layer, or more."""
+    known = demands.get(layer)
+    demands[layer] = (
+        firings if known is None else [max(pair) for pair in zip(known, firings, strict=True)]
+    )
+
+
+def _composed(firings: Sequence[int], needed: Sequence[int]) -> list[int]:
+    """What the last of so many needed firings waits for in its turn."""
+    return [firings[count - 1] if count else 0 for count in needed]
+
+
+def _rows_deepest_first(rates: BlockRates) -> list[int]:
+    """What the layers use when always the last one fires that has its input."""
+    inputs: list[list[int]] = [[] for _ in rates.written]
+    for number, edge in enumerate(rates.edges):
+        inputs[edge.consumer].append(number)
+    fired = [0] * len(inputs)
+    before: list[list[int]] = [[] for _ in rates.edges]
+    phases = [len(written) for written in rates.written]
+    for _ in range(sum(phases)):
+        layer = len(phases) - 1
+        while fired[layer] == phases[layer] or not _has_input(rates, inputs[layer], fired):
+            layer -= 1
+        for number in inputs[layer]:
+            before[number].append(fired[rates.edges[number].producer])
+        fired[layer] += 1
+    return [rates.held_rows(*pair) for pair in zip(rates.edges, before, strict=True)]
+
+
+def _has_input(rates: BlockRates, inputs: Sequence[int], fired: Sequence[int]) -> bool:
+    """Whether the layer that reads these edges can fire its next phase."""
+    edges = [rates.edges[number] for number in inputs]
+    return all(fired[edge.producer] >= edge.needed[fired[edge.consumer]] for edge in edges)
+
+
+def _searched(rates: BlockRates, used: Sequence[int], lower_bound: int) -> BlockStorage:
+    """The smallest buffers by search, or those used if nothing smaller is found.
+
+    An interrupt, which the search answers with the best by then, is one of all the work around it.
+    """
+    found = smallest_storage(_graph(rates), Choice(unit="bytes"), watch=_stop_after_effort)
+    if found.reason == INTERRUPTED:
+        raise KeyboardInterrupt
+    bound = max(lower_bound, found.lower_bound)
+    if found.point is None or found.point.size > _size(rates, used):
+        return _storage(rates, used, bound)
+    capacities = [found.point.capacities[str(number)] for number in range(len(rates.edges))]
+    return _storage(rates, capacities, bound)
+
+
+def _stop_after_effort(progress: Progress) -> None:
+    if progress.evaluations >= EFFORT:
+        raise GaveUp(f"{EFFORT} distributions were looked at")
+
+
+def _graph(rates: BlockRates) -> Graph:
+    """The block as a graph with a row as the token; an element counts as a byte."""
+    actors = tuple(
+        Actor(name=str(layer), durations=(1,) * len(written))
+        for layer, written in enumerate(rates.written)
+    )
+    channels = tuple(
+        Channel(
+            name=str(number),
+            producer=str(edge.producer),
+            consumer=str(edge.consumer),
+            production=_steps(rates.written[edge.producer]),
+            consumption=_steps(edge.reading.consumed),
+            release=_steps(edge.reading.released),
+            token_size=edge.row_elements,
+        )
+        for number, edge in enumerate(rates.edges)
+    )
+    states = tuple(_state(actor) for actor in actors)
+    return Graph(name="block", actors=actors, channels=channels + states)
+
+
+def _state(actor: Actor) -> Channel:
+    """The self-loop with which two firings of a layer never overlap."""
+    ones = (1,) * actor.phases
+    return Channel(
+        name=f"state {actor.name}", producer=actor.name, consumer=actor.name,
+        production=ones, consumption=ones, initial_tokens=1,
+    )  # fmt: skip
+
+
+def _steps(running: Sequence[int]) -> tuple[int, ...]:
+    return tuple(now - before for before, now in zip((0, *running), running, strict=False))

@@ -1,0 +1,225 @@
+"""One partition at a time: smallest buffers, steps of its schedule, and what is in use together.
+
+Everything is remembered by what it depends on: buffers by the genes of their block, steps by the genes
+of their stretch, a piece of the schedule between two layers that work as a whole and that all paths
+lead through. So a chromosome that differs in one gene costs the one block and the one stretch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from cnn2csdf.network import Network
+from csdf.model.graph import Actor, Channel, Graph
+from csdf.search.blocks import live_blocks
+from planners.reuse.application.application import Partition
+from planners.reuse.partition.block_rates import Block, BlockRates, block_rates
+from planners.reuse.partition.block_storage import BlockStorage, block_storage
+from planners.reuse.partition.firing_order import Wait, firing_order
+from planners.reuse.partition.partition_rows import Edge, PartitionRows
+from planners.reuse.partition.remember import remember
+
+MOST_STRETCHES = 20_000  # to remember, of one partition
+
+
+class Steps(NamedTuple):
+    """When each layer fires for the first and for the last time, and the number of steps."""
+
+    first: list[int]
+    last: list[int]
+    total: int
+
+
+class PartitionModel:
+    """The layers of a partition, for any rows of their parts.
+
+    above, below: for each layer, as bits, those it depends on, and those that depend on it. gates:
+    layers that fire after all before them have begun, and before any behind them does.
+    """
+
+    def __init__(self, network: Network, partition: Partition) -> None:
+        self.table = PartitionRows(network, partition)
+        self.blocks = _blocks(len(partition.layers), self.table.edges)
+        self.above, self.below = _reached(len(partition.layers), self.table.edges)
+        self.gates = _gates(self.above, self._waiting())
+        self._is_gate = [layer in self.gates for layer in range(len(partition.layers))]
+        self._inputs: list[list[int]] = [[] for _ in partition.layers]
+        self._outputs: list[list[int]] = [[] for _ in partition.layers]
+        for number, edge in enumerate(self.table.edges):
+            self._inputs[edge.consumer].append(number)
+            self._outputs[edge.producer].append(number)
+        self._storages: list[dict[tuple[int, ...], BlockStorage]] = [{} for _ in self.blocks]
+        self._by_rates: dict[BlockRates, BlockStorage] = {}
+        self._stretches: dict[tuple[int, tuple[int, ...]], Steps] = {}
+        self._heights = [layer.shape.rows for layer in self.table.layers]
+        self._rows: list[dict[int | None, int]] = [{} for _ in partition.layers]
+
+    def _waiting(self) -> list[int]:
+        """For each layer, as bits, those whose first firing waits for it, whatever their parts.
+
+        Not all that depend on it: a first row may lie in the padding, or come from another input.
+        """
+        edges = [
+            edge
+            for number, edge in enumerate(self.table.edges)
+            if self.table.reading(number, 1).consumed[0]
+        ]
+        return _reached(len(self.table.layers), edges)[1]
+
+    def part_rows(self, genes: Sequence[int | None]) -> tuple[int, ...]:
+        """Return the rows of a part that each layer has at these genes."""
+        return tuple(
+            known[gene] if gene in known else self._new_part_rows(layer, gene)
+            for layer, (known, gene) in enumerate(zip(self._rows, genes, strict=True))
+        )
+
+    def _new_part_rows(self, layer: int, gene: int | None) -> int:
+        rows = self._rows[layer][gene] = self.table.part_rows(layer, gene)
+        return rows
+
+    def phases(self, rows: Sequence[int]) -> list[int]:
+        """Return the parts that each layer writes."""
+        return [-(-height // count) for height, count in zip(self._heights, rows, strict=True)]
+
+    def storages(self, rows: Sequence[int]) -> list[BlockStorage]:
+        """Return the smallest buffers of each block."""
+        found = []
+        for block, known in zip(self.blocks, self._storages, strict=True):
+            key = tuple([rows[layer] for layer in block.layers])
+            storage = known.get(key)
+            if storage is None:
+                storage = known[key] = self._alike(block_rates(self.table, block, key))
+            found.append(storage)
+        return found
+
+    def _alike(self, rates: BlockRates) -> BlockStorage:
+        """The smallest buffers of all blocks with these rates: networks repeat their blocks."""
+        if rates not in self._by_rates:
+            self._by_rates[rates] = block_storage(rates)
+        return self._by_rates[rates]
+
+    def capacities(self, storages: Sequence[BlockStorage]) -> list[int]:
+        """Return the rows that each edge holds."""
+        capacities = [0] * len(self.table.edges)
+        for block, storage in zip(self.blocks, storages, strict=True):
+            for edge, capacity in zip(block.edges, storage.capacities, strict=True):
+                capacities[edge] = capacity
+        return capacities
+
+    def steps(self, rows: Sequence[int], capacities: Sequence[int]) -> Steps:
+        """Return when each layer fires in the schedule of one frame."""
+        first: list[int] = []
+        last: list[int] = []
+        count = 0
+        for begin, end in self._cuts(rows):
+            key = (begin, tuple(rows[begin:end]))
+            stretch = self._stretches.get(key)
+            if stretch is None:
+                stretch = _steps(self._order(begin, end, rows, capacities), end - begin)
+                remember(self._stretches, key, stretch, MOST_STRETCHES)
+            skipped = 1 if begin else 0
+            first += [step + count for step in stretch.first[skipped:]]
+            last += [step + count for step in stretch.last[skipped:]]
+            count += stretch.total
+        return Steps(first, last, count)
+
+    def order(self, rows: Sequence[int], capacities: Sequence[int]) -> list[int]:
+        """Return the layer of every step of the schedule of one frame."""
+        return [
+            begin + layer
+            for begin, end in self._cuts(rows)
+            for layer in self._order(begin, end, rows, capacities)
+        ]
+
+    def _cuts(self, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """The stretches; one begins with the layer that ends the one before, if there is one."""
+        begin = 0
+        for gate in self.gates:
+            if rows[gate] == self._heights[gate] and gate > begin:
+                yield begin, gate + 1
+                begin = gate
+        if begin + 1 < len(rows) or not begin:
+            yield begin, len(rows)
+
+    def _order(
+        self, begin: int, end: int, rows: Sequence[int], capacities: Sequence[int]
+    ) -> list[int]:
+        waits = [
+            [
+                *self._input_waits(layer, begin, rows),
+                *self._room_waits(layer, end, rows, capacities),
+            ]
+            for layer in range(begin, end)
+        ]
+        waits = [[Wait(one.layer - begin, one.firings) for one in some] for some in waits]
+        phases = [len(self.table.written(layer, rows[layer])) for layer in range(begin, end)]
+        return firing_order(phases, waits, gates=self._is_gate[begin:end], is_started=begin > 0)
+
+    def _input_waits(self, layer: int, begin: int, rows: Sequence[int]) -> Iterator[Wait]:
+        for number in self._inputs[layer]:
+            producer = self.table.edges[number].producer
+            if producer >= begin:
+                yield Wait(producer, self.table.needed(number, rows[producer], rows[layer]))
+
+    def _room_waits(
+        self, layer: int, end: int, rows: Sequence[int], capacities: Sequence[int]
+    ) -> Iterator[Wait]:
+        for number in self._outputs[layer]:
+            edge, capacity = self.table.edges[number], capacities[number]
+            if edge.consumer < end and capacity < edge.rows:
+                room = self.table.room(number, rows[layer], rows[edge.consumer], capacity)
+                yield Wait(edge.consumer, room)
+
+
+def _steps(order: Sequence[int], layers: int) -> Steps:
+    """First and last places; a layer that does not occur has fired before the first step."""
+    first, last = [-1] * layers, [-1] * layers
+    for step, layer in enumerate(order):
+        last[layer] = step
+    for step in range(len(order) - 1, -1, -1):
+        first[order[step]] = step
+    return Steps(first, last, len(order))
+
+
+def _blocks(layers: int, edges: Sequence[Edge]) -> tuple[Block, ...]:
+    """The pieces that are live, or not, each on its own, whatever the genes."""
+    graph = Graph(
+        name="layers",
+        actors=tuple(Actor(name=str(layer), durations=(1,)) for layer in range(layers)),
+        channels=tuple(
+            Channel(
+                name=str(number), producer=str(edge.producer), consumer=str(edge.consumer),
+                production=(1,), consumption=(1,),
+            )
+            for number, edge in enumerate(edges)
+        ),
+    )  # fmt: skip
+    blocks = []
+    for piece in live_blocks(graph):
+        numbers = tuple(int(channel.name) for channel in piece.channels)
+        members = tuple(sorted(int(actor.name) for actor in piece.actors))
+        if numbers:
+            blocks.append(Block(edges=numbers, layers=members))
+    return tuple(sorted(blocks))
+
+
+def _gates(above: Sequence[int], waiting: Sequence[int]) -> tuple[int, ...]:
+    """Layers that come after all before them, and before all after them, whatever is fired first."""
+    everything = (1 << len(above)) - 1
+    return tuple(
+        layer
+        for layer in range(len(above))
+        if above[layer] == (1 << layer) - 1
+        and waiting[layer] == everything >> layer + 1 << layer + 1
+    )
+
+
+def _reached(layers: int, edges: Sequence[Edge]) -> tuple[list[int], list[int]]:
+    """For each layer, as bits, the layers it depends on, and those that depend on it."""
+    above, below = [0] * layers, [0] * layers
+    for edge in sorted(edges, key=lambda one: one.consumer):
+        above[edge.consumer] |= above[edge.producer] | 1 << edge.producer
+    for edge in sorted(edges, key=lambda one: -one.producer):
+        below[edge.producer] |= below[edge.consumer] | 1 << edge.consumer
+    return above, below

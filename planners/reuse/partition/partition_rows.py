@@ -1,0 +1,135 @@
+"""What the layers of one partition write and read, row by row, for any rows of a part; remembered.
+
+Layers and edges of a partition are numbers here, layers in the order of the schedule. The rows of a
+part are a number for every layer: the height of its output where it works as a whole.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from cnn2csdf.granularity import Granularity, parts, totals
+from cnn2csdf.network import Connection, Layer, Network
+from cnn2csdf.rates import reading_rates
+from planners.reuse.application.application import Partition
+
+Answer = TypeVar("Answer")
+Key = TypeVar("Key", bound=tuple[int, ...])
+
+
+class Edge(NamedTuple):
+    """A connection between two layers of a partition."""
+
+    connection: Connection
+    producer: int
+    consumer: int
+    rows: int  # of the whole tensor
+    row_elements: int
+
+
+class Reading(NamedTuple):
+    """Rows that a consumer has taken, and given back, after each of its phases."""
+
+    consumed: tuple[int, ...]
+    released: tuple[int, ...]
+
+
+def inner_edges(network: Network, partition: Partition) -> tuple[Edge, ...]:
+    """Return the connections within a partition, by producer, then by consumer."""
+    place = {name: number for number, name in enumerate(partition.layers)}
+    edges = [
+        Edge(
+            connection=connection,
+            producer=place[connection.producer],
+            consumer=place[connection.consumer],
+            rows=(shape := network.layer(connection.producer).shape).rows,
+            row_elements=shape.row_elements,
+        )
+        for connection in network.connections
+        if connection.producer in place and connection.consumer in place
+    ]
+    return tuple(sorted(edges, key=lambda edge: (edge.producer, edge.consumer)))
+
+
+class PartitionRows:
+    """The rates of a partition, each computed when it is first asked for."""
+
+    def __init__(self, network: Network, partition: Partition) -> None:
+        self.layers: tuple[Layer, ...] = tuple(network.layer(name) for name in partition.layers)
+        self.edges = inner_edges(network, partition)
+        self._inputs = [network.input_shapes(layer) for layer in self.layers]
+        self._written: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._reading: dict[tuple[int, int], Reading] = {}
+        self._needed: dict[tuple[int, int, int], tuple[int, ...]] = {}
+        self._room: dict[tuple[int, int, int, int], tuple[int, ...]] = {}
+
+    def part_rows(self, layer: int, wanted: int | None) -> int:
+        """Return the rows of a part that the layer really has: its height if it works as a whole."""
+        height = self.layers[layer].shape.rows
+        rows = height if wanted is None else min(wanted, height)
+        return height if len(self.written(layer, rows)) == 1 else rows
+
+    def written(self, layer: int, rows: int) -> tuple[int, ...]:
+        """Return the rows written after each phase."""
+        return _remembered(
+            self._written,
+            (layer, rows),
+            lambda: parts(self.layers[layer], self._inputs[layer], self._granularity(layer, rows)),
+        )
+
+    def reading(self, edge: int, rows: int) -> Reading:
+        """Return what the consumer has taken and given back; rows: of its parts."""
+        return _remembered(self._reading, (edge, rows), lambda: self._new_reading(edge, rows))
+
+    def needed(self, edge: int, producer_rows: int, consumer_rows: int) -> tuple[int, ...]:
+        """Return the firings of the producer that each phase of the consumer waits for."""
+        return _remembered(
+            self._needed,
+            (edge, producer_rows, consumer_rows),
+            lambda: _firings_to(
+                self.written(self.edges[edge].producer, producer_rows),
+                self.reading(edge, consumer_rows).consumed,
+            ),
+        )
+
+    def room(
+        self, edge: int, producer_rows: int, consumer_rows: int, capacity: int
+    ) -> tuple[int, ...]:
+        """Return the firings of the consumer that each phase of the producer waits for.
+
+        capacity: rows that the buffer holds. Space is claimed when a firing starts.
+        """
+        return _remembered(
+            self._room,
+            (edge, producer_rows, consumer_rows, capacity),
+            lambda: _firings_to(
+                self.reading(edge, consumer_rows).released,
+                [
+                    total - capacity
+                    for total in self.written(self.edges[edge].producer, producer_rows)
+                ],
+            ),
+        )
+
+    def _new_reading(self, edge: int, rows: int) -> Reading:
+        consumer, index = self.edges[edge].consumer, self.edges[edge].connection.index
+        granularity = self._granularity(consumer, rows)
+        rates = reading_rates(self.layers[consumer], index, self._inputs[consumer], granularity)
+        return Reading(consumed=totals(rates.consumed), released=totals(rates.released))
+
+    def _granularity(self, layer: int, rows: int) -> Granularity:
+        return Granularity(rows=None, layers={self.layers[layer].name: rows})
+
+
+def _firings_to(reached: Sequence[int], amounts: Sequence[int]) -> tuple[int, ...]:
+    """The firings after which the running totals first reach each amount."""
+    return tuple(bisect_left(reached, amount) + 1 if amount > 0 else 0 for amount in amounts)
+
+
+def _remembered(known: dict[Key, Answer], key: Key, answer: Callable[[], Answer]) -> Answer:
+    found = known.get(key)
+    if found is None:
+        found = known[key] = answer()
+    return found

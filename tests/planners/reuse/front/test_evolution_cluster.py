@@ -1,0 +1,141 @@
+"""The same searches on a cluster of two processes behind the loopback."""
+
+import os
+import signal
+from random import Random
+
+import pytest
+from evolution_problems import Deadly, Knapsack, Missing, Poison, Refusing, none
+
+from planners.reuse.front.nsga2.nsga2 import Limits, evolve
+from planners.reuse.front.nsga2.variation import Settings
+from planners.reuse.front.places.evaluation import Serial
+from planners.reuse.front.places.places import cluster_place
+from planners.reuse.front.problem import EvaluationFailed, LostWorkers
+
+distributed = pytest.importorskip("distributed")
+dask_cluster = pytest.importorskip("planners.reuse.front.places.dask_cluster")
+
+SMALL = Settings(population=20)
+LIMITS = Limits(evaluations=110)
+
+
+RESTART = 30  # seconds for a worker to come back: Dask cannot close while one is on its way
+
+
+def started(workers):
+    return distributed.LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        silence_logs="CRITICAL",
+    )
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with started(2) as running:
+        yield running
+
+
+def search(place, **options):
+    return evolve(
+        Knapsack().problem, place, random=Random(5), limits=LIMITS, settings=SMALL, **options
+    )
+
+
+def test_a_cluster_finds_the_same_front_as_one_process(cluster):
+    with cluster_place(Knapsack(), cluster.scheduler_address) as place:
+        assert search(place) == search(Serial(Knapsack()))
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_of_a_task_loses_nothing(cluster, tmp_path):
+    evaluate = Deadly(tmp_path / "marker")
+    with cluster_place(evaluate, cluster.scheduler_address) as place:
+        front = search(place)
+    assert evaluate.marker.exists()
+    assert front == search(Serial(Knapsack()))
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_from_outside_loses_nothing():
+    with started(2) as own:
+        victim = own.workers[0].pid
+        looks = iter(range(5))
+
+        def watch():
+            if next(looks, None) == 4:
+                os.kill(victim, signal.SIGKILL)
+
+        with cluster_place(Knapsack(pause=0.01), own.scheduler_address) as place:
+            front = search(place, watch=watch)
+        own.wait_for_workers(2, timeout=RESTART)
+    assert next(looks, None) is None  # so it was killed
+    assert front == search(Serial(Knapsack()))
+
+
+def test_an_error_on_a_worker_names_the_chromosome(cluster):
+    with (
+        cluster_place(Refusing(), cluster.scheduler_address) as place,
+        pytest.raises(EvaluationFailed, match="1 is refused"),
+    ):
+        list(place.scores([(1,)], none))
+
+
+@pytest.mark.slow
+def test_a_task_that_ends_every_worker_ends_the_search_with_a_reason():
+    with (
+        started(1) as own,
+        cluster_place(Poison(), own.scheduler_address) as place,
+    ):
+        front = search(place)
+        own.wait_for_workers(1, timeout=RESTART)
+    assert not front.is_finished
+    assert own.scheduler_address in front.reason
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_goes_away_ends_the_search_with_a_reason():
+    with started(1) as own:
+        looks = iter(range(3))
+
+        def watch():
+            if next(looks, None) == 2:
+                own.close()
+
+        with cluster_place(Knapsack(pause=0.05), own.scheduler_address) as place:
+            front = search(place, watch=watch)
+    assert not front.is_finished
+    assert own.scheduler_address in front.reason
+
+
+@pytest.mark.slow
+def test_a_scheduler_gone_between_two_generations_is_one_message():
+    with started(1) as own:
+        place = dask_cluster.DaskCluster(Knapsack(), own.scheduler_address, connect=0.5)
+        with place:
+            assert len(list(place.scores([(1,) * 8], none))) == 1
+            own.close()
+            for _ in range(2):
+                with pytest.raises(LostWorkers, match="the Dask scheduler is gone"):
+                    list(place.scores([(1,) * 8], none))
+
+
+def test_an_evaluation_that_workers_cannot_build_is_one_message(cluster):
+    with pytest.raises(LostWorkers, match="cannot build the evaluation: No module named 'a_mod"):
+        cluster_place(Missing(), cluster.scheduler_address)
+
+
+@pytest.mark.slow
+def test_a_scheduler_without_workers_is_one_message():
+    with started(0) as own, pytest.raises(LostWorkers, match="has no worker; start one with"):
+        dask_cluster.DaskCluster(Knapsack(), own.scheduler_address, connect=0.3)
+
+
+@pytest.mark.slow
+def test_an_address_without_a_scheduler_is_one_message():
+    with pytest.raises(LostWorkers, match="no Dask scheduler answers"):
+        dask_cluster.DaskCluster(Knapsack(), "tcp://127.0.0.1:9", connect=0.3)

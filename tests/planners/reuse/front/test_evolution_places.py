@@ -1,0 +1,103 @@
+import sys
+from contextlib import closing
+from fractions import Fraction
+from random import Random
+
+import pytest
+from evolution_problems import Deadly, Knapsack, Poison, Refusing, none
+
+from csdf.errors import CsdfError, GaveUp
+from planners.reuse.front.nsga2.nsga2 import Limits, evolve
+from planners.reuse.front.nsga2.variation import Settings
+from planners.reuse.front.places.evaluation import Serial, parts_of
+from planners.reuse.front.places.places import cluster_place, local_place
+from planners.reuse.front.places.process_pool import ProcessPool
+from planners.reuse.front.problem import EvaluationFailed, InvalidSearch
+
+SMALL = Settings(population=20, mutated_genes=Fraction(2))
+LIMITS = Limits(evaluations=110)
+CHROMOSOMES = [tuple(map(int, f"{number:08b}")) for number in range(0, 256, 5)]
+
+
+def search(place, **options):
+    return evolve(
+        Knapsack().problem, place, random=Random(5), limits=LIMITS, settings=SMALL, **options
+    )
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with local_place(Knapsack(), workers=2) as place:
+        yield place
+
+
+def test_a_pool_finds_the_same_front_as_one_process(pool):
+    assert search(pool) == search(Serial(Knapsack()))
+
+
+def test_scores_come_in_the_order_of_the_chromosomes(pool):
+    found = list(pool.scores(CHROMOSOMES, none))
+    assert found == [Knapsack()(chromosome) for chromosome in CHROMOSOMES]
+    assert list(pool.scores([], none)) == []
+
+
+def test_a_watch_ends_a_pool_that_works_and_leaves_it_usable(pool):
+    looks = iter(range(3))
+
+    def watch():
+        if next(looks, None) is None:
+            raise GaveUp("time is up")
+
+    front = search(pool, watch=watch)
+    assert (front.is_finished, front.reason) == (False, "time is up")
+    assert len(list(pool.scores(CHROMOSOMES, none))) == len(CHROMOSOMES)
+
+
+def test_a_lost_process_loses_nothing(tmp_path):
+    evaluate = Deadly(tmp_path / "marker")
+    with ProcessPool(evaluate, workers=2) as place:
+        front = search(place)
+    assert evaluate.marker.exists()
+    assert front == search(Serial(Knapsack()))
+
+
+def test_processes_that_die_again_and_again_end_the_search_with_a_reason():
+    with ProcessPool(Poison(), workers=1) as place:
+        front = search(place)
+    assert not front.is_finished
+    assert "ended 3 times in a row" in front.reason
+
+
+def test_an_error_in_a_process_names_the_chromosome():
+    with (
+        ProcessPool(Refusing(), workers=1) as place,
+        pytest.raises(EvaluationFailed, match="0 is refused"),
+        closing(place.scores(CHROMOSOMES, none)) as scores,
+    ):
+        next(scores)
+
+
+def test_an_evaluation_that_cannot_travel_is_refused():
+    with pytest.raises(InvalidSearch, match="cannot be sent to another process"):
+        ProcessPool(lambda chromosome: chromosome, workers=1)
+    with pytest.raises(InvalidSearch, match="0 workers"):
+        ProcessPool(Knapsack(), workers=0)
+
+
+def test_parts_hold_all_chromosomes_in_order():
+    for workers in (1, 2, 7, 100):
+        parts = parts_of(CHROMOSOMES, workers)
+        assert [one for part in parts for one in part] == CHROMOSOMES
+        assert len(parts) >= min(workers, len(CHROMOSOMES))
+
+
+def test_one_worker_is_this_process():
+    with local_place(Knapsack(), workers=1) as place:
+        assert isinstance(place, Serial)
+
+
+def test_without_dask_the_message_says_how_to_install_it(monkeypatch):
+    monkeypatch.delitem(sys.modules, "planners.reuse.front.places.dask_cluster", raising=False)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(CsdfError, match=r"pip install 'csdf\[cluster\]'"):
+        cluster_place(Knapsack(), "tcp://127.0.0.1:8786")

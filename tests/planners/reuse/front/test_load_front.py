@@ -1,0 +1,81 @@
+"""The front of loads against enumeration of all chromosomes."""
+
+import pytest
+
+from csdf.errors import GaveUp
+from planners.reuse.application.published_accounting import as_published
+from planners.reuse.application.worked_example import worked_example
+from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.front.exact import stretches as limits
+from planners.reuse.front.exact.load_front import load_front
+from tests.planners.reuse.front.small_applications import (
+    all_genes,
+    alone,
+    branched,
+    front_of,
+    pipelined,
+    plain,
+    residual,
+)
+
+APPLICATIONS = {
+    "residual": alone(residual()),
+    "branched": alone(branched()),
+    "pipelined": pipelined(residual(), 3),
+    "cut skip": pipelined(residual(), 4),
+    "worked example": worked_example(),
+    "worked example, published rates": as_published(worked_example()),
+}
+
+
+def load_and_periods(evaluator, genes):
+    return (evaluator.plan(genes).live_load, *evaluator.evaluate(genes).periods)
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_no_chromosome_has_a_smaller_load_in_the_same_time(name):
+    evaluator = Evaluator(APPLICATIONS[name])
+    found = load_front(evaluator)
+    assert found.is_exact
+    expected = front_of(
+        load_and_periods(evaluator, genes) for genes in all_genes(APPLICATIONS[name])
+    )
+    points = sorted(load_and_periods(evaluator, genes) for genes in found.chromosomes)
+    assert points == expected
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_the_loads_of_stretches_are_those_of_the_whole_chromosome(name):
+    evaluator = Evaluator(APPLICATIONS[name])
+    found = load_front(evaluator)
+    loads = [evaluator.plan(genes).live_load for genes in found.chromosomes]
+    assert loads == list(found.loads)
+
+
+def test_several_kinds_of_parts_are_exact_too():
+    application = alone(plain("plain"))
+    evaluator = Evaluator(application)
+    found = load_front(evaluator, (1, 3))
+    assert found.is_exact
+    expected = front_of(
+        load_and_periods(evaluator, genes) for genes in all_genes(application, (None, 1, 3))
+    )
+    points = sorted(load_and_periods(evaluator, genes) for genes in found.chromosomes)
+    assert points == expected
+
+
+def test_what_is_too_much_to_try_is_not_called_exact(monkeypatch):
+    monkeypatch.setattr(limits, "MOST_CHOICES", 1)
+    evaluator = Evaluator(alone(branched()))
+    found = load_front(evaluator)
+    assert not found.is_exact
+    loads = [evaluator.plan(genes).live_load for genes in found.chromosomes]
+    assert loads == list(found.loads)
+
+
+def test_a_watch_ends_it():
+    def watch():
+        raise GaveUp("enough")
+
+    with pytest.raises(GaveUp, match="enough"):
+        load_front(Evaluator(alone(residual())), watch=watch)

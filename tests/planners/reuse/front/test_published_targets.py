@@ -1,0 +1,41 @@
+"""Table 6.6 of Minakova's thesis: exact seeds alone are below its figures for EfficientNet-B0.
+
+The figures, in MB of weights and whole buffers, are those of its last column; the accounting is the
+published one, on the networks of the published tool.
+"""
+
+import pytest
+
+from planners.arena.allocation import plan_arena
+from planners.plan import OPTIMAL
+from planners.reuse.application.published_accounting import as_published
+from planners.reuse.application.published_applications import read_published_application
+from planners.reuse.buffers.sharing import best_shared
+from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.cost.offset_problem import offset_problem
+from planners.reuse.front.exact.load_front import load_front
+from tests.shared_data import SHARED
+
+TABLE = SHARED / "networks" / "applications.json"
+pytestmark = pytest.mark.skipif(not TABLE.exists(), reason=f"there is no {TABLE}")
+MEGABYTES = {"application 2": 27.30, "application 4": 31.34}
+
+
+@pytest.mark.parametrize("name", MEGABYTES)
+def test_a_chromosome_of_the_exact_front_needs_less_than_the_paper_prints(name):
+    evaluator = Evaluator(as_published(read_published_application(TABLE, name)), share=best_shared)
+    found = load_front(evaluator)
+    assert found.is_exact
+    least = min(evaluator.evaluate(genes).memory for genes in found.chromosomes)
+    assert least <= MEGABYTES[name] * 1e6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_offsets_reach_the_least_load_of_all_chromosomes(number):
+    name = f"application {number}"
+    evaluator = Evaluator(as_published(read_published_application(TABLE, name)), share=best_shared)
+    found = load_front(evaluator)
+    plan = plan_arena(offset_problem(evaluator, evaluator.plan(found.chromosomes[-1])))
+    assert plan.status == OPTIMAL
+    assert plan.peak == found.loads[-1] * evaluator.costs.element_bytes

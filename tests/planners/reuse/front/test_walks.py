@@ -1,0 +1,138 @@
+"""Moves, descents and walks on problems that can be reckoned by hand."""
+
+from random import Random
+
+import pytest
+
+from csdf.errors import GaveUp
+from planners.reuse.front.archive import Archive
+from planners.reuse.front.guided.descent import descend
+from planners.reuse.front.guided.guided_search import GuidedSearch
+from planners.reuse.front.guided.moves import Moves
+from planners.reuse.front.guided.rationed import Rationed, Spent
+from planners.reuse.front.guided.walks import WalkSettings
+from planners.reuse.front.places.evaluation import Serial
+from planners.reuse.front.problem import InvalidSearch, Problem, Score
+
+SAVED = (5, 9, 2, 7, 4, 8)  # bytes that each gene saves
+LOST = (1, 3, 1, 1, 4, 5)  # time that each gene costs
+GENES = Problem(identity="test", alleles=((0, 1),) * 6, objectives=("memory", "time"))
+MANY = Problem(identity="many", alleles=((0, 1),) * 11, objectives=("memory", "time"))
+
+
+def independent(chromosome):
+    memory = 100 - sum(saved for saved, gene in zip(SAVED, chromosome, strict=True) if gene)
+    return Score(
+        objectives=(memory, sum(t for t, gene in zip(LOST, chromosome, strict=True) if gene))
+    )
+
+
+def leading_ones(chromosome):
+    """Memory falls only with the genes before the first 0; every gene costs time."""
+    count = next((n for n, gene in enumerate(chromosome) if not gene), len(chromosome))
+    return Score(objectives=(100 - count, sum(chromosome)))
+
+
+def test_a_descent_takes_what_saves_most_for_its_time_first():
+    seen = []
+
+    def noted(chromosome):
+        seen.append(chromosome)
+        return independent(chromosome)
+
+    archive = Archive()
+    descend(GENES, Serial(noted), archive, (0,) * 6, allele=1)
+    # Gene 3 saves 7 for 1, cheaper than any run of genes: from the second step on all have it, and
+    # the second is the first in which genes 0 and 3 can be 1 without those between them.
+    second = seen.index((1, 0, 0, 1, 0, 0))
+    assert {one[3] for one in seen[second:]} == {1}
+    # Every gene saves something: the descent ends where all are 1.
+    assert archive.by_objectives()[0].chromosome == (1,) * 6
+
+
+def test_moves_stay_among_the_alleles_and_leave_other_genes_alone():
+    problem = Problem(
+        identity="test", alleles=((0, 1, 4), (0,), (0, 2), (7,), (0, 1)), objectives=("memory",)
+    )
+    moves, random = Moves(problem), Random(1)
+    chromosome = (0, 0, 0, 7, 0)
+    for _ in range(500):
+        chromosome = moves.drawn(random, chromosome)
+        problem.require_chromosome(chromosome)
+    for run in moves.runs(chromosome, 1):
+        problem.require_chromosome(run)
+
+
+def test_a_problem_without_choice_has_no_other_chromosome():
+    problem = Problem(identity="test", alleles=((0,), (0,)), objectives=("memory",))
+    assert Moves(problem).drawn(Random(1), (0, 0)) == (0, 0)
+
+
+def searched(problem, evaluate, *, most=None, seed=1, watch=lambda: None, seeds=()):
+    search = GuidedSearch(
+        problem,
+        Rationed(Serial(evaluate), most),
+        random=Random(seed),
+        settings=WalkSettings(steps=50),
+    )
+    return search.run(seeds, watch)
+
+
+def test_a_small_problem_is_enumerated_and_proved():
+    found = searched(GENES, independent)
+    assert found.is_proved
+    assert found.evaluations == 64
+
+
+@pytest.mark.slow
+def test_walks_find_the_front_of_leading_ones():
+    found = searched(MANY, leading_ones, most=800)
+    # The best with n leading ones has no other: 12 points from (100, 0) to (89, 11).
+    values = [point.score.objectives for point in found.points]
+    assert values == [(100 - count, count) for count in range(11, -1, -1)]
+
+
+def test_the_same_seed_gives_the_same_front():
+    assert searched(MANY, leading_ones, most=300) == searched(MANY, leading_ones, most=300)
+
+
+def test_no_more_chromosomes_are_evaluated_than_allowed():
+    seen = []
+
+    def counted(chromosome):
+        seen.append(chromosome)
+        return leading_ones(chromosome)
+
+    found = searched(MANY, counted, most=133)
+    assert (len(seen), len(set(seen)), found.evaluations) == (133, 133, 133)
+    assert found.is_finished
+    assert not found.is_proved
+
+
+@pytest.mark.parametrize("end", [GaveUp("time is up"), KeyboardInterrupt()])
+def test_a_watch_ends_the_search_with_the_front_so_far(end):
+    calls = []
+
+    def watch():
+        calls.append(1)
+        if len(calls) > 200:
+            raise end
+
+    found = searched(MANY, leading_ones, watch=watch)
+    assert not found.is_finished
+    assert found.reason == (str(end) or "interrupted")
+    assert found.evaluations == 200
+    assert found.points
+
+
+def test_a_place_without_evaluations_is_refused():
+    with pytest.raises(InvalidSearch, match="found 0"):
+        Rationed(Serial(leading_ones), 0)
+
+
+def test_the_last_evaluations_are_used_before_a_place_is_spent():
+    place = Rationed(Serial(independent), 3)
+    four = [(0,) * 6, (1,) * 6, (0, 1) * 3, (1, 0) * 3]
+    with pytest.raises(Spent, match="3 evaluations"):
+        list(place.scores(four, lambda: None))
+    assert place.evaluations == 3
