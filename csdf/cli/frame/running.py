@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from collections.abc import Sequence
+from importlib import import_module
 
 from csdf.cli.frame import entries
 from csdf.cli.frame.commands import Found, below, find, listing_of
