@@ -20,7 +20,7 @@ from csdf.notebook.table import table
 from planners.plan import FEASIBLE, OPTIMAL
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.fused.answers import FusedTraffic
-from planners.traffic.fused.bounds import least_of_network, seen_elements
+from planners.traffic.fused.bounds import least_of_network, least_of_stage, seen_elements
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.search import GroupSearch
 from planners.traffic.fused.stage_groups import groups_of
@@ -219,7 +219,7 @@ def stage_alone(stage: Stage, buffer_bytes: int, element_bytes: int) -> GroupTra
     Raises InvalidPlan, naming the layer, where the buffer is too small for it.
     """
     if stage.window is None:
-        return _streamed(stage, stage.reads, 0, element_bytes)
+        return _streamed(stage, stage.reads + stage.parameters, 0, element_bytes)
     beside = stage.window.outputs * len(stage.beside)
     if stage.convolution is None:
         held = _held_by_window(stage.window, len(stage.beside))
@@ -229,6 +229,7 @@ def stage_alone(stage: Stage, buffer_bytes: int, element_bytes: int) -> GroupTra
                 f"the buffer has {buffer_bytes}"
             )
         return _streamed(stage, seen_elements(stage.window) + beside, held, element_bytes)
+    least, apart = least_of_stage(stage)
     operand = element_bytes if stage.beside else 0
     if buffer_bytes - operand < 3 * element_bytes:
         raise InvalidPlan(
@@ -238,26 +239,28 @@ def stage_alone(stage: Stage, buffer_bytes: int, element_bytes: int) -> GroupTra
     found = least_traffic(
         stage.convolution, buffer_bytes=buffer_bytes - operand, element_bytes=element_bytes
     )
+    bound = least * element_bytes
+    if stage.maps_apart == stage.window.channels:
+        bound = max(bound, found.lower_bound_bytes + apart * element_bytes)
     return GroupTraffic(
         stages=(stage,),
         input_bytes=found.input_bytes + beside * element_bytes,
         weight_bytes=found.weight_bytes,
         output_bytes=found.output_bytes,
         held_bytes=found.held_bytes + operand,
-        bound_bytes=found.lower_bound_bytes + beside * element_bytes,
+        bound_bytes=bound,
         layer=found,
     )
 
 
 def _streamed(stage: Stage, reads: int, held: int, element_bytes: int) -> GroupTraffic:
-    total = reads + stage.parameters + stage.outputs
     return GroupTraffic(
         stages=(stage,),
-        input_bytes=reads * element_bytes,
+        input_bytes=(reads - stage.parameters) * element_bytes,
         weight_bytes=stage.parameters * element_bytes,
         output_bytes=stage.outputs * element_bytes,
         held_bytes=held * element_bytes,
-        bound_bytes=total * element_bytes,
+        bound_bytes=least_of_stage(stage)[0] * element_bytes,
     )
 
 

@@ -16,7 +16,7 @@ from planners.traffic.answers import LayerTraffic
 from planners.traffic.bounds import lower_bounds
 from planners.traffic.convolution import Convolution, group_of
 from planners.traffic.counting import transfers
-from planners.traffic.footprints import axes_of
+from planners.traffic.footprints import axes_of, used_weights
 from planners.traffic.nest import Array, Halo, Loop, LoopNest, lengths
 from planners.traffic.structures import Structure, structures
 from planners.traffic.tilings import Option, axis_options, tile_sizes
@@ -42,7 +42,7 @@ def least_traffic(
             "of input, weights and output each"
         )
     group = replace(group_of(convolution), name="group")  # equal shapes are searched once
-    all_elements = group.input_elements + group.weight_elements + group.output_elements
+    all_elements = group.input_elements + used_weights(group) + group.output_elements
     nest, evaluated = _best_nest(group, min(room, all_elements), halo)
     found = transfers(convolution, nest)
     return LayerTraffic(
@@ -113,7 +113,7 @@ def _search(choices: _Choices, group: Convolution, room: int) -> list[int]:
         backend.array(_with_trips(choices.channels, sizes[Loop.CHANNELS])),
         backend.array(list(chain.from_iterable(choices.rows))),
         backend.array(list(chain.from_iterable(choices.columns))),
-        group.weight_elements,
+        used_weights(group),
         group.output_elements,
         room,
         answer,

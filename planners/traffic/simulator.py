@@ -77,9 +77,27 @@ def _whole(convolution: Convolution) -> Iteration:
         Loop.CHANNELS: range(convolution.channels // groups),
         Loop.ROWS: range(convolution.output_rows),
         Loop.COLUMNS: range(convolution.output_columns),
-        Loop.KERNEL_ROWS: range(convolution.kernel_rows),
-        Loop.KERNEL_COLUMNS: range(convolution.kernel_columns),
+        Loop.KERNEL_ROWS: range(max(1, len(_live(convolution, 0)))),
+        Loop.KERNEL_COLUMNS: range(max(1, len(_live(convolution, 1)))),
     }
+
+
+@lru_cache(maxsize=1000)
+def _live(layer: Convolution, axis: int) -> tuple[int, ...]:
+    """The places of the kernel along an axis that lie on the map for some output."""
+    kernel, inputs, outputs = (
+        (layer.kernel_columns, layer.input_columns, layer.output_columns)
+        if axis
+        else (layer.kernel_rows, layer.input_rows, layer.output_rows)
+    )
+    return tuple(
+        step
+        for step in range(kernel)
+        if any(
+            0 <= o * layer.stride[axis] + step * layer.dilation[axis] - layer.padding[axis] < inputs
+            for o in range(outputs)
+        )
+    )
 
 
 class _State:
@@ -144,7 +162,9 @@ class _State:
         places: Iterator[Element]
         match array:
             case Array.WEIGHTS:
-                places = product(filters, channels, down, across)
+                rows_of = [u for u in down if u < len(_live(self.convolution, 0))]
+                columns_of = [v for v in across if v < len(_live(self.convolution, 1))]
+                places = product(filters, channels, rows_of, columns_of)
             case Array.OUTPUT:
                 places = product(filters, rows, columns)
             case Array.INPUT:
@@ -161,14 +181,16 @@ class _State:
         return {(group, *place) for place in places}
 
     def _input_row(self, y: int, u: int) -> tuple[int, ...]:
-        """The row that output row y reads at kernel row u; none if that is padding."""
-        layer = self.convolution
-        row = y * layer.stride[0] + u * layer.dilation[0] - layer.padding[0]
+        """The row that output row y reads at live kernel row u; none if that is padding."""
+        layer, live = self.convolution, _live(self.convolution, 0)
+        row = y * layer.stride[0] + live[u] * layer.dilation[0] - layer.padding[0] if live else -1
         return (row,) if 0 <= row < layer.input_rows else ()
 
     def _input_column(self, x: int, v: int) -> tuple[int, ...]:
-        layer = self.convolution
-        column = x * layer.stride[1] + v * layer.dilation[1] - layer.padding[1]
+        layer, live = self.convolution, _live(self.convolution, 1)
+        if not live:
+            return ()
+        column = x * layer.stride[1] + live[v] * layer.dilation[1] - layer.padding[1]
         return (column,) if 0 <= column < layer.input_columns else ()
 
     def _enter(self, array: Array, elements: set[Element]) -> None:

@@ -19,13 +19,10 @@ def kernel_area(layer: FusedLayer) -> int:
     return layer.rows.kernel * layer.columns.kernel
 
 
-def live_vector(layer: FusedLayer) -> int:
-    """Return the places of a kernel with weights that do not see padding alone."""
-    if not layer.has_weights:
-        return 0
-    every = np.ones((layer.rows.outputs, layer.columns.outputs), dtype=bool)
-    under = _under(layer, np.ones((layer.rows.inputs, layer.columns.inputs)), every, None)
-    return int(np.count_nonzero(under.any(axis=1)))
+def live_places(layer: FusedLayer, made: Array) -> Array:
+    """Return which places of a kernel do not see padding alone, for what is made at all."""
+    under = _under(layer, np.ones((layer.rows.inputs, layer.columns.inputs)), made, None)
+    return under.any(axis=1) & layer.has_weights
 
 
 def sums_of(

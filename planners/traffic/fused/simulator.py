@@ -18,7 +18,7 @@ from planners.traffic.fused.judge_parts import PartOfMaps, longest_row, parts_of
 from planners.traffic.fused.judge_sums import (
     PRIME,
     kernel_area,
-    live_vector,
+    live_places,
     sums_of,
     sums_of_map,
     whole_maps,
@@ -68,7 +68,14 @@ class _Run:
         shapes = [
             (one.filters, one.channels // one.groups, kernel_area(one)) for one in group.layers
         ]
-        self.weights = [random.integers(0, PRIME, shape).astype(float) for shape in shapes]
+        self.trained = [random.integers(0, PRIME, shape).astype(float) for shape in shapes]
+        live = [
+            live_places(one, np.any([part.made[number] for part in self.parts], axis=0))
+            for number, one in enumerate(group.layers, 1)
+        ]
+        self.vectors = [int(np.count_nonzero(one)) for one in live]
+        # What is not brought in is zero here, and any number where all is checked in the end.
+        self.weights = [one * kept for one, kept in zip(self.trained, live, strict=True)]
         self.beside = [
             random.integers(0, PRIME, (one.beside, *size)).astype(float)
             for one, size in zip(group.layers, sizes[1:], strict=True)
@@ -128,7 +135,7 @@ class _Run:
     def load_weights(self, layer: int) -> bool:
         """Count the weights that a part brings in; return whether all of them stay."""
         filters, width, _ = self.weights[layer].shape
-        total, kept = filters * width * live_vector(self.group.layers[layer]), self.kept[layer]
+        total, kept = filters * width * self.vectors[layer], self.kept[layer]
         self.moved["weights"] += total - (kept if self.loaded[layer] else 0)
         self.loaded[layer] = True
         return bool(kept >= total)
@@ -160,7 +167,7 @@ class _Run:
         if streams_input:
             sums = self._stream_input(part, is_full=is_full)
         else:
-            vector = 0 if is_full else live_vector(one)
+            vector = 0 if is_full else self.vectors[layer]
             if is_end:
                 by_row = row + vector * (one.channels // one.groups)
                 by_map = int(part.made[layer + 1].sum()) + vector
@@ -187,7 +194,7 @@ class _Run:
 
     def _stream_input(self, part: PartOfMaps, *, is_full: bool) -> Array:
         """The sums of the first layer, its input passing by map, or by row of a map."""
-        one, vector = self.group.layers[0], 0 if is_full else live_vector(self.group.layers[0])
+        one, vector = self.group.layers[0], 0 if is_full else self.vectors[0]
         row = longest_row(part.needed[0])
         by_row = row + vector * (one.filters // one.groups)
         by_map = int(part.needed[0].sum()) + vector
@@ -277,7 +284,7 @@ class _Run:
             )
             if number < last:
                 self._arrive(number, maps, part)
-            self.slot = 0 if is_full[number - 1] else live_vector(layer)
+            self.slot = 0 if is_full[number - 1] else self.vectors[number - 1]
             self.slot += longest_row(made) if layer.beside else 0
             self.look()
             if number < last:
@@ -291,7 +298,7 @@ class _Run:
 
     def check(self) -> None:
         """Raise ExecutionError unless all outputs are those of the layers run as a whole."""
-        whole = whole_maps(self.group, self.dram[0], self.weights, self.beside)
+        whole = whole_maps(self.group, self.dram[0], self.trained, self.beside)
         found = {**self.written, **{end: self.dram[end] for end in self.ends}}
         for end, values in found.items():
             if not np.array_equal(values, whole[end]):
