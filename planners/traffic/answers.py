@@ -10,6 +10,7 @@ from csdf.notebook.table import facts
 from planners.traffic.convolution import Convolution
 from planners.traffic.listing import listing
 from planners.traffic.nest import LoopNest
+from planners.traffic.nested import NestedTiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,16 +24,17 @@ class LowerBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerTraffic:
-    """The least traffic of one layer: no loop nest that fits the buffer moves less.
+    """The least traffic of one layer: no loop nest with one or two levels of tiles moves less.
 
     output_bytes: written, and read back for more sums. held_bytes: the three tiles at their largest.
-    space: orders, tiles and levels that there are; evaluated: how many of them were looked at.
+    space: orders, tiles and levels that there are with one level of tiles; evaluated: how many of
+    them were looked at.
     """
 
     convolution: Convolution
     buffer_bytes: int
     element_bytes: int
-    nest: LoopNest
+    nest: LoopNest | NestedTiles
     input_bytes: int
     weight_bytes: int
     output_bytes: int

@@ -1,4 +1,4 @@
-"""The least traffic of one layer, over all its loop nests that fit the buffer."""
+"""The least traffic of one layer, over its loop nests with one or two levels of tiles."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from planners.traffic.convolution import Convolution, group_of
 from planners.traffic.counting import transfers
 from planners.traffic.footprints import axes_of, used_weights
 from planners.traffic.nest import Array, Halo, Loop, LoopNest, lengths
+from planners.traffic.nested import NestedTiles, nested_transfers
+from planners.traffic.nested_search import best_nested
 from planners.traffic.structures import Structure, structures
 from planners.traffic.tilings import Option, axis_options, tile_sizes
 
@@ -27,10 +29,14 @@ SMALL = 5_000  # combinations below which the compiler costs more than it saves
 def least_traffic(
     convolution: Convolution, *, buffer_bytes: int, element_bytes: int, halo: Halo = Halo.KEPT
 ) -> LayerTraffic:
-    """Return the least traffic of the layer over all orders, tiles and levels that fit the buffer.
+    """Return the least traffic of the layer over its loop nests that fit the buffer.
 
-    Exact: what is left out is never better than what is looked at, as `structures`, `tilings` and
-    the kernel argue; ties go to the first in their order. Groups are handled one after another,
+    Two kinds of nests are searched. With one level of tiles (`nest`), all orders, tile sizes and
+    levels: exact, for what is left out is never better than what is looked at, as `structures`,
+    `tilings` and the kernel argue. With two (`nested`), where that does not reach the lower bound:
+    all orders of the arrays, and all tiles that are the smallest for their number. No nest of either
+    kind moves less; whether another schedule does, the lower bound tells, which holds for any.
+    Ties go to one level, and to the first in order. Groups are handled one after another,
     which loses nothing: they share no element, so any schedule of them all holds and moves for each
     group what some schedule of that group alone does.
     Raises InvalidPlan if the buffer cannot hold one element of each array.
@@ -44,17 +50,24 @@ def least_traffic(
     group = replace(group_of(convolution), name="group")  # equal shapes are searched once
     all_elements = group.input_elements + used_weights(group) + group.output_elements
     nest, evaluated = _best_nest(group, min(room, all_elements), halo)
-    found = transfers(convolution, nest)
+    bounds = lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=element_bytes)
+    nested: NestedTiles | None = None
+    least = max(bound.bytes for bound in bounds) // (element_bytes * convolution.groups)
+    if transfers(group, nest).total > least:
+        nested = _best_nested(group, room, halo, transfers(group, nest).total)
+    found = (
+        transfers(convolution, nest) if nested is None else nested_transfers(convolution, nested)
+    )
     return LayerTraffic(
         convolution=convolution,
         buffer_bytes=buffer_bytes,
         element_bytes=element_bytes,
-        nest=nest,
+        nest=nest if nested is None else nested,
         input_bytes=found.input * element_bytes,
         weight_bytes=found.weights * element_bytes,
         output_bytes=found.output * element_bytes,
         held_bytes=found.held_elements * element_bytes,
-        bounds=lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=element_bytes),
+        bounds=bounds,
         space=_space(group),
         evaluated=evaluated,
     )
@@ -97,6 +110,12 @@ def _best_nest(group: Convolution, room: int, halo: Halo) -> tuple[LoopNest, int
     tiles = (filters, channels, places, across, kernel_rows, kernel_columns)
     nest = LoopNest(order=way.order, tiles=tiles, levels=way.levels, halo=halo)
     return nest.canonical(group), found[kernel.LOOKED_AT]
+
+
+@lru_cache(maxsize=10_000)
+def _best_nested(group: Convolution, room: int, halo: Halo, below: int) -> NestedTiles | None:
+    """The nest with two levels of tiles that moves less than so many elements, and least."""
+    return best_nested(group, room, below, halo=halo, backend_for=lambda *sizes: _backend(*sizes))
 
 
 def _search(choices: _Choices, group: Convolution, room: int) -> list[int]:

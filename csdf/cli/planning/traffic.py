@@ -102,9 +102,10 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf plan traffic",
         "The least that layers read from and write to DRAM, with a buffer on the chip "
         "of a given size: each layer alone, pairs of layers that keep what is between them in the "
-        "buffer, or groups of any length. Exact over loop orders and tiles of a layer, and over "
-        "even cuts of a group, with borders kept, sent to DRAM or computed again, and weights that "
-        "stay; a lower bound beside every answer.",
+        "buffer, or groups of any length. Of a layer it finds the best of the loop nests with one or "
+        "two levels of tiles; of a group the best of the even cuts, with borders kept, sent to DRAM "
+        "or computed again, and weights that stay. Other schedules may move less, but none moves "
+        "less than the lower bound that stands beside every answer.",
         "csdf plan traffic resnet8 --buffer 64KB --fuse 2",
         notes="Sizes: KB and KiB are 1024 bytes, as for memories on chips; kB is 1000, MB "
         "1,000,000, MiB 2^20. MODEL may also be layers in words: "

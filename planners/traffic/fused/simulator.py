@@ -17,8 +17,8 @@ from csdf.errors import ExecutionError
 from planners.traffic.fused.judge_parts import PartOfMaps, longest_row, parts_of, rows_of
 from planners.traffic.fused.judge_sums import (
     PRIME,
-    kernel_area,
     live_places,
+    random_kernel,
     sums_of,
     sums_of_map,
     whole_maps,
@@ -54,7 +54,7 @@ def run_schedule(schedule: FusedSchedule, buffer: int, seed: int = 0) -> FusedRu
 
 
 class _Run:
-    """The buffer, DRAM, and the counters."""
+    """The buffer, DRAM, and the counters. Weights that are not brought in are zero here."""
 
     def __init__(self, schedule: FusedSchedule, buffer: int, random: np.random.Generator) -> None:
         group = schedule.group
@@ -65,16 +65,11 @@ class _Run:
         self.dram = [np.full(size, np.nan) for size in sizes]
         self.written = {number: np.full(sizes[number], np.nan) for number in group.written}
         self.dram[0] = random.integers(0, PRIME, sizes[0]).astype(float)
-        shapes = [
-            (one.filters, one.channels // one.groups, kernel_area(one)) for one in group.layers
-        ]
-        self.trained = [random.integers(0, PRIME, shape).astype(float) for shape in shapes]
-        live = [
-            live_places(one, np.any([part.made[number] for part in self.parts], axis=0))
-            for number, one in enumerate(group.layers, 1)
-        ]
+        self.trained = [random_kernel(one, random) for one in group.layers]
+        parts = zip(*(part.made for part in self.parts), strict=True)
+        made = [np.any(maps, axis=0) for maps in parts]
+        live = list(map(live_places, group.layers, made[1:]))
         self.vectors = [int(np.count_nonzero(one)) for one in live]
-        # What is not brought in is zero here, and any number where all is checked in the end.
         self.weights = [one * kept for one, kept in zip(self.trained, live, strict=True)]
         self.beside = [
             random.integers(0, PRIME, (one.beside, *size)).astype(float)

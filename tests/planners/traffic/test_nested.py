@@ -1,0 +1,149 @@
+"""Nests with two levels of tiles: against every such nest, walked by the judge, by hand."""
+
+from itertools import permutations, product
+from random import Random
+
+import pytest
+
+from csdf.kernels import compile as compiler
+from planners.traffic.convolution import Convolution
+from planners.traffic.listing import listing
+from planners.traffic.nest import MOVES, Array, Halo, Loop, lengths
+from planners.traffic.nested import NestedTiles, nested_transfers, tiles_of
+from planners.traffic.nested_judge import walk_nested
+from planners.traffic.nested_search import best_nested, movers
+from planners.traffic.one_layer import least_traffic
+from planners.traffic.tilings import tile_sizes
+from tests.planners.traffic.layers import random_convolution
+
+SLIDES = (None, Loop.ROWS, Loop.COLUMNS, Loop.KERNEL_ROWS, Loop.KERNEL_COLUMNS)
+
+
+def product_of(filters, channels, columns):
+    return Convolution(
+        name="product", filters=filters, channels=channels, input_rows=1, input_columns=columns
+    )
+
+
+def nested(order, pairs, slides=None):
+    """A nest with these tiles of each loop, in the outer and in the inner array that it moves."""
+    tiles = [[1] * len(Loop) for _ in Array]
+    for loop, pair in zip(Loop, pairs, strict=True):
+        for array, size in zip(movers(order, loop), pair, strict=True):
+            tiles[array][loop] = size
+    return NestedTiles(order=order, tiles=tuple(map(tuple, tiles)), slides=slides)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "room", "expected"),
+    [
+        # Outputs of 8 x 8 stay, 8 inputs and a weight pass: 64 + 8 + 1 elements. Weights and inputs
+        # come 8 times each, 2 * 8 * 4096, and outputs go once, 4096.
+        ((64, 64, 64), 73, 2 * 8 * 4096 + 4096),
+        # Outputs of 4 x 4: 16 + 4 + 1 elements; 2 * 4 * 256 and 256.
+        ((16, 16, 16), 21, 2 * 4 * 256 + 256),
+        # Outputs of 8 x 5: 40 + 5 + 1. Inputs come 8 times, weights 13 times.
+        ((64, 64, 64), 46, (8 + 13) * 4096 + 4096),
+    ],
+)
+def test_a_matrix_product_with_tile_loops_and_point_loops(sizes, room, expected):
+    layer = product_of(*sizes)
+    answer = least_traffic(layer, buffer_bytes=room, element_bytes=1)
+    assert answer.total_bytes <= expected
+    assert answer.lower_bound_bytes <= answer.total_bytes
+    assert answer.held_bytes <= room
+
+
+def test_the_loops_of_a_matrix_product_are_listed():
+    layer = product_of(64, 64, 64)
+    answer = least_traffic(layer, buffer_bytes=73, element_bytes=1)
+    assert listing(layer, answer.nest).splitlines() == [
+        "for 8 tiles of 8 filters",
+        "  for 8 tiles of 8 columns",
+        "    clear output 8 x 1 x 8",
+        "    for each of 64 channels",
+        "      load input 1 x 1 x 8",
+        "      for each of 8 filters",
+        "        load weights 1 x 1 x 1 x 1",
+        "        multiply and add",
+        "    write output 8 x 1 x 8",
+    ]
+
+
+def random_nested(random, layer):
+    order = random.choice(list(permutations(Array)))
+    pairs = []
+    for length in lengths(layer):
+        outer = random.randint(1, length)
+        pairs.append((outer, random.randint(1, outer)))
+    return nested(order, pairs, random.choice(SLIDES))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_counted_is_walked_for_any_layer_and_nest(seed):
+    random = Random(seed)
+    for _ in range(60):
+        layer = random_convolution(random, largest=6)
+        nest = random_nested(random, layer)
+        counted = nested_transfers(layer, nest)
+        walked = walk_nested(layer, nest, buffer_bytes=counted.held_elements, element_bytes=1)
+        moved = walked.input_bytes, walked.weight_bytes, walked.output_bytes
+        assert moved == (counted.input, counted.weights, counted.output), (layer, nest)
+
+
+def every_nested(layer):
+    """All orders, tiles that are the smallest for their number, and sliding loops."""
+    pairs = [
+        [(outer, inner) for outer in tile_sizes(size) for inner in tile_sizes(outer)]
+        for size in lengths(layer)
+    ]
+    for order, slides in product(permutations(Array), SLIDES):
+        for chosen in product(*pairs):
+            yield nested(order, chosen, slides)
+
+
+SMALL = (
+    {"filters": 4, "channels": 3, "input_columns": 4},
+    {"filters": 5, "channels": 1, "input_rows": 5, "kernel_rows": 3, "padding": (1, 0, 1, 0)},
+    {"filters": 2, "channels": 2, "input_rows": 6, "kernel_rows": 2, "stride": (1, 1)},
+    {"filters": 3, "channels": 2, "input_columns": 7, "kernel_columns": 3, "dilation": (1, 2)},
+    {"filters": 2, "input_rows": 4, "input_columns": 4, "kernel_rows": 2, "kernel_columns": 2},
+    {"filters": 3, "channels": 2, "input_columns": 7, "kernel_columns": 3, "stride": (1, 2)},
+)
+
+
+@pytest.mark.parametrize("sizes", SMALL, ids=str)
+def test_no_nest_with_two_levels_of_tiles_moves_less(sizes):
+    base = {"name": "small", "filters": 1, "channels": 1, "input_rows": 1, "input_columns": 1}
+    layer = Convolution(**base | sizes)
+    least = {}
+    for nest in every_nested(layer):
+        found = nested_transfers(layer, nest)
+        held = found.held_elements
+        least[held] = min(found.total, least.get(held, found.total))
+    rooms = sorted({*least, *(held - 1 for held in least if held - 1 >= min(least))})
+    for room in rooms[:: max(1, len(rooms) // 25)]:
+        expected = min((total for held, total in least.items() if held <= room), default=None)
+        answer = best_nested(
+            layer, room, 10**9, halo=Halo.KEPT, backend_for=lambda *_: compiler.PLAIN
+        )
+        assert nested_transfers(layer, answer).total == expected, room
+        assert nested_transfers(layer, answer).held_elements <= room
+        assert (
+            best_nested(
+                layer, room, expected, halo=Halo.KEPT, backend_for=lambda *_: compiler.PLAIN
+            )
+            is None
+        )
+
+
+def test_every_loop_moves_two_arrays():
+    for loop in Loop:
+        assert sum(loop in MOVES[array] for array in Array) == 2
+
+
+def test_tiles_in_tiles_are_counted_with_what_is_left_over():
+    # 11 in tiles of 4 (4, 4, 3) in tiles of 3: 2 + 2 + 1.
+    assert tiles_of(11, 4, 3) == 5
+    assert tiles_of(11, 4) == 3
+    assert tiles_of(11) == 1
