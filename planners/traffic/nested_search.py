@@ -188,7 +188,7 @@ def _axis_options(axis: Axis, order: Order, way: int) -> Iterator[AxisOption]:
     place, step = AXES[0]
     taps = max(1, len(axis.live))
     around_weights, around_output = _bands_around(order, place), _bands_around(order, step)
-    for places, taken in product(_pairs(axis.outputs), _pairs(taps)):
+    for places, taken in product(_pairs(axis.outputs, order, place), _pairs(taps, order, step)):
         by_place = dict(zip(movers(order, place), places, strict=True))
         by_step = dict(zip(movers(order, step), taken, strict=True))
         around = [
@@ -208,9 +208,19 @@ def _axis_options(axis: Axis, order: Order, way: int) -> Iterator[AxisOption]:
         )
 
 
-def _pairs(length: int) -> list[Pair]:
-    """All tiles, with all smaller ones in them, that are the smallest for their number."""
-    return [(outer, inner) for outer in tile_sizes(length) for inner in tile_sizes(outer)]
+def _pairs(length: int, order: Order, loop: Loop) -> list[Pair]:
+    """Tiles, with smaller ones in them, that are the smallest for their number.
+
+    All of them, but for an inner array whose tiles cost nothing: one that is not the input, with no
+    third array inside that would come again for them. It holds one element.
+    """
+    _, second = movers(order, loop)
+    is_free = second is not Array.INPUT and _bands_around(order, loop) < 2
+    return [
+        (outer, inner)
+        for outer in tile_sizes(length)
+        for inner in ((1,) if is_free else tile_sizes(outer))
+    ]
 
 
 def _front(options: Iterable[AxisOption]) -> Iterator[AxisOption]:
