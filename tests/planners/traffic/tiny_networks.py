@@ -1,10 +1,13 @@
 """Networks that are small enough for the search over every schedule, and what they show.
 
-Run `python -m tests.planners.traffic.tiny_networks [CASES [SEED]]` (10000, 0): draws so many, each with
-a buffer, and prints how the bounds, the least of any schedule and what is found compare.
+Run `python -m tests.planners.traffic.tiny_networks [CASES [SEED [PART/PARTS]]]` (10000, 0, 1/1): draws
+so many, each with a buffer, and prints how the bounds, the least of any schedule and what is found
+compare. A part is every PARTS-th of the cases, which are the same however they are split; the counts of
+the parts add up. Progress goes to standard error. Exit code 1: some bound or answer is wrong.
 """
 
 import sys
+import time
 from collections import Counter
 from random import Random
 from typing import NamedTuple
@@ -105,24 +108,46 @@ def random_case(random, most_layers=3):
     return Case(network, room, tuple(bounds), found, least_with_any_buffer(work), least)
 
 
-def main(cases=10_000, seed=0):
-    random, seen = Random(seed), Counter()
-    for number in range(int(cases)):
-        case = random_case(random, 1 if number % 2 else 3)
-        least = case.least
-        seen["told"] += least is not None
-        seen["above any buffer: " + str(max(case.bounds[:1]) > case.any_buffer)] += 1
-        if least is None:
-            continue
-        if max(case.bounds) > least:
-            print("bound above the least of any schedule:", case)
-        if case.found is not None and case.found < least:
-            print("found below the least of any schedule:", case)
-        seen["bound reached"] += max(case.bounds) == least
-        seen["least found"] += case.found == least
-        seen["fits"] += case.found is not None
+def wrong(case):
+    """What is wrong about the case, in words; empty if nothing is."""
+    if case.bounds[0] > case.any_buffer:
+        return "bound above the least with any buffer"
+    if case.least is None:
+        return ""
+    if max(case.bounds) > case.least:
+        return "bound above the least of any schedule"
+    if case.found is not None and case.found < case.least:
+        return "found below the least of any schedule"
+    return ""
+
+
+def counts(case):
+    """What the case adds to the table, by name."""
+    least = case.least
+    return {
+        "cases": 1,
+        "wrong": bool(wrong(case)),
+        "least told": least is not None,
+        "bound reached": least is not None and max(case.bounds) == least,
+        "fits": least is not None and case.found is not None,
+        "least found": least is not None and case.found == least,
+    }
+
+
+def main(cases="10000", seed="0", part="1/1"):
+    first, parts = map(int, part.split("/"))
+    seen, shown = Counter(), time.monotonic()
+    for number in range(first - 1, int(cases), parts):
+        case = random_case(Random(f"{seed} {number}"), 1 if number % 2 else 3)
+        seen.update(counts(case))
+        if wrong(case):
+            print(f"case {number}: {wrong(case)}: {case}", flush=True)
+        if time.monotonic() - shown > 10:
+            shown = time.monotonic()
+            print(f"case {number} of {cases}: {dict(seen)}", file=sys.stderr, flush=True)
     print(dict(seen))
+    return int(seen["wrong"] > 0)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(main(*sys.argv[1:]))
