@@ -168,3 +168,10 @@ def test_part_counts_are_the_fewest_for_each_largest_part():
     # 7 places: 1 part of 7, 2 of at most 4, 3 of at most 3, 4 of at most 2, 7 of 1; with 5 and 6
     # parts the largest is still of 2.
     assert part_counts(7) == (1, 2, 3, 4, 7)
+
+
+def test_what_moves_one_element_less_than_the_limit_is_found():
+    # All fits, so the best moves just the bound: a limit of one element more must not prune it.
+    search = GroupSearch(slides_pair())
+    assert search.best(10**9, search.bound + 1).total == search.bound
+    assert search.best(10**9, search.bound) is None
