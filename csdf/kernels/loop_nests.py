@@ -220,8 +220,15 @@ def nested_traffic(
     filter_options = len(filters) // LOOP_OPTION
     channel_options = len(channels) // LOOP_OPTION
     best = answer[0]
+    least_read = columns[READ]
+    for column in range(len(columns) // AXIS_OPTION):
+        least_read = min(least_read, columns[column * AXIS_OPTION + READ])
     for row in range(len(rows) // AXIS_OPTION):
         one = row * AXIS_OPTION
+        least = depth * rows[one + READ] * least_read
+        least += weight_elements * rows[one + WEIGHT_ROUNDS]
+        if least + output_elements * (2 * rows[one + OUTPUT_ROUNDS] - 1) >= best:
+            continue  # whatever the columns: they repeat nothing less than once
         for column in range(len(columns) // AXIS_OPTION):
             other = column * AXIS_OPTION
             inputs = depth * rows[one + READ] * columns[other + READ]

@@ -28,7 +28,8 @@ class LayerTraffic:
 
     output_bytes: written, and read back for more sums. held_bytes: the three tiles at their largest.
     space: orders, tiles and levels that there are with one level of tiles; evaluated: how many of
-    them were looked at.
+    them were looked at. ended: why the search of nests with two levels ended early, if it did: then a
+    nest may move less.
     """
 
     convolution: Convolution
@@ -42,6 +43,7 @@ class LayerTraffic:
     bounds: tuple[LowerBound, ...]
     space: int
     evaluated: int
+    ended: str = ""
 
     @property
     def total_bytes(self) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cnn2csdf.network import Network
@@ -145,13 +146,16 @@ class NetworkSearch:
         """Return the least traffic with groups of at most `longest` stages; None: of any length.
 
         look: called with the number of stages done; GaveUp or KeyboardInterrupt from it end the
-        search for groups, and the stages that are left run on their own.
+        search: the stages that are left run on their own, by their best nest with one level of tiles.
         Raises InvalidPlan, naming the layer, where one does not fit the buffer on its own.
         """
         ended = ""
         ways: list[tuple[int, tuple[GroupTraffic, ...]]] = [(0, ())]  # of the first stages
         for end, stage in enumerate(self.stages, 1):
-            alone = stage_alone(stage, buffer_bytes, self.element_bytes)
+            watch = partial(ended_by(ended) if ended else look, end - 1)
+            alone = stage_alone(stage, buffer_bytes, self.element_bytes, watch)
+            if alone.layer is not None and alone.layer.ended:
+                ended = alone.layer.ended
             total, groups = ways[end - 1]
             least = total + alone.total_bytes, (*groups, alone)
             try:
@@ -216,9 +220,21 @@ class NetworkSearch:
         return self._by_stages[first, end]
 
 
-def stage_alone(stage: Stage, buffer_bytes: int, element_bytes: int) -> GroupTraffic:
+def ended_by(reason: str) -> Look:
+    """Return what ends a search at once, with the best answer that it has by then."""
+
+    def look(_: int) -> None:
+        raise GaveUp(reason)
+
+    return look
+
+
+def stage_alone(
+    stage: Stage, buffer_bytes: int, element_bytes: int, look: Callable[[], None] = lambda: None
+) -> GroupTraffic:
     """Return the least traffic of one stage: its best loop nest, or all that goes in and out once.
 
+    look: ends the search early, as in `least_traffic`.
     Raises InvalidPlan, naming the layer, where the buffer is too small for it.
     """
     if stage.window is None:
@@ -240,7 +256,10 @@ def stage_alone(stage: Stage, buffer_bytes: int, element_bytes: int) -> GroupTra
             f"{operand + 3 * element_bytes} bytes; the buffer has {buffer_bytes}"
         )
     found = least_traffic(
-        stage.convolution, buffer_bytes=buffer_bytes - operand, element_bytes=element_bytes
+        stage.convolution,
+        buffer_bytes=buffer_bytes - operand,
+        element_bytes=element_bytes,
+        look=look,
     )
     bound = least * element_bytes
     if stage.maps_apart == stage.window.channels:

@@ -9,7 +9,7 @@ from itertools import chain
 from math import factorial, prod
 from typing import NamedTuple
 
-from csdf.errors import InvalidPlan
+from csdf.errors import GaveUp, InvalidPlan
 from csdf.kernels import compile as compiler
 from csdf.kernels import loop_nests as kernel
 from planners.traffic.answers import LayerTraffic
@@ -19,7 +19,7 @@ from planners.traffic.counting import transfers
 from planners.traffic.footprints import axes_of, used_weights
 from planners.traffic.nest import Array, Halo, Loop, LoopNest, lengths
 from planners.traffic.nested import NestedTiles, nested_transfers
-from planners.traffic.nested_search import best_nested
+from planners.traffic.nested_search import Look, nested_search
 from planners.traffic.structures import Structure, structures
 from planners.traffic.tilings import Option, axis_options, tile_sizes
 
@@ -27,7 +27,12 @@ SMALL = 5_000  # combinations below which the compiler costs more than it saves
 
 
 def least_traffic(
-    convolution: Convolution, *, buffer_bytes: int, element_bytes: int, halo: Halo = Halo.KEPT
+    convolution: Convolution,
+    *,
+    buffer_bytes: int,
+    element_bytes: int,
+    halo: Halo = Halo.KEPT,
+    look: Look = lambda: None,
 ) -> LayerTraffic:
     """Return the least traffic of the layer over its loop nests that fit the buffer.
 
@@ -39,6 +44,9 @@ def least_traffic(
     Ties go to one level, and to the first in order. Groups are handled one after another,
     which loses nothing: they share no element, so any schedule of them all holds and moves for each
     group what some schedule of that group alone does.
+    look: called now and then while nests with two levels are searched, which starts from the best one
+    with one level; GaveUp or KeyboardInterrupt from it end the search with the best nest so far, and
+    `ended` says why.
     Raises InvalidPlan if the buffer cannot hold one element of each array.
     """
     room = buffer_bytes // element_bytes if element_bytes > 0 else 0
@@ -52,9 +60,16 @@ def least_traffic(
     nest, evaluated = _best_nest(group, min(room, all_elements), halo)
     bounds = lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=element_bytes)
     nested: NestedTiles | None = None
-    least = max(bound.bytes for bound in bounds) // (element_bytes * convolution.groups)
-    if transfers(group, nest).total > least:
-        nested = _best_nested(group, room, halo, transfers(group, nest).total)
+    ended, least = "", max(bound.bytes for bound in bounds) // (element_bytes * convolution.groups)
+    most = transfers(group, nest).total
+    if most > least:
+        try:
+            for nested in nested_search(group, halo).better(  # noqa: B007 (the last is the best)
+                room, most, backend_for=lambda *sizes: _backend(*sizes), look=look
+            ):
+                pass
+        except (GaveUp, KeyboardInterrupt) as end:
+            ended = str(end) or "interrupted"
     found = (
         transfers(convolution, nest) if nested is None else nested_transfers(convolution, nested)
     )
@@ -70,6 +85,7 @@ def least_traffic(
         bounds=bounds,
         space=_space(group),
         evaluated=evaluated,
+        ended=ended,
     )
 
 
@@ -110,12 +126,6 @@ def _best_nest(group: Convolution, room: int, halo: Halo) -> tuple[LoopNest, int
     tiles = (filters, channels, places, across, kernel_rows, kernel_columns)
     nest = LoopNest(order=way.order, tiles=tiles, levels=way.levels, halo=halo)
     return nest.canonical(group), found[kernel.LOOKED_AT]
-
-
-@lru_cache(maxsize=10_000)
-def _best_nested(group: Convolution, room: int, halo: Halo, below: int) -> NestedTiles | None:
-    """The nest with two levels of tiles that moves less than so many elements, and least."""
-    return best_nested(group, room, below, halo=halo, backend_for=lambda *sizes: _backend(*sizes))
 
 
 def _search(choices: _Choices, group: Convolution, room: int) -> list[int]:

@@ -17,7 +17,7 @@ from csdf.errors import InvalidPlan
 from csdf.io.files import write_text
 from planners.plan import FEASIBLE
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer
-from planners.traffic.network_traffic import NetworkSearch, NetworkTraffic
+from planners.traffic.network_traffic import NetworkSearch, NetworkTraffic, ended_by
 
 LONGEST: dict[str, int | None] = {"1": 1, "2": 2, "chain": None}  # stages of a group, by --fuse
 
@@ -57,7 +57,9 @@ def _points(
         by_way: dict[str, NetworkTraffic] = {}
         for way in _ways(options.fuse):
             if ended:
-                found = next(reversed(by_way.values()), None) or search.best(size, 1)
+                found = next(reversed(by_way.values()), None) or search.best(
+                    size, 1, ended_by(ended)
+                )
                 by_way[way] = replace(found, status=FEASIBLE, reason=ended)
                 continue
             by_way[way] = search.best(size, LONGEST[way], look)

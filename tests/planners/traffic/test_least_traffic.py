@@ -13,6 +13,7 @@ from planners.traffic.counting import transfers
 from planners.traffic.nest import Halo, lengths
 from planners.traffic.nested import NestedTiles
 from planners.traffic.nested_judge import walk_nested
+from planners.traffic.nested_search import nested_search
 from planners.traffic.one_layer import least_traffic
 from planners.traffic.simulator import walk
 from tests.planners.traffic.layers import (
@@ -154,7 +155,7 @@ def test_compiled_or_not_the_answer_is_the_same(monkeypatch):
     for backend in (compiler.PLAIN, compiler.COMPILED):
         monkeypatch.setattr(one_layer, "_backend", lambda *sizes, chosen=backend: chosen)
         one_layer._best_nest.cache_clear()
-        one_layer._best_nested.cache_clear()
+        nested_search.cache_clear()
         answers.append(least_traffic(layer, buffer_bytes=1000, element_bytes=4))
     assert answers[0] == answers[1]
 

@@ -1,17 +1,27 @@
 """Nests with two levels of tiles: against every such nest, walked by the judge, by hand."""
 
 from itertools import permutations, product
+from operator import le
 from random import Random
 
 import pytest
 
+from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from planners.traffic.convolution import Convolution
+from planners.traffic.footprints import axes_of
 from planners.traffic.listing import listing
-from planners.traffic.nest import MOVES, Array, Halo, Loop, lengths
-from planners.traffic.nested import NestedTiles, nested_transfers, tiles_of
+from planners.traffic.nest import MOVES, Array, Halo, Loop, LoopNest, lengths
+from planners.traffic.nested import NestedTiles, input_reads, nested_transfers, tiles_of
+from planners.traffic.nested_axes import (
+    AxisTiles,
+    input_reads_of_all,
+    movers,
+    pairs_of,
+    tiles_along,
+)
 from planners.traffic.nested_judge import walk_nested
-from planners.traffic.nested_search import best_nested, movers
+from planners.traffic.nested_search import nested_search
 from planners.traffic.one_layer import least_traffic
 from planners.traffic.tilings import tile_sizes
 from tests.planners.traffic.layers import random_convolution
@@ -112,6 +122,17 @@ SMALL = (
 )
 
 
+def best_nested(layer, room, below):
+    """The last of the nests that the search finds; None if there is none."""
+    search = nested_search(layer, Halo.KEPT)
+    found = list(
+        search.better(room, below, backend_for=lambda *_: compiler.PLAIN, look=lambda: None)
+    )
+    totals = [nested_transfers(layer, nest).total for nest in found]
+    assert totals == sorted(totals, reverse=True)
+    return found[-1] if found else None
+
+
 @pytest.mark.parametrize("sizes", SMALL, ids=str)
 def test_no_nest_with_two_levels_of_tiles_moves_less(sizes):
     base = {"name": "small", "filters": 1, "channels": 1, "input_rows": 1, "input_columns": 1}
@@ -124,17 +145,76 @@ def test_no_nest_with_two_levels_of_tiles_moves_less(sizes):
     rooms = sorted({*least, *(held - 1 for held in least if held - 1 >= min(least))})
     for room in rooms[:: max(1, len(rooms) // 25)]:
         expected = min((total for held, total in least.items() if held <= room), default=None)
-        answer = best_nested(
-            layer, room, 10**9, halo=Halo.KEPT, backend_for=lambda *_: compiler.PLAIN
-        )
+        answer = best_nested(layer, room, 10**9)
         assert nested_transfers(layer, answer).total == expected, room
         assert nested_transfers(layer, answer).held_elements <= room
-        assert (
-            best_nested(
-                layer, room, expected, halo=Halo.KEPT, backend_for=lambda *_: compiler.PLAIN
-            )
-            is None
-        )
+        assert best_nested(layer, room, expected) is None
+
+
+def random_axis(random):
+    """Any stride, dilation and padding; also windows that see padding alone."""
+    while True:
+        layer = random_convolution(random, largest=20)
+        axis = random.choice(axes_of(layer))
+        if axis.outputs > 1:
+            return axis
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_input_reads_of_all_tiles_at_once_are_those_of_one_pair_after_another(seed):
+    axis = random_axis(Random(seed))
+    places, taps = pairs_of(axis.outputs), pairs_of(max(1, len(axis.live)))
+    largest, moved = input_reads_of_all(axis, places, taps)
+    for (row, place), (column, tap) in product(enumerate(places), enumerate(taps)):
+        found = input_reads(axis, place, tap)
+        assert found == (largest[row, column], tuple(moved[:, row, column])), (axis, place, tap)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tiles_that_are_left_out_along_an_axis_are_no_better_than_one_that_is_not(seed):
+    tiles, random = AxisTiles(random_axis(Random(seed))), Random(seed)
+    order, way = random.choice(list(permutations(Array))), random.randint(0, 2)
+    everything = tiles.every(order, way).costs.tolist()
+    kept = list(map(tuple, tiles.options(order, way, lambda: None).costs.tolist()))
+    assert len(set(kept)) == len(kept)
+    for one in everything:
+        assert any(all(map(le, other, one)) for other in kept)
+    for one, other in permutations(kept, 2):
+        assert not all(map(le, one, other))
+
+
+class Looks:
+    """Ends a search at a look, and counts them."""
+
+    def __init__(self, last):
+        self.last, self.count = last, 0
+
+    def __call__(self):
+        self.count += 1
+        if self.count > self.last:
+            raise GaveUp("enough")
+
+
+def test_a_search_that_ends_early_has_an_answer_at_once_and_a_better_one_later():
+    layer = product_of(60, 61, 62)
+    ends = [0, 1, 5, 20, 60, 10**9]
+    answers = []
+    for last in ends:
+        nested_search.cache_clear()
+        tiles_along.cache_clear()
+        look = Looks(last)
+        answers.append(least_traffic(layer, buffer_bytes=73, element_bytes=1, look=look))
+        assert look.count <= last + 1  # it stops when it is told to
+    totals = [one.total_bytes for one in answers]
+    assert isinstance(answers[0].nest, LoopNest)  # the best with one level of tiles
+    assert totals == sorted(totals, reverse=True)
+    assert totals[-1] < totals[0]
+    assert [one.ended for one in answers] == ["enough"] * (len(ends) - 1) + [""]
+    # What was found before an early end is not taken for the best afterwards.
+    look = Looks(5)
+    nested_search.cache_clear()
+    least_traffic(layer, buffer_bytes=73, element_bytes=1, look=look)
+    assert least_traffic(layer, buffer_bytes=73, element_bytes=1).total_bytes == totals[-1]
 
 
 def test_every_loop_moves_two_arrays():
