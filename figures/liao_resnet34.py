@@ -12,7 +12,8 @@ from cnn2csdf.catalogue.resnet import resnet34
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from csdf.draw.traffic import TrafficBar, bars_picture, sweep_picture
-from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, NetworkTraffic
+from planners.traffic.group_traffic import GroupTraffic
+from planners.traffic.network_traffic import NetworkSearch, NetworkTraffic
 
 BYTES = 4
 KB = 1024

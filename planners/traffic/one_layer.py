@@ -19,7 +19,8 @@ from planners.traffic.counting import transfers
 from planners.traffic.footprints import axes_of, used_weights
 from planners.traffic.nest import Array, Halo, Loop, LoopNest, lengths
 from planners.traffic.nested import NestedTiles, nested_transfers
-from planners.traffic.nested_search import Look, nested_search
+from planners.traffic.nested_axes import Look
+from planners.traffic.nested_search import nested_search
 from planners.traffic.structures import Structure, structures
 from planners.traffic.tilings import Option, axis_options, tile_sizes
 

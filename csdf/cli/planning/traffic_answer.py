@@ -11,9 +11,10 @@ from planners.plan import OPTIMAL
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.fused.listing import in_short
 from planners.traffic.fused.listing import listing as fused_listing
+from planners.traffic.group_traffic import GroupTraffic
 from planners.traffic.listing import band_loops, listing, nested_loop
 from planners.traffic.nested import NestedTiles
-from planners.traffic.network_traffic import GroupTraffic, NetworkTraffic
+from planners.traffic.network_traffic import NetworkTraffic
 
 COLUMNS = ("input", "weights", "output", "borders", "total", "bound", "ratio")
 PARTS = {"input": "input", "weight": "weights", "output": "output", "border": "borders"}  # in words
