@@ -12,7 +12,8 @@ from cnn2csdf.catalogue.resnet import resnet34
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from planners.traffic.command.picture import TrafficBar, bars_picture, sweep_picture
-from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, NetworkTraffic
+from planners.traffic.group_traffic import GroupTraffic
+from planners.traffic.network_traffic import NetworkSearch, NetworkTraffic
 
 BYTES = 4
 KB = 1024
@@ -108,7 +109,8 @@ def _total(group: GroupTraffic | None) -> str:
 
 def page(buffers: Sequence[int] = BUFFERS) -> str:
     """Return the page."""
-    weights = sum(stage.window.weights for stage in search().stages if stage.window) * BYTES
+    windows = [stage.window for stage in search().stages if stage.window]
+    weights = sum(window.weights(window.whole) for window in windows) * BYTES
     bound = found(SHOWN)["1"].bound_bytes
     head = HEAD.format(bytes=BYTES, bound=f"{bound:,}", weights=f"{weights:,}")
     return "".join([head, *map(sweep_row, buffers), LAYERS, *layer_rows(), TAIL])

@@ -192,3 +192,78 @@ def least_traffic(
                         answer[BEST_COLUMNS] = column
     answer[TOTAL] = best
     answer[LOOKED_AT] = looked_at
+
+
+# Nests with two levels of tiles. Of filters and channels an option is three numbers; of an axis six.
+LOOP_OPTION = 3  # of filters: held of output, of weights, rounds of input; of channels: held of
+# input, of weights, rounds of output
+HELD_OUTPUT = 0
+HELD_WEIGHTS = 1
+HELD_INPUT = 2
+READ = 3
+WEIGHT_ROUNDS = 4
+OUTPUT_ROUNDS = 5
+AXIS_OPTION = 6
+NESTED_ANSWER = 5  # the least traffic; places of filters, channels, rows, columns
+
+
+def nested_traffic(
+    filters, channels, rows, columns, depth, weight_elements, output_elements, room, answer
+):
+    """Write the least traffic below answer[TOTAL], and the options that have it, into `answer`.
+
+    filters, channels: (K * LOOP_OPTION,), largest tiles first. rows, columns: (R * AXIS_OPTION,).
+    depth: channels of the input. room: elements of the buffer. For a tile of filters the tile of
+    channels is the largest that fits: it holds more and moves less than a smaller one, and only
+    shrinks as the tile of filters grows.
+    """
+    filter_options = len(filters) // LOOP_OPTION
+    channel_options = len(channels) // LOOP_OPTION
+    best = answer[0]
+    least_read = columns[READ]
+    for column in range(len(columns) // AXIS_OPTION):
+        least_read = min(least_read, columns[column * AXIS_OPTION + READ])
+    for row in range(len(rows) // AXIS_OPTION):
+        one = row * AXIS_OPTION
+        least = depth * rows[one + READ] * least_read
+        least += weight_elements * rows[one + WEIGHT_ROUNDS]
+        if least + output_elements * (2 * rows[one + OUTPUT_ROUNDS] - 1) >= best:
+            continue  # whatever the columns: they repeat nothing less than once
+        for column in range(len(columns) // AXIS_OPTION):
+            other = column * AXIS_OPTION
+            inputs = depth * rows[one + READ] * columns[other + READ]
+            weights = weight_elements
+            weights *= rows[one + WEIGHT_ROUNDS] * columns[other + WEIGHT_ROUNDS]
+            rounds = rows[one + OUTPUT_ROUNDS] * columns[other + OUTPUT_ROUNDS]
+            if inputs + weights + output_elements * (2 * rounds - 1) >= best:
+                continue
+            held_output = rows[one + HELD_OUTPUT] * columns[other + HELD_OUTPUT]
+            held_weights = rows[one + HELD_WEIGHTS] * columns[other + HELD_WEIGHTS]
+            held_input = rows[one + HELD_INPUT] * columns[other + HELD_INPUT]
+            if held_output + held_weights + held_input > room:
+                continue
+            channel = channel_options - 1
+            for choice in range(filter_options):
+                at = choice * LOOP_OPTION
+                moved = inputs * filters[at + 2] + weights
+                if moved + output_elements * (2 * rounds - 1) >= best:
+                    break
+                fixed = held_output * filters[at]
+                each = held_weights * filters[at + 1]
+                first = channel * LOOP_OPTION
+                if fixed + each * channels[first + 1] + held_input * channels[first] > room:
+                    continue
+                while channel > 0:
+                    first = (channel - 1) * LOOP_OPTION
+                    if fixed + each * channels[first + 1] + held_input * channels[first] > room:
+                        break
+                    channel -= 1
+                repeated = rounds * channels[channel * LOOP_OPTION + 2]
+                total = moved + output_elements * (2 * repeated - 1)
+                if total < best:
+                    best = total
+                    answer[1] = choice
+                    answer[2] = channel
+                    answer[3] = row
+                    answer[4] = column
+    answer[0] = best

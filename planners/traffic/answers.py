@@ -10,6 +10,7 @@ from csdf.model.shown import Shown
 from planners.traffic.convolution import Convolution
 from planners.traffic.listing import listing
 from planners.traffic.nest import LoopNest
+from planners.traffic.nested import NestedTiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,16 +24,18 @@ class LowerBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerTraffic(Shown):
-    """The least traffic of one layer: no loop nest that fits the buffer moves less.
+    """The least traffic of one layer: no loop nest with one or two levels of tiles moves less.
 
     output_bytes: written, and read back for more sums. held_bytes: the three tiles at their largest.
-    space: orders, tiles and levels that there are; evaluated: how many of them were looked at.
+    space: orders, tiles and levels that there are with one level of tiles; evaluated: how many of
+    them were looked at. ended: why the search of nests with two levels ended early, if it did: then a
+    nest may move less.
     """
 
     convolution: Convolution
     buffer_bytes: int
     element_bytes: int
-    nest: LoopNest
+    nest: LoopNest | NestedTiles
     input_bytes: int
     weight_bytes: int
     output_bytes: int
@@ -40,6 +43,7 @@ class LayerTraffic(Shown):
     bounds: tuple[LowerBound, ...]
     space: int
     evaluated: int
+    ended: str = ""
 
     @property
     def total_bytes(self) -> int:

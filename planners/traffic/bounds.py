@@ -9,7 +9,7 @@ from math import isqrt
 
 from planners.traffic.answers import LowerBound
 from planners.traffic.convolution import Convolution, group_of
-from planners.traffic.footprints import Axis, axes_of
+from planners.traffic.footprints import Axis, axes_of, used_weights
 
 COMPULSORY = "compulsory"
 COMMUNICATION = "communication"
@@ -46,14 +46,7 @@ def array_elements(group: Convolution) -> tuple[int, int, int]:
     """Return the elements of input and weights that some multiplication reads, and of the output."""
     rows, columns = axes_of(group)
     inputs = group.channels * rows.all_touched * columns.all_touched
-    kernel = _kernel_places(rows) * _kernel_places(columns)
-    return inputs, group.filters * group.channels * kernel, group.output_elements
-
-
-def _kernel_places(axis: Axis) -> int:
-    """Kernel places that read a place of the map for some output."""
-    whole = (0, axis.outputs)
-    return sum(axis.pairs(whole, (place, place + 1)) > 0 for place in range(axis.kernel))
+    return inputs, used_weights(group), group.output_elements
 
 
 def communication_elements(group: Convolution, room: int) -> int:

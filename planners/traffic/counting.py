@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from planners.traffic.convolution import Convolution
-from planners.traffic.footprints import Reads, axes_of, reads
+from planners.traffic.footprints import Reads, axes_of, reads, used_weights
 from planners.traffic.nest import MOVES, Array, Halo, Loop, LoopNest, lengths
 
 AXES = ((Loop.ROWS, Loop.KERNEL_ROWS), (Loop.COLUMNS, Loop.KERNEL_COLUMNS))
@@ -44,7 +44,7 @@ def transfers(convolution: Convolution, nest: LoopNest) -> Transfers:
     held = tuple(prod(largest_tile(convolution, nest, array)) for array in Array)
     return Transfers(
         input=_input_of_a_round(convolution, nest) * rounds[Array.INPUT],
-        weights=convolution.weight_elements * rounds[Array.WEIGHTS],
+        weights=used_weights(convolution) * rounds[Array.WEIGHTS],
         output=convolution.output_elements * (2 * rounds[Array.OUTPUT] - 1),
         held=(held[0], held[1], held[2]),
     )

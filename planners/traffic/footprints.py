@@ -1,7 +1,8 @@
 """How many elements tiles touch along one axis of the maps: rows or columns.
 
 Output place o and kernel place k read input place stride * o + dilation * k - padding, if it lies in
-the map. A tile is a range of output places times a range of kernel places.
+the map. A kernel place is live if it does so for some output. A tile is a range of output places
+times a range of live kernel places.
 """
 
 from __future__ import annotations
@@ -52,6 +53,12 @@ class Axis:
         return self.pairs(outputs, kernel) - linked
 
     @property
+    def live(self) -> tuple[int, ...]:
+        """The kernel places that read a place in the map for some output; the others see padding."""
+        whole = (0, self.outputs)
+        return tuple(k for k in range(self.kernel) if self.pairs(whole, (k, k + 1)))
+
+    @property
     def all_touched(self) -> int:
         """Input places that are read at all."""
         return self.touched((0, self.outputs), (0, self.kernel))
@@ -80,6 +87,13 @@ def axes_of(convolution: Convolution) -> tuple[Axis, Axis]:
     )
 
 
+def used_weights(convolution: Convolution) -> int:
+    """Return the elements of all filters that take part: those that do not see padding alone."""
+    rows, columns = axes_of(convolution)
+    kernel = len(rows.live) * len(columns.live)
+    return convolution.filters * convolution.group_channels * kernel
+
+
 def cut(length: int, tile: int) -> tuple[Range, ...]:
     """Return the ranges of the tiles of a loop."""
     return tuple((first, min(first + tile, length)) for first in range(0, length, tile))
@@ -97,8 +111,12 @@ class Reads:
 
 @lru_cache(maxsize=100_000)
 def reads(axis: Axis, places: int, kernel: int) -> Reads:
-    """Return what tiles of so many output places and so many kernel places read."""
-    outputs, kernels = cut(axis.outputs, places), cut(axis.kernel, kernel)
+    """Return what tiles of so many output places and so many live kernel places read."""
+    live = axis.live
+    outputs = cut(axis.outputs, places)
+    kernels = [(live[first], live[end - 1] + 1) for first, end in cut(len(live), kernel)]
+    if not kernels:
+        return Reads(largest=0, reloaded=0, by_outputs=0, by_kernel=0)
     each = {(o, k): axis.touched(o, k) for o in outputs for k in kernels}
     reloaded = sum(each.values())
     shared_by_outputs = sum(

@@ -14,7 +14,8 @@ What is transferred:
   brings the whole tile.
 - An output tile goes out when it is left. When it comes back for more of its sums it is read again;
   the first time nothing is read.
-- Padding is no element. Where strides or dilation pass over elements, those stay out of the buffer.
+- Padding is no element, and weights that only ever meet padding stay outside. Where strides or
+  dilation pass over elements, those stay out of the buffer.
 Each array has its part of the buffer, as large as its largest tile; the three fit together.
 Source: Stoutchinin, Conti, Benini, Optimally Scheduling CNN Convolutions for Efficient Memory Access,
 arXiv 1902.01492, 2019 (application-managed buffers at a level of the nest).
@@ -29,6 +30,7 @@ from typing import Self
 
 from csdf.errors import InvalidPlan
 from planners.traffic.convolution import Convolution, group_of
+from planners.traffic.footprints import axes_of
 
 
 class Loop(IntEnum):
@@ -71,15 +73,16 @@ MOVES: dict[Array, frozenset[Loop]] = {  # the loops whose steps reach other ele
 
 @lru_cache(maxsize=10_000)
 def lengths(convolution: Convolution) -> tuple[int, ...]:
-    """Return how far each loop runs within one group, by Loop."""
+    """Return how far each loop runs within one group, by Loop; over live kernel places alone."""
     group = group_of(convolution)
+    rows, columns = axes_of(group)
     return (
         group.filters,
         group.channels,
         group.output_rows,
         group.output_columns,
-        group.kernel_rows,
-        group.kernel_columns,
+        max(1, len(rows.live)),
+        max(1, len(columns.live)),
     )
 
 

@@ -10,64 +10,23 @@ buffer. The input of a group that a later stage adds waits, or is read a second 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cnn2csdf.network import Network
-from csdf.errors import GaveUp, InvalidPlan
+from csdf.errors import GaveUp
 from csdf.model.shown import Shown
 from planners.plan import FEASIBLE, OPTIMAL
-from planners.traffic.answers import LayerTraffic
-from planners.traffic.fused.answers import FusedTraffic
-from planners.traffic.fused.bounds import least_of_network, seen_elements
-from planners.traffic.fused.group import FusedGroup, FusedLayer
+from planners.traffic.fused.bounds import least_of_network
+from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.search import GroupSearch
 from planners.traffic.fused.stage_groups import groups_of
 from planners.traffic.fused.stages import Stage, stages_of
-from planners.traffic.one_layer import least_traffic
+from planners.traffic.group_traffic import GroupTraffic, stage_alone, stages_fused
 
 Look = Callable[[int], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupTraffic:
-    """What one group moves, in bytes; a group of one stage is a layer on its own.
-
-    input_bytes: of all that is read but for weights. border_bytes: written and read back between
-    parts. held_bytes: the most in the buffer. bound_bytes: no schedule of this group moves less,
-    whatever the buffer (a fused one), or in this buffer (a layer). layer, fused: how it runs; both
-    None where its input and output just stream.
-    """
-
-    stages: tuple[Stage, ...]
-    input_bytes: int
-    weight_bytes: int
-    output_bytes: int
-    border_bytes: int = 0
-    held_bytes: int
-    bound_bytes: int
-    layer: LayerTraffic | None = None
-    fused: FusedTraffic | None = None
-
-    @property
-    def total_bytes(self) -> int:
-        """All that moves between buffer and DRAM."""
-        return self.input_bytes + self.weight_bytes + self.output_bytes + self.border_bytes
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what the group moves and holds, and how it runs, as a JSON value."""
-        return {
-            "layers": [name for stage in self.stages for name in stage.layers],
-            "input_bytes": self.input_bytes,
-            "weight_bytes": self.weight_bytes,
-            "output_bytes": self.output_bytes,
-            "border_bytes": self.border_bytes,
-            "traffic_bytes": self.total_bytes,
-            "bound_bytes": self.bound_bytes,
-            "held_bytes": self.held_bytes,
-            **({} if self.fused is None else self.fused.to_json()),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +34,9 @@ class NetworkTraffic(Shown):
     """The groups of a network with the least traffic, in the order in which they run.
 
     bound_bytes: inputs, weights and outputs of the network once; no schedule moves less, fused or
-    not, whatever the buffer. status: "optimal", of all cuts into groups that were to be considered
-    and all schedules of the model, or "feasible" where the search ended early.
+    not, whatever the buffer. status: "optimal", of all cuts into groups that were to be considered,
+    loop nests with up to two levels of tiles, and even cuts of groups, or "feasible" where the search
+    ended early.
     """
 
     name: str
@@ -137,17 +97,21 @@ class NetworkSearch:
         """Return the least traffic with groups of at most `longest` stages; None: of any length.
 
         look: called with the number of stages done; GaveUp or KeyboardInterrupt from it end the
-        search for groups, and the stages that are left run on their own.
+        search: the stages that are left run on their own, by their best nest with one level of tiles.
         Raises InvalidPlan, naming the layer, where one does not fit the buffer on its own.
         """
-        ended = ""
+        ended, stop = "", partial(ended_by("only nests with one level of tiles were searched"), 0)
+        at_once = [self._alone(stage, buffer_bytes, stop) for stage in self.stages]
         ways: list[tuple[int, tuple[GroupTraffic, ...]]] = [(0, ())]  # of the first stages
         for end, stage in enumerate(self.stages, 1):
-            alone = stage_alone(stage, buffer_bytes, self.element_bytes)
+            alone = at_once[end - 1]
+            if alone.layer is not None and alone.layer.ended and not ended:
+                alone = self._alone(stage, buffer_bytes, partial(look, end - 1))
+                ended = "" if alone.layer is None else alone.layer.ended
             total, groups = ways[end - 1]
             least = total + alone.total_bytes, (*groups, alone)
             try:
-                for first in self._starts(end, 1 if ended else longest, buffer_bytes):
+                for first in () if ended else self._starts(end, longest, buffer_bytes):
                     known, before = ways[first]
                     found = self._fused(first, end, buffer_bytes, least[0] - known, look)
                     if found is not None:
@@ -162,8 +126,13 @@ class NetworkSearch:
             groups=ways[-1][1],
             bound_bytes=self.element_bytes * least_of_network(self.network, self.stages),
             status=FEASIBLE if ended else OPTIMAL,
-            reason=ended or "no groups and schedules that were looked at move less",
+            reason=ended
+            or "no loop nest of a layer with up to two levels of tiles and no even cut of a group "
+            "moves less; the bound holds for any schedule",
         )
+
+    def _alone(self, stage: Stage, buffer_bytes: int, look: Callable[[], None]) -> GroupTraffic:
+        return stage_alone(stage, buffer_bytes, self.element_bytes, look)
 
     def _starts(self, end: int, longest: int | None, buffer_bytes: int) -> Iterator[int]:
         """First stages of the groups that could end before `end`, the shortest group first.
@@ -193,7 +162,7 @@ class NetworkSearch:
                 best, limit = found, found.total
         if best is None:
             return None
-        return _group_traffic(self.stages[first:end], best, self.element_bytes)
+        return stages_fused(self.stages[first:end], best, self.element_bytes)
 
     def _searches_of(self, first: int, end: int) -> tuple[GroupSearch, ...]:
         """The searches of stages [first, end) as one group; equal groups share one."""
@@ -206,74 +175,10 @@ class NetworkSearch:
         return self._by_stages[first, end]
 
 
-def stage_alone(stage: Stage, buffer_bytes: int, element_bytes: int) -> GroupTraffic:
-    """Return the least traffic of one stage: its best loop nest, or all that goes in and out once.
+def ended_by(reason: str) -> Look:
+    """Return what ends a search at once, with the best answer that it has by then."""
 
-    Raises InvalidPlan, naming the layer, where the buffer is too small for it.
-    """
-    if stage.window is None:
-        return _streamed(stage, stage.reads, 0, element_bytes)
-    beside = stage.window.outputs * len(stage.beside)
-    if stage.convolution is None:
-        held = _held_by_window(stage.window, len(stage.beside))
-        if held * element_bytes > buffer_bytes:
-            raise InvalidPlan(
-                f"layer {stage.layers[0]!r} holds {held * element_bytes} bytes of its windows; "
-                f"the buffer has {buffer_bytes}"
-            )
-        return _streamed(stage, seen_elements(stage.window) + beside, held, element_bytes)
-    operand = element_bytes if stage.beside else 0
-    if buffer_bytes - operand < 3 * element_bytes:
-        raise InvalidPlan(
-            f"layer {stage.layers[0]!r} needs an element of each operand in the buffer, at least "
-            f"{operand + 3 * element_bytes} bytes; the buffer has {buffer_bytes}"
-        )
-    found = least_traffic(
-        stage.convolution, buffer_bytes=buffer_bytes - operand, element_bytes=element_bytes
-    )
-    return GroupTraffic(
-        stages=(stage,),
-        input_bytes=found.input_bytes + beside * element_bytes,
-        weight_bytes=found.weight_bytes,
-        output_bytes=found.output_bytes,
-        held_bytes=found.held_bytes + operand,
-        bound_bytes=found.lower_bound_bytes + beside * element_bytes,
-        layer=found,
-    )
+    def look(_: int) -> None:
+        raise GaveUp(reason)
 
-
-def _streamed(stage: Stage, reads: int, held: int, element_bytes: int) -> GroupTraffic:
-    total = reads + stage.parameters + stage.outputs
-    return GroupTraffic(
-        stages=(stage,),
-        input_bytes=reads * element_bytes,
-        weight_bytes=stage.parameters * element_bytes,
-        output_bytes=stage.outputs * element_bytes,
-        held_bytes=held * element_bytes,
-        bound_bytes=total * element_bytes,
-    )
-
-
-def _held_by_window(layer: FusedLayer, operands: int) -> int:
-    """Elements for windows over one map: the rows under one, or the outputs they add to."""
-    rows, columns = layer.rows, layer.columns
-    extent = min(rows.inputs, rows.dilation * (rows.kernel - 1) + 1)
-    by_window = extent * columns.inputs + columns.outputs
-    by_output = rows.outputs * columns.outputs + columns.inputs
-    return min(by_window, by_output) + (columns.outputs if operands else 0)
-
-
-def _group_traffic(
-    stages: Sequence[Stage], found: FusedTraffic, element_bytes: int
-) -> GroupTraffic:
-    moved = found.moved
-    return GroupTraffic(
-        stages=tuple(stages),
-        input_bytes=moved.input * element_bytes,
-        weight_bytes=moved.weights * element_bytes,
-        output_bytes=moved.output * element_bytes,
-        border_bytes=(moved.borders_written + moved.borders_read) * element_bytes,
-        held_bytes=found.held * element_bytes,
-        bound_bytes=found.bound * element_bytes,
-        fused=found,
-    )
+    return look

@@ -1,4 +1,4 @@
-"""The least traffic of one layer, over all its loop nests that fit the buffer."""
+"""The least traffic of one layer, over its loop nests with one or two levels of tiles."""
 
 from __future__ import annotations
 
@@ -9,28 +9,43 @@ from itertools import chain
 from math import factorial, prod
 from typing import NamedTuple
 
-from csdf.errors import InvalidPlan
+from csdf.errors import GaveUp, InvalidPlan
 from csdf.kernels import compile as compiler
 from csdf.kernels import loop_nests as kernel
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.bounds import lower_bounds
 from planners.traffic.convolution import Convolution, group_of
 from planners.traffic.counting import transfers
-from planners.traffic.footprints import axes_of
+from planners.traffic.footprints import axes_of, used_weights
 from planners.traffic.nest import Array, Halo, Loop, LoopNest, lengths
+from planners.traffic.nested import NestedTiles, nested_transfers
+from planners.traffic.nested_axes import Look
+from planners.traffic.nested_search import nested_search
 from planners.traffic.structures import Structure, structures
 from planners.traffic.tilings import Option, axis_options, tile_sizes
 
 
 def least_traffic(
-    convolution: Convolution, *, buffer_bytes: int, element_bytes: int, halo: Halo = Halo.KEPT
+    convolution: Convolution,
+    *,
+    buffer_bytes: int,
+    element_bytes: int,
+    halo: Halo = Halo.KEPT,
+    look: Look = lambda: None,
 ) -> LayerTraffic:
-    """Return the least traffic of the layer over all orders, tiles and levels that fit the buffer.
+    """Return the least traffic of the layer over its loop nests that fit the buffer.
 
-    Exact: what is left out is never better than what is looked at, as `structures`, `tilings` and
-    the kernel argue; ties go to the first in their order. Groups are handled one after another,
+    Two kinds of nests are searched. With one level of tiles (`nest`), all orders, tile sizes and
+    levels: exact, for what is left out is never better than what is looked at, as `structures`,
+    `tilings` and the kernel argue. With two (`nested`), where that does not reach the lower bound:
+    all orders of the arrays, and all tiles that are the smallest for their number. No nest of either
+    kind moves less; whether another schedule does, the lower bound tells, which holds for any.
+    Ties go to one level, and to the first in order. Groups are handled one after another,
     which loses nothing: they share no element, so any schedule of them all holds and moves for each
     group what some schedule of that group alone does.
+    look: called now and then while nests with two levels are searched, which starts from the best one
+    with one level; GaveUp or KeyboardInterrupt from it end the search with the best nest so far, and
+    `ended` says why.
     Raises InvalidPlan if the buffer cannot hold one element of each array.
     """
     room = buffer_bytes // element_bytes if element_bytes > 0 else 0
@@ -40,21 +55,36 @@ def least_traffic(
             "of input, weights and output each"
         )
     group = replace(group_of(convolution), name="group")  # equal shapes are searched once
-    all_elements = group.input_elements + group.weight_elements + group.output_elements
+    all_elements = group.input_elements + used_weights(group) + group.output_elements
     nest, evaluated = _best_nest(group, min(room, all_elements), halo)
-    found = transfers(convolution, nest)
+    bounds = lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=element_bytes)
+    nested: NestedTiles | None = None
+    ended, least = "", max(bound.bytes for bound in bounds) // (element_bytes * convolution.groups)
+    most = transfers(group, nest).total
+    if most > least:
+        try:
+            for nested in nested_search(group, halo).better(  # noqa: B007 (the last is the best)
+                room, most, backend_for=_backend, look=look
+            ):
+                pass
+        except (GaveUp, KeyboardInterrupt) as end:
+            ended = str(end) or "interrupted"
+    found = (
+        transfers(convolution, nest) if nested is None else nested_transfers(convolution, nested)
+    )
     return LayerTraffic(
         convolution=convolution,
         buffer_bytes=buffer_bytes,
         element_bytes=element_bytes,
-        nest=nest,
+        nest=nest if nested is None else nested,
         input_bytes=found.input * element_bytes,
         weight_bytes=found.weights * element_bytes,
         output_bytes=found.output * element_bytes,
         held_bytes=found.held_elements * element_bytes,
-        bounds=lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=element_bytes),
+        bounds=bounds,
         space=_space(group),
         evaluated=evaluated,
+        ended=ended,
     )
 
 
@@ -102,7 +132,7 @@ def _search(choices: _Choices, group: Convolution, room: int) -> list[int]:
     sizes = lengths(group)
     # Each array moves at most once for each multiplication, the output twice.
     most = 4 * prod(sizes)
-    backend = compiler.backend(fits=most < compiler.SAFE)
+    backend = _backend(most)
     answer = backend.array([most + 1] + [0] * (kernel.ANSWER - 1))
     backend.kernel(kernel.least_traffic)(
         backend.array([number for way in choices.ways for number in _numbers(way)]),
@@ -110,12 +140,17 @@ def _search(choices: _Choices, group: Convolution, room: int) -> list[int]:
         backend.array(_with_trips(choices.channels, sizes[Loop.CHANNELS])),
         backend.array(list(chain.from_iterable(choices.rows))),
         backend.array(list(chain.from_iterable(choices.columns))),
-        group.weight_elements,
+        used_weights(group),
         group.output_elements,
         room,
         answer,
     )
     return backend.take(answer, range(kernel.ANSWER))
+
+
+def _backend(most: int) -> compiler.Backend:
+    """Compiled where no sum can pass the limit."""
+    return compiler.backend(fits=most < compiler.SAFE)
 
 
 def _numbers(way: Structure) -> tuple[int, ...]:

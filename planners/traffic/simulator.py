@@ -42,7 +42,7 @@ def walk(
     Raises InvalidPlan, saying where, if the buffer overflows, if an operand of a multiplication is
     not in it, if a multiplication is done twice, or if an output does not end up complete outside.
     """
-    state = _State(convolution, nest, buffer_bytes // element_bytes)
+    state = _NestState(convolution, nest, buffer_bytes // element_bytes)
     for group in range(convolution.groups):
         for iteration in _iterations(convolution, nest):
             for array in Array:
@@ -51,100 +51,91 @@ def walk(
             state.multiply(iteration, group)
         state.leave()
     state.check_complete()
-    return Walk(
-        input_bytes=state.moved[Array.INPUT] * element_bytes,
-        weight_bytes=state.moved[Array.WEIGHTS] * element_bytes,
-        output_bytes=state.moved[Array.OUTPUT] * element_bytes,
-        most_held_bytes=state.most_held * element_bytes,
-        multiplications=sum(terms.bit_count() for terms in state.outside.values()),
-    )
+    return state.result(element_bytes)
 
 
 def _iterations(convolution: Convolution, nest: LoopNest) -> Iterator[Iteration]:
     """The tile of each loop, for all iterations of one group in their order."""
     tiles = []
     for loop in nest.order:
-        length, tile = len(_whole(convolution)[loop]), nest.tiles[loop]
+        length, tile = len(whole_loops(convolution)[loop]), nest.tiles[loop]
         tiles.append([range(at, min(length, at + tile)) for at in range(0, length, tile)])
     for ranges in product(*tiles):
         yield dict(zip(nest.order, ranges, strict=True))
 
 
-def _whole(convolution: Convolution) -> Iteration:
+def whole_loops(convolution: Convolution) -> Iteration:
+    """Return all iterations of each loop."""
     groups = convolution.groups
     return {
         Loop.FILTERS: range(convolution.filters // groups),
         Loop.CHANNELS: range(convolution.channels // groups),
         Loop.ROWS: range(convolution.output_rows),
         Loop.COLUMNS: range(convolution.output_columns),
-        Loop.KERNEL_ROWS: range(convolution.kernel_rows),
-        Loop.KERNEL_COLUMNS: range(convolution.kernel_columns),
+        Loop.KERNEL_ROWS: range(max(1, len(_live(convolution, 0)))),
+        Loop.KERNEL_COLUMNS: range(max(1, len(_live(convolution, 1)))),
     }
 
 
-class _State:
+@lru_cache(maxsize=1000)
+def _live(layer: Convolution, axis: int) -> tuple[int, ...]:
+    """The places of the kernel along an axis that lie on the map for some output."""
+    kernel, inputs, outputs = (
+        (layer.kernel_columns, layer.input_columns, layer.output_columns)
+        if axis
+        else (layer.kernel_rows, layer.input_rows, layer.output_rows)
+    )
+    return tuple(
+        step
+        for step in range(kernel)
+        if any(
+            0 <= o * layer.stride[axis] + step * layer.dilation[axis] - layer.padding[axis] < inputs
+            for o in range(outputs)
+        )
+    )
+
+
+class State:
     """The buffer, and what is known of the output outside.
 
     The terms of an output are the bits of a number: one for each channel and kernel place.
     """
 
-    def __init__(self, convolution: Convolution, nest: LoopNest, room: int) -> None:
-        self.convolution, self.nest, self.room = convolution, nest, room
+    def __init__(self, convolution: Convolution, room: int) -> None:
+        self.convolution, self.room = convolution, room
         self.held: dict[Array, set[Element]] = {array: set() for array in Array}
-        self.position: dict[Array, tuple[range, ...]] = {}  # of the loops outside its level
         self.moved = dict.fromkeys(Array, 0)
         self.inside: dict[Element, int] = {}  # terms in the sums of the buffer
         self.outside: dict[Element, int] = {}  # terms in the copies outside
         self.most_held = 0
         self._terms = lru_cache(maxsize=None)(self._terms_of)
 
-    def bring(self, array: Array, iteration: Iteration, group: int) -> None:
-        """Make the buffer hold just the tile of the array that this iteration is in."""
-        outside = self.nest.outside(array)
-        before = self.position.get(array)
-        after = tuple(iteration[loop] for loop in outside)
-        self.position[array] = after
-        if before is not None and self._changed(array, before, after) is None:
-            return
-        region = {
-            loop: iteration[loop] if loop in outside else places
-            for loop, places in _whole(self.convolution).items()
-        }
+    def replace(self, array: Array, region: Iteration, group: int, *, keeps: bool) -> None:
+        """Make the buffer hold just the tile of an array, keeping what of it is there or not."""
         wanted = self._elements(array, region, group)
-        kept = self.held[array] & wanted if self._keeps(array, before, after) else set()
+        kept = self.held[array] & wanted if keeps else set()
         self._leave(array, self.held[array] - kept)
         self._enter(array, wanted - kept)
         self.held[array] = wanted
 
-    def _changed(
-        self, array: Array, before: tuple[range, ...], after: tuple[range, ...]
-    ) -> int | None:
-        """The outermost loop that reached another tile of the array, by place in the order."""
-        for place, loop in enumerate(self.nest.outside(array)):
-            if loop in MOVES[array] and before[place] != after[place]:
-                return place
-        return None
-
-    def _keeps(
-        self, array: Array, before: tuple[range, ...] | None, after: tuple[range, ...]
-    ) -> bool:
-        """Whether just the innermost loop that moves the input made a step, and the halo stays."""
-        if before is None or array is not Array.INPUT or self.nest.halo is Halo.RELOADED:
-            return False
-        whole = _whole(self.convolution)
-        moving = [
-            place
-            for place, loop in enumerate(self.nest.outside(array))
-            if loop in MOVES[array] and self.nest.tiles[loop] < len(whole[loop])
-        ]
-        return before[: moving[-1]] == after[: moving[-1]]
+    def result(self, element_bytes: int) -> Walk:
+        """Return what was moved and held so far."""
+        return Walk(
+            input_bytes=self.moved[Array.INPUT] * element_bytes,
+            weight_bytes=self.moved[Array.WEIGHTS] * element_bytes,
+            output_bytes=self.moved[Array.OUTPUT] * element_bytes,
+            most_held_bytes=self.most_held * element_bytes,
+            multiplications=sum(terms.bit_count() for terms in self.outside.values()),
+        )
 
     def _elements(self, array: Array, region: Iteration, group: int) -> set[Element]:
         filters, channels, rows, columns, down, across = (region[loop] for loop in Loop)
         places: Iterator[Element]
         match array:
             case Array.WEIGHTS:
-                places = product(filters, channels, down, across)
+                rows_of = [u for u in down if u < len(_live(self.convolution, 0))]
+                columns_of = [v for v in across if v < len(_live(self.convolution, 1))]
+                places = product(filters, channels, rows_of, columns_of)
             case Array.OUTPUT:
                 places = product(filters, rows, columns)
             case Array.INPUT:
@@ -161,14 +152,16 @@ class _State:
         return {(group, *place) for place in places}
 
     def _input_row(self, y: int, u: int) -> tuple[int, ...]:
-        """The row that output row y reads at kernel row u; none if that is padding."""
-        layer = self.convolution
-        row = y * layer.stride[0] + u * layer.dilation[0] - layer.padding[0]
+        """The row that output row y reads at live kernel row u; none if that is padding."""
+        layer, live = self.convolution, _live(self.convolution, 0)
+        row = y * layer.stride[0] + live[u] * layer.dilation[0] - layer.padding[0] if live else -1
         return (row,) if 0 <= row < layer.input_rows else ()
 
     def _input_column(self, x: int, v: int) -> tuple[int, ...]:
-        layer = self.convolution
-        column = x * layer.stride[1] + v * layer.dilation[1] - layer.padding[1]
+        layer, live = self.convolution, _live(self.convolution, 1)
+        if not live:
+            return ()
+        column = x * layer.stride[1] + live[v] * layer.dilation[1] - layer.padding[1]
         return (column,) if 0 <= column < layer.input_columns else ()
 
     def _enter(self, array: Array, elements: set[Element]) -> None:
@@ -227,11 +220,11 @@ class _State:
         """Send back what is left of the output and forget the rest."""
         self._leave(Array.OUTPUT, self.held[Array.OUTPUT])
         self.held = {array: set() for array in Array}
-        self.position, self.inside = {}, {}
+        self.inside = {}
 
     def check_complete(self) -> None:
         """Raise InvalidPlan unless every output is outside with all its terms."""
-        whole = _whole(self.convolution)
+        whole = whole_loops(self.convolution)
         filters, channels, rows, columns, down, across = (whole[loop] for loop in Loop)
         for group, f, y, x in product(range(self.convolution.groups), filters, rows, columns):
             if self.outside.get((group, f, y, x)) != self._terms(y, x, channels, down, across):
@@ -239,3 +232,54 @@ class _State:
                     f"convolution {self.convolution.name!r}: output {(group, f, y, x)} "
                     "is not complete outside"
                 )
+
+
+class _NestState(State):
+    """The state of a walk through a nest with one level of tiles."""
+
+    def __init__(self, convolution: Convolution, nest: LoopNest, room: int) -> None:
+        super().__init__(convolution, room)
+        self.nest = nest
+        self.position: dict[Array, tuple[range, ...]] = {}  # of the loops outside its level
+
+    def bring(self, array: Array, iteration: Iteration, group: int) -> None:
+        """Make the buffer hold just the tile of the array that this iteration is in."""
+        outside = self.nest.outside(array)
+        before = self.position.get(array)
+        after = tuple(iteration[loop] for loop in outside)
+        self.position[array] = after
+        if before is not None and self._changed(array, before, after) is None:
+            return
+        region = {
+            loop: iteration[loop] if loop in outside else places
+            for loop, places in whole_loops(self.convolution).items()
+        }
+        self.replace(array, region, group, keeps=self._keeps(array, before, after))
+
+    def _changed(
+        self, array: Array, before: tuple[range, ...], after: tuple[range, ...]
+    ) -> int | None:
+        """The outermost loop that reached another tile of the array, by place in the order."""
+        for place, loop in enumerate(self.nest.outside(array)):
+            if loop in MOVES[array] and before[place] != after[place]:
+                return place
+        return None
+
+    def _keeps(
+        self, array: Array, before: tuple[range, ...] | None, after: tuple[range, ...]
+    ) -> bool:
+        """Whether just the innermost loop that moves the input made a step, and the halo stays."""
+        if before is None or array is not Array.INPUT or self.nest.halo is Halo.RELOADED:
+            return False
+        whole = whole_loops(self.convolution)
+        moving = [
+            place
+            for place, loop in enumerate(self.nest.outside(array))
+            if loop in MOVES[array] and self.nest.tiles[loop] < len(whole[loop])
+        ]
+        return before[: moving[-1]] == after[: moving[-1]]
+
+    def leave(self) -> None:
+        """Send back what is left of the output and forget the rest."""
+        super().leave()
+        self.position = {}

@@ -29,7 +29,7 @@ def axis_options(axis: Axis) -> tuple[Option, ...]:
     """
     kept: dict[tuple[int, int], list[Option]] = {}
     for places in range(1, axis.outputs + 1):
-        for kernel in range(1, axis.kernel + 1):
+        for kernel in range(1, max(1, len(axis.live)) + 1):
             option = _option(axis, places, kernel)
             alike = kept.setdefault((option[2], option[3]), [])
             if not any(_is_no_worse(known, option) for known in alike):
@@ -47,7 +47,7 @@ def _option(axis: Axis, places: int, kernel: int) -> Option:
         places,
         kernel,
         -(-axis.outputs // places),
-        -(-axis.kernel // kernel),
+        -(-max(1, len(axis.live)) // kernel),
         *(one.largest for one in cuts),
         *(one.reloaded for one in cuts),
         *(one.by_outputs for one in cuts),
@@ -57,6 +57,6 @@ def _option(axis: Axis, places: int, kernel: int) -> Option:
 
 def _ways_to_cut(axis: Axis, places: int, kernel: int) -> Iterator[Reads]:
     """What the input tiles read where no loop cuts them, output places, kernel places, and both."""
-    for kernel_tile in (axis.kernel, kernel):
+    for kernel_tile in (max(1, len(axis.live)), kernel):
         for tile in (axis.outputs, places):
             yield reads(axis, tile, kernel_tile)

@@ -144,6 +144,17 @@ def test_a_budget_ends_the_search_with_an_answer(move):
     assert remarks.count("the budget of 0.001 s is used up") == 1
 
 
+def test_a_budget_ends_the_search_for_nests_of_a_layer_too(move):
+    words = "conv:24x24x16,16,3x3,pad=1", "--buffer", "500", "--fuse", "1"
+    code, output, remarks = move(*words, "--budget", "1us", "--json")
+    early = json.loads(output)
+    assert (code, early["status"]) == (0, "feasible")
+    assert remarks.count("the budget of 1e-06 s is used up") == 1
+    _, output, _ = move(*words, "--json")
+    assert json.loads(output)["status"] == "optimal"
+    assert early["bound_bytes"] <= json.loads(output)["traffic_bytes"] < early["traffic_bytes"]
+
+
 def test_an_interrupt_ends_every_search_and_what_was_found_stays(move, monkeypatch):
     # Interrupted where pairs are looked for: groups of any length are not looked for after that.
     asked = []

@@ -6,6 +6,8 @@ cdef int64_t WEIGHTS_MOVED, OUTPUT_MOVED, INPUT_ROUNDS, WEIGHTS_ROUNDS, OUTPUT_R
 cdef int64_t STRUCTURE, PLACES, KERNEL, PLACE_TRIPS, KERNEL_TRIPS, LARGEST, READS
 cdef int64_t READS_BY_PLACES, READS_BY_KERNEL, OPTION, TOTAL, BEST_STRUCTURE, BEST_FILTERS
 cdef int64_t BEST_CHANNELS, BEST_ROWS, BEST_COLUMNS, LOOKED_AT, ANSWER
+cdef int64_t LOOP_OPTION, HELD_OUTPUT, HELD_WEIGHTS, HELD_INPUT, READ, WEIGHT_ROUNDS, AXIS_OPTION
+cdef int64_t NESTED_ANSWER
 
 
 @cython.locals(
@@ -28,5 +30,19 @@ cdef int64_t BEST_CHANNELS, BEST_ROWS, BEST_COLUMNS, LOOKED_AT, ANSWER
 cpdef int64_t least_traffic(
     int64_t[::1] structures, int64_t[::1] filters, int64_t[::1] channels, int64_t[::1] rows,
     int64_t[::1] columns, int64_t weight_elements, int64_t output_elements, int64_t room,
+    int64_t[::1] answer,
+)
+
+
+@cython.locals(
+    filter_options=int64_t, channel_options=int64_t, best=int64_t, least_read=int64_t,
+    column=int64_t, row=int64_t, one=int64_t, least=int64_t, other=int64_t, inputs=int64_t,
+    weights=int64_t, rounds=int64_t, held_output=int64_t, held_weights=int64_t,
+    held_input=int64_t, channel=int64_t, choice=int64_t, at=int64_t, moved=int64_t,
+    fixed=int64_t, each=int64_t, first=int64_t, repeated=int64_t, total=int64_t,
+)
+cpdef int64_t nested_traffic(
+    int64_t[::1] filters, int64_t[::1] channels, int64_t[::1] rows, int64_t[::1] columns,
+    int64_t depth, int64_t weight_elements, int64_t output_elements, int64_t room,
     int64_t[::1] answer,
 )

@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.describe import bytes_in_words
 from csdf.cli import answers
+from planners.plan import OPTIMAL
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.fused.listing import in_short
 from planners.traffic.fused.listing import listing as fused_listing
-from planners.traffic.listing import listing
-from planners.traffic.network_traffic import GroupTraffic, NetworkTraffic
+from planners.traffic.group_traffic import GroupTraffic
+from planners.traffic.listing import band_loops, listing, nested_loop
+from planners.traffic.nested import NestedTiles
+from planners.traffic.network_traffic import NetworkTraffic
 
 COLUMNS = ("input", "weights", "output", "borders", "total", "bound", "ratio")
 PARTS = {"input": "input", "weight": "weights", "output": "output", "border": "borders"}  # in words
@@ -36,14 +39,15 @@ def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: 
             lines += [f"      {line}" for line in schedule_listing(one).splitlines()]
     fused = sum(len(one.stages) > 1 for one in found.groups)
     lines += [
-        f"{found.name}: {found.status}: {answers.counted(len(found.groups), 'group')}, "
+        f"{found.name}: {_status(found)}: {answers.counted(len(found.groups), 'group')}, "
         f"{fused} of several layers",
         f"  buffer              {found.buffer_bytes} bytes ({found.buffer_bytes / 1024:g} KB of "
         f"1024), {answers.counted(found.element_bytes, 'byte')} an element",
         f"  traffic             {bytes_in_words(found.total_bytes)} ({found.total_bytes} bytes): "
         + ", ".join(f"{bytes_in_words(found.parts[part])} {word}" for part, word in PARTS.items()),
         f"  lower bound         {bytes_in_words(found.bound_bytes)}: inputs, weights and outputs "
-        f"of the network once; traffic is {_ratio(found.total_bytes, found.bound_bytes)} of it",
+        "of the network once, in any schedule; "
+        f"traffic is {_ratio(found.total_bytes, found.bound_bytes)} of it",
     ]
     if alone is not None and alone is not found:
         lines.append(
@@ -51,6 +55,13 @@ def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: 
             f"{_ratio(alone.total_bytes, found.total_bytes)} of that"
         )
     return lines
+
+
+def _status(found: NetworkTraffic) -> str:
+    """What is proved, with the schedules that were searched."""
+    if found.status == OPTIMAL:
+        return "optimal of loop nests with up to two levels of tiles and of even cuts"
+    return found.status
 
 
 def group_name(one: GroupTraffic) -> str:
@@ -87,8 +98,15 @@ def schedule_in_short(one: GroupTraffic) -> str:
 
 def _nest_in_short(layer: LayerTraffic) -> str:
     """The loops that run more than once, from the outermost."""
-    nest, trips = layer.nest, layer.nest.trips(layer.convolution)
     groups = [f"{layer.convolution.groups} groups"] if layer.convolution.groups > 1 else []
+    if isinstance(layer.nest, NestedTiles):
+        bands = range(len(layer.nest.order))
+        steps = [
+            step for place in bands for step in band_loops(layer.convolution, layer.nest, place)
+        ]
+        words = [nested_loop(*step).removeprefix("for ").removeprefix("each of ") for step in steps]
+        return ", ".join(groups + words)
+    nest, trips = layer.nest, layer.nest.trips(layer.convolution)
     loops = [
         f"{trips[loop]} {loop.words}"
         if nest.tiles[loop] == 1

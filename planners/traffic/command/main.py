@@ -17,7 +17,7 @@ from csdf.io.files import write_text
 from planners.plan import FEASIBLE
 from planners.traffic.command.answer import Point, as_json, as_text, sweep_as_json, sweep_as_text
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer
-from planners.traffic.network_traffic import NetworkSearch, NetworkTraffic
+from planners.traffic.network_traffic import NetworkSearch, NetworkTraffic, ended_by
 
 LONGEST: dict[str, int | None] = {"1": 1, "2": 2, "chain": None}  # stages of a group, by --fuse
 
@@ -57,7 +57,9 @@ def _points(
         by_way: dict[str, NetworkTraffic] = {}
         for way in _ways(options.fuse):
             if ended:
-                found = next(reversed(by_way.values()), None) or search.best(size, 1)
+                found = next(reversed(by_way.values()), None) or search.best(
+                    size, 1, ended_by(ended)
+                )
                 by_way[way] = replace(found, status=FEASIBLE, reason=ended)
                 continue
             by_way[way] = search.best(size, LONGEST[way], look)
@@ -102,9 +104,10 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf plan traffic",
         "The least that layers read from and write to DRAM, with a buffer on the chip "
         "of a given size: each layer alone, pairs of layers that keep what is between them in the "
-        "buffer, or groups of any length. Exact over loop orders and tiles of a layer, and over "
-        "even cuts of a group, with borders kept, sent to DRAM or computed again, and weights that "
-        "stay; a lower bound beside every answer.",
+        "buffer, or groups of any length. Of a layer it finds the best of the loop nests with one or "
+        "two levels of tiles; of a group the best of the even cuts, with borders kept, sent to DRAM "
+        "or computed again, and weights that stay. Other schedules may move less, but none moves "
+        "less than the lower bound that stands beside every answer.",
         "csdf plan traffic resnet8 --buffer 64KB --fuse 2",
         notes="Sizes: KB and KiB are 1024 bytes, as for memories on chips; kB is 1000, MB "
         "1,000,000, MiB 2^20. MODEL may also be layers in words: "

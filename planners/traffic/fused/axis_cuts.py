@@ -8,6 +8,7 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import NamedTuple
 
+from planners.traffic.fused.boxes import Boxes
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.reach import Places, Reach, shares
 
@@ -46,6 +47,20 @@ def axis_cut(
         is_once = makes_once if number else reads_once
         made[number] = _fresh(needed[number]) if is_once else needed[number]
     return AxisCut(needed=tuple(needed), made=tuple(made))
+
+
+@lru_cache(maxsize=10_000)
+def made_of(group: FusedGroup) -> tuple[Boxes, ...]:
+    """Return rows and columns that a schedule makes of each map, whatever its parts and borders."""
+    cuts = [axis_cut(group, axis, 1, makes_once=True, reads_once=True) for axis in (ROWS, COLUMNS)]
+    areas = zip(*(cut.made for cut in cuts), strict=True)
+    return tuple(((rows[0], columns[0]),) for rows, columns in areas)
+
+
+def weights_of(group: FusedGroup) -> tuple[int, ...]:
+    """Return the weights of each layer that a schedule brings in: those that take part."""
+    pairs = zip(group.layers, made_of(group)[1:], strict=True)
+    return tuple(layer.weights(made) for layer, made in pairs)
 
 
 @lru_cache(maxsize=100_000)

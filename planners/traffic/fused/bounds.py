@@ -2,58 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from cnn2csdf import operators as op
-from cnn2csdf.network import Layer, Network
-from planners.traffic.fused.axis_cuts import COLUMNS, ROWS, axis_cut
-from planners.traffic.fused.group import FusedGroup, FusedLayer
-from planners.traffic.fused.reach import Places, Reach, places
-from planners.traffic.fused.stages import VIEWS, Stage, window_of
-
-Area = tuple[Places, Places]  # rows, columns
+from cnn2csdf.network import Network
+from planners.traffic.fused.axis_cuts import made_of
+from planners.traffic.fused.boxes import Boxes, count, union
+from planners.traffic.fused.group import INPUT, PART_OF_OTHERS, FusedGroup, FusedLayer
+from planners.traffic.fused.reach import Reach, places
+from planners.traffic.fused.reading import parameters_read, read_of, whole_of
+from planners.traffic.fused.stages import VIEWS, Stage, operands_of
 
 
 def least_moved(group: FusedGroup) -> int:
     """Return the elements every schedule of a group moves: inputs, weights and outputs, once.
 
-    Of the input, and of operands from beside, only the places that the results depend on by the
-    reader that asks for most.
+    Of each only what the results depend on: need goes back from reader to source, for weights as for
+    places. A weight that only ever meets padding, or makes what nobody needs, is not needed.
     """
-    needed = [_size(area) for area in _areas(group)]
-    beside = sum(
-        layer.beside * layer.filters * needed[number]
-        for number, layer in enumerate(group.layers, 1)
-    )
+    needed, operands = _needed_areas(group)
+    weights = sum(map(FusedLayer.weights, group.layers, needed[1:]))
     written = sum(map(group.elements, group.outputs))
-    return group.dims(0)[0] * needed[0] + beside + group.weights + written
+    maps = group.dims(0)[0] if group.maps_apart is None else group.maps_apart
+    return maps * count(needed[0]) + operands + weights + written
 
 
-def _areas(group: FusedGroup) -> list[Area]:
-    """Of each map, places that the outputs of the group depend on: what one of its readers needs."""
-    readers = group.readers
-    found: list[Area] = [(0, 0)] * (group.length + 1)
+def _needed_areas(group: FusedGroup) -> tuple[list[Boxes], int]:
+    """Of each map, places that the outputs of the group depend on; elements of other operands."""
+    readers, operands = group.readers, _operands(group)
+    found: list[Boxes] = [()] * (group.length + 1)
     for number in range(group.length, -1, -1):
-        _, rows, columns = group.dims(number)
-        asked = [found[layer] for source, layer in group.skips if source == number]
+        asked = [box for source, reader in group.skips if source == number for box in found[reader]]
+        if number == 0:
+            asked += [box for reader in operands.pop(INPUT, ()) for box in found[reader]]
         for reader in readers[number]:
-            layer, (down, across) = group.layers[reader - 1], found[reader]
-            asked.append((layer.rows.needed(down), layer.columns.needed(across)))
-        is_whole = number in group.written or not asked
-        found[number] = (places(0, rows), places(0, columns)) if is_whole else max(asked, key=_size)
+            layer = group.layers[reader - 1]
+            asked += [
+                (layer.rows.needed(one), layer.columns.needed(other))
+                for one, other in found[reader]
+            ]
+        _, rows, columns = group.dims(number)
+        is_whole = number in group.written or number in group.ends
+        found[number] = ((places(0, rows), places(0, columns)),) if is_whole else union(asked)
+    operands.pop(PART_OF_OTHERS, None)
+    beside = sum(
+        group.dims(readers[0])[0] * count(union(box for reader in readers for box in found[reader]))
+        for readers in operands.values()
+    )
+    return found, beside
+
+
+def _operands(group: FusedGroup) -> dict[int, list[int]]:
+    """The layers that read each operand from beside, by its number."""
+    found: dict[int, list[int]] = {}
+    fresh = iter(range(1, sum(layer.beside for layer in group.layers) + 1))
+    for reader, layer in enumerate(group.layers, 1):
+        numbers = group.operands[reader - 1] if group.operands else islice(fresh, layer.beside)
+        for number in numbers:
+            found.setdefault(number, []).append(reader)
     return found
+
+
+def least_of_stage(stage: Stage) -> tuple[int, int]:
+    """Return the elements every schedule of one stage moves, and those of operands apart from it.
+
+    As in a group, with all of its output needed: one rule for a layer and for a group.
+    """
+    layer, (numbers,) = stage.window, operands_of([stage], ())
+    if layer is None:
+        return stage.least_reads + stage.outputs, 0
+    seen = union(
+        (layer.rows.needed(one), layer.columns.needed(other)) for one, other in layer.whole
+    )
+    if INPUT in numbers:
+        seen = union([*seen, *layer.whole])
+    apart = layer.outputs * len(set(numbers) - {INPUT, PART_OF_OTHERS})
+    return stage.maps_apart * count(seen) + layer.weights(
+        layer.whole
+    ) + layer.outputs + apart, apart
 
 
 def makes_what_it_writes(group: FusedGroup) -> bool:
     """Whether all of each map that others read is made: no window skips a place of it."""
-    if not group.written:
-        return True
-    cuts = [axis_cut(group, axis, 1, makes_once=True, reads_once=True) for axis in (ROWS, COLUMNS)]
-    return all(
-        cut.needed[number][0].bit_count() == size
-        for number in group.written
-        for cut, size in zip(cuts, group.dims(number)[1:], strict=True)
-    )
+    made = made_of(group) if group.written else ()
+    return all(made[number] == group.layers[number - 1].whole for number in group.written)
 
 
 def seen_elements(layer: FusedLayer) -> int:
@@ -68,13 +101,17 @@ def _seen(reach: Reach) -> int:
 def least_of_network(network: Network, stages: Sequence[Stage]) -> int:
     """Return the elements every schedule of a network moves: frames, weights and results, once.
 
-    Of a frame only the places that the results depend on by the reader that asks for most.
+    Of frames and weights only those that the results depend on. Elements of a frame that a result
+    merely shows again are where they are.
     """
-    needed = _needed_places(network)
+    read, shown = _needed_elements(network)
     weights = sum(
-        stage.parameters if stage.window is None else stage.window.weights for stage in stages
+        parameters_read(network, layer, union((*read[name], *shown[name])), stage.parameters)
+        for stage in stages
+        for name in stage.layers[:1]
+        for layer in [network.layer(name)]
     )
-    frames = sum(_needed_elements(layer, needed) for layer in network.inputs)
+    frames = sum(count(read[layer.name]) for layer in network.inputs)
     written: dict[str, int] = {}
     for name in {name for layer in network.outputs for name in layer.inputs}:
         for tensor, elements in _written(network, name):
@@ -82,59 +119,21 @@ def least_of_network(network: Network, stages: Sequence[Stage]) -> int:
     return weights + frames + sum(written.values())
 
 
-def _needed_places(network: Network) -> dict[str, Area]:
-    """For each tensor, places that the results depend on: those that one of its readers needs.
-
-    Where it is not plain what a reader needs, nothing is said to be needed.
-    """
-    found: dict[str, Area] = {}
+def _needed_elements(network: Network) -> tuple[dict[str, Boxes], dict[str, Boxes]]:
+    """For each tensor, the elements that the results certainly depend on: read, or shown in them."""
+    read: dict[str, Boxes] = {layer.name: () for layer in network.layers}
+    shown = dict(read)
     for layer in reversed(network.layers):
-        whole = _whole(layer)
         if isinstance(layer.operator, op.Output):
-            found[layer.name] = whole
-        own = found.get(layer.name, (0, 0))
-        for index, source in enumerate(layer.inputs):
-            wanted = _read(network, layer, index, own)
-            found[source] = max(found.get(source, (0, 0)), wanted, key=_size)
-    return found
-
-
-def _read(network: Network, layer: Layer, index: int, own: Area) -> Area:
-    """What a layer reads of one input for some of its output."""
-    source = network.layer(layer.inputs[index])
-    window = window_of(network, layer)
-    if window is not None:
-        return window.rows.needed(own[0]), window.columns.needed(own[1])
-    keeps_places = source.shape == layer.shape and isinstance(layer.operator, _SAME_PLACES)
-    if keeps_places or isinstance(layer.operator, op.Output):
-        return own
-    if isinstance(layer.operator, op.Concatenation) and layer.operator.axis == 0:
-        return own
-    is_whole = own == _whole(layer) and isinstance(layer.operator, _ALL_OR_NOTHING)
-    return _whole(source) if is_whole else (0, 0)
-
-
-_SAME_PLACES = (op.Activation, op.BatchNormalization, op.Elementwise, op.Identity)
-_ALL_OR_NOTHING = (
-    op.Concatenation,
-    op.LocalResponseNormalization,
-    op.MatrixProduct,
-    op.Reshape,
-    op.Softmax,
-)
-
-
-def _whole(layer: Layer) -> Area:
-    return places(0, layer.shape.height), places(0, layer.shape.width)
-
-
-def _size(area: Area) -> int:
-    return area[0].bit_count() * area[1].bit_count()
-
-
-def _needed_elements(frame: Layer, needed: Mapping[str, Area]) -> int:
-    maps = frame.shape.elements // (frame.shape.height * frame.shape.width)
-    return maps * _size(needed.get(frame.name, (0, 0)))
+            shown[layer.name] = whole_of(layer.shape)
+        elif not isinstance(layer.operator, (op.Input, *VIEWS)):
+            read[layer.name] = union((*read[layer.name], *shown[layer.name]))
+            shown[layer.name] = ()
+        for found in (read, shown):
+            for index, source in enumerate(layer.inputs):
+                wanted = read_of(network, layer, index, found[layer.name])
+                found[source] = union((*found[source], *wanted))
+    return read, shown
 
 
 def _written(network: Network, name: str) -> Iterator[tuple[str, int]]:

@@ -13,7 +13,9 @@ from planners.traffic.fused.axis_cuts import (
     axis_cut,
     axis_totals,
     inner_profiles,
+    made_of,
     outer_profiles,
+    weights_of,
 )
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.schedule import KEPT, Border
@@ -24,8 +26,8 @@ Profile = TypeVar("Profile", Outer, Inner)
 class Sizes(NamedTuple):
     """What of a group every part asks for.
 
-    maps: feature maps of each map; vectors: elements of a kernel of each layer. inner: maps that
-    layers of the group make and read.
+    maps: feature maps of each map; vectors: elements of a kernel of each layer that take
+    part. inner: maps that layers of the group make and read.
     """
 
     layers: tuple[FusedLayer, ...]
@@ -44,13 +46,13 @@ class CutTables:
         self.sizes = Sizes(
             group.layers,
             tuple(group.dims(number)[0] for number in range(group.length + 1)),
-            tuple(layer.vector for layer in group.layers),
+            tuple(map(FusedLayer.live_kernels, group.layers, made_of(group)[1:])),
             group.last_readers,
             group.inner,
             group.input_waits,
         )
         self.outputs = sum(map(group.elements, group.outputs))
-        self.weights = tuple(layer.weights for layer in group.layers)
+        self.weights = weights_of(group)
         self._cuts: dict[tuple[int, int, bool, bool], AxisCut] = {}
         self._totals: dict[tuple[int, int, bool, bool], tuple[AxisTotals, ...]] = {}
         self._outer: dict[tuple[int, int, Border, Border], list[tuple[Outer, ...]]] = {}

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from math import prod
 
 from csdf.errors import InvalidPlan
-from planners.traffic.fused.reach import Reach
+from planners.traffic.fused.boxes import Boxes, count, union
+from planners.traffic.fused.reach import Reach, places
+
+INPUT = 0  # an operand that is the input of the group once more
+PART_OF_OTHERS = -1  # an operand that shares elements with the input or another operand
 
 Skip = tuple[int, int]  # numbers of a map and of a layer that reads it at the same places
 
@@ -35,15 +39,26 @@ class FusedLayer:
                 f"{self.filters} filters"
             )
 
-    @property
-    def vector(self) -> int:
-        """Elements of the kernel of one filter over one map that take part."""
-        return self.rows.live_kernel * self.columns.live_kernel if self.has_weights else 0
+    def live_kernels(self, made: Boxes) -> int:
+        """Return the elements of a kernel over one map that take part in some of what is made.
+
+        made: rows and columns of the output. Elements that see padding alone take no part.
+        """
+        if not self.has_weights:
+            return 0
+        live = (
+            (self.rows.live_kernel(down), self.columns.live_kernel(across)) for down, across in made
+        )
+        return count(union(live))
+
+    def weights(self, made: Boxes) -> int:
+        """Return the elements of all filters that take part in some of what is made."""
+        return self.live_kernels(made) * self.filters * self.channels // self.groups
 
     @property
-    def weights(self) -> int:
-        """Elements of all filters."""
-        return self.vector * self.filters * self.channels // self.groups
+    def whole(self) -> Boxes:
+        """All rows and columns of what it makes."""
+        return ((places(0, self.rows.outputs), places(0, self.columns.outputs)),)
 
     @property
     def outputs(self) -> int:
@@ -69,13 +84,18 @@ class FusedGroup:
     several; none given: each layer reads what the one before it makes. skips: maps that later
     layers read once more, element by element, and that wait for them in the buffer. written: maps
     inside that others read from DRAM, so that they are written there too; those that no layer of
-    the group reads, its ends, always are, and have equally many rows and columns.
+    the group reads, its ends, always are, and have equally many rows and columns. operands: of each
+    layer, which tensor each of those from beside is: INPUT, PART_OF_OTHERS, or a number from 1 on;
+    none given: they all differ. maps_apart: maps of the input without those that are others of them
+    once more; none given: all.
     """
 
     layers: tuple[FusedLayer, ...]
     sources: tuple[tuple[int, ...], ...] = ()
     skips: tuple[Skip, ...] = ()
     written: frozenset[int] = frozenset()
+    operands: tuple[tuple[int, ...], ...] = ()
+    maps_apart: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.layers) < 2:
@@ -175,8 +195,3 @@ class FusedGroup:
     def elements(self, number: int) -> int:
         """Elements of a map."""
         return prod(self.dims(number))
-
-    @property
-    def weights(self) -> int:
-        """Elements of all filters of all layers."""
-        return sum(layer.weights for layer in self.layers)

@@ -19,13 +19,16 @@ def kernel_area(layer: FusedLayer) -> int:
     return layer.rows.kernel * layer.columns.kernel
 
 
-def live_vector(layer: FusedLayer) -> int:
-    """Return the places of a kernel with weights that do not see padding alone."""
-    if not layer.has_weights:
-        return 0
-    every = np.ones((layer.rows.outputs, layer.columns.outputs), dtype=bool)
-    under = _under(layer, np.ones((layer.rows.inputs, layer.columns.inputs)), every, None)
-    return int(np.count_nonzero(under.any(axis=1)))
+def random_kernel(layer: FusedLayer, random: np.random.Generator) -> Array:
+    """Return weights of all filters: (filters, channels of a group, places of the kernel)."""
+    shape = layer.filters, layer.channels // layer.groups, kernel_area(layer)
+    return random.integers(0, PRIME, shape).astype(float)
+
+
+def live_places(layer: FusedLayer, made: Array) -> Array:
+    """Return which places of a kernel do not see padding alone, for what is made at all."""
+    under = _under(layer, np.ones((layer.rows.inputs, layer.columns.inputs)), made, None)
+    return np.logical_and(under.any(axis=1), layer.has_weights)
 
 
 def sums_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from planners.traffic.fused.accounting import axes_of
+from planners.traffic.fused.axis_cuts import weights_of
 from planners.traffic.fused.cut_tables import CutTables
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.schedule import Borders, FusedSchedule, Hold
@@ -14,7 +15,7 @@ def in_short(schedule: FusedSchedule) -> str:
     """Return the cut, what becomes of borders, and how much of the weights stays."""
     if schedule.count == 1:
         return f"in one part{_hold(schedule)}"
-    kept, weights = sum(schedule.kept_weights), schedule.group.weights
+    kept, weights = sum(schedule.kept_weights), sum(weights_of(schedule.group))
     share = "all" if kept == weights else f"{kept / weights:.0%} of the" if kept else "no"
     return (
         f"{schedule.parts[0]}x{schedule.parts[1]} parts, borders {_borders(schedule.borders)}, "
@@ -37,8 +38,8 @@ def listing(schedule: FusedSchedule, names: Sequence[str]) -> str:
     group, tables = schedule.group, CutTables(schedule.group)
     rows, columns = schedule.parts
     lines = [
-        f"{kept} of {layer.weights} weights of {name} stay"
-        for kept, layer, name in zip(schedule.kept_weights, group.layers, names, strict=False)
+        f"{kept} of {weights} weights of {name} stay"
+        for kept, weights, name in zip(schedule.kept_weights, tables.weights, names, strict=False)
         if kept
     ]
     order = "next to each other first" if schedule.columns_first else "below each other first"

@@ -41,16 +41,19 @@ class Reach:
                 found |= 1 << place
         return found
 
-    @property
-    def live_kernel(self) -> int:
-        """Places of the kernel that lie on the input for some output; the others see padding."""
-        return sum(
-            any(
-                0 <= output * self.stride - self.padding + step * self.dilation < self.inputs
-                for output in range(self.outputs)
-            )
-            for step in range(self.kernel)
-        )
+    def live_kernel(self, outputs: Places) -> Places:
+        """Return the places of the kernel that lie on the input for some of these outputs.
+
+        The others see padding alone.
+        """
+        found = 0
+        for step in range(self.kernel):
+            before = self.padding - step * self.dilation
+            first = max(0, -(-before // self.stride))
+            upto = max(first, -(-(self.inputs + before) // self.stride))
+            if outputs & places(first, upto):
+                found |= 1 << step
+        return found
 
     def needed(self, outputs: Places) -> Places:
         """Return the places that these outputs need."""

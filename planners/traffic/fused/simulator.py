@@ -17,8 +17,8 @@ from csdf.errors import ExecutionError
 from planners.traffic.fused.judge_parts import PartOfMaps, longest_row, parts_of, rows_of
 from planners.traffic.fused.judge_sums import (
     PRIME,
-    kernel_area,
-    live_vector,
+    live_places,
+    random_kernel,
     sums_of,
     sums_of_map,
     whole_maps,
@@ -54,7 +54,7 @@ def run_schedule(schedule: FusedSchedule, buffer: int, seed: int = 0) -> FusedRu
 
 
 class _Run:
-    """The buffer, DRAM, and the counters."""
+    """The buffer, DRAM, and the counters. Weights that are not brought in are zero here."""
 
     def __init__(self, schedule: FusedSchedule, buffer: int, random: np.random.Generator) -> None:
         group = schedule.group
@@ -65,10 +65,12 @@ class _Run:
         self.dram = [np.full(size, np.nan) for size in sizes]
         self.written = {number: np.full(sizes[number], np.nan) for number in group.written}
         self.dram[0] = random.integers(0, PRIME, sizes[0]).astype(float)
-        shapes = [
-            (one.filters, one.channels // one.groups, kernel_area(one)) for one in group.layers
-        ]
-        self.weights = [random.integers(0, PRIME, shape).astype(float) for shape in shapes]
+        self.trained = [random_kernel(one, random) for one in group.layers]
+        parts = zip(*(part.made for part in self.parts), strict=True)
+        made = [np.any(maps, axis=0) for maps in parts]
+        live = list(map(live_places, group.layers, made[1:]))
+        self.vectors = [int(np.count_nonzero(one)) for one in live]
+        self.weights = [one * kept for one, kept in zip(self.trained, live, strict=True)]
         self.beside = [
             random.integers(0, PRIME, (one.beside, *size)).astype(float)
             for one, size in zip(group.layers, sizes[1:], strict=True)
@@ -128,7 +130,7 @@ class _Run:
     def load_weights(self, layer: int) -> bool:
         """Count the weights that a part brings in; return whether all of them stay."""
         filters, width, _ = self.weights[layer].shape
-        total, kept = filters * width * live_vector(self.group.layers[layer]), self.kept[layer]
+        total, kept = filters * width * self.vectors[layer], self.kept[layer]
         self.moved["weights"] += total - (kept if self.loaded[layer] else 0)
         self.loaded[layer] = True
         return bool(kept >= total)
@@ -160,7 +162,7 @@ class _Run:
         if streams_input:
             sums = self._stream_input(part, is_full=is_full)
         else:
-            vector = 0 if is_full else live_vector(one)
+            vector = 0 if is_full else self.vectors[layer]
             if is_end:
                 by_row = row + vector * (one.channels // one.groups)
                 by_map = int(part.made[layer + 1].sum()) + vector
@@ -187,7 +189,7 @@ class _Run:
 
     def _stream_input(self, part: PartOfMaps, *, is_full: bool) -> Array:
         """The sums of the first layer, its input passing by map, or by row of a map."""
-        one, vector = self.group.layers[0], 0 if is_full else live_vector(self.group.layers[0])
+        one, vector = self.group.layers[0], 0 if is_full else self.vectors[0]
         row = longest_row(part.needed[0])
         by_row = row + vector * (one.filters // one.groups)
         by_map = int(part.needed[0].sum()) + vector
@@ -277,7 +279,7 @@ class _Run:
             )
             if number < last:
                 self._arrive(number, maps, part)
-            self.slot = 0 if is_full[number - 1] else live_vector(layer)
+            self.slot = 0 if is_full[number - 1] else self.vectors[number - 1]
             self.slot += longest_row(made) if layer.beside else 0
             self.look()
             if number < last:
@@ -291,7 +293,7 @@ class _Run:
 
     def check(self) -> None:
         """Raise ExecutionError unless all outputs are those of the layers run as a whole."""
-        whole = whole_maps(self.group, self.dram[0], self.weights, self.beside)
+        whole = whole_maps(self.group, self.dram[0], self.trained, self.beside)
         found = {**self.written, **{end: self.dram[end] for end in self.ends}}
         for end, values in found.items():
             if not np.array_equal(values, whole[end]):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from planners.traffic.fused.bounds import makes_what_it_writes
 from planners.traffic.fused.group import FusedGroup, FusedLayer, Skip
-from planners.traffic.fused.stages import Stage
+from planners.traffic.fused.stages import Stage, operands_of
 
 
 def groups_of(stages: Sequence[Stage], first: int, end: int) -> Iterator[FusedGroup]:
@@ -36,14 +36,23 @@ def groups_of(stages: Sequence[Stage], first: int, end: int) -> Iterator[FusedGr
         return
     added = tuple(_skips(chosen, {chosen[0].source: 0}))
     for waiting in ((), added) if added else ((),):
+        inside = {*place, chosen[0].source} if waiting else place.keys()
+        operands = operands_of(chosen, inside)
         group = FusedGroup(
             layers=_with_waiting(layers, waiting),
             sources=sources,
             skips=(*skips, *waiting),
             written=written,
+            operands=operands if any(operands) else (),
+            maps_apart=chosen[0].maps_apart if _repeats_maps(chosen[0]) else None,
         )
         if makes_what_it_writes(group):
             yield group
+
+
+def _repeats_maps(stage: Stage) -> bool:
+    """Whether some maps that a window slides over are others of them once more."""
+    return stage.window is not None and stage.maps_apart < stage.window.channels
 
 
 def _sources_in(place: Mapping[str, int], stage: Stage, start: Stage) -> tuple[int, ...]:

@@ -9,16 +9,18 @@ Trained numbers beside weights of windows and matrices, such as biases, are not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from cnn2csdf import operators as op
-from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import layer_parameters
 from planners.traffic.convolution import Convolution, convolution_of, is_convolution
-from planners.traffic.fused.group import FusedLayer
-from planners.traffic.fused.reach import Reach
+from planners.traffic.fused.boxes import count
+from planners.traffic.fused.group import INPUT, PART_OF_OTHERS, FusedLayer
+from planners.traffic.fused.reading import parameters_read, read_of, whole_of
+from planners.traffic.fused.windows import fused_layer, maps_of, window_of
 
 VIEWS = (op.Concatenation, op.Slice, op.Reshape, op.Identity)
 
@@ -32,8 +34,10 @@ class Stage:
     it reads, element by element; in_views: tensors that views among those show. window: the layer
     as windows on maps, None where it is another kind; convolution: where it has weights. leaves:
     whether some reader needs the result in DRAM. readers: places of the stages that read it, as
-    such or in a view. reads, parameters: elements of all that goes in, and of trained numbers, for
-    other kinds.
+    such or in a view. shown: of the source and of each of beside, the tensors that it shows.
+    maps_apart: maps of the source without those that are others of them once more. reads,
+    parameters: elements of all that goes in, and of trained numbers, for other kinds; least_reads:
+    of both, those that the output certainly depends on.
     """
 
     layers: tuple[str, ...]
@@ -44,8 +48,11 @@ class Stage:
     window: FusedLayer | None = None
     convolution: Convolution | None = None
     outputs: int
+    shown: tuple[frozenset[str], ...] = ()
+    maps_apart: int = 0
     reads: int = 0
     parameters: int = 0
+    least_reads: int = 0
     leaves: bool = False
     readers: tuple[int, ...] = ()
 
@@ -108,7 +115,7 @@ def _is_in_place(network: Network, layer: Layer) -> bool:
         case op.Activation() | op.BatchNormalization():
             return True
         case op.Elementwise(constant=constant):
-            is_small = constant is None or prod(constant) <= _dims(layer.shape)[0]
+            is_small = constant is None or prod(constant) <= maps_of(layer.shape)[0]
             return is_small and set(network.input_shapes(layer)) == {layer.shape}
     return False
 
@@ -124,7 +131,20 @@ def _stage(network: Network, layer: Layer, parameters: Mapping[str, int]) -> Sta
         outputs=layer.shape.elements,
         reads=sum({name: shape.elements for name, shape in inputs}.values()),
         parameters=parameters[layer.name],
+        least_reads=_least_reads(network, layer, parameters[layer.name]),
     )
+
+
+def _least_reads(network: Network, layer: Layer, parameters: int) -> int:
+    """Elements that all of the output of a layer depends on, each counted once."""
+    whole, seen = whole_of(layer.shape), set[str]()
+    found = parameters_read(network, layer, whole, parameters)
+    for index, name in enumerate(layer.inputs):
+        tensors = set(_viewed(network, name))
+        if not tensors & seen:
+            found += count(read_of(network, layer, index, whole))
+        seen |= tensors
+    return found
 
 
 def _windowed(network: Network, layer: Layer, source: str) -> Stage:
@@ -132,7 +152,7 @@ def _windowed(network: Network, layer: Layer, source: str) -> Stage:
     window = window_of(network, layer)
     is_single = window is None
     if window is None:
-        window = _fused_layer(network.layer(source).shape, layer.shape, op.Window(kernel=(1, 1)))
+        window = fused_layer(network.layer(source).shape, layer.shape, op.Window(kernel=(1, 1)))
     return Stage(
         layers=(layer.name,),
         source=source,
@@ -142,57 +162,6 @@ def _windowed(network: Network, layer: Layer, source: str) -> Stage:
         else convolution_of(network, layer),
         outputs=layer.shape.elements,
     )
-
-
-def window_of(network: Network, layer: Layer) -> FusedLayer | None:
-    """Return a layer that slides a window over its input as such; None for other kinds."""
-    if not layer.inputs:
-        return None
-    shape = network.layer(layer.inputs[0]).shape
-    match layer.operator:
-        case op.Convolution(window=window, groups=groups) if min(window.padding) >= 0:
-            return _fused_layer(shape, layer.shape, window, groups)
-        case op.Pooling(window=window) if min(window.padding) >= 0:
-            return _fused_layer(shape, layer.shape, window)
-        case op.FullyConnected():
-            return _fused_layer(shape, layer.shape, op.Window(kernel=_dims(shape)[1:]), 1)
-        case op.GlobalPooling() if shape.is_map:
-            return _fused_layer(shape, layer.shape, op.Window(kernel=_dims(shape)[1:]))
-    return None
-
-
-def _fused_layer(
-    source: Shape, result: Shape, window: op.Window, groups: int | None = None
-) -> FusedLayer:
-    """A window over a tensor; without weights where no groups are named."""
-    channels, *sizes = _dims(source)
-    filters, *outputs = _dims(result)
-    rows, columns = (
-        Reach(
-            inputs=sizes[axis],
-            outputs=outputs[axis],
-            kernel=window.kernel[axis],
-            stride=window.stride[axis],
-            dilation=window.dilation[axis],
-            padding=window.padding[axis],
-        )
-        for axis in (0, 1)
-    )
-    return FusedLayer(
-        channels=channels,
-        filters=filters,
-        rows=rows,
-        columns=columns,
-        groups=channels if groups is None else groups,
-        has_weights=groups is not None,
-    )
-
-
-def _dims(shape: Shape) -> tuple[int, int, int]:
-    """A tensor as feature maps: one of another rank as maps of one place."""
-    if not shape.is_map:
-        return shape.elements, 1, 1
-    return shape.channels, shape.height, shape.width
 
 
 def _order(network: Network, stages: Mapping[str, Stage]) -> Iterator[str]:
@@ -228,17 +197,35 @@ def _with_neighbours(
 ) -> Stage:
     """The stage with whose maps it reads, and who reads what it leaves."""
     stage_of = {name: one for one in order for name in one.layers}
-    found = [stage_of.get(name) for name in _consumers(network, stage.name)]
+    found = [
+        stage_of.get(name)
+        for name in _consumers(network, stage.name)
+        if name in stage_of or isinstance(network.layer(name).operator, op.Output)
+    ]
     readers = {place[one.name] for one in found if one is not None and one.window is not None}
+    sources = tuple(_joined(network, stage.source))
     return replace(
         stage,
-        sources=tuple(_joined(network, stage.source)),
+        maps_apart=_maps_apart(network, sources),
+        shown=tuple(frozenset(_viewed(network, name)) for name in (stage.source, *stage.beside)),
+        sources=sources,
         in_views=tuple(
             one for name in stage.beside for one in _viewed(network, name) if one != name
         ),
         readers=tuple(sorted(readers)),
         leaves=any(one is None or one.window is None for one in found),
     )
+
+
+def _maps_apart(network: Network, sources: Sequence[str]) -> int:
+    """The feature maps of tensors that certainly share no element."""
+    seen, found = set[str](), 0
+    for name in sources:
+        tensors = set(_viewed(network, name))
+        if not tensors & seen:
+            found += maps_of(network.layer(name).shape)[0]
+        seen |= tensors
+    return found
 
 
 def _joined(network: Network, name: str) -> Iterator[str]:
@@ -259,6 +246,27 @@ def _viewed(network: Network, name: str) -> Iterator[str]:
         return
     for one in layer.inputs:
         yield from _viewed(network, one)
+
+
+def operands_of(stages: Sequence[Stage], inside: Collection[str]) -> tuple[tuple[int, ...], ...]:
+    """Return which tensor each operand from DRAM is, of stages that slide over one input.
+
+    inside: tensors that are no operands from DRAM. Numbers are as FusedGroup has them.
+    """
+    start = stages[0]
+    numbers, known = {start.source: INPUT}, set(start.shown[0])
+    found = []
+    for stage in stages:
+        of_stage = []
+        for name, tensors in zip(stage.beside, stage.shown[1:], strict=True):
+            if name in inside:
+                continue
+            if name not in numbers:
+                numbers[name] = PART_OF_OTHERS if tensors & known else len(numbers)
+                known |= tensors
+            of_stage.append(numbers[name])
+        found.append(tuple(of_stage))
+    return tuple(found)
 
 
 def _consumers(network: Network, name: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
+from planners.traffic.fused.axis_cuts import weights_of
 from planners.traffic.fused.bounds import makes_what_it_writes
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.reach import Reach
@@ -159,6 +160,6 @@ def schedules(draw, of=groups):
         input_borders=draw(st.sampled_from(INPUT_BORDERS)),
         hold=draw(st.sampled_from(holds)),
         kept_weights=tuple(
-            draw(st.sampled_from((0, one.weights // 2, one.weights))) for one in group.layers
+            draw(st.sampled_from((0, weights // 2, weights))) for weights in weights_of(group)
         ),
     )

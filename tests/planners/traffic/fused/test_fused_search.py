@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planners.traffic.fused.accounting import Need, layer_needs, least_need
+from planners.traffic.fused.axis_cuts import weights_of
 from planners.traffic.fused.cut_tables import CutTables
 from planners.traffic.fused.schedule import (
     INPUT_BORDERS,
@@ -61,15 +62,14 @@ def test_no_choice_keeps_more_weights(problem):
     assert room is None or room.held <= buffer
 
 
-def every_total(group, buffer):
-    """Totals of all schedules on the cuts that are looked at, weights chosen by trying all."""
+def every_schedule(group):
+    """Held, total, parts and weights that could still stay, of all schedules on the cuts looked at."""
     holds = tuple(Hold) if can_hold_one_map(group) else (Hold.ALL_MAPS,)
     choices = product(grids(group), (True, False), MAP_BORDERS, INPUT_BORDERS, holds)
+    tables = CutTables(group)
     for parts, order, borders, of_input, hold in choices:
         for full in product((False, True), repeat=group.length):
-            kept = [
-                one.weights if stays else 0 for one, stays in zip(group.layers, full, strict=True)
-            ]
+            kept = [own if stays else 0 for own, stays in zip(weights_of(group), full, strict=True)]
             schedule = FusedSchedule(
                 group=group,
                 parts=parts,
@@ -79,22 +79,46 @@ def every_total(group, buffer):
                 hold=hold,
                 kept_weights=tuple(kept),
             )
-            answer = answer_of(schedule)
-            left = buffer - answer.held
-            if left >= 0:
-                extra = min(left, group.weights - sum(kept))
-                yield answer.total - (schedule.count - 1) * extra
+            answer = answer_of(schedule, tables, 0)
+            yield answer.held, answer.total, schedule.count, sum(weights_of(group)) - sum(kept)
 
 
-@pytest.mark.slow
-@given(
-    st.one_of(groups(longest=2, largest=5), branches(longest=3, largest=5)), st.integers(10, 200)
-)
-@settings(max_examples=14, deadline=None)
-def test_no_schedule_moves_less_than_the_best(group, buffer):
+def least_total(schedules, buffer):
+    """The least total in a buffer, with as many weights staying as there is room for."""
+    totals = [
+        total - (count - 1) * min(buffer - held, weights)
+        for held, total, count, weights in schedules
+        if held <= buffer
+    ]
+    return min(totals, default=None)
+
+
+@given(st.one_of(groups(longest=2, largest=3), branches(longest=3, largest=3)))
+@settings(max_examples=40, deadline=None)
+def test_no_schedule_moves_less_than_the_best_in_any_buffer(group):
+    # Every buffer in which some schedule just fits, and the one below it, with a search of its own
+    # and with one that knows other buffers already: one element more or less is noticed.
+    schedules = set(every_schedule(group))
+    sizes = sorted({held for held, *_ in schedules})
+    buffers = [one for held in sizes[:: max(1, len(sizes) // 10)] for one in (held - 1, held)]
+    search = GroupSearch(group)
+    for buffer in reversed(buffers):
+        expected = least_total(schedules, buffer)
+        for known in (search, GroupSearch(group)):
+            found = known.best(buffer)
+            assert (None if found is None else found.total) == expected
+        if expected is not None:
+            assert search.best(buffer, expected + 1).total == expected
+            assert search.best(buffer, expected) is None
+            assert search.could_fit(buffer)
+
+
+@given(st.one_of(groups(), branches()), st.integers(20, 800))
+@settings(max_examples=150, deadline=None)
+def test_the_best_schedule_is_found_again_in_just_the_buffer_it_holds(group, buffer):
     found = GroupSearch(group).best(buffer)
-    expected = min(every_total(group, buffer), default=None)
-    assert (None if found is None else found.total) == expected
+    if found is not None:
+        assert GroupSearch(group).best(found.held).total == found.total
 
 
 @given(st.one_of(groups(longest=3), branches(longest=3)), st.integers(20, 400))
@@ -123,7 +147,9 @@ def test_no_schedule_needs_less_than_is_said_at_once(schedule):
 @given(groups())
 @settings(max_examples=40, deadline=None)
 def test_in_a_buffer_for_everything_all_moves_once(group):
-    everything = sum(map(group.elements, range(group.length + 1))) + 2 * group.weights + 1000
+    everything = (
+        sum(map(group.elements, range(group.length + 1))) + 2 * sum(weights_of(group)) + 1000
+    )
     # A skipped input that waits is read once; the bound knows no more than one reading either.
     assert GroupSearch(group).best(everything).total == search_bound(group)
 
@@ -145,3 +171,10 @@ def test_part_counts_are_the_fewest_for_each_largest_part():
     # 7 places: 1 part of 7, 2 of at most 4, 3 of at most 3, 4 of at most 2, 7 of 1; with 5 and 6
     # parts the largest is still of 2.
     assert part_counts(7) == (1, 2, 3, 4, 7)
+
+
+def test_what_moves_one_element_less_than_the_limit_is_found():
+    # All fits, so the best moves just the bound: a limit of one element more must not prune it.
+    search = GroupSearch(slides_pair())
+    assert search.best(10**9, search.bound + 1).total == search.bound
+    assert search.best(10**9, search.bound) is None

@@ -20,7 +20,8 @@ from planners.traffic.fused.search import GroupSearch
 from planners.traffic.fused.simulator import run_schedule
 from planners.traffic.fused.stage_groups import groups_of
 from planners.traffic.fused.stages import stages_of
-from planners.traffic.network_traffic import NetworkSearch, stage_alone
+from planners.traffic.group_traffic import stage_alone
+from planners.traffic.network_traffic import NetworkSearch
 
 
 def window(kernel, stride=1):

@@ -1,0 +1,136 @@
+"""What a layer of a network reads of its inputs, and of its trained numbers, for some of its output.
+
+Elements of a tensor are boxes of feature maps, rows and columns; a tensor of another rank than three
+is maps of one place. Where it is not plain what a layer reads, nothing is said to be read, so that
+what is counted is read for certain.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network, Shape
+from planners.traffic.fused.boxes import Box, Boxes, count, union
+from planners.traffic.fused.group import FusedLayer
+from planners.traffic.fused.reach import Places, places
+from planners.traffic.fused.windows import maps_of, window_of
+
+_SAME_PLACES = (op.Activation, op.BatchNormalization, op.Elementwise, op.Identity, op.Output)
+_ALL_OF_ALL = (  # the whole of the output depends on the whole of each input
+    op.ChannelShuffle,
+    op.Concatenation,
+    op.DepthToSpace,
+    op.Elementwise,
+    op.GlobalPooling,
+    op.InstanceNormalization,
+    op.LayerNormalization,
+    op.LocalResponseNormalization,
+    op.MatrixProduct,
+    op.Reduction,
+    op.Reshape,
+    op.Softmax,
+    op.SpaceToDepth,
+    op.Transpose,
+)
+
+
+def whole_of(shape: Shape) -> Boxes:
+    """Return all elements of a tensor."""
+    maps, rows, columns = maps_of(shape)
+    return ((places(0, maps), places(0, rows), places(0, columns)),)
+
+
+def read_of(network: Network, layer: Layer, index: int, own: Boxes) -> Boxes:
+    """Return what a layer reads of one of its inputs for these elements of its output."""
+    source = network.layer(layer.inputs[index]).shape
+    window = window_of(network, layer)
+    if window is not None:
+        return union(_under_window(window, box) for box in own)
+    operator = layer.operator
+    if source == layer.shape and isinstance(operator, _SAME_PLACES):
+        return own
+    if isinstance(operator, op.Concatenation) and operator.axis == 0:
+        before = [maps_of(one)[0] for one in network.input_shapes(layer)[:index]]
+        mask = places(0, maps_of(source)[0])
+        return union((maps >> sum(before) & mask, *area) for maps, *area in own)
+    if isinstance(operator, op.Slice) and source.is_map:
+        return union(_before_slice(operator, box) for box in own)
+    is_whole = own == whole_of(layer.shape) and _reads_all(operator, source, layer.shape)
+    return whole_of(source) if is_whole else ()
+
+
+def parameters_read(network: Network, layer: Layer, own: Boxes, parameters: int) -> int:
+    """Return the trained numbers that a layer reads for these elements of its output, at least.
+
+    Of windows the weights; of other layers all `parameters` where the whole output is asked for.
+    """
+    window = window_of(network, layer)
+    if window is None:
+        is_plain = not isinstance(layer.operator, op.TransposedConvolution) or _reads_all(
+            layer.operator, network.input_shapes(layer)[0], layer.shape
+        )
+        return parameters if own == whole_of(layer.shape) and is_plain else 0
+    if not window.has_weights:
+        return 0
+    kernels = union(
+        (maps, window.rows.live_kernel(down), window.columns.live_kernel(across))
+        for maps, down, across in own
+    )
+    return count(kernels) * window.channels // window.groups
+
+
+def _under_window(window: FusedLayer, box: Box) -> Box:
+    filters, down, across = box
+    maps = _channels_read(window, filters)
+    return maps, window.rows.needed(down), window.columns.needed(across)
+
+
+def _channels_read(window: FusedLayer, filters: Places) -> Places:
+    """The input maps that these filters read."""
+    if window.groups == 1:
+        return places(0, window.channels) if filters else 0
+    if window.is_channelwise:
+        return filters
+    wide, each = window.channels // window.groups, window.filters // window.groups
+    asked = (group for group in range(window.groups) if filters >> group * each & places(0, each))
+    return sum(places(group * wide, (group + 1) * wide) for group in asked)
+
+
+def _before_slice(operator: op.Slice, box: Box) -> Box:
+    """The places of a tensor that some places of its slice show."""
+    shown = (place for place in range(box[operator.axis].bit_length()))
+    wanted = sum(
+        1 << operator.start + operator.step * place
+        for place in shown
+        if box[operator.axis] >> place & 1
+    )
+    return (*box[: operator.axis], wanted, *box[operator.axis + 1 :])
+
+
+def _reads_all(operator: op.Operator, source: Shape, result: Shape) -> bool:
+    """Whether the whole of the output depends on the whole of an input, and of the weights."""
+    match operator:
+        case op.Resize():
+            return source.height <= result.height and source.width <= result.width
+        case op.Pad(padding=padding):
+            return min(padding) >= 0
+        case op.TransposedConvolution(window=window):
+            return all(
+                _adds_all(window, axis, size, made)
+                for axis, (size, made) in enumerate(
+                    [(source.height, result.height), (source.width, result.width)]
+                )
+            )
+    return isinstance(operator, _ALL_OF_ALL)
+
+
+def _adds_all(window: op.Window, axis: int, inputs: int, outputs: int) -> bool:
+    """Whether along an axis each input place, and each kernel place, adds to some output."""
+    kernel, stride = window.kernel[axis], window.stride[axis]
+    pairs = [
+        (place, step)
+        for place, step in product(range(inputs), range(kernel))
+        if 0 <= place * stride + step * window.dilation[axis] - window.padding[axis] < outputs
+    ]
+    return len({place for place, _ in pairs}) == inputs and len({one for _, one in pairs}) == kernel
