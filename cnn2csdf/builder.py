@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cnn2csdf.elements import Element, Quantization, Stored
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input, Operator, Output
@@ -68,6 +70,14 @@ class NetworkBuilder:
             epilogue=epilogue,
         )
         return free
+
+    def layer(self, name: str) -> Layer:
+        """Return a layer that was added."""
+        return self._layers[name]
+
+    def quantize(self, name: str, quantization: Quantization) -> None:
+        """Say how what a layer writes is quantised."""
+        self._layers[name] = replace(self._layers[name], quantization=quantization)
 
     def shape(self, name: str) -> Shape:
         """Return the shape of what a layer writes."""

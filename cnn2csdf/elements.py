@@ -33,6 +33,18 @@ class Element(Enum):
         return "float" not in self.value
 
 
+class Arithmetic(Enum):
+    """How quantised integers are computed: whose rounding is followed.
+
+    FIXED_POINT: as TensorFlow Lite Micro, with 31-bit multipliers and two roundings.
+    SINGLE_PRECISION: as ONNX Runtime, which rescales sums of integers in single precision, rounds
+    halves to even numbers, and computes other operators in real numbers between the two scales.
+    """
+
+    FIXED_POINT = "fixed point"
+    SINGLE_PRECISION = "single precision"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantization:
     """Which real numbers stored integers stand for: scale * (stored - zero point).
@@ -44,6 +56,12 @@ class Quantization:
     element: Element
     scales: tuple[float, ...]
     zero_point: int = 0
+    arithmetic: Arithmetic = Arithmetic.FIXED_POINT
+
+    @property
+    def is_fixed_point(self) -> bool:
+        """Whether it is computed as TensorFlow Lite Micro does."""
+        return self.arithmetic is Arithmetic.FIXED_POINT
 
     def __post_init__(self) -> None:
         if not self.element.is_integer:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.elements import Quantization
+from cnn2csdf.integers import real
 from cnn2csdf.shape import Shape
 from csdf.errors import ExecutionError
 
@@ -56,6 +57,23 @@ class Types(NamedTuple):
     inputs: Sequence[Quantization | None]
     output: Quantization | None
     weights: Mapping[str, Quantization]  # by role
+
+
+@dataclass(frozen=True, slots=True)
+class RealRows:
+    """The rows of a quantised tensor as real numbers."""
+
+    stored: Reader
+    quantization: Quantization
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the tensor."""
+        return self.stored.shape
+
+    def rows(self, first: int, upto: int) -> Array:
+        """Return rows [first, upto) in single precision."""
+        return real(self.stored.rows(first, upto), self.quantization)
 
 
 class Part(NamedTuple):

@@ -32,8 +32,11 @@ def drop_identities(model: Model) -> Model:
 
 
 def _is_idle(layer: Layer, readers: Sequence[Layer], network: Network) -> bool:
+    source = network.layer(layer.inputs[0]) if layer.inputs else layer
+    if (source.element, source.quantization) != (layer.element, layer.quantization):
+        return False
     if isinstance(layer.operator, op.Identity):
-        return network.layer(layer.inputs[0]).element is layer.element
+        return True
     if not isinstance(layer.operator, op.Reshape):
         return False
     if network.input_shapes(layer) == (layer.shape,):
@@ -139,6 +142,8 @@ def _can_be_fused(before: Layer, layer: Layer) -> bool:
 def _folded(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
     foldable = op.Convolution | op.FullyConnected
     if not isinstance(before.operator, foldable) or before.epilogue or layer.epilogue:
+        return None
+    if before.quantization is not None or layer.quantization is not None:
         return None
     channels = before.shape.channels
     if not _is_affine(layer.operator, before):

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 
 from cnn2csdf.onnx_files.nodes import Node
 from csdf.errors import UnreadableFile
@@ -24,6 +25,41 @@ REFUSALS = (  # what the onnx package raises where a message makes no sense
     ValueError,
 )
 Value = NDArray[Any]
+
+
+class QuantizeLinear(OpRun):
+    """For all opsets: the onnx package has the newest only."""
+
+    def _run(self, x: Value, scale: Value, zero: Value | None = None, **attributes: Any) -> Any:
+        zero = np.zeros(1, np.uint8) if zero is None else zero
+        steps, zeros = (_along(one, x, attributes) for one in (scale, zero))
+        limits = np.iinfo(zero.dtype)
+        found = np.rint(x / steps) + zeros.astype(np.float64)
+        return (np.clip(found, limits.min, limits.max).astype(zero.dtype),)
+
+
+class DequantizeLinear(OpRun):
+    """For all opsets: the onnx package has the newest only."""
+
+    def _run(self, x: Value, scale: Value, zero: Value | None = None, **attributes: Any) -> Any:
+        zero = np.zeros(1, x.dtype) if zero is None else zero
+        steps, zeros = (_along(one, x, attributes) for one in (scale, zero))
+        return ((x.astype(np.int64) - zeros.astype(np.int64)).astype(scale.dtype) * steps,)
+
+
+def _along(values: Value, tensor: Value, attributes: Mapping[str, Any]) -> Value:
+    """One value, or one for each place along the axis of the node."""
+    if attributes.get("block_size"):
+        raise NotImplementedError("scales of blocks are not supported")
+    if values.size == 1:
+        return values.reshape(())
+    axis = int(attributes["axis"])
+    return values.reshape(
+        [-1 if place == axis % tensor.ndim else 1 for place in range(tensor.ndim)]
+    )
+
+
+OWN = [QuantizeLinear, DequantizeLinear]
 
 
 def folded(
@@ -45,7 +81,7 @@ def folded(
     model = onnx.ModelProto(ir_version=onnx.IR_VERSION, graph=graph, opset_import=opsets)
     try:
         with np.errstate(all="ignore"):
-            found = ReferenceEvaluator(model).run(None, dict(given))
+            found = ReferenceEvaluator(model, new_ops=OWN).run(None, dict(given))
             return {name: np.asarray(one) for name, one in zip(outputs, found, strict=True)}
     except REFUSALS as error:
         raise UnreadableFile(

@@ -15,9 +15,9 @@ import onnx
 from numpy.typing import NDArray
 from onnx import checker, defs, numpy_helper, shape_inference
 
-from cnn2csdf.elements import Element, Stored
+from cnn2csdf.elements import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.onnx_files.folding import REFUSALS, folded
-from cnn2csdf.onnx_files.nodes import Node, unknown
+from cnn2csdf.onnx_files.nodes import Node, unknown, unsupported
 from csdf.errors import UnreadableFile
 
 Dims = tuple[int, ...]
@@ -29,7 +29,15 @@ SMALL = 64  # elements of a shape, a list of axes and the like
 RANDOM = ("Bernoulli", "Multinomial")
 DECIDED_BY_NUMBERS = ("Resize", "Upsample", "Range")  # numbers that are no integers give the shape
 RANK_GIVERS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1, "Tile": 1}  # input that has dims
-SAME_NUMBERS = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+SAME_NUMBERS = (
+    "Cast",
+    "DequantizeLinear",
+    "Flatten",
+    "Identity",
+    "Reshape",
+    "Squeeze",
+    "Unsqueeze",
+)
 NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}  # others are called as in NumPy
 ELEMENTS = {
     onnx.TensorProto.DataType.Value(NAMES.get(one.value, one.value.upper())): one for one in Element
@@ -111,12 +119,43 @@ class GraphValues:
             raise UnreadableFile(f"tensor {name!r} holds elements of type {kind}")
         return ELEMENTS[number]
 
-    def stored(self, role: str, name: str) -> Stored:
-        """Return how a static tensor is stored: under the name, and as the type, in the file."""
+    def stored(self, role: str, name: str, axis: int) -> Stored:
+        """Return how a static tensor is stored: under the name, and as the type, in the file.
+
+        axis: along which the output channels lie, so that each may have a scale.
+        """
+        quantization = None
         while name in self._makers and self._makers[name].op_type in SAME_NUMBERS:
-            name = self._makers[name].required(0)
-        number = self.element_type(name)
-        return Stored(role=role, element=ELEMENTS.get(number, Element.FLOAT32), name=name)
+            maker = self._makers[name]
+            if maker.op_type == "DequantizeLinear":
+                quantization = self.quantization(maker, maker.required(0), axis)
+            name = maker.required(0)
+        element = ELEMENTS.get(self.element_type(name), Element.FLOAT32)
+        return Stored(role=role, element=element, name=name, quantization=quantization)
+
+    def quantization(self, node: Node, name: str, axis: int | None = None) -> Quantization | None:
+        """Return how a node that quantises, or the reverse, says that a tensor is stored.
+
+        axis: along which it may have several scales; None if it is to have one. None where it has
+        scales or zero points that layers cannot have.
+        """
+        scale, zero = node.required(1), node.input(2)
+        if not self.is_static(scale) or not (zero is None or self.is_static(zero)):
+            raise unsupported(node, "a scale that is computed from the frame is not supported")
+        scales = np.asarray(self.value(scale), np.float32).reshape(-1)
+        zeros = np.zeros(1, np.int64) if zero is None else self.value(zero).reshape(-1)
+        rank = len(self.dims(name))
+        along = node.integer("axis", 1) % max(rank, 1)
+        if not scales.size or not zeros.size or zeros.min() != zeros.max():
+            return None
+        if scales.size > 1 and (axis is None or along != axis or node.integer("block_size", 0)):
+            return None
+        return Quantization(
+            element=self.element(name),
+            scales=tuple(map(float, scales)),
+            zero_point=int(zeros[0]),
+            arithmetic=Arithmetic.SINGLE_PRECISION,
+        )
 
     def value(self, name: str) -> Value:
         """Return the value of a static tensor; what is stored in a file beside the model is read.
@@ -144,6 +183,7 @@ class GraphValues:
         except defs.SchemaError:
             raise unknown(node) from None
         self._require_few_axes(node)
+        self._require_an_axis(node)
         _require_all_outputs(node)
         try:
             return shape_inference.infer_node_outputs(
@@ -162,6 +202,14 @@ class GraphValues:
         count = prod(self._known_dims(giver) or ()) if giver is not None else 0
         if count > SMALL:
             raise UnreadableFile(f"{node}: {count} axes in {giver!r}, expected at most {SMALL}")
+
+    def _require_an_axis(self, node: Node) -> None:
+        """Raise UnsupportedOperator for several scales before there was an axis for them."""
+        scale = node.input(1)
+        if node.op_type not in ("QuantizeLinear", "DequantizeLinear") or node.opset >= 13:
+            return
+        if scale is not None and prod(self._known_dims(scale) or ()) != 1:
+            raise unsupported(node, "several scales need an axis, which opset 13 brought")
 
     def _decides(self, name: str, node: Node) -> bool:
         """Whether the shape of what the node writes may depend on the value of that input."""

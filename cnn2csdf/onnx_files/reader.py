@@ -11,11 +11,18 @@ from cnn2csdf.onnx_files.conversion.assembly import Assembly
 from cnn2csdf.onnx_files.conversion.converters import CONVERTERS, ONLY_IN_PATTERNS
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.input_dims import Dims, input_dims, require_known_names
-from cnn2csdf.onnx_files.model_file import folder_of, opset_versions, read_model_file
+from cnn2csdf.onnx_files.model_file import (
+    DEFAULT_DOMAIN,
+    folder_of,
+    opset_versions,
+    read_model_file,
+)
 from cnn2csdf.onnx_files.node_order import ordered_nodes
 from cnn2csdf.onnx_files.nodes import Node, node_of, unknown, unsupported
 from cnn2csdf.onnx_files.patterns import layer_nodes
+from cnn2csdf.onnx_files.quantized_nodes import opened
 from cnn2csdf.parameters import with_shared_names
+from cnn2csdf.quantized_layers import with_integers
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator
 
@@ -59,7 +66,8 @@ def _network(path: str, shapes: Mapping[str, Dims], *, with_weights: bool) -> Mo
         assembly.add_input(found.name)
     _add_layers(assembly, nodes, outputs)
     weights = assembly.weights if with_weights else None
-    return Model(network=with_shared_names(assembly.builder.network()), weights=weights)
+    network = with_shared_names(assembly.builder.network())
+    return with_integers(Model(network=network, weights=weights))
 
 
 def _network_name(path: str) -> str:
@@ -70,7 +78,7 @@ def _running_order(
     graph: onnx.GraphProto, opsets: Mapping[str, int], outputs: Sequence[str]
 ) -> list[Node]:
     given = {found.name for found in graph.input} | {one.name for one in graph.initializer}
-    nodes = [node_of(proto, opsets) for proto in graph.node]
+    nodes = [node_of(proto, opsets) for proto in opened(graph.node, opsets[DEFAULT_DOMAIN])]
     order = ordered_nodes(nodes, given, outputs)
     for node in order:
         if node.has_graph:

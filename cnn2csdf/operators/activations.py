@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.operators.integers import centred, multiplier, quantized, rescaled, stored
+from cnn2csdf.integers import centred, multiplier, quantized, rescaled, stored
 from cnn2csdf.operators.operator import RowByRow
 from cnn2csdf.part import Part, Types, along_channels, same_rows
 from cnn2csdf.shape import Dims, Shape
@@ -76,6 +76,8 @@ class Activation(RowByRow):
         if limits is None or given is None or result is None:
             return super(Activation, self).computed_in_integers(part, types)
         values = same_rows(part)
+        if given != result and not result.is_fixed_point:
+            return super(Activation, self).computed_in_integers(part, types)
         if given != result:
             ratio = multiplier(given.scale / result.scale)
             values = stored(rescaled(centred(values, given), *ratio), result)

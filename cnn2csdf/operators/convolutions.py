@@ -11,15 +11,15 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.geometry import Pair, Window, meeting, window_places
+from cnn2csdf.integers import channel_ratios, rescaled_sums
 from cnn2csdf.operators.cells import unfolded, window_cells, window_in_words
-from cnn2csdf.operators.integers import (
-    channel_ratios,
-    multipliers,
+from cnn2csdf.operators.operator import (
+    Operator,
+    RowsNeeded,
+    map_dims,
     quantized_types,
-    rescaled,
-    stored,
+    require_groups,
 )
-from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims, require_groups
 from cnn2csdf.part import Part, Types, along_channels
 from cnn2csdf.shape import Dims, Shape
 
@@ -65,14 +65,16 @@ class Convolution(Operator):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the rows of the part; sums of integers are exact in double precision."""
+        if "kernel" not in types.weights:
+            return super(Convolution, self).computed_in_integers(part, types)
         given, result = quantized_types(self, types)
+        kernel = types.weights["kernel"]
         cells = window_cells(self.window, part, fill=given.zero_point).astype(np.float64)
         cells -= given.zero_point
         weights = {role: array.astype(np.float64) for role, array in part.weights.items()}
+        weights["kernel"] -= kernel.zero_point
         sums = self._summed(cells, weights, part).astype(np.int64)
-        ratios = channel_ratios(given, types.weights["kernel"], result, self.filters)
-        integers, exponents = (along_channels(one, 3) for one in multipliers(ratios))
-        return stored(rescaled(sums, integers, exponents), result)
+        return rescaled_sums(sums, channel_ratios(given, kernel, result, self.filters), result)
 
     def _summed(self, cells: Array, weights: Mapping[str, Array], part: Part) -> Array:
         """The products of what the windows see with the kernel, plus the bias."""

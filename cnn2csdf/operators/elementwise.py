@@ -11,7 +11,7 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.elements import Quantization
-from cnn2csdf.operators.integers import Integers, centred, multiplier, rescaled, stored
+from cnn2csdf.integers import Integers, centred, multiplier, rescaled, stored
 from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, only_row, same_row
 from cnn2csdf.part import Part, Reader, Types, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
@@ -84,7 +84,12 @@ class Elementwise(Operator):
             operands.insert(place, _matching_rows(part.weights["constant"], part))
             given.insert(place, types.weights.get("constant"))
         known = [one for one in given if one is not None]
-        if types.output is None or len(known) != 2 or len(given) != 2:
+        if (
+            types.output is None
+            or not types.output.is_fixed_point
+            or len(known) != 2
+            or len(given) != 2
+        ):
             return super(Elementwise, self).computed_in_integers(part, types)
         left, right = (centred(*pair) for pair in zip(operands, known, strict=True))
         match self.function:
@@ -186,7 +191,7 @@ class Reduction(Operator):
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return means: sums, rescaled by a multiplier that was divided by their number."""
         given, result = types.inputs[0], types.output
-        if self.function != "mean" or given is None or result is None:
+        if self.function != "mean" or given is None or result is None or not result.is_fixed_point:
             return super(Reduction, self).computed_in_integers(part, types)
         values = centred(whole_tensor(part.inputs[0]), given)
         count = prod(values.shape[axis] for axis in self.axes)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.operators.integers import centred, multiplier, quantized, real, rescaled, stored
+from cnn2csdf.integers import centred, multiplier, quantized, real, rescaled, stored
 from cnn2csdf.operators.operator import Move, RowByRow, RowMove
 from cnn2csdf.part import Part, Types, same_rows
 from cnn2csdf.shape import Dims, Shape
@@ -63,6 +63,8 @@ class Conversion(RowByRow):
             return values if result is None else quantized(values, result)
         if result is None:
             return real(values, given)
+        if not result.is_fixed_point:
+            return quantized(real(values, given), result)
         ratio = multiplier(given.scale / result.scale)
         return stored(rescaled(centred(values, given), *ratio), result)
 

@@ -8,8 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.operators.integers import quantized_types, softmax_of
-from cnn2csdf.operators.operator import Operator, RowByRow, RowsNeeded, only_input, same_row
+from cnn2csdf.integers import softmax_of
+from cnn2csdf.operators.operator import (
+    Operator,
+    RowByRow,
+    RowsNeeded,
+    only_input,
+    quantized_types,
+    same_row,
+)
 from cnn2csdf.part import Part, Types, along_channels, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 
@@ -157,6 +164,8 @@ class Softmax(OfTheTensor):
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return shares of 256, as fixed-point arithmetic gives them."""
         (given, result), axes = quantized_types(self, types), self._axes
+        if not result.is_fixed_point:
+            return super(Softmax, self).computed_in_integers(part, types)
         if self.is_logarithm or (result.scale, result.zero_point) != (1 / 256, -128):
             return super(Softmax, self).computed_in_integers(part, types)
         values = whole_tensor(part.inputs[0]).astype(np.int64)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.part import Part, Types
+from cnn2csdf.elements import Quantization
+from cnn2csdf.integers import quantized
+from cnn2csdf.part import Part, RealRows, Types
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork
 
@@ -43,12 +45,23 @@ class Operator(ABC):
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the rows of the part where an input or the output is quantised.
 
-        Raises ExecutionError for an operator that has no integer form. One that only moves elements
-        moves integers as well.
+        One that only moves elements moves integers as well. ONNX Runtime computes others in real
+        numbers between the two scales. Raises ExecutionError for one without an integer form.
         """
         if self.moves and {types.output, *types.inputs} == {types.output}:
             return self.computed(part)
+        known = [one for one in (*types.inputs, types.output) if one is not None]
+        if not any(one.is_fixed_point for one in known):
+            return self._computed_between_scales(part, types)
         raise ExecutionError(f"{self.in_words()} is not computed with quantised integers")
+
+    def _computed_between_scales(self, part: Part, types: Types) -> Array:
+        readers = [
+            reader if given is None else RealRows(reader, given)
+            for reader, given in zip(part.inputs, types.inputs, strict=True)
+        ]
+        found = self.computed(part._replace(inputs=readers))
+        return found if types.output is None else quantized(found, types.output)
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         """Return which rows of input `index` each output row needs; None if it needs them all."""
@@ -84,11 +97,14 @@ class RowByRow(Operator):
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the rows of the part where an input or the output is quantised.
 
-        Raises ExecutionError for an operator that has no integer form. One that only moves elements
-        moves integers as well.
+        One that only moves elements moves integers as well. ONNX Runtime computes others in real
+        numbers between the two scales. Raises ExecutionError for one without an integer form.
         """
         if self.moves and {types.output, *types.inputs} == {types.output}:
             return self.computed(part)
+        known = [one for one in (*types.inputs, types.output) if one is not None]
+        if not any(one.is_fixed_point for one in known):
+            return self._computed_between_scales(part, types)
         raise ExecutionError(f"{self.in_words()} is not computed with quantised integers")
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
@@ -115,6 +131,14 @@ def only_input(operator: Operator, inputs: Sequence[Shape]) -> Shape:
     if len(inputs) != 1:
         raise InvalidNetwork(f"{type(operator).__name__} takes one input, found {len(inputs)}")
     return inputs[0]
+
+
+def quantized_types(operator: Operator, types: Types) -> tuple[Quantization, Quantization]:
+    """Return input and output; raise ExecutionError where one of them has real numbers."""
+    given, result = types.inputs[0], types.output
+    if given is None or result is None:
+        raise ExecutionError(f"{operator.in_words()} with one side quantised, one in real numbers")
+    return given, result
 
 
 def map_dims(operator: Operator, inputs: Sequence[Shape]) -> tuple[int, int, int]:

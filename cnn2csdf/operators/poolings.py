@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from cnn2csdf.arrays import Array
 from cnn2csdf.geometry import Axis, Range, Window, window_places
 from cnn2csdf.operators.cells import window_cells, window_in_words
-from cnn2csdf.operators.integers import quantized_types
-from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims
+from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims, quantized_types
 from cnn2csdf.part import Part, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
-from csdf.errors import ExecutionError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +46,8 @@ class Pooling(Operator):
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the rows of the part; both sides have the same scale."""
         given, result = quantized_types(self, types)
-        if given != result:
-            raise ExecutionError(f"{self.in_words()} with other scales before than behind it")
+        if given != result or (self.function != "max" and not given.is_fixed_point):
+            return super(Pooling, self).computed_in_integers(part, types)
         if self.function == "max":
             least = np.iinfo(given.element.value).min
             return _folded(window_cells(self.window, part, fill=least), np.maximum, self, part)

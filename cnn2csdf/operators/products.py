@@ -8,16 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
+from cnn2csdf.integers import centred, channel_ratios, rescaled_sums
 from cnn2csdf.operators.elementwise import broadcast
-from cnn2csdf.operators.integers import (
-    centred,
-    channel_ratios,
-    multipliers,
-    quantized_types,
-    rescaled,
-    stored,
-)
-from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, same_row
+from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, quantized_types, same_row
 from cnn2csdf.part import Part, Types, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
@@ -48,14 +41,16 @@ class FullyConnected(Operator):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the sums, rescaled; with one scale of weights, its product is in single."""
+        if "matrix" not in types.weights:
+            return super(FullyConnected, self).computed_in_integers(part, types)
         (given, result), weights = quantized_types(self, types), types.weights["matrix"]
         vector = centred(whole_tensor(part.inputs[0]).reshape(-1), given).astype(np.float64)
         matrix = centred(part.weights["matrix"], weights).astype(np.float64)
         sums = matrix @ vector + (part.weights["bias"] if self.has_bias else 0)
         ratios = channel_ratios(given, weights, result, self.units)
-        if len(weights.scales) == 1:
+        if len(weights.scales) == 1 and result.is_fixed_point:
             ratios = [float(np.float32(given.scale) * np.float32(weights.scale)) / result.scale]
-        return stored(rescaled(sums.astype(np.int64), *multipliers(ratios)), result)
+        return rescaled_sums(sums.astype(np.int64), ratios, result)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

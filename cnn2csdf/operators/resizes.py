@@ -9,8 +9,8 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.geometry import Pair, Span
+from cnn2csdf.integers import quantized
 from cnn2csdf.operators.cells import framed
-from cnn2csdf.operators.integers import quantized
 from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims, same_row, strided_row
 from cnn2csdf.operators.resized_axis import Places, ResizedAxis
 from cnn2csdf.part import Part, Types

@@ -52,8 +52,11 @@ def compute_region(
 ) -> None:
     """Compute what the target is to hold of the output of a layer that can be tiled.
 
-    pieces: what is there of its inputs. scratch: elements for the windows of a convolution.
+    pieces: what is there of its inputs. scratch: elements for the windows of a convolution. Raises
+    ExecutionError for a quantised layer: regions are computed in single precision.
     """
+    if layer.quantization is not None:
+        raise ExecutionError(f"layer {layer.name!r} is quantised; regions compute real numbers")
     rows, columns = target.region
     inputs, borders = [], []
     for down, across in zip(needs.of(layer, ROWS), needs.of(layer, COLUMNS), strict=True):

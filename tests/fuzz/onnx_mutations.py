@@ -56,6 +56,11 @@ OPERATORS = (
         "Sqrt",
         "TopK",
         "Einsum",
+        "QLinearConv",
+        "QLinearMatMul",
+        "QuantizeLinear",
+        "DequantizeLinear",
+        "DynamicQuantizeLinear",
     ),
 )
 

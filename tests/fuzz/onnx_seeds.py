@@ -117,9 +117,37 @@ def _matrices():
     )
 
 
+def _integers():
+    """Operators between integers, in both forms."""
+    scales = {"s": np.float32(0.05), "z": np.uint8(120), "t": np.float32(0.02), "o": np.int8(0)}
+    return _model(
+        [
+            node("QuantizeLinear", ["x", "s", "z"], ["1"]),
+            node("QLinearConv", ["1", "s", "z", "w", "t", "o", "s", "z", "b"], ["2"], name="c"),
+            node("DequantizeLinear", ["2", "s", "z"], ["3"]),
+            node("MaxPool", ["3"], ["4"], kernel_shape=[2, 2], strides=[2, 2]),
+            node("QuantizeLinear", ["4", "s", "z"], ["5"]),
+            node("DequantizeLinear", ["5", "s", "z"], ["6"]),
+            node("DequantizeLinear", ["w", "many", "none"], ["7"], axis=0),
+            node("Conv", ["6", "7"], ["8"], name="d"),
+            node("Relu", ["8"], ["9"]),
+            node("QuantizeLinear", ["9", "s", "z"], ["10"]),
+            node("DequantizeLinear", ["10", "s", "z"], ["y"]),
+        ],
+        {
+            **scales,
+            "w": np.ones((4, 4, 1, 1), np.int8),
+            "b": np.ones(4, np.int32),
+            "many": np.full(4, 0.02, np.float32),
+            "none": np.zeros(4, np.int8),
+        },
+        dims=(1, 4, 8, 8),
+    )
+
+
 def onnx_seeds():
     """The bytes of the models."""
-    made = [_classifier(), _branches(), _shapes(), _matrices()]
+    made = [_classifier(), _branches(), _shapes(), _matrices(), _integers()]
     for content in made:
         onnx.shape_inference.infer_shapes(onnx.load_from_string(content), strict_mode=True)
     return made

@@ -11,6 +11,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.elements import Quantization
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import Node, shortest_decimal, unsupported
@@ -25,6 +26,7 @@ class Numbers(NamedTuple):
 
     tensor: str
     read: Callable[[], Array]
+    axis: int = 0  # of the tensor, along which the output channels lie
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,7 @@ class Assembly:
         inputs: Sequence[str],
         output: str | None = None,
         name: str | None = None,
+        quantization: Quantization | None = None,
     ) -> None:
         """Add layers that work one after another; the last writes the node's output tensor.
 
@@ -80,20 +83,28 @@ class Assembly:
         for step in steps[:-1]:
             kind = type(step.operator if isinstance(step, Step) else step).__name__.lower()
             sources = [self._add_layer(step, sources, f"{name or node.name} {kind}", tensor)]
-        layer = self._add_layer(steps[-1], sources, name or node.name, tensor)
+        layer = self._add_layer(steps[-1], sources, name or node.name, tensor, quantization)
         self._bind(tensor, layer, dims)
 
     def _add_layer(
-        self, step: Step | op.Operator, sources: Sequence[str], wanted: str, tensor: str
+        self,
+        step: Step | op.Operator,
+        sources: Sequence[str],
+        wanted: str,
+        tensor: str,
+        quantization: Quantization | None = None,
     ) -> str:
         step = step if isinstance(step, Step) else Step(operator=step)
-        stored = [self.values.stored(role, one.tensor) for role, one in step.weights.items()]
+        stored = [
+            self.values.stored(role, one.tensor, one.axis) for role, one in step.weights.items()
+        ]
         layer = self.builder.add(
             step.operator,
             *sources,
             name=wanted,
             element=self.values.element(tensor),
             stored=tuple(stored),
+            quantization=quantization or self._same_quantization(sources[0], tensor),
         )
         if step.weights and self._with_weights:
             self.weights[layer] = {
@@ -101,6 +112,19 @@ class Assembly:
                 for role, numbers in step.weights.items()
             }
         return layer
+
+    def _same_quantization(self, source: str, tensor: str) -> Quantization | None:
+        """That of the input, where integers are moved or pooled as they are."""
+        found = self.builder.layer(source).quantization
+        return found if found is not None and found.element is self.values.element(tensor) else None
+
+    def quantize(self, tensor: str, quantization: Quantization) -> Quantization:
+        """Return how a tensor of integers is quantised: so, if nothing before it has said how."""
+        layer = self._layers[tensor]
+        known = self.builder.layer(layer).quantization
+        if known is None:
+            self.builder.quantize(layer, quantization)
+        return known or quantization
 
     def _bind(self, tensor: str, layer: str, theirs: Dims) -> None:
         ours = self.builder.shape(layer).dims

@@ -9,6 +9,7 @@ from cnn2csdf.onnx_files.conversion import (
     moves,
     normalizations,
     products,
+    quantizations,
     resize,
     windows,
 )
@@ -32,6 +33,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "Concat": moves.concatenation,
     "Conv": windows.convolution,
     "ConvTranspose": windows.transposed_convolution,
+    "DequantizeLinear": quantizations.dequantize,
     "DepthToSpace": moves.depth_to_space,
     "Dropout": elementwise.dropout,
     "Expand": moves.expand,
@@ -49,6 +51,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "MaxPool": windows.max_pooling,
     "PRelu": elementwise.prelu,
     "Pad": moves.pad,
+    "QuantizeLinear": quantizations.quantize,
     "Reshape": moves.reshape,
     "Resize": resize.resize,
     "Slice": moves.slices,

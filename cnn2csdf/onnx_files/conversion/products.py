@@ -29,8 +29,9 @@ def gemm(node: Node, assembly: Assembly) -> None:
         scaled = value if alpha == 1 else value * np.float32(alpha)
         return scaled.T if is_by_units else scaled
 
+    axis = 0 if is_by_units else 1
     if vectors == 1:
-        weights: dict[str, Numbers] = {"matrix": Numbers(matrix, lambda: by_inputs().T)}
+        weights: dict[str, Numbers] = {"matrix": Numbers(matrix, lambda: by_inputs().T, axis)}
         if node.input(2) is not None:
             weights["bias"] = _gemm_bias(node, assembly, units)
         operator = op.FullyConnected(units=units, has_bias="bias" in weights)
@@ -39,7 +40,7 @@ def gemm(node: Node, assembly: Assembly) -> None:
     if node.integer("transA", 0):
         raise unsupported(node, "transA is not supported for a matrix that is not a vector")
     product = Step(
-        operator=op.MatrixProduct(units=units), weights={"matrix": Numbers(matrix, by_inputs)}
+        operator=op.MatrixProduct(units=units), weights={"matrix": Numbers(matrix, by_inputs, axis)}
     )
     if node.input(2) is None:
         assembly.add(node, product, inputs=(tensor,))
@@ -85,11 +86,12 @@ def matrix_product(node: Node, assembly: Assembly) -> None:
 
     if len(assembly.shape(left).dims) > 1:
         product = Step(
-            operator=op.MatrixProduct(units=units), weights={"matrix": Numbers(right, matrix)}
+            operator=op.MatrixProduct(units=units),
+            weights={"matrix": Numbers(right, matrix, len(dims) - 1)},
         )
         assembly.add(node, product, inputs=(left,))
         return
-    weights: dict[str, Numbers] = {"matrix": Numbers(right, lambda: matrix().T)}
+    weights: dict[str, Numbers] = {"matrix": Numbers(right, lambda: matrix().T, len(dims) - 1)}
     if node.input(2) is not None:
         weights["bias"] = assembly.vector(node, 2, "the bias", units)
     operator = op.FullyConnected(units=units, has_bias="bias" in weights)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cnn2csdf.elements import Element, Quantization
-from cnn2csdf.operators.integers import (
+from cnn2csdf.integers import (
     divided_by_power,
     exponential,
     high_product,

@@ -1,14 +1,15 @@
-"""Integer arithmetic of quantised layers, bit by bit as the reference kernels of TFLite Micro.
+"""Integer arithmetic of quantised layers, bit by bit as the runtimes compute it.
 
-A stored integer q stands for scale * (q - zero point). Scales are numbers in single precision. What
-is rescaled is multiplied with a 31-bit integer and shifted, and rounded twice: halves away from zero
-each time. Described from tensorflow/tflite-micro, tensorflow/lite/kernels/internal/common.cc and
-quantization_util.cc, and from google/gemmlowp, fixedpoint/fixedpoint.h.
+A stored integer q stands for scale * (q - zero point). Scales are numbers in single precision.
+In fixed point, what is rescaled is multiplied with a 31-bit integer and shifted, and rounded twice:
+halves away from zero each time. Described from tensorflow/tflite-micro,
+tensorflow/lite/kernels/internal/common.cc and quantization_util.cc, and from google/gemmlowp,
+fixedpoint/fixedpoint.h.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import frexp
 from typing import Any
 
@@ -17,9 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.elements import Quantization
-from cnn2csdf.operators.operator import Operator
-from cnn2csdf.part import Types
-from csdf.errors import ExecutionError
 
 Integers = NDArray[np.int64]
 
@@ -93,20 +91,31 @@ def centred(values: Array, types: Quantization) -> Integers:
 def quantized(values: Array, types: Quantization) -> Array:
     """Return real numbers as stored integers; the division is in single precision."""
     scaled = np.asarray(values, np.float32) / np.float32(types.scale)
-    return stored(away_from_zero(scaled).astype(np.int64), types)
+    rounded = away_from_zero(scaled) if types.is_fixed_point else np.rint(scaled)
+    limits = np.iinfo(types.element.value)
+    bounded = np.clip(rounded, 2.0 * limits.min - limits.max, 2.0 * limits.max - limits.min)
+    return stored(bounded.astype(np.int64), types)
 
 
 def real(values: Array, types: Quantization) -> Array:
-    """Return stored integers as real numbers in single precision."""
-    return (np.float64(types.scale) * centred(values, types)).astype(np.float32)
+    """Return stored integers of one scale as real numbers in single precision."""
+    whole = values.astype(np.int64) - types.zero_point
+    if types.is_fixed_point:
+        return (np.float64(types.scale) * whole).astype(np.float32)
+    return whole.astype(np.float32) * np.float32(types.scale)
 
 
-def quantized_types(operator: Operator, types: Types) -> tuple[Quantization, Quantization]:
-    """Return input and output; raise ExecutionError where one of them has real numbers."""
-    given, result = types.inputs[0], types.output
-    if given is None or result is None:
-        raise ExecutionError(f"{operator.in_words()} with one side quantised, one in real numbers")
-    return given, result
+def rescaled_sums(sums: Integers, ratios: Sequence[float], result: Quantization) -> Array:
+    """Return sums of integer products as stored integers of another scale.
+
+    ratios: steps of the output that one is worth, one or one for each place of the first axis.
+    """
+    axes = (-1, *(1,) * (sums.ndim - 1))
+    if result.is_fixed_point:
+        integers, exponents = (one.reshape(axes) for one in multipliers(ratios))
+        return stored(rescaled(sums, integers, exponents), result)
+    factors = np.array(ratios, np.float32).reshape(axes)
+    return stored(np.rint(sums.astype(np.float32) * factors).astype(np.int64), result)
 
 
 def channel_ratios(
@@ -114,7 +123,10 @@ def channel_ratios(
 ) -> list[float]:
     """Return for each channel what a sum of products is worth in steps of the output."""
     scales = weights.scales if len(weights.scales) > 1 else weights.scales * channels
-    return [given.scale * scale / result.scale for scale in scales]
+    if result.is_fixed_point:
+        return [given.scale * scale / result.scale for scale in scales]
+    products = np.float32(given.scale) * np.array(scales, np.float32)
+    return [float(ratio) for ratio in products / np.float32(result.scale)]
 
 
 EXPONENTIALS = (  # bit of a quarter: e ** -(that power of two) as a fraction of 2**31

@@ -1,0 +1,146 @@
+"""Layers between integers: those that make them real, compute, and store the result as integers.
+
+Files often say so in three steps. As one layer, nothing but integers is kept in buffers, and the
+numbers of convolutions and fully connected layers are summed as integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.arrays import Array
+from cnn2csdf.elements import Element, Quantization, Stored
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.weights import Model
+
+SUMMED = {op.Convolution: "kernel", op.FullyConnected: "matrix"}  # as integers; role of the factors
+
+
+def with_integers(model: Model) -> Model:
+    """Return the model where layers between integers read and write them.
+
+    A layer whose inputs were all made real from integers, and whose output, limited or not, is only
+    stored as integers again. What was made real for others too stays.
+    """
+    consumers = model.network.consumers
+    merged = {
+        layer.name: (layer, *behind)
+        for layer in model.network.layers
+        if (behind := _behind(model.network, consumers, layer))
+    }
+    moved = {one.name: first for first, chain in merged.items() for one in chain[1:]}
+    weights = None if model.weights is None else dict(model.weights)
+    layers = []
+    for found in model.network.layers:
+        if found.name in moved:
+            continue
+        layer = found
+        if found.name in merged:
+            layer = _merged(model.network, merged[found.name])
+            if weights is not None:
+                weights[found.name] = _stored_arrays(layer, weights.get(found.name, {}))
+            layer = replace(layer, stored=tuple(_plain_bias(layer)))
+        else:
+            layer = replace(found, stored=tuple(map(_real, found.stored)))
+        inputs = tuple(moved.get(name, name) for name in layer.inputs)
+        layers.append(replace(layer, inputs=inputs))
+    network = _without_unread(Network(name=model.network.name, layers=tuple(layers)))
+    return Model(network=network, weights=weights)
+
+
+def _behind(
+    network: Network, consumers: Mapping[str, Sequence[str]], layer: Layer
+) -> tuple[Layer, ...]:
+    """What is merged into a layer: limits, and what stores the result; empty where nothing is."""
+    outside = op.Conversion | op.Input | op.Output
+    if isinstance(layer.operator, outside) or layer.quantization is not None:
+        return ()
+    if not all(_is_made_real(network, network.layer(name)) for name in layer.inputs):
+        return ()
+    chain: list[Layer] = []
+    last = layer
+    while len(readers := consumers[last.name]) == 1:
+        last = network.layer(readers[0])
+        chain.append(last)
+        if isinstance(last.operator, op.Conversion) and last.quantization is not None:
+            return tuple(chain)
+        if not _is_limit(last.operator):
+            break
+    return ()
+
+
+def _is_made_real(network: Network, layer: Layer) -> bool:
+    return (
+        isinstance(layer.operator, op.Conversion)
+        and layer.quantization is None
+        and network.layer(layer.inputs[0]).quantization is not None
+    )
+
+
+def _is_limit(operator: op.Operator) -> bool:
+    """Whether it may as well limit the integers: they grow with the real numbers."""
+    return isinstance(operator, op.Activation) and operator.function in ("relu", "clip")
+
+
+def _merged(network: Network, chain: Sequence[Layer]) -> Layer:
+    first, *limits, last = chain
+    return replace(
+        first,
+        inputs=tuple(network.layer(source).inputs[0] for source in first.inputs),
+        epilogue=(*first.epilogue, *(one.operator for one in limits)),
+        element=last.element,
+        quantization=last.quantization,
+        stored=first.stored if _is_summed(first) else tuple(map(_real, first.stored)),
+    )
+
+
+def _real(stored: Stored) -> Stored:
+    return replace(stored, quantization=None)
+
+
+def _is_summed(layer: Layer) -> bool:
+    """Whether factors and biases are integers that can be summed as such."""
+    if not isinstance(layer.operator, op.Convolution | op.FullyConnected):
+        return False
+    if layer.stored_as(SUMMED[type(layer.operator)]).quantization is None:
+        return False
+    bias = layer.stored_as("bias")
+    is_integer = bias.element is Element.INT32 and bias.quantization is not None
+    return is_integer or not layer.operator.has_bias
+
+
+def _stored_arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """The integers that real weights were made from."""
+    found = dict(arrays)
+    for one in layer.stored:
+        if one.quantization is not None:
+            found[one.role] = _integers(arrays[one.role], one.quantization)
+    return found
+
+
+def _integers(values: Array, types: Quantization) -> Array:
+    scales = np.array(types.scales, np.float64).reshape(-1, *(1,) * (values.ndim - 1))
+    whole: Array = np.rint(values / scales) + types.zero_point
+    return whole.astype(types.element.value)
+
+
+def _plain_bias(layer: Layer) -> list[Stored]:
+    """A bias is added to sums, and has no scale of its own."""
+    return [_real(one) if one.role == "bias" else one for one in layer.stored]
+
+
+def _without_unread(network: Network) -> Network:
+    """The network without what made integers real for layers that read integers now."""
+    consumers = network.consumers
+    return replace(
+        network,
+        layers=tuple(
+            layer
+            for layer in network.layers
+            if consumers[layer.name] or not isinstance(layer.operator, op.Conversion)
+        ),
+    )
