@@ -10,32 +10,31 @@ from cnn2csdf.geometry import Span, Window
 from cnn2csdf.part import Part, Reader
 
 
-def framed(reader: Reader, rows: Span, columns: Span, *, fill: float) -> Array:
+def framed(
+    reader: Reader, rows: Span, columns: Span, *, fill: float, dtype: str = "float32"
+) -> Array:
     """Return the cells of the spans, (channels, rows, columns); `fill` where there is no cell.
 
-    A view of the input where the spans lie inside it.
+    A view of the input where the spans lie inside it; else an array of the type of its elements.
     """
     top, bottom = rows.held
     left, right = columns.held
     if (top, bottom, left, right) == (rows.first, rows.upto, columns.first, columns.upto):
         return reader.rows(top, bottom)[:, :, left:right]
-    size = (reader.shape.channels, rows.places, columns.places)
-    if top >= bottom or left >= right:
-        return np.full(size, fill)
-    held = reader.rows(top, bottom)[:, :, left:right]
-    cells = np.full(size, fill, held.dtype)
-    cells[
-        :, top - rows.first : bottom - rows.first, left - columns.first : right - columns.first
-    ] = held
+    cells = np.full((reader.shape.channels, rows.places, columns.places), fill, dtype)
+    if top < bottom and left < right:
+        cells[
+            :, top - rows.first : bottom - rows.first, left - columns.first : right - columns.first
+        ] = reader.rows(top, bottom)[:, :, left:right]
     return cells
 
 
-def window_cells(window: Window, part: Part, *, fill: float) -> Array:
+def window_cells(window: Window, part: Part, *, fill: float, dtype: str = "float32") -> Array:
     """Return the cells that the windows of a part cover, with their border."""
     shape = part.inputs[0].shape
     rows = window.rows.read((part.begin, part.end), shape.height)
     columns = window.columns.read((0, part.shape.width), shape.width)
-    return framed(part.inputs[0], rows, columns, fill=fill)
+    return framed(part.inputs[0], rows, columns, fill=fill, dtype=dtype)
 
 
 def unfolded(cells: Array, window: Window, rows: int, columns: int) -> Array:

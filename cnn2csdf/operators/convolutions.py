@@ -69,7 +69,9 @@ class Convolution(Operator):
             return super(Convolution, self).computed_in_integers(part, types)
         given, result = quantized_types(self, types)
         kernel = types.weights["kernel"]
-        cells = window_cells(self.window, part, fill=given.zero_point).astype(np.float64)
+        cells = window_cells(
+            self.window, part, fill=given.zero_point, dtype=given.element.value
+        ).astype(np.float64)
         cells -= given.zero_point
         weights = {role: array.astype(np.float64) for role, array in part.weights.items()}
         weights["kernel"] -= kernel.zero_point

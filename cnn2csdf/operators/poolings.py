@@ -50,8 +50,13 @@ class Pooling(Operator):
             return super(Pooling, self).computed_in_integers(part, types)
         if self.function == "max":
             least = np.iinfo(given.element.value).min
-            return _folded(window_cells(self.window, part, fill=least), np.maximum, self, part)
-        cells = window_cells(self.window, part, fill=0).astype(np.int64)
+            return _folded(
+                window_cells(self.window, part, fill=least, dtype=given.element.value),
+                np.maximum,
+                self,
+                part,
+            )
+        cells = window_cells(self.window, part, fill=0, dtype=given.element.value).astype(np.int64)
         sums, counts = _folded(cells, np.add, self, part), self._all_counts(part)
         halves = np.where(sums > 0, counts // 2, -(counts // 2))
         means: NDArray[np.int64] = np.sign(sums) * (

@@ -53,7 +53,9 @@ class Pad(Operator):
         if self.mode == "constant":
             rows = Span(part.begin - top, part.end - top, height)
             columns = Span(-left, part.shape.width - left, width)
-            return framed(source, rows, columns, fill=self.value)
+            stored = None if part.types is None else part.types.output
+            dtype = "float32" if stored is None else stored.element.value
+            return framed(source, rows, columns, fill=self.value, dtype=dtype)
         found = _PLACES[self.mode]
         return _picked(
             part,

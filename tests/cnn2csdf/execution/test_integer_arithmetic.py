@@ -4,7 +4,7 @@ from fractions import Fraction
 from math import exp, floor
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cnn2csdf.elements import Element, Quantization
@@ -28,16 +28,19 @@ def rounded(number):
     return floor(abs(number) + Fraction(1, 2)) * (1 if number >= 0 else -1)
 
 
+@settings(deadline=None)
 @given(words, words)
 def test_a_high_product_is_the_rounded_half_of_the_bits(left, right):
     assert high_product(left, right) == rounded(Fraction(left * right, 2**31))
 
 
+@settings(deadline=None)
 @given(words, st.integers(0, 31))
 def test_a_division_by_a_power_rounds_halves_away_from_zero(value, exponent):
     assert divided_by_power(value, exponent) == rounded(Fraction(value, 2**exponent))
 
 
+@settings(deadline=None)
 @given(st.floats(1e-9, 1e4))
 def test_a_multiplier_is_within_a_step_of_its_number(number):
     integer, exponent = multiplier(number)
@@ -52,23 +55,27 @@ def test_the_number_below_one_is_rounded_up_into_the_next_exponent():
     assert multiplier(2.0**-40) == (0, 0)
 
 
+@settings(deadline=None)
 @given(st.integers(-(2**20), 2**20), st.floats(1e-4, 8))
 def test_rescaling_is_within_one_of_the_real_product(value, factor):
     assert abs(int(rescaled(value, *multiplier(factor))) - value * factor) <= 1
 
 
+@settings(deadline=None)
 @given(st.integers(-(2**31), 0))
 def test_an_exponential_is_near_the_real_one(value):
     # A polynomial of the fourth degree: good for 8 bits, not for all 31.
     assert abs(int(exponential(np.array(value))) / 2**31 - exp(value / 2**26)) < 1e-6
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**31 - 1))
 def test_a_reciprocal_is_near_the_real_one(value):
     found = int(reciprocal_of_one_plus(np.array(value))) / 2**31
     assert abs(found - 1 / (1 + value / 2**31)) < 1e-8
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-128, 127), min_size=1, max_size=20), st.floats(0.01, 1))
 def test_a_softmax_of_integers_is_within_a_step_of_the_real_one(values, scale):
     scale = float(np.float32(scale))
@@ -78,6 +85,7 @@ def test_a_softmax_of_integers_is_within_a_step_of_the_real_one(values, scale):
     assert np.max(np.abs(found - np.minimum(wanted, 127))) <= 1
 
 
+@settings(deadline=None)
 @given(st.integers(-128, 127), st.floats(1e-3, 10), st.integers(-128, 127))
 def test_an_integer_made_real_and_stored_again_is_the_same(value, scale, zero):
     types = Quantization(element=Element.INT8, scales=(float(np.float32(scale)),), zero_point=zero)
