@@ -1,0 +1,146 @@
+"""What builds a library, and what tells a user about it: Makefile, CMakeLists.txt, README.md."""
+
+from __future__ import annotations
+
+from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.weights import Model
+from planners.code.sources import Port, Written
+from planners.streaming.plan import StreamingPlan
+
+
+def makefile(name: str) -> str:
+    """Return the Makefile."""
+    return f"""# make test: run the test vectors here; make qemu: on an emulated Cortex-M4; make size: RAM, flash
+CC ?= cc
+CFLAGS ?= -O2
+WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wconversion
+ARM ?= arm-none-eabi-
+ARM_CFLAGS ?= -O2
+CORE = -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16
+SECTIONS = -ffunction-sections -fdata-sections
+SOURCES = {name}.c {name}_weights.c
+QEMU ?= qemu-system-arm -M mps2-an386
+
+.PHONY: test qemu size clean
+
+test: build/test
+\t./build/test
+
+qemu: build/target.elf
+\t$(QEMU) -nographic -monitor none -serial none \\
+\t-semihosting-config enable=on,target=native -kernel build/target.elf
+
+size: build/target.elf
+\t$(ARM)size build/{name}.o build/{name}_weights.o build/target.elf
+
+build/test: $(SOURCES) main.c {name}.h
+\tmkdir -p build
+\t$(CC) $(CFLAGS) $(WARNINGS) $(SOURCES) main.c -lm -o $@
+
+build/target.elf: build/{name}.o build/{name}_weights.o main.c target.c target.ld
+\t$(ARM)gcc $(CORE) $(ARM_CFLAGS) $(SECTIONS) -std=c99 -Wall -Wextra -DON_TARGET -nostartfiles \\
+\t-T target.ld -Wl,--gc-sections -Wl,-Map=build/target.map main.c target.c \\
+\tbuild/{name}.o build/{name}_weights.o -lm -lc -lgcc -o $@
+
+build/%.o: %.c {name}.h
+\tmkdir -p build
+\t$(ARM)gcc $(CORE) $(ARM_CFLAGS) $(SECTIONS) $(WARNINGS) -c $< -o $@
+
+clean:
+\trm -rf build
+"""
+
+
+def cmake_lists(name: str) -> str:
+    """Return CMakeLists.txt: a library, and a test where this is the project itself."""
+    return f"""cmake_minimum_required(VERSION 3.13)
+project({name} C)
+
+add_library({name} STATIC {name}.c {name}_weights.c)
+target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
+set_target_properties({name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON)
+if(UNIX)
+  target_link_libraries({name} PUBLIC m)
+endif()
+
+if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR AND NOT CMAKE_CROSSCOMPILING)
+  enable_testing()
+  add_executable({name}_check main.c)
+  target_link_libraries({name}_check {name})
+  add_test(NAME {name} COMMAND {name}_check)
+endif()
+"""
+
+
+def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
+    """Return what a user of the library has to know."""
+    network = model.network
+    once = sum(
+        multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers
+    )
+    work = f"{plan.multiply_accumulates:,} multiply-accumulates a frame"
+    if once and plan.multiply_accumulates != once:
+        work += f", {plan.multiply_accumulates / once:.3f} times the least"
+    name, capitals = written.name, written.name.upper()
+    ports = "\n".join(
+        f"| {port.parameter} | {kind} | {_layout(model, port)} |"
+        for kind, found in (("input", written.inputs), ("output", written.outputs))
+        for port in found
+    )
+    return f"""# {name}: a neural network in {plan.arena_bytes:,} bytes
+
+| what | how much |
+|---|---|
+| RAM: arena | {plan.arena_bytes:,} bytes |
+| RAM: state | at most {written.state_bytes} bytes |
+| RAM: stack | less than 1,000 bytes on a Cortex-M4; `make qemu` prints it |
+| flash: trained numbers | {written.weight_bytes:,} bytes; `make size` prints the code |
+| work | {work} |
+
+| parameter | kind | elements |
+|---|---|---|
+{ports}
+
+Tensors lie row by row, in a row column by column, and the channels of a place side by side.
+
+```c
+#include "{name}.h"
+
+static {name}_element arena[{capitals}_ARENA_ELEMENTS];
+static {name}_state state;
+
+{_usage(written)}
+```
+
+No function allocates memory, calls itself, or keeps anything outside of arena and state, so several
+instances can run side by side, each with an arena and a state of its own. The library needs C99,
+`<stdint.h>`, `<stddef.h>`, `<string.h>` and `<math.h>`. Compiled with `-D{capitals}_PROFILE` it
+calls `{name}_profile_begin(stage)` and `{name}_profile_end(stage)`, which you define, around each
+firing of a stage.
+
+- `make test` builds and runs the test vectors here, and ends with 0 when the outputs are equal.
+- `make qemu` does so on an emulated Cortex-M4 (needs `arm-none-eabi-gcc` and `qemu-system-arm`).
+- `make size` prints RAM and flash of the cross-compiled program, test vectors included.
+"""
+
+
+def _layout(model: Model, port: Port) -> str:
+    shape = model.network.layer(port.layer).shape
+    if shape.is_map:
+        return f"{shape.height} rows x {shape.width} columns x {shape.channels} channels"
+    return str(shape)
+
+
+def _usage(written: Written) -> str:
+    name = written.name
+    arguments = ", ".join(["&state", *(one.parameter for one in (*written.inputs, *written.outputs))])
+    lines = [f"{name}_init(&state, arena);", f"{name}_run({arguments});"]
+    if written.is_streamed:
+        lines += [
+            "",
+            "/* or row by row, as they come: */",
+            f"if ({name}_push_row(&state, row)) {{",
+            f"    const {name}_element *result = {name}_output(&state, 0);",
+            "}",
+        ]
+    return "\n".join(lines)

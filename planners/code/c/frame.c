@@ -1,0 +1,239 @@
+/* Rows or columns from `first` to before `end`. */
+typedef struct {
+    int32_t first, end;
+} range;
+
+/* Which rows of an input an output row needs: from floor((slope * row + first) / divisor) to
+   floor((slope * row + last) / divisor), or as listed in pairs. */
+typedef struct {
+    int32_t slope, first, last, divisor;
+    int32_t is_clamped; /* whether a row beyond the ends stands for the nearest one */
+    const uint16_t *pairs;
+} rule;
+
+/* A tensor in the arena: row y is row y % rows of it. */
+typedef struct {
+    int32_t offset, rows, stride; /* elements, rows, elements from a row to the next */
+    int32_t height, width, channels;
+    int32_t maker; /* stage, or -1 */
+    int32_t first_reader, readers;
+} tensor;
+
+struct layer;
+struct step;
+struct run;
+
+/* An input of a layer: `local` is its place among the ranges of its stage. */
+typedef struct {
+    const tensor *source;
+    int32_t local;
+    const rule *rows, *columns;
+} input;
+
+typedef void (*kernel)(const struct run *, const struct layer *, range rows, range columns);
+typedef void (*change)(const struct step *, element *, int32_t count, int32_t channel,
+                       int32_t column);
+
+/* A function of single elements behind a layer. */
+typedef struct step {
+    change apply;
+    element a, b;
+    const element *values, *more;
+    int32_t by_channel, by_column; /* steps in the values */
+} step;
+
+typedef struct layer {
+    kernel compute;
+    const void *parameters;
+    const tensor *result;
+    const input *inputs;
+    const step *steps;
+    int32_t input_count, step_count;
+    int32_t strip_offset, strip_rows, strip_columns; /* where it is a strip; elements */
+} layer;
+
+/* Layers that work together. */
+typedef struct {
+    int32_t course, rows, firings;
+    int32_t first_row; /* of the input, where it comes row by row into sums */
+    int32_t sums;      /* where they lie */
+    const layer *layers;
+    const input *sources; /* tensors of other stages */
+    int32_t layer_count, source_count;
+    const tensor *result;
+} stage;
+
+/* A stage that reads a line: as which of its ranges, and after how many firings at most it needs
+   the least row. */
+typedef struct {
+    int32_t stage, local, looks_ahead;
+} reader;
+
+/* Stages that work at the same time, and what passes by: the pool, in elements. */
+typedef struct {
+    int32_t first_stage, stages, pool, pool_size;
+} group;
+
+enum { ARRIVING, BY_ROWS, INTO_SUMS, BY_CHANNELS };
+
+/* Rows of a tensor that lie in the pool. */
+typedef struct {
+    const tensor *of;
+    int32_t first, end, offset;
+} batch;
+
+/* A firing. */
+typedef struct run {
+    element *arena;
+    const stage *stage;
+    const range *ranges;
+    int32_t firing, strips; /* strips: where they begin */
+    batch read, made;
+} run;
+
+/* Where rows and columns of a tensor lie. */
+typedef struct {
+    element *base, *staged;
+    int32_t staged_from, origin, rows, stride, columns, width, channels;
+} view;
+
+static int32_t floored(int32_t above, int32_t below)
+{
+    int32_t found = above / below;
+    return above % below < 0 ? found - 1 : found;
+}
+
+static int32_t smaller(int32_t one, int32_t other)
+{
+    return one < other ? one : other;
+}
+
+static int32_t larger(int32_t one, int32_t other)
+{
+    return one > other ? one : other;
+}
+
+static int32_t first_of(const rule *r, int32_t row)
+{
+    return r->pairs ? r->pairs[2 * row] : floored(r->slope * row + r->first, r->divisor);
+}
+
+static int32_t last_of(const rule *r, int32_t row)
+{
+    return r->pairs ? r->pairs[2 * row + 1] : floored(r->slope * row + r->last, r->divisor);
+}
+
+static int32_t clamped(int32_t place, int32_t limit)
+{
+    return smaller(larger(place, 0), limit - 1);
+}
+
+/* The rows of an input of so many rows that some output rows need. */
+static range rows_of(const rule *r, range wanted, int32_t limit)
+{
+    range found = {0, 0};
+    if (wanted.first < wanted.end) {
+        found.first = first_of(r, wanted.first);
+        found.end = last_of(r, wanted.end - 1) + 1;
+        if (r->is_clamped) {
+            found.first = clamped(found.first, limit);
+            found.end = clamped(found.end - 1, limit) + 1;
+        }
+        found.first = larger(found.first, 0);
+        found.end = smaller(found.end, limit);
+        if (found.first >= found.end) {
+            found.first = found.end = 0;
+        }
+    }
+    return found;
+}
+
+static view tensor_view(const run *r, const tensor *t)
+{
+    view found;
+    const batch *in_pool = r->made.of == t ? &r->made : r->read.of == t ? &r->read : NULL;
+    found.base = r->arena + t->offset;
+    found.staged = in_pool ? r->arena + in_pool->offset : NULL;
+    found.staged_from = in_pool ? in_pool->first : 0;
+    found.origin = 0;
+    found.rows = larger(t->rows, 1);
+    found.stride = t->stride;
+    found.columns = 0;
+    found.width = t->width;
+    found.channels = t->channels;
+    return found;
+}
+
+/* A tensor inside the stage of this firing. */
+static view strip_view(const run *r, const layer *l)
+{
+    view found;
+    found.base = r->arena + r->strips + l->strip_offset;
+    found.staged = NULL;
+    found.staged_from = 0;
+    found.origin = r->ranges[l - r->stage->layers].first;
+    found.rows = l->strip_rows;
+    found.stride = l->strip_columns * l->result->channels;
+    found.columns = l->strip_columns;
+    found.width = l->result->width;
+    found.channels = l->result->channels;
+    return found;
+}
+
+static view input_view(const run *r, const layer *l, int32_t number)
+{
+    const input *in = &l->inputs[number];
+    if (in->local < r->stage->layer_count) {
+        return strip_view(r, &r->stage->layers[in->local]);
+    }
+    return tensor_view(r, in->source);
+}
+
+static view output_view(const run *r, const layer *l)
+{
+    if (l->result == r->stage->result) {
+        return tensor_view(r, l->result);
+    }
+    return strip_view(r, l);
+}
+
+static element *row_at(const view *v, int32_t row)
+{
+    if (v->staged && row >= v->staged_from) {
+        return v->staged + (row - v->staged_from) * v->stride;
+    }
+    return v->base + (row - v->origin) % v->rows * v->stride;
+}
+
+static int32_t column_at(const view *v, int32_t column)
+{
+    return (v->columns ? column % v->columns : column) * v->channels;
+}
+
+static void copy_elements(element *to, const element *from, int32_t count)
+{
+    memmove(to, from, (size_t)count * sizeof *to);
+}
+
+/* Apply what is fused behind a layer to the elements of one place from a channel on. */
+static void finish(const layer *l, element *place, int32_t count, int32_t channel, int32_t column)
+{
+    int32_t number;
+    for (number = 0; number < l->step_count; number++) {
+        l->steps[number].apply(&l->steps[number], place, count, channel, column);
+    }
+}
+
+/* Apply what is fused behind a layer to all channels of a region. */
+static void finish_region(const layer *l, const view *out, range rows, range columns)
+{
+    int32_t y, x;
+    if (l->step_count) {
+        for (y = rows.first; y < rows.end; y++) {
+            element *row = row_at(out, y);
+            for (x = columns.first; x < columns.end; x++) {
+                finish(l, row + column_at(out, x), out->channels, 0, x);
+            }
+        }
+    }
+}

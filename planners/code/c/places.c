@@ -1,0 +1,296 @@
+/* The elements as they are, before what is fused behind. */
+static void copy_region(const run *r, const layer *l, range rows, range columns)
+{
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x;
+    for (y = rows.first; y < rows.end; y++) {
+        const element *from = row_at(&in, y);
+        element *to = row_at(&out, y);
+        for (x = columns.first; x < columns.end; x++) {
+            copy_elements(to + column_at(&out, x), from + column_at(&in, x), out.channels);
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Inputs one after another along channels (0), rows (1), columns (2), or in pieces (3) of a tensor
+   that is no map. */
+typedef struct {
+    int32_t axis, pieces;
+} joining;
+
+static void join_maps(const run *r, const layer *l, range rows, range columns)
+{
+    const joining *j = l->parameters;
+    view out = output_view(r, l);
+    int32_t number, y, x, place = 0;
+    for (number = 0; number < l->input_count; number++) {
+        const tensor *source = l->inputs[number].source;
+        view in = input_view(r, l, number);
+        int32_t top = j->axis == 1 ? place : 0, left = j->axis == 2 ? place : 0;
+        int32_t channel = j->axis == 0 ? place : 0;
+        int32_t bottom = j->axis == 1 ? smaller(rows.end, top + source->height) : rows.end;
+        int32_t right = j->axis == 2 ? smaller(columns.end, left + source->width) : columns.end;
+        for (y = larger(rows.first, top); y < bottom; y++) {
+            const element *from = row_at(&in, y - top);
+            element *to = row_at(&out, y) + channel;
+            for (x = larger(columns.first, left); x < right; x++) {
+                copy_elements(to + column_at(&out, x), from + column_at(&in, x - left), in.channels);
+            }
+        }
+        place += j->axis == 0 ? source->channels : j->axis == 1 ? source->height : source->width;
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+static void join_pieces(const run *r, const layer *l, range rows, range columns)
+{
+    const joining *j = l->parameters;
+    view out = output_view(r, l);
+    element *to = row_at(&out, 0);
+    int32_t number, piece;
+    for (piece = 0; piece < j->pieces; piece++) {
+        for (number = 0; number < l->input_count; number++) {
+            view in = input_view(r, l, number);
+            int32_t size = in.stride / j->pieces;
+            copy_elements(to, row_at(&in, 0) + piece * size, size);
+            to += size;
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Every so manieth channel (0), row (1) and column (2). */
+typedef struct {
+    int32_t start[3], step[3];
+} slicing;
+
+static void slice_maps(const run *r, const layer *l, range rows, range columns)
+{
+    const slicing *s = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c;
+    for (y = rows.first; y < rows.end; y++) {
+        const element *row = row_at(&in, s->start[1] + y * s->step[1]);
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row + column_at(&in, s->start[2] + x * s->step[2]) + s->start[0];
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < out.channels; c++) {
+                to[c] = from[c * s->step[0]];
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Channels of groups, dealt out in turn. */
+typedef struct {
+    int32_t groups;
+} shuffling;
+
+static void shuffle(const run *r, const layer *l, range rows, range columns)
+{
+    const shuffling *s = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, i, j, each = out.channels / s->groups;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row_at(&in, y) + column_at(&in, x);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (i = 0; i < s->groups; i++) {
+                for (j = 0; j < each; j++) {
+                    to[j * s->groups + i] = from[i * each + j];
+                }
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Blocks of places as channels, and back. */
+typedef struct {
+    int32_t size, is_block_first;
+} blocks;
+
+static void space_to_depth(const run *r, const layer *l, range rows, range columns)
+{
+    const blocks *b = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, i, j;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (i = 0; i < b->size; i++) {
+                const element *row = row_at(&in, y * b->size + i);
+                for (j = 0; j < b->size; j++) {
+                    copy_elements(to, row + column_at(&in, x * b->size + j), in.channels);
+                    to += in.channels;
+                }
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+static void depth_to_space(const run *r, const layer *l, range rows, range columns)
+{
+    const blocks *b = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c, all = b->size * b->size;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row_at(&in, y / b->size) + column_at(&in, x / b->size);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            int32_t place = y % b->size * b->size + x % b->size;
+            for (c = 0; c < out.channels; c++) {
+                to[c] = from[b->is_block_first ? place * out.channels + c : c * all + place];
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Rows and columns around: of a value, of the nearest place, or mirrored. */
+typedef struct {
+    int32_t top, left;
+    int32_t mode;
+    element value;
+} padding;
+
+enum { PAD_VALUE, PAD_EDGE, PAD_REFLECT };
+
+/* The place of the input that stands for one that may lie outside; -1 where none does. */
+static int32_t padded_place(const padding *p, int32_t place, int32_t limit)
+{
+    if (p->mode == PAD_VALUE) {
+        return place < 0 || place >= limit ? -1 : place;
+    }
+    if (p->mode == PAD_REFLECT) {
+        int32_t period = larger(2 * limit - 2, 1);
+        place -= floored(place, period) * period;
+        return place < limit ? place : period - place;
+    }
+    return clamped(place, limit);
+}
+
+static void pad_maps(const run *r, const layer *l, range rows, range columns)
+{
+    const padding *p = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c;
+    for (y = rows.first; y < rows.end; y++) {
+        int32_t row = padded_place(p, y - p->top, l->inputs[0].source->height);
+        for (x = columns.first; x < columns.end; x++) {
+            int32_t column = padded_place(p, x - p->left, in.width);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            if (row >= 0 && column >= 0) {
+                copy_elements(to, row_at(&in, row) + column_at(&in, column), out.channels);
+            } else {
+                for (c = 0; c < out.channels; c++) {
+                    to[c] = p->value;
+                }
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Each place takes the elements of one place of the input. */
+typedef struct {
+    const rule *rows, *columns;
+} nearest;
+
+static void resize_nearest(const run *r, const layer *l, range rows, range columns)
+{
+    const nearest *n = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x;
+    for (y = rows.first; y < rows.end; y++) {
+        int32_t row = clamped(first_of(n->rows, y), l->inputs[0].source->height);
+        for (x = columns.first; x < columns.end; x++) {
+            int32_t column = clamped(first_of(n->columns, x), in.width);
+            copy_elements(row_at(&out, y) + column_at(&out, x),
+                          row_at(&in, row) + column_at(&in, column), out.channels);
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Place y lies at (slope * y + first) / divisor of the input. */
+typedef struct {
+    int32_t slope[2], first[2], divisor[2];
+} interpolation;
+
+static int32_t between(const interpolation *p, int32_t axis, int32_t place, int32_t limit,
+                       int32_t *next, element *share)
+{
+    int32_t above = p->slope[axis] * place + p->first[axis], below = p->divisor[axis], before;
+    above = smaller(larger(above, 0), (limit - 1) * below);
+    before = above / below;
+    *share = (element)(above - before * below) / (element)below;
+    *next = (above + below - 1) / below;
+    return before;
+}
+
+static void resize_linear(const run *r, const layer *l, range rows, range columns)
+{
+    const interpolation *p = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c;
+    for (y = rows.first; y < rows.end; y++) {
+        int32_t below, above;
+        element down;
+        above = between(p, 0, y, l->inputs[0].source->height, &below, &down);
+        for (x = columns.first; x < columns.end; x++) {
+            int32_t right, left;
+            element across;
+            const element *upper, *lower;
+            element *to = row_at(&out, y) + column_at(&out, x);
+            left = column_at(&in, between(p, 1, x, in.width, &right, &across));
+            right = column_at(&in, right);
+            upper = row_at(&in, above);
+            lower = row_at(&in, below);
+            for (c = 0; c < out.channels; c++) {
+                element west = upper[left + c] + (lower[left + c] - upper[left + c]) * down;
+                element east = upper[right + c] + (lower[right + c] - upper[right + c]) * down;
+                to[c] = west + (east - west) * across;
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Elements in another order: the digits of an element's number, by `sizes`, times `strides`
+   and `first` give the number of the element of the input. Numbers count columns, then rows, then channels. */
+typedef struct {
+    int32_t digits, first;
+    const int32_t *sizes, *strides;
+} moving;
+
+static int32_t moved(const moving *m, int32_t number)
+{
+    int32_t digit, found = m->first;
+    for (digit = m->digits - 1; digit >= 0; digit--) {
+        found += number % m->sizes[digit] * m->strides[digit];
+        number /= m->sizes[digit];
+    }
+    return found;
+}
+
+static void move_elements(const run *r, const layer *l, range rows, range columns)
+{
+    const moving *m = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c, height = l->inputs[0].source->height;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < out.channels; c++) {
+                int32_t from = moved(m, (c * l->result->height + y) * out.width + x);
+                int32_t across = from % in.width, down = from / in.width % height;
+                to[c] = row_at(&in, down)[column_at(&in, across) + from / in.width / height];
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}

@@ -1,0 +1,298 @@
+static const tensor *tensor_at(int32_t number)
+{
+    return number < 0 ? NULL : &tensors[number];
+}
+
+static range hull(range one, range other)
+{
+    if (one.first >= one.end) {
+        return other;
+    }
+    if (other.first < other.end) {
+        one.first = smaller(one.first, other.first);
+        one.end = larger(one.end, other.end);
+    }
+    return one;
+}
+
+static int32_t made_by(const stage *s, int32_t firings)
+{
+    if (s->course == INTO_SUMS) {
+        return firings == s->firings ? s->result->height : 0;
+    }
+    return smaller(firings * s->rows, s->result->height);
+}
+
+/* Rows of each layer of a stage that a firing computes, then those it reads of other stages. */
+static void find_ranges(const stage *s, int32_t firing, range *found)
+{
+    int32_t number, place;
+    for (number = 0; number < s->layer_count + s->source_count; number++) {
+        found[number].first = found[number].end = 0;
+    }
+    if (s->course == ARRIVING) {
+        return;
+    }
+    if (s->course == INTO_SUMS) {
+        found[0].end = s->result->height;
+        found[1].first = s->first_row + firing;
+        found[1].end = found[1].first + 1;
+        return;
+    }
+    found[s->layer_count - 1].first = made_by(s, firing);
+    found[s->layer_count - 1].end = made_by(s, firing + 1);
+    for (number = s->layer_count - 1; number >= 0; number--) {
+        const layer *l = &s->layers[number];
+        for (place = 0; place < l->input_count; place++) {
+            const input *in = &l->inputs[place];
+            range need = rows_of(in->rows, found[number], in->source->height);
+            found[in->local] = hull(found[in->local], need);
+        }
+    }
+}
+
+static int32_t rows_made(const instance *state, const tensor *t)
+{
+    int32_t number = t->maker - groups[state->group].first_stage;
+    if (number < 0 || number >= groups[state->group].stages) {
+        return t->height;
+    }
+    return made_by(&stages[t->maker], state->fired[number]);
+}
+
+/* The first row of a source that a stage still needs. */
+static int32_t still_needs(const instance *state, const reader *who, int32_t height)
+{
+    range found[MOST_RANGES];
+    const stage *s = &stages[who->stage];
+    int32_t firing = state->fired[who->stage - groups[state->group].first_stage];
+    int32_t end = smaller(s->firings, firing + who->looks_ahead + 1);
+    int32_t first = height;
+    for (; firing < end; firing++) {
+        find_ranges(s, firing, found);
+        if (found[who->local].first < found[who->local].end) {
+            first = smaller(first, found[who->local].first);
+        }
+    }
+    return first;
+}
+
+/* The first row of a line that any stage still needs. */
+static int32_t first_needed(const instance *state, const tensor *t, int32_t made)
+{
+    int32_t number, first = made;
+    for (number = 0; number < t->readers; number++) {
+        const reader *who = &readers[t->first_reader + number];
+        first = smaller(first, still_needs(state, who, t->height));
+    }
+    return first;
+}
+
+/* The stage that has to fire next for `asking` to have what it needs. */
+static int32_t next_stage(const instance *state, int32_t asking)
+{
+    range found[MOST_RANGES];
+    int32_t number = 0;
+    const stage *s = &stages[asking];
+    find_ranges(s, state->fired[asking - groups[state->group].first_stage], found);
+    while (number < s->source_count) {
+        const tensor *source = s->sources[number].source;
+        if (rows_made(state, source) < found[s->layer_count + number].end) {
+            asking = source->maker;
+            s = &stages[asking];
+            find_ranges(s, state->fired[asking - groups[state->group].first_stage], found);
+            number = 0;
+        } else {
+            number++;
+        }
+    }
+    return asking;
+}
+
+/* Move what is still needed of the staged rows into their line. */
+static void settle(instance *state, int32_t tensor_number, range rows, int32_t offset)
+{
+    const tensor *t = tensor_at(tensor_number);
+    int32_t row = larger(rows.first, first_needed(state, t, rows_made(state, t)));
+    for (; row < rows.end; row++) {
+        copy_elements(state->arena + t->offset + row % larger(t->rows, 1) * t->stride,
+                      state->arena + offset + (row - rows.first) * t->stride, t->stride);
+    }
+}
+
+static void forget_staged(instance *state)
+{
+    state->staged = -1;
+    state->staged_first = state->staged_end = 0;
+    state->staged_offset = state->staged_bottom = 0;
+}
+
+static void settle_staged(instance *state)
+{
+    range rows = {0, 0};
+    rows.first = state->staged_first;
+    rows.end = state->staged_end;
+    if (state->staged >= 0) {
+        settle(state, state->staged, rows, state->staged_offset);
+    }
+    forget_staged(state);
+}
+
+static int is_read(const stage *s, const tensor *t)
+{
+    int32_t number;
+    for (number = 0; number < s->source_count; number++) {
+        if (s->sources[number].source == t) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int32_t end_column(const rule *r, int32_t column, int32_t width)
+{
+    int32_t first = clamped(first_of(r, column), width);
+    return larger(first + 1, smaller(last_of(r, column) + 1, width));
+}
+
+/* Go along the columns of the result, column by column of the layer that lacks them. */
+static void sweep(const run *r)
+{
+    int32_t made[MOST_LAYERS] = {0};
+    const stage *s = r->stage;
+    int32_t last = s->layer_count - 1;
+    while (made[last] < s->result->width) {
+        int32_t number = last, place = 0;
+        range columns;
+        while (place < s->layers[number].input_count) {
+            const input *in = &s->layers[number].inputs[place];
+            if (in->local < s->layer_count &&
+                made[in->local] < end_column(in->columns, made[number], in->source->width)) {
+                number = in->local;
+                place = 0;
+            } else {
+                place++;
+            }
+        }
+        columns.first = made[number]++;
+        columns.end = columns.first + 1;
+        if (r->ranges[number].first < r->ranges[number].end) {
+            s->layers[number].compute(r, &s->layers[number], r->ranges[number], columns);
+        }
+    }
+}
+
+static void work(const run *r, const element *row)
+{
+    const stage *s = r->stage;
+    const layer *last;
+    range columns = {0, 0};
+    columns.end = s->result->width;
+    if (s->course == ARRIVING) {
+        view out = tensor_view(r, s->result);
+        copy_elements(row_at(&out, r->firing), row, s->result->stride);
+        return;
+    }
+    last = &s->layers[s->layer_count - 1];
+    if (s->course == INTO_SUMS) {
+        last->compute(r, last, r->ranges[1], columns);
+    } else if (s->layer_count > 1 && s->course == BY_ROWS) {
+        sweep(r);
+    } else {
+        last->compute(r, last, r->ranges[s->layer_count - 1], columns);
+    }
+}
+
+static void set_staged(instance *state, const run *r, int32_t bottom)
+{
+    forget_staged(state);
+    if (r->made.of) {
+        state->staged = (int16_t)(r->made.of - tensors);
+        state->staged_first = (uint16_t)r->made.first;
+        state->staged_end = (uint16_t)r->made.end;
+        state->staged_offset = r->made.offset;
+        state->staged_bottom = bottom;
+    }
+}
+
+static void fire(instance *state, int32_t number, const element *row)
+{
+    range found[MOST_RANGES];
+    const group *g = &groups[state->group];
+    const stage *s = &stages[number];
+    int32_t firing = state->fired[number - g->first_stage];
+    int32_t made = made_by(s, firing), rows = made_by(s, firing + 1) - made;
+    int32_t bottom, own_bottom = 0, staged;
+    range before;
+    run r;
+    if (state->staged >= 0 && !is_read(s, tensor_at(state->staged))) {
+        settle_staged(state);
+    }
+    staged = state->staged;
+    before.first = state->staged_first;
+    before.end = state->staged_end;
+    bottom = state->staged_bottom;
+    find_ranges(s, firing, found);
+    r.arena = state->arena;
+    r.stage = s;
+    r.ranges = found;
+    r.firing = firing;
+    r.read.of = tensor_at(staged);
+    r.read.first = before.first;
+    r.read.end = before.end;
+    r.read.offset = state->staged_offset;
+    r.made.of = NULL;
+    r.made.first = made;
+    r.made.end = made + rows;
+    r.made.offset = 0;
+    if (rows > 0 && s->result->rows < s->result->height &&
+        made - first_needed(state, s->result, made) + rows > s->result->rows) {
+        int32_t size = rows * s->result->stride;
+        r.made.of = s->result;
+        r.made.offset = g->pool + (bottom ? g->pool_size - size : 0);
+        own_bottom = bottom ? 0 : size;
+        bottom = bottom ? bottom : size;
+    }
+    r.strips = g->pool + bottom;
+    PROFILE_BEGIN((int)number);
+    work(&r, row);
+    PROFILE_END((int)number);
+    state->fired[number - g->first_stage]++;
+    if (staged >= 0) {
+        settle(state, staged, before, r.read.offset);
+    }
+    set_staged(state, &r, own_bottom);
+}
+
+static void begin_group(instance *state)
+{
+    memset(state->fired, 0, sizeof state->fired);
+    state->last = (uint16_t)(state->group < GROUPS ? groups[state->group].stages : 0);
+    forget_staged(state);
+}
+
+/* Work until a row of the input is needed (0) or the frame is done (1). row: the next row. */
+static int advance(instance *state, const element *row)
+{
+    while (state->group < GROUPS) {
+        const group *g = &groups[state->group];
+        while (state->last > 0) {
+            int32_t last = g->first_stage + state->last - 1;
+            if (state->fired[state->last - 1] == stages[last].firings) {
+                state->last--;
+                continue;
+            }
+            last = next_stage(state, last);
+            if (stages[last].course == ARRIVING && !row) {
+                return 0;
+            }
+            fire(state, last, row);
+            if (stages[last].course == ARRIVING) {
+                row = NULL;
+            }
+        }
+        state->group++;
+        begin_group(state);
+    }
+    return 1;
+}

@@ -1,0 +1,106 @@
+"""A plan as a C library: all its files, made in memory, then written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from cnn2csdf.weights import Model
+from csdf.errors import UnwritableFile
+from csdf.io.files import write_text
+from planners.code.building import cmake_lists, makefile, readme
+from planners.code.parts import source
+from planners.code.sources import Written, library_sources
+from planners.code.vectors import Frame, random_frame, test_program, vectors_of
+from planners.streaming.plan import StreamingPlan
+
+BUILD = "build"  # the folder of what the Makefile makes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """A library for a network: its texts by file name, and what is in them."""
+
+    written: Written
+    files: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """What its functions and files are named after."""
+        return self.written.name
+
+
+def library(
+    model: Model,
+    plan: StreamingPlan,
+    *,
+    name: str | None = None,
+    frames: Sequence[Frame] | None = None,
+) -> Library:
+    """Return a C library that carries out a plan in exactly its bytes.
+
+    name: what functions and files are named after, made an identifier; the network's by default.
+    frames: inputs for the test program, by layer name; a random one by default.
+
+    Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
+    without weights, InvalidPlan where the plan does not fit the model.
+    """
+    written = library_sources(model, plan, name or model.network.name)
+    given = [random_frame(model.network, 0)] if frames is None else frames
+    vectors = vectors_of(model, given)
+    return Library(
+        written=written,
+        files={
+            f"{written.name}.h": written.header,
+            f"{written.name}.c": written.source,
+            f"{written.name}_weights.c": written.weights,
+            "main.c": test_program(written, vectors),
+            "target.c": source("target.c"),
+            "target.h": source("target.h"),
+            "target.ld": source("target.ld"),
+            "Makefile": makefile(written.name),
+            "CMakeLists.txt": cmake_lists(written.name),
+            "README.md": readme(written, model, plan),
+        },
+    )
+
+
+def write_library(
+    model: Model,
+    plan: StreamingPlan,
+    folder: str | PathLike[str],
+    *,
+    name: str | None = None,
+    frames: Sequence[Frame] | None = None,
+) -> Library:
+    """Write a C library that carries out a plan into a folder, and return it; see library().
+
+    The folder is made where there is none. Raises UnwritableFile, before anything is written, for a
+    folder that holds files of another kind.
+    """
+    found = library(model, plan, name=name, frames=frames)
+    target = Path(folder)
+    _require_own(target, found.files)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnwritableFile(f"{folder}: cannot be made: {error.strerror}") from None
+    for file, text in found.files.items():
+        write_text(target / file, text)
+    return found
+
+
+def _require_own(folder: Path, files: Mapping[str, str]) -> None:
+    """Raise UnwritableFile for a folder with anything that the library would not replace."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise UnwritableFile(f"{folder}: is a file; expected a folder")
+    others = sorted(one.name for one in folder.iterdir() if one.name not in {*files, BUILD})
+    if others:
+        raise UnwritableFile(
+            f"{folder}: holds {others[0]!r}, which is no file of this library; "
+            "give a new folder or an empty one"
+        )

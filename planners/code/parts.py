@@ -1,0 +1,87 @@
+"""The C sources beside this module, taken apart: what a library uses goes into it, nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+KERNELS = ("frame.c", "windows.c", "places.c", "combine.c", "steps.c")
+SCHEDULER = ("scheduler.c",)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+
+
+class Part(NamedTuple):
+    """A definition with the comment before it. names: what it defines; words: what it mentions."""
+
+    text: str
+    names: frozenset[str]
+    words: frozenset[str]
+
+
+def source(name: str) -> str:
+    """Return the text of a C file of this package."""
+    return files("planners.code").joinpath("c", name).read_text(encoding="utf-8")
+
+
+@cache
+def parts_of(name: str) -> tuple[Part, ...]:
+    """Return the definitions of a C file of this package, in order."""
+    return tuple(_part(text) for text in _chunks(source(name)))
+
+
+def _chunks(text: str) -> Iterator[str]:
+    """Pieces between empty lines that stand outside of any braces."""
+    lines: list[str] = []
+    depth = 0
+    for line in text.splitlines():
+        if not line and depth == 0:
+            if lines:
+                yield "\n".join(lines)
+            lines = []
+            continue
+        lines.append(line)
+        depth += line.count("{") - line.count("}")
+    if lines:
+        yield "\n".join(lines)
+
+
+def _part(text: str) -> Part:
+    code = _COMMENT.sub("", text).strip()
+    return Part(text, frozenset(_defined(code)), frozenset(_WORD.findall(code)))
+
+
+def _defined(code: str) -> Iterator[str]:
+    head = code.partition("{")[0]
+    if code.startswith("typedef"):
+        pointer = re.search(r"\(\*(\w+)\)", code) if "struct {" not in code else None
+        yield pointer.group(1) if pointer and "}" not in code else _WORD.findall(code)[-1]
+    elif code.startswith("enum"):
+        yield from (word for word in _WORD.findall(code) if word != "enum")
+    elif "(" in head:
+        yield _WORD.findall(head.partition("(")[0])[-1]
+
+
+def used(wanted: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Return the texts of all parts of some files that define what is wanted, and what these need.
+
+    In the order of the files, so that each stands behind what it needs.
+    """
+    parts = [part for name in names for part in parts_of(name)]
+    by_name = {name: number for number, part in enumerate(parts) for name in part.names}
+    found: set[int] = {number for number, part in enumerate(parts) if not part.names}
+    ahead = [by_name[name] for name in wanted if name in by_name]
+    while ahead:
+        number = ahead.pop()
+        if number not in found:
+            found.add(number)
+            ahead += [by_name[word] for word in parts[number].words if word in by_name]
+    return [parts[number].text for number in sorted(found)]
+
+
+def mentioned(texts: Iterable[str]) -> set[str]:
+    """Return the words of some C texts, comments aside."""
+    return {word for text in texts for word in _WORD.findall(_COMMENT.sub("", text))}

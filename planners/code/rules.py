@@ -1,0 +1,92 @@
+"""The row rule of a layer as numbers that C computes with: floor((slope * row + first) / divisor).
+
+The numbers are found from the rule itself, and hold for each row; where none do, the rows are listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import gcd
+from typing import NamedTuple
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+class Rule(NamedTuple):
+    """Which places of an input each place of the output needs.
+
+    pairs: first and last place, where no numbers give them. is_clamped: whether a place outside
+    stands for the nearest place inside.
+    """
+
+    slope: int
+    first: int
+    last: int
+    divisor: int
+    is_clamped: bool = False
+    pairs: Pairs = ()
+
+
+def all_of(limit: int) -> Rule:
+    """Return the rule of a layer that needs all places of an input."""
+    return Rule(0, 0, limit - 1, 1)
+
+
+def rule_of(needed: Callable[[int], tuple[int, int]], places: int, limit: int) -> Rule:
+    """Return the rule of a function from an output place to a range of input places, not clipped.
+
+    places: of the output; limit: places of the input.
+    """
+    spans = [needed(place) for place in range(places)]
+    firsts, lasts = [first for first, _ in spans], [end - 1 for _, end in spans]
+    for slope, divisor in _slopes(places, limit, firsts):
+        first, last = _offset(firsts, slope, divisor), _offset(lasts, slope, divisor)
+        if first is not None and last is not None:
+            return Rule(slope, first, last, divisor)
+    if all(0 <= place < limit for place in (*firsts, *lasts)):
+        for slope, divisor in _slopes(places, limit, firsts):
+            first = _offset(firsts, slope, divisor, limit)
+            last = _offset(lasts, slope, divisor, limit)
+            if first is not None and last is not None:
+                return Rule(slope, first, last, divisor, is_clamped=True)
+    clipped = tuple(
+        (min(max(first, 0), limit - 1), min(max(last, 0), limit - 1))
+        for first, last in zip(firsts, lasts, strict=True)
+    )
+    return Rule(0, 0, 0, 1, pairs=clipped)
+
+
+def _slopes(places: int, limit: int, firsts: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Slopes worth a try: steps between places, parts of a step, and those of resized maps."""
+    steps = [two - one for one, two in zip(firsts, firsts[1:], strict=False)] or [0]
+    yield from dict.fromkeys((step, 1) for step in (min(steps), max(steps)))
+    yield from ((1, divisor) for divisor in range(2, 17))
+    for above, below in ((limit, places), (limit - 1, places - 1)):
+        if above > 0 and below > 0:
+            common = gcd(above, below)
+            for times in (1, 2):
+                yield above // common * times, below // common * times
+                yield above * times, below * times
+
+
+def _offset(
+    found: Sequence[int], slope: int, divisor: int, limit: int | None = None
+) -> int | None:
+    """A number between: divisor * found <= slope * place + number < divisor * (found + 1).
+
+    limit: where place 0 stands for all before it, and the last one for all behind it.
+    """
+    low = [
+        divisor * place - slope * number
+        for number, place in enumerate(found)
+        if limit is None or place > 0
+    ]
+    high = [
+        divisor * (place + 1) - slope * number - 1
+        for number, place in enumerate(found)
+        if limit is None or place < limit - 1
+    ]
+    least, most = max(low, default=None), min(high, default=None)
+    if least is None or most is None:
+        return most if least is None else least
+    return least if least <= most else None

@@ -1,0 +1,276 @@
+"""The tables of a library's scheduler: tensors, layers, stages, groups, and who reads lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.weights import Model
+from csdf.errors import InvalidNetwork, InvalidPlan
+from planners.code.layers import Call, Described, call_of, channels_calls, described, sums_call
+from planners.code.names import comment
+from planners.code.rules import Rule, all_of, rule_of
+from planners.code.steps import most_neighbours, steps_of
+from planners.code.tables import NULL, Tables
+from planners.fusion.regions import COLUMNS, ROWS, Range, range_needed
+from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
+from planners.streaming.running_stage import RunningStage, arriving_stage
+from planners.streaming.stages import Course
+
+MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16 bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedStage:
+    """A stage of a group, with its number among all stages."""
+
+    running: RunningStage
+    number: int
+    group: int
+
+    @property
+    def course(self) -> str:
+        """The word for how it works."""
+        if self.running.is_arriving:
+            return "ARRIVING"
+        return {
+            Course.ROWS: "BY_ROWS",
+            Course.SUMS: "INTO_SUMS",
+            Course.CHANNELS: "BY_CHANNELS",
+        }[self.running.planned.stage.course]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Tensors of other stages that it reads, in the order in which it asks for them."""
+        return tuple(self.running.needs)
+
+
+class Schedule:
+    """All that the scheduler of a library looks up, as C text."""
+
+    def __init__(self, model: Model, plan: StreamingPlan, tables: Tables) -> None:
+        """Take a model with weights, and a plan for its network."""
+        self.network, self.plan, self.tables = model.network, plan, tables
+        self._weights = model.weights or {}
+        self.stages = tuple(_placed_stages(self.network, plan.groups))
+        self.tensors = _tensors(self.network, plan)
+        self._numbers = {name: number for number, name in enumerate(self.tensors)}
+        self._makers = {stage.running.result: stage for stage in self.stages}
+        self._inputs: list[str] = []
+        self._steps: list[str] = []
+        self._layers: list[str] = []
+        self._stages: list[str] = []
+        self._readers: list[str] = []
+        self._first_reader: dict[str, tuple[int, int]] = {}
+        self.most_taps = self.most_ranges = self.most_layers = 1
+        self.most_neighbours = 0
+        self._find_readers()
+        for stage in self.stages:
+            self._add_stage(stage)
+
+    def elements(self, size: int) -> int:
+        """Return bytes as elements of the arena."""
+        count, rest = divmod(size, self.plan.element_bytes)
+        if rest:
+            raise InvalidPlan(f"{size} bytes are no whole elements of {self.plan.element_bytes}")
+        return count
+
+    def text(self) -> str:
+        """Return the tables, each behind what it refers to."""
+        tensors = [self._tensor(name) for name in self.tensors]
+        groups = [self._group(number) for number in range(len(self.plan.groups))]
+        tables = (
+            ("tensor", "tensors", tensors),
+            ("input", "inputs", self._inputs),
+            ("step", "steps", self._steps),
+            ("layer", "layers", self._layers),
+            ("stage", "stages", self._stages),
+            ("reader", "readers", self._readers or ["{0, 0, 0}"]),
+            ("group", "groups", groups),
+        )
+        return "\n\n".join(
+            f"static const {kind} {name}[{len(lines)}] = {{\n"
+            + "\n".join(f"    {line}" for line in lines)
+            + "\n};"
+            for kind, name, lines in tables
+            if lines
+        )
+
+    def buffer(self, name: str, kinds: Sequence[Kind], group: int) -> StreamBuffer:
+        """Return the buffer of a tensor in a group."""
+        for buffer in self.plan.buffers:
+            if buffer.tensor == name and buffer.kind in kinds and buffer.begin <= group < buffer.end:
+                return buffer
+        raise InvalidPlan(f"the plan has no buffer for {name!r} in group {group + 1}")
+
+    def _find_readers(self) -> None:
+        """Which stages of its own group read a tensor, and how far they look ahead."""
+        for name in self.tensors:
+            maker = self._makers.get(name)
+            first = len(self._readers)
+            for stage in self.stages:
+                if maker is not None and stage.group == maker.group and name in stage.sources:
+                    local = len(stage.running.layers) + stage.sources.index(name)
+                    ahead = looking_ahead(
+                        stage.running.needs[name], self.network.layer(name).shape.rows
+                    )
+                    self._readers.append(f"{{{stage.number}, {local}, {ahead}}},")
+            self._first_reader[name] = first, len(self._readers) - first
+
+    def _tensor(self, name: str) -> str:
+        shape = self.network.layer(name).shape
+        if shape.rows > MOST_ROWS or shape.width > MOST_ROWS:
+            raise InvalidNetwork(f"tensor {name!r} of {shape} has more than {MOST_ROWS} rows")
+        maker = self._makers.get(name)
+        offset = rows = 0
+        if name in self._placed():
+            buffer = self.buffer(name, (Kind.WHOLE, Kind.LINE), self._placed()[name])
+            offset, rows = self.elements(buffer.offset), buffer.rows
+        channels = shape.row_elements // shape.width
+        fields = (offset, rows, shape.row_elements, shape.rows, shape.width, channels)
+        number = -1 if maker is None else maker.number
+        listed = ", ".join(map(str, (*fields, number, *self._first_reader[name])))
+        return f"{{{listed}}}, /* {comment(name)} */"
+
+    def _placed(self) -> dict[str, int]:
+        """Tensors that are no strips, with a group in which they lie in the arena."""
+        found = {layer.name: 0 for layer in self.network.inputs}
+        return found | {stage.running.result: stage.group for stage in self.stages}
+
+    def _add_stage(self, stage: PlacedStage) -> None:
+        running = stage.running
+        first_layer = len(self._layers)
+        if not running.is_arriving:
+            ones = [self._described(layer) for layer in running.layers]
+            calls = self._calls(stage, ones)
+            for one, call in zip(ones, calls, strict=True):
+                self._add_layer(stage, one, call)
+        first_source = len(self._inputs)
+        for index, name in enumerate(stage.sources):
+            self._inputs.append(self._input(name, len(running.layers) + index, NULL, NULL))
+        layers = f"layers + {first_layer}" if not running.is_arriving else NULL
+        sources = f"inputs + {first_source}" if stage.sources else NULL
+        if len(running.targets) > MOST_ROWS:
+            raise InvalidPlan(f"stage {running.result!r} fires more than {MOST_ROWS} times")
+        fields = (
+            *(stage.course, running.planned.stage.rows, len(running.targets)),
+            *(self._first_row(stage), self._sums(stage), layers, sources),
+            *(0 if running.is_arriving else len(running.layers), len(stage.sources)),
+            f"tensors + {self._numbers[running.result]}",
+        )
+        self._stages.append(f"{{{', '.join(map(str, fields))}}},")
+        self.most_ranges = max(self.most_ranges, len(running.layers) + len(stage.sources))
+        self.most_layers = max(self.most_layers, len(running.layers))
+
+    def _described(self, layer: Layer) -> Described:
+        return described(self.network, layer, self._weights.get(layer.name, {}), self.tables)
+
+    def _calls(self, stage: PlacedStage, ones: Sequence[Described]) -> Sequence[Call]:
+        if stage.course == "INTO_SUMS":
+            return (sums_call(ones[0]),)
+        if stage.course == "BY_CHANNELS":
+            return channels_calls(ones[0], ones[1])
+        return [call_of(one) for one in ones]
+
+    def _add_layer(self, stage: PlacedStage, one: Described, call: Call) -> None:
+        layer = one.layer
+        local = {name: number for number, name in enumerate(stage.running.planned.stage.layers)}
+        local |= {name: len(local) + number for number, name in enumerate(stage.sources)}
+        first_input, steps = len(self._inputs), steps_of(one)
+        for index, source in enumerate(layer.inputs):
+            rows = self.tables.rule(self._rule(layer, index, ROWS))
+            is_inside = source in stage.running.planned.stage.layers
+            columns = NULL
+            if is_inside and stage.course == "BY_ROWS":
+                columns = self.tables.rule(self._rule(layer, index, COLUMNS))
+            self._inputs.append(self._input(source, local[source], rows, columns))
+        first_step = f"steps + {len(self._steps)}" if steps else NULL
+        self._steps += [f"{step}," for step in steps]
+        fields = (
+            *(call.function, call.parameters, f"tensors + {self._numbers[layer.name]}"),
+            *(f"inputs + {first_input}", first_step, len(layer.inputs), len(steps)),
+            *self._strip(stage, layer),
+        )
+        self._layers.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(layer.name)} */")
+        if call.function != NULL:
+            self.tables.wanted.add(call.function)
+        self.tables.wanted.update({"step"} if steps else ())
+        if isinstance(layer.operator, op.Convolution | op.Pooling):
+            self.most_taps = max(self.most_taps, layer.operator.window.kernel[0])
+        self.most_neighbours = max(self.most_neighbours, most_neighbours(one))
+
+    def _rule(self, layer: Layer, index: int, axis: int) -> Rule:
+        """The rule of what a layer needs of an input along an axis."""
+        inputs = self.network.input_shapes(layer)
+        shape = inputs[index]
+        places = layer.shape.rows if axis == ROWS else layer.shape.width
+        limit = shape.rows if axis == ROWS else shape.width
+        try:
+            needed = range_needed(layer, index, inputs, axis)
+        except InvalidNetwork:  # all of it at once
+            return all_of(limit)
+        return rule_of(lambda place: needed((place, place + 1)), places, limit)
+
+    def _input(self, source: str, local: int, rows: str, columns: str) -> str:
+        return f"{{tensors + {self._numbers[source]}, {local}, {rows}, {columns}}},"
+
+    def _strip(self, stage: PlacedStage, layer: Layer) -> tuple[int, int, int]:
+        """Where a tensor inside a stage lies, from the first strip on: elements, rows, columns."""
+        offset = 0
+        for name, rows, columns in stage.running.planned.strips:
+            if name == layer.name:
+                return offset, rows, columns
+            offset += rows * columns * self.network.layer(name).shape.channels
+        return 0, 0, 0
+
+    def _first_row(self, stage: PlacedStage) -> int:
+        if stage.course != "INTO_SUMS":
+            return 0
+        return stage.running.needs[stage.sources[0]][0][0]
+
+    def _sums(self, stage: PlacedStage) -> int:
+        if stage.course != "INTO_SUMS":
+            return 0
+        return self.elements(self.buffer(stage.running.result, (Kind.SUMS,), stage.group).offset)
+
+    def _group(self, number: int) -> str:
+        stages = [stage for stage in self.stages if stage.group == number]
+        pool = self.buffer(stages[-1].running.result, (Kind.POOL,), number)
+        fields = (
+            *(stages[0].number, len(stages)),
+            *(self.elements(pool.offset), self.elements(pool.size)),
+        )
+        return f"{{{', '.join(map(str, fields))}}},"
+
+
+def _placed_stages(network: Network, groups: Sequence[PlannedGroup]) -> list[PlacedStage]:
+    found: list[PlacedStage] = []
+    for number, group in enumerate(groups):
+        running = [RunningStage(one, network, None) for one in group.stages]
+        if group.arriving is not None:
+            running.insert(0, arriving_stage(network, group.arriving))
+        for one in running:
+            found.append(PlacedStage(running=one, number=len(found), group=number))
+    return found
+
+
+def _tensors(network: Network, plan: StreamingPlan) -> tuple[str, ...]:
+    """Tensors of the plan: inputs, and those of all layers in their stages."""
+    inputs = [layer.name for layer in network.inputs]
+    stages = [name for group in plan.groups for one in group.stages for name in one.stage.layers]
+    return tuple(dict.fromkeys((*inputs, *stages)))
+
+
+def looking_ahead(needs: Sequence[Range], height: int) -> int:
+    """Return after how many firings at most the least row turns up that one or a later one needs."""
+    most, least = 0, height
+    place = len(needs)  # of the first firing, from here on, that needs the least row
+    for number in reversed(range(len(needs))):
+        first, end = needs[number]
+        if first < end and first <= least:
+            least, place = first, number
+        if place < len(needs):
+            most = max(most, place - number)
+    return most

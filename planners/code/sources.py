@@ -1,0 +1,317 @@
+"""The texts of a library: header, source, weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators import Input
+from cnn2csdf.weights import Model
+from csdf.errors import InvalidNetwork, InvalidPlan
+from planners.code.names import comment, identifier, unlike, wrapped
+from planners.code.parts import KERNELS, SCHEDULER, mentioned, used
+from planners.code.schedule import Schedule
+from planners.code.tables import Tables, float_items
+from planners.streaming.plan import StreamingPlan
+
+STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of 64 bits
+RESERVED = ("state", "row", "arena", "number")  # names of parameters beside those of the network
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """An input or output as the functions of a library take it. tensor: what lies in the arena."""
+
+    parameter: str
+    layer: str
+    tensor: str
+    elements: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The texts of a library, and what a reader wants to know of them."""
+
+    name: str
+    header: str
+    source: str
+    weights: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    is_streamed: bool
+    weight_bytes: int
+    state_bytes: int
+    kernels: tuple[str, ...]
+
+
+def library_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
+    """Return the texts of a library for a model and a plan of its network.
+
+    Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
+    without weights, InvalidPlan for a plan of another network.
+    """
+    return _Writing(model, plan, name).written()
+
+
+class _Writing:
+    def __init__(self, model: Model, plan: StreamingPlan, name: str) -> None:
+        _require_fit(model, plan)
+        self.name = identifier(name)
+        self.capitals = self.name.upper()
+        self.network, self.plan = model.network, plan
+        self.tables = Tables(self.name)
+        self.schedule = Schedule(model, plan, self.tables)
+        self.arriving = plan.groups[0].arriving
+        taken = list(RESERVED)
+        self.inputs = [self._port(layer, layer.name, taken) for layer in self.network.inputs]
+        self.outputs = [self._port(layer, layer.inputs[0], taken) for layer in self.network.outputs]
+
+    def _port(self, layer: Layer, tensor: str, taken: list[str]) -> Port:
+        if isinstance(self.network.layer(tensor).operator, Input) and tensor == self.arriving:
+            if layer.name != tensor:
+                raise InvalidPlan(f"output {layer.name!r} is the input, which does not stay")
+        taken.append(unlike(layer.name, taken))
+        return Port(
+            parameter=taken[-1], layer=layer.name, tensor=tensor, elements=layer.shape.elements
+        )
+
+    def written(self) -> Written:
+        counters = max(self._stages_of(number) for number in range(len(self.plan.groups)))
+        return Written(
+            name=self.name,
+            header=self._header(counters),
+            source=self._source(),
+            weights=self._weights(),
+            inputs=tuple(self.inputs),
+            outputs=tuple(self.outputs),
+            is_streamed=self.arriving is not None,
+            weight_bytes=sum(array.nbytes for array in self.tables.floats.values()),
+            state_bytes=STATE_BYTES + 2 * counters + 4,
+            kernels=tuple(sorted(self.tables.wanted)),
+        )
+
+    def _stages_of(self, number: int) -> int:
+        return sum(1 for stage in self.schedule.stages if stage.group == number)
+
+    def _parameters(self) -> str:
+        listed = [f"{self.name}_state *state"]
+        listed += [f"const {self.name}_element *{port.parameter}" for port in self.inputs]
+        listed += [f"{self.name}_element *{port.parameter}" for port in self.outputs]
+        return ", ".join(listed)
+
+    def _header(self, counters: int) -> str:
+        name, capitals = self.name, self.capitals
+        sizes = "".join(
+            f"#define {capitals}_{port.parameter.upper()}_ELEMENTS {port.elements}\n"
+            for port in (*self.inputs, *self.outputs)
+        )
+        text = f"""/* {comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes. */
+#ifndef {capitals}_H
+#define {capitals}_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+#define {capitals}_ARENA_BYTES {self.plan.arena_bytes}
+#define {capitals}_ARENA_ELEMENTS {self.schedule.elements(self.plan.arena_bytes)}
+{sizes}
+typedef float {name}_element;
+
+/* Where a frame stands. The fields are private. */
+typedef struct {{
+    {name}_element *arena;
+    int32_t staged_offset, staged_bottom;
+    int16_t staged;
+    uint16_t staged_first, staged_end, group, last;
+    uint16_t fired[{counters}];
+}} {name}_state;
+
+/* Begin with an arena of {capitals}_ARENA_ELEMENTS elements, which stays in use as long as the
+   state. Each instance has an arena and a state of its own. */
+void {name}_init({name}_state *state, {name}_element *arena);
+
+/* Work a frame. Tensors lie row by row, in a row column by column, the channels of a place side by
+   side; tensors that are no feature maps as they are. */
+void {name}_run({self._parameters()});
+
+/* An output in the arena, by its number from 0 on, between a frame and the next one. */
+const {name}_element *{name}_output(const {name}_state *state, int number);
+"""
+        text += self._frame_declarations()
+        text += f"""
+#ifdef {capitals}_PROFILE
+/* For you to define: called before and after each firing of a stage, by the stage's number. */
+void {name}_profile_begin(int stage);
+void {name}_profile_end(int stage);
+#endif
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+        return text
+
+    def _frame_declarations(self) -> str:
+        name = self.name
+        if self.arriving is None:
+            return f"""
+/* Where an input lies in the arena, by its number from 0 on: {name}_run may be given NULL for an
+   input that was written there after the frame before. */
+{name}_element *{name}_input({name}_state *state, int number);
+"""
+        rows = self.network.layer(self.arriving).shape
+        return f"""
+#define {self.capitals}_ROWS {rows.rows}
+#define {self.capitals}_ROW_ELEMENTS {rows.row_elements}
+
+/* Take the next row of the input, {self.capitals}_ROW_ELEMENTS elements. Return 1 if the frame is
+   done, and its outputs are there until the next row comes, and 0 before. */
+int {name}_push_row({name}_state *state, const {name}_element *row);
+"""
+
+    def _source(self) -> str:
+        tables = self.schedule.text()
+        wanted = self.tables.wanted | {"tensor", "input", "layer", "stage", "reader", "group"}
+        wanted |= {"step"}
+        scheduler = used(["advance", "begin_group"], SCHEDULER)
+        kernels = used(wanted | mentioned(scheduler), KERNELS)
+        externs = [
+            f"extern const element {symbol}[{len(array)}];"
+            for symbol, array in self.tables.floats.items()
+        ]
+        definitions = [*externs, *self.tables.definitions]
+        return "\n\n".join(
+            [self._prologue(), *kernels, *definitions, tables, *scheduler, self._functions()]
+        )
+
+    def _prologue(self) -> str:
+        name, capitals, schedule = self.name, self.capitals, self.schedule
+        return f"""#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "{name}.h"
+
+typedef {name}_element element;
+typedef {name}_state instance;
+
+#define LEAST (-INFINITY)
+#define GROUPS {len(self.plan.groups)}
+#define MOST_TAPS {schedule.most_taps}
+#define MOST_RANGES {schedule.most_ranges}
+#define MOST_LAYERS {schedule.most_layers}
+#define MOST_NEIGHBOURS {schedule.most_neighbours}
+
+#ifdef {capitals}_PROFILE
+#define PROFILE_BEGIN(stage) {name}_profile_begin(stage)
+#define PROFILE_END(stage) {name}_profile_end(stage)
+#else
+#define PROFILE_BEGIN(stage) ((void)0)
+#define PROFILE_END(stage) ((void)0)
+#endif"""
+
+    def _functions(self) -> str:
+        name, numbers = self.name, self._numbers(self.outputs)
+        text = f"""static element *tensor_in(const instance *state, int32_t number)
+{{
+    return state->arena + tensors[number].offset;
+}}
+
+void {name}_init(instance *state, element *arena)
+{{
+    state->arena = arena;
+    state->group = 0;
+    begin_group(state);
+}}
+
+const element *{name}_output(const instance *state, int number)
+{{
+    static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
+    return tensor_in(state, numbers[number]);
+}}
+"""
+        return text + (self._resident() if self.arriving is None else self._streamed())
+
+    def _numbers(self, ports: Sequence[Port]) -> list[str]:
+        return [str(self.schedule.tensors.index(port.tensor)) for port in ports]
+
+    def _copied_outputs(self) -> str:
+        return "\n".join(
+            f"    copy_elements({port.parameter}, {self.name}_output(state, {number}), "
+            f"{port.elements});"
+            for number, port in enumerate(self.outputs)
+        )
+
+    def _resident(self) -> str:
+        name, numbers = self.name, self._numbers(self.inputs)
+        copied = "\n".join(
+            f"    if ({port.parameter}) {{\n        copy_elements({name}_input(state, {number}), "
+            f"{port.parameter}, {port.elements});\n    }}"
+            for number, port in enumerate(self.inputs)
+        )
+        return f"""
+element *{name}_input(instance *state, int number)
+{{
+    static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
+    return tensor_in(state, numbers[number]);
+}}
+
+void {name}_run({self._parameters()})
+{{
+{copied}
+    {name}_init(state, state->arena);
+    advance(state, NULL);
+{self._copied_outputs()}
+}}
+"""
+
+    def _streamed(self) -> str:
+        name = self.name
+        port = self.inputs[0]
+        return f"""
+int {name}_push_row(instance *state, const element *row)
+{{
+    if (state->group >= GROUPS) {{
+        {name}_init(state, state->arena);
+    }}
+    return advance(state, row);
+}}
+
+void {name}_run({self._parameters()})
+{{
+    int32_t row;
+    {name}_init(state, state->arena);
+    for (row = 0; row < {self.capitals}_ROWS; row++) {{
+        {name}_push_row(state, {port.parameter} + row * {self.capitals}_ROW_ELEMENTS);
+    }}
+{self._copied_outputs()}
+}}
+"""
+
+    def _weights(self) -> str:
+        pieces = [f'#include "{self.name}.h"']
+        for symbol, array in self.tables.floats.items():
+            kind = f"const {self.name}_element {symbol}[{len(array)}]"
+            items = float_items(array)
+            pieces.append(f"extern {kind};\n{kind} = {{\n{wrapped(items)}\n}};")
+        if any("INFINITY" in piece for piece in pieces):
+            pieces[0] = f"#include <math.h>\n\n{pieces[0]}"
+        return "\n\n".join(pieces) + "\n"
+
+
+def _require_fit(model: Model, plan: StreamingPlan) -> None:
+    network: Network = model.network
+    if model.weights is None:
+        raise InvalidNetwork(f"network {network.name!r} has no trained numbers to write")
+    if plan.element_bytes != 4:
+        raise InvalidPlan(f"floats take 4 bytes an element; the plan says {plan.element_bytes}")
+    for group in plan.groups:
+        for one in group.stages:
+            for name in one.stage.layers:
+                network.layer(name)

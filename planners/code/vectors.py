@@ -1,0 +1,186 @@
+"""Test vectors: frames, what the whole network makes of them, and a program that compares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.network import Network
+from cnn2csdf.weights import Array, Model
+from planners.code.names import wrapped
+from planners.code.sources import Port, Written
+
+Frame = Mapping[str, Array]
+TOLERANCE = "1e-5f"  # of the largest element of an output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestVector:
+    """A frame, and the outputs that belong to it, by the names of the layers."""
+
+    frame: Frame
+    outputs: Frame
+
+
+def random_frame(network: Network, seed: int) -> dict[str, Array]:
+    """Return normal numbers for each input."""
+    generator = np.random.default_rng(seed)
+    return {
+        layer.name: generator.standard_normal(layer.shape.dims).astype(np.float32)
+        for layer in network.inputs
+    }
+
+
+def vectors_of(model: Model, frames: Sequence[Frame]) -> tuple[TestVector, ...]:
+    """Return the frames with what the whole network makes of them."""
+    return tuple(TestVector(frame=frame, outputs=run_whole(model, frame)) for frame in frames)
+
+
+def placed(array: Array) -> Array:
+    """Return a tensor as it lies in the arena, as one row of numbers."""
+    return (array.transpose(1, 2, 0) if array.ndim == 3 else array).reshape(-1)
+
+
+def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
+    """Return main.c: it runs the frames twice, by row where the input streams, and compares."""
+    name = written.name
+    arrays = []
+    for number, vector in enumerate(vectors):
+        for ports, found in ((written.inputs, vector.frame), (written.outputs, vector.outputs)):
+            arrays += [_array(port, number, found[port.layer]) for port in ports]
+    checks = "\n".join(_check(written, number) for number in range(len(vectors)))
+    results = "\n".join(
+        f"static {name}_element found_{port.parameter}[{port.elements}];"
+        for port in written.outputs
+    )
+    return f"""/* Runs {name} on test vectors and compares with what they are to give. */
+#include <math.h>
+
+#include "{name}.h"
+
+int {name}_test(void);
+
+{chr(10).join(arrays)}
+
+static {name}_element arena[{name.upper()}_ARENA_ELEMENTS];
+static {name}_state state;
+{results}
+
+static int is_equal(const float *found, const float *wanted, int32_t count)
+{{
+    float largest = 0, furthest = 0;
+    int32_t i;
+    for (i = 0; i < count; i++) {{
+        if (isnan(found[i]) || isnan(wanted[i]) || isinf(found[i]) || isinf(wanted[i])) {{
+            if (!(isnan(found[i]) && isnan(wanted[i])) && !(found[i] == wanted[i])) {{
+                return 0;
+            }}
+            continue;
+        }}
+        largest = fabsf(wanted[i]) > largest ? fabsf(wanted[i]) : largest;
+        furthest = fabsf(found[i] - wanted[i]) > furthest ? fabsf(found[i] - wanted[i]) : furthest;
+    }}
+    return furthest <= {TOLERANCE} * largest;
+}}
+
+int {name}_test(void)
+{{
+    int failed = 0;
+    {name}_init(&state, arena);
+{checks}
+    return failed;
+}}
+
+#ifndef NO_MAIN
+#ifdef ON_TARGET
+#include "target.h"
+#else
+#include <stdio.h>
+
+static void say(const char *text)
+{{
+    fputs(text, stdout);
+}}
+#endif
+
+static void say_number(uint32_t number)
+{{
+    char digits[11];
+    int place = 10;
+    digits[place] = 0;
+    do {{
+        digits[--place] = (char)('0' + number % 10);
+        number /= 10;
+    }} while (number);
+    say(digits + place);
+}}
+
+int main(void)
+{{
+    int failed = {name}_test();
+    say(failed ? "{name}: outputs differ\\n" : "{name}: outputs equal\\n");
+    say("arena bytes: ");
+    say_number((uint32_t)sizeof arena);
+    say("\\nstate bytes: ");
+    say_number((uint32_t)sizeof state);
+#ifdef ON_TARGET
+    say("\\nstack bytes: ");
+    say_number(stack_bytes());
+#endif
+    say("\\n");
+    return failed;
+}}
+#endif
+"""
+
+
+def _array(port: Port, number: int, array: Array) -> str:
+    items = [_shown(value) for value in placed(np.asarray(array, np.float32))]
+    return (
+        f"static const float {port.parameter}_{number}[{port.elements}] = {{\n{wrapped(items)}\n}};"
+    )
+
+
+def _shown(value: np.float32) -> str:
+    if np.isnan(value):
+        return "NAN"
+    if np.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    text = f"{float(value):.9g}"
+    return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
+
+
+def _check(written: Written, number: int) -> str:
+    name = written.name
+    inputs = [f"{port.parameter}_{number}" for port in written.inputs]
+    results = [f"found_{port.parameter}" for port in written.outputs]
+    lines = [f"    {name}_run({', '.join(['&state', *inputs, *results])});"]
+    lines += [
+        f"    failed |= !is_equal({result}, {port.parameter}_{number}, {port.elements});"
+        for result, port in zip(results, written.outputs, strict=True)
+    ]
+    if written.is_streamed:
+        lines += _by_rows(written, number)
+    return "\n".join(lines)
+
+
+def _by_rows(written: Written, number: int) -> list[str]:
+    name, capitals = written.name, written.name.upper()
+    row = f"{written.inputs[0].parameter}_{number} + row * {capitals}_ROW_ELEMENTS"
+    return [
+        "    {",
+        "        int32_t row;",
+        f"        for (row = 0; row < {capitals}_ROWS; row++) {{",
+        f"            int is_last = row == {capitals}_ROWS - 1;",
+        f"            failed |= {name}_push_row(&state, {row}) != is_last;",
+        "        }",
+        *(
+            f"        failed |= !is_equal({name}_output(&state, {place}), "
+            f"{port.parameter}_{number}, {port.elements});"
+            for place, port in enumerate(written.outputs)
+        ),
+        "    }",
+    ]

@@ -1,0 +1,56 @@
+"""Libraries compiled and run: many of them in one program, under sanitizers."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from planners.code.library import library
+
+COMPILER = shutil.which("gcc") or shutil.which("cc")
+FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-O0", "-g")
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+needs_compiler = pytest.mark.skipif(
+    COMPILER is None, reason="no C compiler (gcc or cc) is installed to build the libraries with"
+)
+
+
+def libraries(cases, **options):
+    """A library for each model and plan, named by its number."""
+    return [
+        library(model, plan, name=f"net{number}", **options)
+        for number, (model, plan) in enumerate(cases)
+    ]
+
+
+def run_all(made, folder):
+    """The names of libraries whose outputs differ, of many in one program.
+
+    Fails with the message of the compiler or of a sanitizer.
+    """
+    lines = ["#include <stdio.h>"]
+    for one in made:
+        for file, text in one.files.items():
+            if file.startswith(one.name):
+                (folder / file).write_text(text)
+        (folder / f"{one.name}_main.c").write_text(one.files["main.c"])
+        lines.append(f"int {one.name}_test(void);")
+    calls = [
+        f'    printf("{one.name} begins\\n");\n    fflush(stdout);\n'
+        f'    if ({one.name}_test()) printf("{one.name} differs\\n");'
+        for one in made
+    ]
+    lines += ["int main(void)", "{", *calls, "    return 0;", "}"]
+    (folder / "all.c").write_text("\n".join(lines))
+    sources = [name for name in sorted(os.listdir(folder)) if name.endswith(".c")]
+    built = subprocess.run(
+        [COMPILER, *FLAGS, *SANITIZERS, "-DNO_MAIN", *sources, "-lm", "-o", "all"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr[:4000]
+    ran = subprocess.run(["./all"], cwd=folder, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-200:] + ran.stderr[:4000]
+    return [line.split()[0] for line in ran.stdout.splitlines() if line.endswith("differs")]
