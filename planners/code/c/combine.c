@@ -173,9 +173,9 @@ static void for_each_fold(const run *r, const layer *l, range rows, range column
     const cube *c = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
     int32_t place[3];
-    int32_t first = c->from_is_map && !c->is_reduced[1] ? rows.first : 0;
-    int32_t end = c->from_is_map ? rows.end : c->sizes[1];
-    end = c->is_reduced[1] ? 1 : end;
+    int32_t goes_by_rows = c->from_is_map && c->to_is_map;
+    int32_t first = c->is_reduced[1] || !goes_by_rows ? 0 : rows.first;
+    int32_t end = c->is_reduced[1] ? 1 : goes_by_rows ? rows.end : c->sizes[1];
     for (place[0] = 0; place[0] < (c->is_reduced[0] ? 1 : c->sizes[0]); place[0]++) {
         for (place[1] = first; place[1] < end; place[1]++) {
             for (place[2] = 0; place[2] < (c->is_reduced[2] ? 1 : c->sizes[2]); place[2]++) {

@@ -9,7 +9,7 @@ import pytest
 from planners.code.library import library
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
-FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-O0", "-g")
+FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-O0")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 needs_compiler = pytest.mark.skipif(
     COMPILER is None, reason="no C compiler (gcc or cc) is installed to build the libraries with"
@@ -31,10 +31,9 @@ def run_all(made, folder):
     """
     lines = ["#include <stdio.h>"]
     for one in made:
-        for file, text in one.files.items():
-            if file.startswith(one.name):
-                (folder / file).write_text(text)
-        (folder / f"{one.name}_main.c").write_text(one.files["main.c"])
+        pieces = (f"{one.name}.c", f"{one.name}_weights.c", "main.c")
+        (folder / f"{one.name}.h").write_text(one.files[f"{one.name}.h"])
+        (folder / f"all_of_{one.name}.c").write_text("\n".join(one.files[name] for name in pieces))
         lines.append(f"int {one.name}_test(void);")
     calls = [
         f'    printf("{one.name} begins\\n");\n    fflush(stdout);\n'

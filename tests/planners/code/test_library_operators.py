@@ -1,0 +1,274 @@
+"""Every operator in C, against the whole network: rows, strips, sums, channels, fused or not."""
+
+import pytest
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model, random_weights
+from planners.streaming.making import plan_of
+from planners.streaming.moves import WHOLE
+from planners.streaming.search import GroupWay
+from planners.streaming.stages import Course
+from tests.planners.code.compiling import libraries, needs_compiler, run_all
+from tests.planners.streaming.streamed import random_plan, space
+
+MAP = (6, 7, 5)
+SAMPLES = {"leaky relu": (0.1,), "clip": (-0.3, 0.4), "hard sigmoid": (0.2, 0.5), "elu": (0.7,),
+           "selu": (1.67, 1.05), "celu": (0.6,), "thresholded relu": (0.3,)}  # fmt: skip
+POSITIVE = ("log", "sqrt", "reciprocal")
+
+
+def window(size=(3, 3), **options):
+    return op.Window(kernel=size, **options)
+
+
+CONVOLUTIONS = [
+    op.Convolution(filters=11, window=window(padding=(1, 1, 1, 1))),
+    op.Convolution(filters=9, groups=3, window=window(padding=(1, 2, 0, 1), stride=(2, 1))),
+    op.Convolution(filters=6, groups=6, window=window(dilation=(2, 1), padding=(2, 1, 2, 1))),
+    op.Convolution(filters=12, groups=6, window=window(), has_bias=False),
+    op.Convolution(filters=17, window=window((1, 1)), has_bias=False),
+    op.TransposedConvolution(filters=4, window=window(stride=(2, 2), padding=(1, 0, 0, 1))),
+    op.TransposedConvolution(filters=6, groups=2, window=window((2, 3), dilation=(2, 1))),
+]
+OTHERS = [
+    op.Pooling(function="max", window=window(stride=(2, 2), padding=(1, 0, 1, 0))),
+    op.Pooling(function="average", window=window(padding=(1, 1, 1, 1)), counts_padding=True),
+    op.Pooling(function="average", window=window(padding=(1, 1, 1, 1))),
+    op.GlobalPooling(function="average"),
+    op.GlobalPooling(function="max"),
+    op.BatchNormalization(),
+    op.InstanceNormalization(),
+    op.LayerNormalization(axis=0),
+    op.LayerNormalization(axis=2, has_bias=False),
+    op.LocalResponseNormalization(size=3, alpha=0.3),
+    op.LocalResponseNormalization(size=4, alpha=0.3, bias=2.0),
+    op.Activation(function="prelu"),
+    op.MatrixProduct(units=3),
+    op.Slice(axis=0, start=1, stop=6, step=2),
+    op.Slice(axis=1, start=1, stop=6, step=2),
+    op.Slice(axis=2, start=1, stop=4),
+    op.ChannelShuffle(groups=3),
+    op.Resize(size=(5, 9), function="nearest", coordinates="half pixel", rounding="prefer ceil"),
+    op.Resize(size=(11, 4), function="linear", coordinates="align corners"),
+    op.Resize(size=(10, 3), function="linear", coordinates="pytorch half pixel"),
+    op.Pad(padding=(1, 2, 0, 1), value=0.5),
+    op.Pad(padding=(2, 2, 3, 1), mode="reflect"),
+    op.Pad(padding=(2, -1, 3, 1), mode="edge"),
+    op.Transpose(permutation=(2, 1, 0)),
+    op.Transpose(permutation=(1, 2, 0)),
+    op.Reshape(dims=(5, 42)),
+    op.Identity(),
+    *(op.Softmax(axis=axis) for axis in range(3)),
+    op.Softmax(axis=0, last=2, is_logarithm=True),
+    *(
+        op.Reduction(function=function, axes=axes, keeps=keeps)
+        for function, axes, keeps in (
+            ("mean", (1, 2), True), ("sum", (0,), True), ("max", (2,), False),
+            ("min", (0, 1), False), ("l2", (0, 1, 2), False), ("mean", (1,), True),
+        )
+    ),
+]  # fmt: skip
+FLAT = [
+    op.FullyConnected(units=10),
+    op.FullyConnected(units=3, has_bias=False),
+    op.Softmax(axis=0),
+    op.Softmax(axis=1),
+    op.Reduction(function="sum", axes=(0,)),
+    op.Reduction(function="max", axes=(1,), keeps=False),
+    op.LayerNormalization(axis=1),
+    op.BatchNormalization(),
+    op.Slice(axis=1, start=1, stop=11, step=3),
+    op.Transpose(permutation=(1, 0)),
+    op.MatrixProduct(units=4),
+    op.Activation(function="prelu"),
+    op.Elementwise(function="add", constant=(12,)),
+    op.Reshape(dims=(2, 3, 10)),
+]
+
+
+def finished(builder, names):
+    for name in names:
+        builder.output(name, name=f"out of {name}")
+    network = builder.network()
+    return Model(network=network, weights=random_weights(network, 1))
+
+
+def side_by_side(operators, dims=MAP):
+    """A network with each operator on the same input, and an output for each."""
+    builder = NetworkBuilder("side by side")
+    source = builder.input(dims)
+    return finished(builder, [builder.add(one, source) for one in operators])
+
+
+def activations():
+    builder = NetworkBuilder("activations")
+    source = builder.input(MAP)
+    positive = builder.add(op.Activation(function="exp"), source)
+    names = [
+        builder.add(
+            op.Activation(function=function, parameters=SAMPLES.get(function, ())),
+            positive if function in POSITIVE else source,
+        )
+        for function in op.ACTIVATIONS
+        if function != "exp"
+    ]
+    return finished(builder, names)
+
+
+def elementwise():
+    """All functions of two tensors, of constants on both sides, with repeated axes."""
+    builder = NetworkBuilder("elementwise")
+    one, other, third, plane = (
+        builder.input(dims, name=name)
+        for name, dims in (("a", MAP), ("b", MAP), ("c", (6, 1, 1)), ("d", (7, 5)))
+    )
+    one = builder.add(op.Activation(function="exp"), one)
+    names = []
+    for function in op.ELEMENTWISE:
+        function_of = op.Elementwise(function=function)
+        names += [
+            builder.add(function_of, one, other if function != "power" else third),
+            builder.add(function_of, one, third),
+            builder.add(function_of, one, plane),
+        ]
+        for first in (False, True):
+            for dims in ((6, 1, 1), (5,), (1, 7, 1), MAP):
+                operator = op.Elementwise(function=function, constant=dims, constant_first=first)
+                names.append(builder.add(operator, one))
+    names.append(builder.add(op.Elementwise(function="mean"), one, other, third))
+    return finished(builder, names)
+
+
+def joined():
+    builder = NetworkBuilder("joined")
+    one, other = builder.input(MAP, name="a"), builder.input(MAP, name="b")
+    names = [builder.add(op.Concatenation(axis=axis), one, other, one) for axis in range(3)]
+    flat = [builder.add(op.Reshape(dims=(6, 35)), name) for name in (one, other)]
+    names += [builder.add(op.Concatenation(axis=axis), *flat) for axis in range(2)]
+    turned = builder.add(op.Transpose(permutation=(1, 0)), flat[1])
+    names += [
+        builder.add(op.MatrixProduct(), flat[0], turned),
+        builder.add(op.MatrixProduct(), one, builder.add(op.Transpose(permutation=(0, 2, 1)), one)),
+        builder.add(op.Elementwise(function="multiply"), *flat),
+    ]
+    return finished(builder, names)
+
+
+def blocks(dims, *operators):
+    return side_by_side(operators, dims)
+
+
+def fused():
+    """Everything that can stand behind a convolution, in strips between two convolutions."""
+    builder = NetworkBuilder("fused")
+    last = builder.input((3, 9, 8))
+    for operator in (
+        op.Activation(function="prelu"),
+        op.BatchNormalization(),
+        op.LocalResponseNormalization(size=3, alpha=0.2),
+        op.Elementwise(function="subtract", constant=(6, 1, 1), constant_first=True),
+        op.Elementwise(function="multiply", constant=(1, 1, 8)),
+        op.Activation(function="hard swish"),
+    ):
+        last = builder.add(op.Convolution(filters=6, window=window(padding=(1, 1, 1, 1))), last)
+        last = builder.add(op.Activation(function="relu"), last)
+        last = builder.add(operator, last)
+    return simplified(finished(builder, [last]), ("fuse",))
+
+
+def summing(*operators, dims=(4, 6, 6)):
+    """A convolution and an operator that adds up what it makes."""
+    builder = NetworkBuilder("summing")
+    last = builder.add(
+        op.Convolution(filters=10, groups=2, window=window(padding=(1, 1, 1, 1))),
+        builder.input(dims),
+    )
+    for operator in operators:
+        last = builder.add(operator, last)
+    return simplified(finished(builder, [last]), ("fuse",))
+
+
+SUMS = [
+    (op.GlobalPooling(function="average"), op.Activation(function="sigmoid")),
+    (op.Activation(function="relu"), op.GlobalPooling(function="max")),
+    (op.Reduction(function="sum", axes=(1, 2)),),
+    (op.Reduction(function="mean", axes=(1, 2), keeps=False),),
+    (op.Pooling(function="average", window=window((6, 6))),),
+    (op.Pooling(function="max", window=window((5, 6), stride=(5, 6))),),
+    (op.FullyConnected(units=9), op.Activation(function="relu")),
+]
+
+
+def with_course(model, course):
+    """A plan whose last move goes by that course; none where there is no such move."""
+    moves = space(model.network)
+    last = len(moves.course.cuts) - 1
+    for begin in range(last):
+        for move in moves.from_cut(begin, WHOLE):
+            if move.end == last and move.stages[-1].course is course:
+                before = [GroupWay(0, 0, 0, begin, moves_to(moves, begin))] if begin else []
+                groups = [*before, GroupWay(0, 0, begin, last, (move,))]
+                return plan_of(moves.course, moves.table, groups, is_streamed=False)
+    return None
+
+
+def moves_to(moves, end):
+    """One row a firing up to a cut."""
+    found, cut = [], 0
+    while cut < end:
+        move = next(move for move in moves.from_cut(cut, WHOLE) if move.end <= end)
+        found.append(move)
+        cut = move.end
+    return tuple(found)
+
+
+def streamed(model, *seeds):
+    """Random plans, in turn with the input by row and resident."""
+    one_input = len(model.network.inputs) == 1
+    return [
+        (model, random_plan(model.network, seed, is_streamed=one_input and seed % 2 == 1))
+        for seed in seeds
+    ]
+
+
+def cases():
+    models = [
+        activations(),
+        elementwise(),
+        joined(),
+        side_by_side(CONVOLUTIONS),
+        side_by_side(OTHERS),
+        side_by_side(FLAT, (5, 12)),
+        blocks((8, 6, 4), op.SpaceToDepth(block=2), op.DepthToSpace(block=2),
+               op.DepthToSpace(block=2, order="channel first"),
+               op.SpaceToDepth(block=2, order="darknet")),
+    ]  # fmt: skip
+    found = [case for number, model in enumerate(models) for case in streamed(model, number)]
+    found += streamed(fused(), 1, 2, 3)
+    for operators in SUMS:
+        model = summing(*operators)
+        plans = [with_course(model, course) for course in (Course.SUMS, Course.CHANNELS)]
+        found += [(model, plan) for plan in plans if plan is not None]
+    return found
+
+
+@needs_compiler
+def test_every_operator_gives_what_the_whole_network_gives(tmp_path):
+    assert run_all(libraries(cases()), tmp_path) == []
+
+
+def test_sums_and_channels_are_among_the_plans():
+    plans = [with_course(summing(*operators), Course.CHANNELS) for operators in SUMS]
+    assert sum(plan is not None for plan in plans) == 6  # all but fully connected
+    plans = [with_course(summing(*operators), Course.SUMS) for operators in SUMS]
+    assert all(plans)
+
+
+@pytest.mark.parametrize("operator", [*CONVOLUTIONS, *OTHERS, *FLAT], ids=repr)
+def test_each_operator_is_written(operator):
+    dims = (5, 12) if operator in FLAT else MAP
+    model = side_by_side([operator], dims)
+    (made,) = libraries([(model, random_plan(model.network, 0, is_streamed=False))])
+    assert "net0_run" in made.files["net0.c"]

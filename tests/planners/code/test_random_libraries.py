@@ -1,0 +1,62 @@
+"""Random small networks under random plans, written as C, compiled, run, compared."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model, random_weights
+from planners.streaming.fit import INPUTS, fit
+from tests.cnn2csdf.execution.random_networks import models
+from tests.planners.code.compiling import libraries, needs_compiler, run_all
+from tests.planners.streaming.streamed import random_plan
+
+RANDOM_NETWORKS = 25
+
+
+def drawn(count):
+    """Models with a random plan each, half of them with fused layers; the same in each run."""
+    found = []
+
+    @settings(
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(model=models(), seed=st.integers(0, 2**32), is_streamed=st.booleans())
+    def collect(model, seed, is_streamed):
+        model = simplified(model) if seed % 2 else model
+        outputs = {layer.name for layer in model.network.outputs}
+        if any(layer.inputs and layer.name not in outputs for layer in model.network.layers):
+            plan = random_plan(model.network, seed, is_streamed=is_streamed)
+            found.append((model, plan))
+
+    collect()
+    return found
+
+
+@needs_compiler
+def test_any_plan_in_c_gives_what_the_whole_network_gives(tmp_path):
+    cases = drawn(RANDOM_NETWORKS)
+    assert len(cases) > RANDOM_NETWORKS // 2
+    assert run_all(libraries(cases), tmp_path) == []
+
+
+CATALOGUE = ("resnet8:resolution=16", "keyword_spotting:rows=25", "person_detection:resolution=32")
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_way_that_fit_prints_is_a_library(name, tmp_path):
+    network = simplified(Model(network=from_catalogue(name))).network
+    model = Model(network=network, weights=random_weights(network, 0))
+    ways = {
+        (input_, way.name): (model, way.plan)
+        for input_ in INPUTS
+        for way in fit(network, element_bytes=4, input=input_).ways
+    }
+    assert len(ways) > 5
+    assert run_all(libraries(list(ways.values())), tmp_path) == []
