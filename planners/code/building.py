@@ -75,9 +75,7 @@ endif()
 def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
     """Return what a user of the library has to know."""
     network = model.network
-    once = sum(
-        multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers
-    )
+    once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
     work = f"{plan.multiply_accumulates:,} multiply-accumulates a frame"
     if once and plan.multiply_accumulates != once:
         work += f", {plan.multiply_accumulates / once:.3f} times the least"
@@ -133,7 +131,9 @@ def _layout(model: Model, port: Port) -> str:
 
 def _usage(written: Written) -> str:
     name = written.name
-    arguments = ", ".join(["&state", *(one.parameter for one in (*written.inputs, *written.outputs))])
+    arguments = ", ".join(
+        ["&state", *(one.parameter for one in (*written.inputs, *written.outputs))]
+    )
     lines = [f"{name}_init(&state, arena);", f"{name}_run({arguments});"]
     if written.is_streamed:
         lines += [

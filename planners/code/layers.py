@@ -18,7 +18,7 @@ from planners.code.rules import rule_of
 from planners.code.tables import NULL, Tables
 from planners.fusion.regions import ROWS, range_needed
 
-BLOCK = 8  # filters whose weights lie side by side, as in windows.c
+BLOCK = 16  # filters whose weights lie side by side, as in windows.c
 
 
 class Call(NamedTuple):
@@ -55,7 +55,9 @@ class Described:
         return UnsupportedOperator(f"layer {self.layer.name!r}: no C code for {name} {what}")
 
 
-def described(network: Network, layer: Layer, weights: Mapping[str, Array], tables: Tables) -> Described:
+def described(
+    network: Network, layer: Layer, weights: Mapping[str, Array], tables: Tables
+) -> Described:
     """Return a layer with what it takes to write a call for it."""
     return Described(
         layer=layer, inputs=network.input_shapes(layer), weights=weights, tables=tables
@@ -159,7 +161,9 @@ def _transposed(one: Described, operator: op.TransposedConvolution) -> Call:
     groups, inputs = operator.groups, one.inputs[0].channels // operator.groups
     kernel = one.weights["kernel"]  # (inputs, filters of a group, rows, columns)
     turned = kernel.reshape(groups, inputs, -1, *operator.window.kernel).swapaxes(1, 2)
-    packed = packed_filters(turned.reshape(operator.filters, inputs, *operator.window.kernel), groups)
+    packed = packed_filters(
+        turned.reshape(operator.filters, inputs, *operator.window.kernel), groups
+    )
     fields = (_window(operator.window), groups, inputs, operator.filters // groups)
     symbols = (one.symbol("kernel", packed), one.optional("bias"))
     return Call("convolve_transposed", one.structure("convolution", *fields, *symbols))
@@ -325,7 +329,9 @@ def _resize(one: Described, operator: op.Resize) -> Call:
     return Call("resize_nearest", one.structure("nearest", *rules))
 
 
-def _of_place(needed: Callable[[tuple[int, int]], tuple[int, int]]) -> Callable[[int], tuple[int, int]]:
+def _of_place(
+    needed: Callable[[tuple[int, int]], tuple[int, int]],
+) -> Callable[[int], tuple[int, int]]:
     return lambda place: needed((place, place + 1))
 
 
@@ -418,7 +424,9 @@ def _reduced(one: Described, function: str, axes: tuple[int, ...], *, keeps: boo
     sizes = _axes(shape, axes[0], axes[-1] + 1).sizes
     flags = [axis in axes for axis in range(3)] if shape.is_map else [False, True, False]
     if shape.is_map and result.is_map and keeps:
-        steps = [0 if flag else step for flag, step in zip(flags, (1, 0, result.channels), strict=True)]
+        steps = [
+            0 if flag else step for flag, step in zip(flags, (1, 0, result.channels), strict=True)
+        ]
         to = _Axes(sizes, (steps[0], 0, steps[2]), is_map=not flags[1])
     else:
         left = [1 if flag else size for flag, size in zip(flags, sizes, strict=True)]

@@ -10,11 +10,13 @@ import numpy as np
 from csdf.errors import InvalidNetwork
 
 WIDTH = 100
-KEYWORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if "
-    "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while main asm bool true false class new delete this".split()
-)
+KEYWORDS = frozenset({
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
+    "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict",
+    "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union",
+    "unsigned", "void", "volatile", "while", "main", "asm", "bool", "true", "false", "class", "new",
+    "delete", "this",
+})  # fmt: skip
 
 
 def identifier(name: str) -> str:
@@ -37,7 +39,9 @@ def unlike(name: str, taken: Iterable[str]) -> str:
 def comment(text: str) -> str:
     """Return a text that may stand in a comment."""
     printable = "".join(c if c.isprintable() and c.isascii() else "?" for c in text)
-    return printable.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace("??", "? ?")
+    return (
+        printable.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace("??", "? ?")
+    )
 
 
 def number(value: float) -> str:

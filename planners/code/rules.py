@@ -6,6 +6,7 @@ The numbers are found from the rule itself, and hold for each row; where none do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from math import gcd
 from typing import NamedTuple
 
@@ -58,7 +59,7 @@ def rule_of(needed: Callable[[int], tuple[int, int]], places: int, limit: int) -
 
 def _slopes(places: int, limit: int, firsts: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Slopes worth a try: steps between places, parts of a step, and those of resized maps."""
-    steps = [two - one for one, two in zip(firsts, firsts[1:], strict=False)] or [0]
+    steps = [two - one for one, two in pairwise(firsts)] or [0]
     yield from dict.fromkeys((step, 1) for step in (min(steps), max(steps)))
     yield from ((1, divisor) for divisor in range(2, 17))
     for above, below in ((limit, places), (limit - 1, places - 1)):
@@ -69,9 +70,7 @@ def _slopes(places: int, limit: int, firsts: Sequence[int]) -> Iterator[tuple[in
                 yield above * times, below * times
 
 
-def _offset(
-    found: Sequence[int], slope: int, divisor: int, limit: int | None = None
-) -> int | None:
+def _offset(found: Sequence[int], slope: int, divisor: int, limit: int | None = None) -> int | None:
     """A number between: divisor * found <= slope * place + number < divisor * (found + 1).
 
     limit: where place 0 stands for all before it, and the last one for all behind it.

@@ -101,7 +101,11 @@ class Schedule:
     def buffer(self, name: str, kinds: Sequence[Kind], group: int) -> StreamBuffer:
         """Return the buffer of a tensor in a group."""
         for buffer in self.plan.buffers:
-            if buffer.tensor == name and buffer.kind in kinds and buffer.begin <= group < buffer.end:
+            if (
+                buffer.tensor == name
+                and buffer.kind in kinds
+                and buffer.begin <= group < buffer.end
+            ):
                 return buffer
         raise InvalidPlan(f"the plan has no buffer for {name!r} in group {group + 1}")
 

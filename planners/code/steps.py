@@ -106,5 +106,3 @@ def _constant(
     first = "_first" if operator.constant_first and is_ordered else ""
     name = f"step_constant_{operator.function}{first}"
     return _text(one, name, values=symbol, steps=(channel, column))
-
-

@@ -20,11 +20,8 @@ static element first_of_two(element one, element other)
 static void combine_with(const run *r, const layer *l, const operand *o, const view *out,
                          range rows, range columns, element (*of)(element, element))
 {
-    view in;
+    view in = o->values ? *out : input_view(r, l, o->input);
     int32_t y, x, c;
-    if (!o->values) {
-        in = input_view(r, l, o->input);
-    }
     for (y = rows.first; y < rows.end; y++) {
         const element *from = o->values;
         if (!from) {
@@ -353,12 +350,10 @@ typedef struct {
 static void multiply_matrices(const run *r, const layer *l, range rows, range columns)
 {
     const product *p = l->parameters;
-    view left = input_view(r, l, 0), right, out = output_view(r, l);
+    view left = input_view(r, l, 0), out = output_view(r, l);
+    view right = p->values ? left : input_view(r, l, 1);
     int32_t first = p->to_is_map ? rows.first : 0, end = p->to_is_map ? rows.end : p->rows;
     int32_t at[3], k;
-    if (!p->values) {
-        right = input_view(r, l, 1);
-    }
     for (at[0] = 0; at[0] < p->batches; at[0]++) {
         for (at[1] = first; at[1] < end; at[1]++) {
             for (at[2] = 0; at[2] < p->columns; at[2]++) {

@@ -30,38 +30,96 @@ static int32_t tapped(const window *w, int32_t axis, int32_t place, int32_t tap)
     return place * w->stride[axis] - w->before[axis] + tap * w->dilation[axis];
 }
 
-/* Sums of `block` filters, whose weights for one value lie side by side. */
-enum { BLOCK = 8 };
+/* Sums of a block of filters, whose weights for one value lie side by side. Sixteen and eight sums
+   stay in registers; compilers make vectors of them. */
+enum { BLOCK = 16 };
 
-static void add_products_to_block(element *restrict sums, const element *restrict values,
-                                  const element *restrict weights, int32_t count)
+static void add_sixteen_products(element *restrict sums, const element *restrict values,
+                                 const element *restrict weights, int32_t count, int32_t step)
 {
-    element found[BLOCK];
-    int32_t i, j;
-    for (j = 0; j < BLOCK; j++) {
-        found[j] = sums[j];
+    element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+    element e = sums[4], f = sums[5], g = sums[6], h = sums[7];
+    element i = sums[8], j = sums[9], k = sums[10], l = sums[11];
+    element m = sums[12], n = sums[13], o = sums[14], p = sums[15];
+    const element *end = values + count;
+    for (; values < end; values++) {
+        element v = *values;
+        a += v * weights[0];
+        b += v * weights[1];
+        c += v * weights[2];
+        d += v * weights[3];
+        e += v * weights[4];
+        f += v * weights[5];
+        g += v * weights[6];
+        h += v * weights[7];
+        i += v * weights[8];
+        j += v * weights[9];
+        k += v * weights[10];
+        l += v * weights[11];
+        m += v * weights[12];
+        n += v * weights[13];
+        o += v * weights[14];
+        p += v * weights[15];
+        weights += step;
     }
-    for (i = 0; i < count; i++) {
-        for (j = 0; j < BLOCK; j++) {
-            found[j] += values[i] * weights[j];
-        }
-        weights += BLOCK;
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+    sums[4] = e;
+    sums[5] = f;
+    sums[6] = g;
+    sums[7] = h;
+    sums[8] = i;
+    sums[9] = j;
+    sums[10] = k;
+    sums[11] = l;
+    sums[12] = m;
+    sums[13] = n;
+    sums[14] = o;
+    sums[15] = p;
+}
+
+static void add_eight_products(element *restrict sums, const element *restrict values,
+                               const element *restrict weights, int32_t count, int32_t step)
+{
+    element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+    element e = sums[4], f = sums[5], g = sums[6], h = sums[7];
+    const element *end = values + count;
+    for (; values < end; values++) {
+        element v = *values;
+        a += v * weights[0];
+        b += v * weights[1];
+        c += v * weights[2];
+        d += v * weights[3];
+        e += v * weights[4];
+        f += v * weights[5];
+        g += v * weights[6];
+        h += v * weights[7];
+        weights += step;
     }
-    for (j = 0; j < BLOCK; j++) {
-        sums[j] = found[j];
-    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+    sums[4] = e;
+    sums[5] = f;
+    sums[6] = g;
+    sums[7] = h;
 }
 
 static void add_products(element *restrict sums, const element *restrict values,
                          const element *restrict weights, int32_t count, int32_t block)
 {
-    int32_t i, j;
-    if (block == BLOCK) {
-        add_products_to_block(sums, values, weights, count);
-        return;
+    int32_t i, j, done = 0;
+    for (; block - done >= 16; done += 16) {
+        add_sixteen_products(sums + done, values, weights + done, count, block);
     }
-    for (i = 0; i < count; i++) {
-        for (j = 0; j < block; j++) {
+    for (; block - done >= 8; done += 8) {
+        add_eight_products(sums + done, values, weights + done, count, block);
+    }
+    for (i = 0; done < block && i < count; i++) {
+        for (j = done; j < block; j++) {
             sums[j] += values[i] * weights[j];
         }
         weights += block;

@@ -1,0 +1,76 @@
+"""A library on an emulated Cortex-M4: outputs, stack, static memory, and built without a warning."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model, random_weights
+from planners.code.library import write_library
+from planners.streaming.fit import fit
+from tests.planners.code.compiling import needs_compiler
+
+TOOLS = ("make", "arm-none-eabi-gcc", "arm-none-eabi-size", "qemu-system-arm")
+MISSING = [tool for tool in TOOLS if shutil.which(tool) is None]
+needs_target = pytest.mark.skipif(
+    bool(MISSING),
+    reason=f"{', '.join(MISSING)} not installed (Debian: gcc-arm-none-eabi "
+    "libnewlib-arm-none-eabi qemu-system-arm)",
+)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Keyword spotting in the least memory, its input by row."""
+    network = simplified(Model(network=from_catalogue("keyword_spotting"))).network
+    model = Model(network=network, weights=random_weights(network, 0))
+    folder = tmp_path_factory.mktemp("library")
+    plan = fit(network, element_bytes=4, input="rows").least.plan
+    return write_library(model, plan, folder), plan, folder
+
+
+def make(folder, *arguments):
+    return subprocess.run(
+        ["make", "-s", "-C", str(folder), *arguments], capture_output=True, text=True
+    )
+
+
+def printed(text, what):
+    return int(re.search(rf"{what} bytes: (\d+)", text).group(1))
+
+
+@needs_compiler
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_the_test_program_passes_where_it_was_written(written):
+    _, plan, folder = written
+    ran = make(folder, "test", "CFLAGS=-O2 -Werror")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""
+    assert "keyword_spotting: outputs equal" in ran.stdout
+    assert printed(ran.stdout, "arena") == plan.arena_bytes
+
+
+@needs_target
+def test_the_test_program_passes_on_a_cortex_m4(written):
+    library, plan, folder = written
+    ran = make(folder, "qemu")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    said = ran.stdout + ran.stderr  # QEMU gives the program's words to either
+    assert "keyword_spotting: outputs equal" in said
+    assert printed(said, "arena") == plan.arena_bytes
+    assert printed(said, "state") <= library.written.state_bytes <= 1000
+    assert printed(said, "stack") <= 1000
+
+
+@needs_target
+def test_the_library_has_no_memory_of_its_own(written):
+    library, _, folder = written
+    assert make(folder, "size").returncode == 0
+    objects = [folder / "build" / f"{library.name}{kind}.o" for kind in ("", "_weights")]
+    sizes = subprocess.run(["arm-none-eabi-size", *objects], capture_output=True, text=True).stdout
+    rows = [line.split() for line in sizes.splitlines()[1:]]
+    assert [(row[1], row[2]) for row in rows] == [("0", "0"), ("0", "0")]  # .data, .bss
+    assert int(rows[1][0]) == library.written.weight_bytes
