@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
@@ -11,12 +11,12 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.operators.resized_axis import ResizedAxis
 from cnn2csdf.weights import Array
 from csdf.errors import UnsupportedOperator
 from planners.code.names import identifier, number
 from planners.code.rules import rule_of
 from planners.code.tables import NULL, Tables
-from planners.fusion.regions import ROWS, range_needed
 
 BLOCK = 16  # filters whose weights lie side by side, as in windows.c
 
@@ -320,51 +320,38 @@ def _resize(one: Described, operator: op.Resize) -> Call:
     if operator.function == "linear":
         return _linear(one, operator)
     rules = []
-    for axis in (0, 1):
-        turned = one.layer if axis == 0 else _turned(one.layer, operator)
-        shape = one.inputs[0] if axis == 0 else _turned_shape(one.inputs[0])
-        needed = range_needed(turned, 0, (shape,), ROWS)
-        rule = rule_of(_of_place(needed), turned.shape.height, shape.height)
+    for axis in _resized(one, operator):
+        nearest = axis.nearest(np.arange(axis.size)).tolist()
+        rule = rule_of(_within(nearest), axis.size, axis.length)
         rules.append(one.tables.rule(rule))
     return Call("resize_nearest", one.structure("nearest", *rules))
 
 
-def _of_place(
-    needed: Callable[[tuple[int, int]], tuple[int, int]],
-) -> Callable[[int], tuple[int, int]]:
-    return lambda place: needed((place, place + 1))
+def _within(places: Sequence[int]) -> Callable[[int], tuple[int, int]]:
+    return lambda place: (places[place], places[place] + 1)
 
 
-def _turned(layer: Layer, operator: op.Resize) -> Layer:
-    turned = replace(operator, size=operator.size[::-1])
-    return replace(layer, operator=turned, shape=_turned_shape(layer.shape))
-
-
-def _turned_shape(shape: Shape) -> Shape:
-    channels, height, width = shape.dims
-    return Shape(dims=(channels, width, height))
+def _resized(one: Described, operator: op.Resize) -> list[ResizedAxis]:
+    """Rows and columns."""
+    shape, scales = one.inputs[0], operator.scales or (None, None)
+    sizes = zip((shape.height, shape.width), operator.size, scales, strict=True)
+    return [
+        ResizedAxis(*size, coordinates=operator.coordinates, rounding=operator.rounding)
+        for size in sizes
+    ]
 
 
 def _linear(one: Described, operator: op.Resize) -> Call:
-    shape = one.inputs[0]
-    places = [
-        _place_in_input(operator.coordinates, length, size)
-        for length, size in zip((shape.height, shape.width), operator.size, strict=True)
-    ]
-    listed = ("{" + ", ".join(map(str, pair)) + "}" for pair in zip(*places, strict=True))
-    return Call("resize_linear", one.structure("interpolation", *listed))
-
-
-def _place_in_input(coordinates: str, length: int, size: int) -> tuple[int, int, int]:
-    """Slope, first and divisor of where a place lies in the input, as ONNX defines it."""
-    match coordinates:
-        case "align corners":
-            return length - 1, 0, max(size - 1, 1)
-        case "pytorch half pixel" if size == 1:
-            return 0, 0, 1
-        case "half pixel" | "pytorch half pixel":
-            return 2 * length, length - size, 2 * size
-    return length, 0, size
+    """Tables of the place before each place of the output, and how far it is from there."""
+    name, symbols = identifier(one.layer.name), []
+    for axis in _resized(one, operator):
+        before, _, shares = axis.neighbours(np.arange(axis.size))
+        places = [str(place) for place in before.tolist()]
+        symbols += [
+            one.tables.defined("uint16_t", f"{name}_before", places),
+            one.tables.defined("element", f"{name}_share", [number(one_) for one_ in shares]),
+        ]
+    return Call("resize_linear", one.structure("interpolation", *symbols))
 
 
 class _Axes(NamedTuple):
@@ -517,6 +504,7 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.Reshape: _reshape,
     op.Transpose: _transpose,
     op.Identity: _copy,
+    op.Conversion: _copy,
     op.Softmax: _softmax,
     op.Reduction: _reduction,
 }

@@ -14,7 +14,7 @@ from planners.code.names import comment
 from planners.code.rules import Rule, all_of, rule_of
 from planners.code.steps import most_neighbours, steps_of
 from planners.code.tables import NULL, Tables
-from planners.fusion.regions import COLUMNS, ROWS, Range, range_needed
+from planners.tiling.regions import COLUMNS, ROWS, Range, range_needed
 from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage, arriving_stage
 from planners.streaming.stages import Course

@@ -216,21 +216,13 @@ static void resize_nearest(const run *r, const layer *l, range rows, range colum
     finish_region(l, &out, rows, columns);
 }
 
-/* Place y lies at (slope * y + first) / divisor of the input. */
+/* For each row and column the place of the input before it, and how far it is from there. */
 typedef struct {
-    int32_t slope[2], first[2], divisor[2];
+    const uint16_t *above;
+    const element *down;
+    const uint16_t *left;
+    const element *across;
 } interpolation;
-
-static int32_t between(const interpolation *p, int32_t axis, int32_t place, int32_t limit,
-                       int32_t *next, element *share)
-{
-    int32_t above = p->slope[axis] * place + p->first[axis], below = p->divisor[axis], before;
-    above = smaller(larger(above, 0), (limit - 1) * below);
-    before = above / below;
-    *share = (element)(above - before * below) / (element)below;
-    *next = (above + below - 1) / below;
-    return before;
-}
 
 static void resize_linear(const run *r, const layer *l, range rows, range columns)
 {
@@ -238,18 +230,14 @@ static void resize_linear(const run *r, const layer *l, range rows, range column
     view in = input_view(r, l, 0), out = output_view(r, l);
     int32_t y, x, c;
     for (y = rows.first; y < rows.end; y++) {
-        int32_t below, above;
-        element down;
-        above = between(p, 0, y, l->inputs[0].source->height, &below, &down);
+        element down = p->down[y];
+        const element *upper = row_at(&in, p->above[y]);
+        const element *lower = down > 0 ? row_at(&in, p->above[y] + 1) : upper;
         for (x = columns.first; x < columns.end; x++) {
-            int32_t right, left;
-            element across;
-            const element *upper, *lower;
+            element across = p->across[x];
+            int32_t left = column_at(&in, p->left[x]);
+            int32_t right = across > 0 ? column_at(&in, p->left[x] + 1) : left;
             element *to = row_at(&out, y) + column_at(&out, x);
-            left = column_at(&in, between(p, 1, x, in.width, &right, &across));
-            right = column_at(&in, right);
-            upper = row_at(&in, above);
-            lower = row_at(&in, below);
             for (c = 0; c < out.channels; c++) {
                 element west = upper[left + c] + (lower[left + c] - upper[left + c]) * down;
                 element east = upper[right + c] + (lower[right + c] - upper[right + c]) * down;
