@@ -10,7 +10,7 @@ from planners.streaming.plan import StreamingPlan
 
 def makefile(name: str) -> str:
     """Return the Makefile."""
-    return f"""# make test: run the test vectors here; make qemu: on an emulated Cortex-M4; make size: RAM, flash
+    return f"""# make test: run the test vectors; make qemu: on an emulated Cortex-M4; make size: RAM and flash
 CC ?= cc
 CFLAGS ?= -O2
 WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wconversion
@@ -140,7 +140,7 @@ def _usage(written: Written) -> str:
             "",
             "/* or row by row, as they come: */",
             f"if ({name}_push_row(&state, row)) {{",
-            f"    const {name}_element *result = {name}_output(&state, 0);",
+            f"    const {written.outputs[0].kind} *result = {name}_output(&state, 0);",
             "}",
         ]
     return "\n".join(lines)

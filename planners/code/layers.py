@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.elements import Quantization
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators.resized_axis import ResizedAxis
 from cnn2csdf.weights import Array
@@ -18,7 +19,7 @@ from planners.code.names import identifier, number
 from planners.code.rules import rule_of
 from planners.code.tables import NULL, Tables
 
-BLOCK = 16  # filters whose weights lie side by side, as in windows.c
+BLOCK = 16  # filters whose weights lie side by side, as in reals.c
 
 
 class Call(NamedTuple):
@@ -30,12 +31,16 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """A layer with what it takes to write a call for it."""
+    """A layer with what it takes to write a call for it.
+
+    given: what the integers of its inputs stand for, where they are quantised.
+    """
 
     layer: Layer
     inputs: tuple[Shape, ...]
     weights: Mapping[str, Array]
     tables: Tables
+    given: tuple[Quantization | None, ...]
 
     def symbol(self, role: str, array: Array) -> str:
         """Return the symbol of some trained numbers, as they lie in memory."""
@@ -60,7 +65,11 @@ def described(
 ) -> Described:
     """Return a layer with what it takes to write a call for it."""
     return Described(
-        layer=layer, inputs=network.input_shapes(layer), weights=weights, tables=tables
+        layer=layer,
+        inputs=network.input_shapes(layer),
+        weights=weights,
+        tables=tables,
+        given=tuple(network.layer(source).quantization for source in layer.inputs),
     )
 
 
@@ -75,11 +84,16 @@ def call_of(one: Described) -> Call:
     return found(one, one.layer.operator)
 
 
+def move_call(one: Described) -> Call:
+    """Return the call for a layer that moves elements and changes none."""
+    return call_of(one)
+
+
 def sums_call(one: Described) -> Call:
     """Return the call for a layer that adds up its input row by row."""
     operator = one.layer.operator
     if isinstance(operator, op.FullyConnected):
-        packed = _row_order(one.weights["matrix"], one.inputs[0]).T
+        packed = row_order(one.weights["matrix"], one.inputs[0]).T
         fields = (operator.units, one.symbol("matrix", packed), one.optional("bias"))
         return Call("sum_fully", one.structure("matrix", *fields))
     return Call("sum_row", _summing(one))
@@ -113,24 +127,25 @@ def _summing(one: Described) -> str:
     return one.structure("summing", rows, columns, int(is_largest), number(scale))
 
 
-def _window(window: op.Window) -> str:
+def window_text(window: op.Window) -> str:
+    """Return the initialiser of a window."""
     top, left, bottom, right = window.padding
     pairs = (window.kernel, window.stride, window.dilation, (top, left), (bottom, right))
     return "{" + ", ".join(f"{{{one}, {two}}}" for one, two in pairs) + "}"
 
 
-def packed_filters(kernel: Array, groups: int) -> Array:
+def packed_filters(kernel: Array, groups: int, block: int = BLOCK) -> Array:
     """Return filters (filters, inputs, rows, columns) as the C code reads them.
 
-    Group by group, BLOCK filters by BLOCK filters; in these tap by tap, input by input.
+    Group by group, block of filters by block of filters; in these tap by tap, input by input.
     """
     filters = len(kernel) // groups
     pieces = [
-        kernel[group * filters + first : group * filters + min(first + BLOCK, filters)]
+        kernel[group * filters + first : group * filters + min(first + block, filters)]
         .transpose(2, 3, 1, 0)
         .reshape(-1)
         for group in range(groups)
-        for first in range(0, filters, BLOCK)
+        for first in range(0, filters, block)
     ]
     return np.concatenate(pieces)
 
@@ -140,7 +155,7 @@ def _convolution(one: Described, operator: op.Convolution) -> Call:
     if not is_depthwise or operator.groups == 1:
         return _dense(one, operator)
     kernel = one.weights["kernel"][:, 0].transpose(1, 2, 0)
-    fields = (_window(operator.window), operator.groups, 1, 1)
+    fields = (window_text(operator.window), operator.groups, 1, 1)
     symbols = (one.symbol("kernel", kernel), one.optional("bias"))
     return Call("convolve_depthwise", one.structure("convolution", *fields, *symbols))
 
@@ -148,7 +163,7 @@ def _convolution(one: Described, operator: op.Convolution) -> Call:
 def _dense(one: Described, operator: op.Convolution) -> Call:
     kernel = packed_filters(one.weights["kernel"], operator.groups)
     fields = (
-        _window(operator.window),
+        window_text(operator.window),
         operator.groups,
         one.inputs[0].channels // operator.groups,
         operator.filters // operator.groups,
@@ -164,20 +179,20 @@ def _transposed(one: Described, operator: op.TransposedConvolution) -> Call:
     packed = packed_filters(
         turned.reshape(operator.filters, inputs, *operator.window.kernel), groups
     )
-    fields = (_window(operator.window), groups, inputs, operator.filters // groups)
+    fields = (window_text(operator.window), groups, inputs, operator.filters // groups)
     symbols = (one.symbol("kernel", packed), one.optional("bias"))
     return Call("convolve_transposed", one.structure("convolution", *fields, *symbols))
 
 
-def _row_order(matrix: Array, source: Shape) -> Array:
-    """The columns of a matrix in the order in which the input lies in the arena."""
+def row_order(matrix: Array, source: Shape) -> Array:
+    """Return the columns of a matrix in the order in which the input lies in the arena."""
     if not source.is_map:
         return matrix
     return matrix.reshape(-1, *source.dims).transpose(0, 2, 3, 1).reshape(len(matrix), -1)
 
 
 def _fully_connected(one: Described, operator: op.FullyConnected) -> Call:
-    matrix = _row_order(one.weights["matrix"], one.inputs[0])
+    matrix = row_order(one.weights["matrix"], one.inputs[0])
     packed = packed_filters(matrix[:, :, None, None], 1)
     fields = (operator.units, one.symbol("matrix", packed), one.optional("bias"))
     return Call("connect_fully", one.structure("matrix", *fields))
@@ -185,7 +200,7 @@ def _fully_connected(one: Described, operator: op.FullyConnected) -> Call:
 
 def _pooling(one: Described, operator: op.Pooling) -> Call:
     function = "pool_largest" if operator.function == "max" else "pool_mean"
-    fields = (_window(operator.window), int(operator.counts_padding))
+    fields = (window_text(operator.window), int(operator.counts_padding))
     return Call(function, one.structure("pooling", *fields))
 
 
@@ -204,7 +219,7 @@ def _strides(dims: Sequence[int], operand: Sequence[int]) -> list[int]:
 
 
 def _elementwise(one: Described, operator: op.Elementwise) -> Call:
-    operands = [_operand(one, index) for index in range(len(one.inputs))]
+    operands = [operand_text(one, index) for index in range(len(one.inputs))]
     if operator.constant is not None:
         place = 0 if operator.constant_first else len(operands)
         operands.insert(place, _constant(one, one.weights["constant"]))
@@ -215,8 +230,8 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
     return Call("combine", one.structure("combining", *fields))
 
 
-def _operand(one: Described, index: int) -> str:
-    """How an input lies beside the result: values, input, is_map, channel, row, column."""
+def operand_text(one: Described, index: int) -> str:
+    """Return how an input lies beside the result: values, input, is_map, channel, row, column."""
     dims, shape = one.layer.shape.dims, one.inputs[index]
     if shape.is_map:
         if len(dims) != 3:
@@ -243,7 +258,7 @@ def laid_constant(one: Described, constant: Array, role: str) -> tuple[str, list
     if len(dims) == 3:
         return one.symbol(role, constant), _strides(dims, constant.shape)
     spread = np.broadcast_to(constant, dims) if constant.size > 1 else constant
-    return one.symbol(role, np.asarray(spread, np.float32)), [int(constant.size > 1), 0, 0]
+    return one.symbol(role, spread), [int(constant.size > 1), 0, 0]
 
 
 def _concatenation(one: Described, operator: op.Concatenation) -> Call:
@@ -310,10 +325,15 @@ def _depth_to_space(one: Described, operator: op.DepthToSpace) -> Call:
 
 
 def _pad(one: Described, operator: op.Pad) -> Call:
+    return pad_call(one, operator, number(operator.value))
+
+
+def pad_call(one: Described, operator: op.Pad, value: str) -> Call:
+    """Return the call for rows and columns around, of a value as stored."""
     mode = {"constant": "PAD_VALUE", "edge": "PAD_EDGE", "reflect": "PAD_REFLECT"}[operator.mode]
     top, left = operator.padding[:2]
     one.tables.wanted.add(mode)
-    return Call("pad_maps", one.structure("padding", top, left, mode, number(operator.value)))
+    return Call("pad_maps", one.structure("padding", top, left, mode, value))
 
 
 def _resize(one: Described, operator: op.Resize) -> Call:
@@ -354,7 +374,7 @@ def _linear(one: Described, operator: op.Resize) -> Call:
     return Call("resize_linear", one.structure("interpolation", *symbols))
 
 
-class _Axes(NamedTuple):
+class Axes(NamedTuple):
     """A tensor as three axes; of a map, the step along rows is nought."""
 
     sizes: tuple[int, int, int]
@@ -362,27 +382,27 @@ class _Axes(NamedTuple):
     is_map: bool
 
 
-def _axes(shape: Shape, first: int, end: int) -> _Axes:
+def _axes(shape: Shape, first: int, end: int) -> Axes:
     """The axes of a map, or those before, from `first` to before `end`, and behind of others."""
     if shape.is_map:
         channels, height, width = shape.dims
-        return _Axes((channels, height, width), (1, 0, channels), is_map=True)
+        return Axes((channels, height, width), (1, 0, channels), is_map=True)
     dims = shape.dims
     sizes = (prod(dims[:first]), prod(dims[first:end]), prod(dims[end:]))
-    return _Axes(sizes, (sizes[1] * sizes[2], sizes[2], 1), is_map=False)
+    return Axes(sizes, (sizes[1] * sizes[2], sizes[2], 1), is_map=False)
 
 
 def _listed(three: Sequence[int]) -> str:
     return "{" + ", ".join(str(int(one)) for one in three) + "}"
 
 
-def _cube(
+def cube_fields(
     one: Described,
     reduced: Sequence[int],
-    to: _Axes | None = None,
+    to: Axes | None = None,
     scales: Sequence[str] = (NULL, NULL, "{0, 0, 0}", "0"),
-) -> str:
-    """The structure of a function over some axes of the input, which follow one another."""
+) -> list[str]:
+    """Return the structure of a function over axes of the input that follow one another."""
     shape = one.inputs[0]
     if not shape.is_map and tuple(reduced) != tuple(range(reduced[0], reduced[-1] + 1)):
         raise one.refusal(f"over axes {tuple(reduced)} of {len(shape.dims)}")
@@ -393,7 +413,12 @@ def _cube(
     fields = [_listed(source.sizes), _listed(flags)]
     for steps, is_map in ends:
         fields += [_listed(steps), str(is_map)]
-    return one.structure("cube", *fields, *scales)
+    return [*fields, *scales]
+
+
+def _cube(one: Described, *arguments: Any) -> str:
+    """The address of the structure of cube_fields."""
+    return one.structure("cube", *cube_fields(one, *arguments))
 
 
 def _softmax(one: Described, operator: op.Softmax) -> Call:
@@ -406,7 +431,8 @@ def _reduction(one: Described, operator: op.Reduction) -> Call:
     return _reduced(one, operator.function, tuple(sorted(operator.axes)), keeps=operator.keeps)
 
 
-def _reduced(one: Described, function: str, axes: tuple[int, ...], *, keeps: bool) -> Call:
+def reduced_to(one: Described, axes: tuple[int, ...], *, keeps: bool) -> Axes:
+    """Return the axes of a result that has one element for all those along some axes."""
     shape, result = one.inputs[0], one.layer.shape
     sizes = _axes(shape, axes[0], axes[-1] + 1).sizes
     flags = [axis in axes for axis in range(3)] if shape.is_map else [False, True, False]
@@ -414,14 +440,18 @@ def _reduced(one: Described, function: str, axes: tuple[int, ...], *, keeps: boo
         steps = [
             0 if flag else step for flag, step in zip(flags, (1, 0, result.channels), strict=True)
         ]
-        to = _Axes(sizes, (steps[0], 0, steps[2]), is_map=not flags[1])
+        to = Axes(sizes, (steps[0], 0, steps[2]), is_map=not flags[1])
     else:
         left = [1 if flag else size for flag, size in zip(flags, sizes, strict=True)]
         steps = [0 if flag else step for flag, step in zip(flags, _strides_of(left), strict=True)]
-        to = _Axes(sizes, (steps[0], steps[1], steps[2]), is_map=False)
+        to = Axes(sizes, (steps[0], steps[1], steps[2]), is_map=False)
     if result.is_map and not shape.is_map:
         raise one.refusal("that makes feature maps of a tensor of more axes")
-    return Call(f"reduce_{function}", _cube(one, axes, to))
+    return to
+
+
+def _reduced(one: Described, function: str, axes: tuple[int, ...], *, keeps: bool) -> Call:
+    return Call(f"reduce_{function}", _cube(one, axes, reduced_to(one, axes, keeps=keeps)))
 
 
 def _global_pooling(one: Described, operator: op.GlobalPooling) -> Call:
@@ -472,13 +502,13 @@ def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
     return Call("multiply_matrices", one.structure("product", *fields))
 
 
-def _matrices(shape: Shape) -> _Axes:
+def _matrices(shape: Shape) -> Axes:
     """Batch, rows and columns."""
     if shape.is_map:
         return _axes(shape, 0, 0)
     dims = (1, 1, *shape.dims)
     sizes = (prod(dims[:-2]), dims[-2], dims[-1])
-    return _Axes(sizes, (sizes[1] * sizes[2], sizes[2], 1), is_map=False)
+    return Axes(sizes, (sizes[1] * sizes[2], sizes[2], 1), is_map=False)
 
 
 _CALLS: dict[type, Callable[[Described, Any], Call]] = {

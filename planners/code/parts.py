@@ -8,7 +8,9 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-KERNELS = ("frame.c", "windows.c", "places.c", "combine.c", "steps.c")
+SHARED = ("frame.c", "windows.c", "places.c", "folds.c")
+REALS = (*SHARED, "reals.c", "combine.c", "steps.c")
+INTEGERS = (*SHARED, "integers.c")
 SCHEDULER = ("scheduler.c",)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

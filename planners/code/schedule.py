@@ -9,15 +9,21 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
+from planners.code.integer_layers import (
+    integer_call,
+    integer_channels_calls,
+    integer_steps,
+    integer_sums_call,
+)
 from planners.code.layers import Call, Described, call_of, channels_calls, described, sums_call
 from planners.code.names import comment
 from planners.code.rules import Rule, all_of, rule_of
 from planners.code.steps import most_neighbours, steps_of
 from planners.code.tables import NULL, Tables
-from planners.tiling.regions import COLUMNS, ROWS, Range, range_needed
 from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage, arriving_stage
 from planners.streaming.stages import Course
+from planners.tiling.regions import COLUMNS, ROWS, Range, range_needed
 
 MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16 bits
 
@@ -54,6 +60,8 @@ class Schedule:
         """Take a model with weights, and a plan for its network."""
         self.network, self.plan, self.tables = model.network, plan, tables
         self._weights = model.weights or {}
+        self.is_integer = any(layer.quantization is not None for layer in self.network.layers)
+        self.unit = 1 if self.is_integer else 4  # bytes of an element of the arena
         self.stages = tuple(_placed_stages(self.network, plan.groups))
         self.tensors = _tensors(self.network, plan)
         self._numbers = {name: number for number, name in enumerate(self.tensors)}
@@ -72,10 +80,22 @@ class Schedule:
 
     def elements(self, size: int) -> int:
         """Return bytes as elements of the arena."""
-        count, rest = divmod(size, self.plan.element_bytes)
+        count, rest = divmod(size, self.unit)
         if rest:
-            raise InvalidPlan(f"{size} bytes are no whole elements of {self.plan.element_bytes}")
+            raise InvalidPlan(f"{size} bytes are no whole elements of {self.unit} bytes")
         return count
+
+    def width_of(self, name: str) -> int:
+        """Return how many elements of the arena an element of a tensor takes."""
+        layer = self.network.layer(name)
+        counted = self.plan.element_bytes or layer.element_bytes
+        computed = 4 if layer.quantization is None else layer.element_bytes
+        if counted != computed:
+            raise InvalidPlan(
+                f"the plan counts {counted} bytes for an element of {name!r}, which is computed "
+                f"in {computed}; plan with that many"
+            )
+        return computed // self.unit
 
     def text(self) -> str:
         """Return the tables, each behind what it refers to."""
@@ -132,8 +152,9 @@ class Schedule:
         if name in self._placed():
             buffer = self.buffer(name, (Kind.WHOLE, Kind.LINE), self._placed()[name])
             offset, rows = self.elements(buffer.offset), buffer.rows
-        channels = shape.row_elements // shape.width
-        fields = (offset, rows, shape.row_elements, shape.rows, shape.width, channels)
+        row = shape.row_elements * self.width_of(name)
+        channels = row // shape.width
+        fields = (offset, rows, row, shape.rows, shape.width, channels)
         number = -1 if maker is None else maker.number
         listed = ", ".join(map(str, (*fields, number, *self._first_reader[name])))
         return f"{{{listed}}}, /* {comment(name)} */"
@@ -172,17 +193,21 @@ class Schedule:
         return described(self.network, layer, self._weights.get(layer.name, {}), self.tables)
 
     def _calls(self, stage: PlacedStage, ones: Sequence[Described]) -> Sequence[Call]:
+        integers = self.is_integer
         if stage.course == "INTO_SUMS":
-            return (sums_call(ones[0]),)
+            return ((integer_sums_call if integers else sums_call)(ones[0]),)
         if stage.course == "BY_CHANNELS":
-            return channels_calls(ones[0], ones[1])
-        return [call_of(one) for one in ones]
+            return (integer_channels_calls if integers else channels_calls)(ones[0], ones[1])
+        return [(integer_call if integers else call_of)(one) for one in ones]
 
     def _add_layer(self, stage: PlacedStage, one: Described, call: Call) -> None:
         layer = one.layer
         local = {name: number for number, name in enumerate(stage.running.planned.stage.layers)}
         local |= {name: len(local) + number for number, name in enumerate(stage.sources)}
-        first_input, steps = len(self._inputs), steps_of(one)
+        first_input, steps = (
+            len(self._inputs),
+            (integer_steps if self.is_integer else steps_of)(one),
+        )
         for index, source in enumerate(layer.inputs):
             rows = self.tables.rule(self._rule(layer, index, ROWS))
             is_inside = source in stage.running.planned.stage.layers
@@ -226,7 +251,8 @@ class Schedule:
         for name, rows, columns in stage.running.planned.strips:
             if name == layer.name:
                 return offset, rows, columns
-            offset += rows * columns * self.network.layer(name).shape.channels
+            channels = self.network.layer(name).shape.channels * self.width_of(name)
+            offset += rows * columns * channels
         return 0, 0, 0
 
     def _first_row(self, stage: PlacedStage) -> int:

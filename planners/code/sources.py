@@ -10,9 +10,9 @@ from cnn2csdf.operators import Input
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.names import comment, identifier, unlike, wrapped
-from planners.code.parts import KERNELS, SCHEDULER, mentioned, used
+from planners.code.parts import INTEGERS, REALS, SCHEDULER, mentioned, used
 from planners.code.schedule import Schedule
-from planners.code.tables import Tables, float_items
+from planners.code.tables import TYPES, Tables, array_items
 from planners.streaming.plan import StreamingPlan
 
 STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of 64 bits
@@ -27,6 +27,8 @@ class Port:
     layer: str
     tensor: str
     elements: int
+    kind: str  # of its elements in C
+    unit: int  # elements of the arena that one of them takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,12 @@ class _Writing:
                 raise InvalidPlan(f"output {layer.name!r} is the input, which does not stay")
         taken.append(unlike(layer.name, taken))
         return Port(
-            parameter=taken[-1], layer=layer.name, tensor=tensor, elements=layer.shape.elements
+            parameter=taken[-1],
+            layer=layer.name,
+            tensor=tensor,
+            elements=layer.shape.elements,
+            kind="float" if layer.quantization is None else "int8_t",
+            unit=self.schedule.width_of(tensor),
         )
 
     def written(self) -> Written:
@@ -86,7 +93,7 @@ class _Writing:
             inputs=tuple(self.inputs),
             outputs=tuple(self.outputs),
             is_streamed=self.arriving is not None,
-            weight_bytes=sum(array.nbytes for array in self.tables.floats.values()),
+            weight_bytes=sum(array.nbytes for array in self.tables.arrays.values()),
             state_bytes=STATE_BYTES + 2 * counters + 4,
             kernels=tuple(sorted(self.tables.wanted)),
         )
@@ -94,10 +101,13 @@ class _Writing:
     def _stages_of(self, number: int) -> int:
         return sum(1 for stage in self.schedule.stages if stage.group == number)
 
+    def _element(self) -> str:
+        return "int8_t" if self.schedule.is_integer else "float"
+
     def _parameters(self) -> str:
         listed = [f"{self.name}_state *state"]
-        listed += [f"const {self.name}_element *{port.parameter}" for port in self.inputs]
-        listed += [f"{self.name}_element *{port.parameter}" for port in self.outputs]
+        listed += [f"const {port.kind} *{port.parameter}" for port in self.inputs]
+        listed += [f"{port.kind} *{port.parameter}" for port in self.outputs]
         return ", ".join(listed)
 
     def _header(self, counters: int) -> str:
@@ -119,7 +129,7 @@ extern "C" {{
 #define {capitals}_ARENA_BYTES {self.plan.arena_bytes}
 #define {capitals}_ARENA_ELEMENTS {self.schedule.elements(self.plan.arena_bytes)}
 {sizes}
-typedef float {name}_element;
+typedef {self._element()} {name}_element;
 
 /* Where a frame stands. The fields are private. */
 typedef struct {{
@@ -139,7 +149,7 @@ void {name}_init({name}_state *state, {name}_element *arena);
 void {name}_run({self._parameters()});
 
 /* An output in the arena, by its number from 0 on, between a frame and the next one. */
-const {name}_element *{name}_output(const {name}_state *state, int number);
+const void *{name}_output(const {name}_state *state, int number);
 """
         text += self._frame_declarations()
         text += f"""
@@ -163,7 +173,7 @@ void {name}_profile_end(int stage);
             return f"""
 /* Where an input lies in the arena, by its number from 0 on: {name}_run may be given NULL for an
    input that was written there after the frame before. */
-{name}_element *{name}_input({name}_state *state, int number);
+void *{name}_input({name}_state *state, int number);
 """
         rows = self.network.layer(self.arriving).shape
         return f"""
@@ -172,7 +182,7 @@ void {name}_profile_end(int stage);
 
 /* Take the next row of the input, {self.capitals}_ROW_ELEMENTS elements. Return 1 if the frame is
    done, and its outputs are there until the next row comes, and 0 before. */
-int {name}_push_row({name}_state *state, const {name}_element *row);
+int {name}_push_row({name}_state *state, const {self.inputs[0].kind} *row);
 """
 
     def _source(self) -> str:
@@ -180,10 +190,12 @@ int {name}_push_row({name}_state *state, const {name}_element *row);
         wanted = self.tables.wanted | {"tensor", "input", "layer", "stage", "reader", "group"}
         wanted |= {"step"}
         scheduler = used(["advance", "begin_group"], SCHEDULER)
-        kernels = used(wanted | mentioned(scheduler), KERNELS)
+        kernels = used(
+            wanted | mentioned(scheduler), INTEGERS if self.schedule.is_integer else REALS
+        )
         externs = [
-            f"extern const element {symbol}[{len(array)}];"
-            for symbol, array in self.tables.floats.items()
+            f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];"
+            for symbol, array in self.tables.arrays.items()
         ]
         definitions = [*externs, *self.tables.definitions]
         return "\n\n".join(
@@ -201,7 +213,7 @@ int {name}_push_row({name}_state *state, const {name}_element *row);
 typedef {name}_element element;
 typedef {name}_state instance;
 
-#define LEAST (-INFINITY)
+#define LEAST ({"-128" if schedule.is_integer else "-INFINITY"})
 #define GROUPS {len(self.plan.groups)}
 #define MOST_TAPS {schedule.most_taps}
 #define MOST_RANGES {schedule.most_ranges}
@@ -230,7 +242,7 @@ void {name}_init(instance *state, element *arena)
     begin_group(state);
 }}
 
-const element *{name}_output(const instance *state, int number)
+const void *{name}_output(const instance *state, int number)
 {{
     static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
     return tensor_in(state, numbers[number]);
@@ -243,20 +255,20 @@ const element *{name}_output(const instance *state, int number)
 
     def _copied_outputs(self) -> str:
         return "\n".join(
-            f"    copy_elements({port.parameter}, {self.name}_output(state, {number}), "
-            f"{port.elements});"
+            f"    memcpy({port.parameter}, {self.name}_output(state, {number}), "
+            f"{port.elements} * sizeof *{port.parameter});"
             for number, port in enumerate(self.outputs)
         )
 
     def _resident(self) -> str:
         name, numbers = self.name, self._numbers(self.inputs)
         copied = "\n".join(
-            f"    if ({port.parameter}) {{\n        copy_elements({name}_input(state, {number}), "
-            f"{port.parameter}, {port.elements});\n    }}"
+            f"    if ({port.parameter}) {{\n        memcpy({name}_input(state, {number}), "
+            f"{port.parameter}, {port.elements} * sizeof *{port.parameter});\n    }}"
             for number, port in enumerate(self.inputs)
         )
         return f"""
-element *{name}_input(instance *state, int number)
+void *{name}_input(instance *state, int number)
 {{
     static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
     return tensor_in(state, numbers[number]);
@@ -275,12 +287,12 @@ void {name}_run({self._parameters()})
         name = self.name
         port = self.inputs[0]
         return f"""
-int {name}_push_row(instance *state, const element *row)
+int {name}_push_row(instance *state, const {port.kind} *row)
 {{
     if (state->group >= GROUPS) {{
         {name}_init(state, state->arena);
     }}
-    return advance(state, row);
+    return advance(state, (const element *)row);
 }}
 
 void {name}_run({self._parameters()})
@@ -296,9 +308,9 @@ void {name}_run({self._parameters()})
 
     def _weights(self) -> str:
         pieces = [f'#include "{self.name}.h"']
-        for symbol, array in self.tables.floats.items():
-            kind = f"const {self.name}_element {symbol}[{len(array)}]"
-            items = float_items(array)
+        for symbol, array in self.tables.arrays.items():
+            kind = f"const {TYPES[array.dtype.name]} {symbol}[{len(array)}]"
+            items = array_items(array)
             pieces.append(f"extern {kind};\n{kind} = {{\n{wrapped(items)}\n}};")
         if any("INFINITY" in piece for piece in pieces):
             pieces[0] = f"#include <math.h>\n\n{pieces[0]}"
@@ -309,8 +321,6 @@ def _require_fit(model: Model, plan: StreamingPlan) -> None:
     network: Network = model.network
     if model.weights is None:
         raise InvalidNetwork(f"network {network.name!r} has no trained numbers to write")
-    if plan.element_bytes != 4:
-        raise InvalidPlan(f"floats take 4 bytes an element; the plan says {plan.element_bytes}")
     for group in plan.groups:
         for one in group.stages:
             for name in one.stage.layers:

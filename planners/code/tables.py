@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,15 @@ from planners.code.names import number, unlike, wrapped
 from planners.code.rules import Rule
 
 NULL = "NULL"
+TYPES = {"float32": "float", "int8": "int8_t", "int32": "int32_t"}  # of trained numbers
+LEAST = -(2**31)  # which no constant of C is
 
 
 class Tables:
     """Numbers and structures that became C symbols.
 
-    The floats are for a file of their own, and carry the name of the library; all else is private.
+    Trained numbers are for a file of their own, and carry the name of the library; all else is
+    private.
     """
 
     def __init__(self, library: str) -> None:
@@ -24,17 +28,19 @@ class Tables:
         self._library = library
         self._names: set[str] = set()
         self._known: dict[object, str] = {}
-        self.floats: dict[str, NDArray[np.float32]] = {}
+        self.arrays: dict[str, NDArray[Any]] = {}  # trained numbers
         self.definitions: list[str] = []
         self.wanted: set[str] = set()  # C types and functions that the tables mention
 
-    def weights(self, name: str, array: NDArray[np.float32]) -> str:
-        """Return the symbol of some floats; the name is a suggestion."""
-        flat = np.ascontiguousarray(array, np.float32).reshape(-1)
-        key = ("weights", flat.tobytes())
+    def weights(self, name: str, array: NDArray[Any]) -> str:
+        """Return the symbol of some trained numbers; the name is a suggestion."""
+        flat = np.ascontiguousarray(array).reshape(-1)
+        if flat.dtype.name not in TYPES:
+            flat = flat.astype(np.float32)
+        key = ("weights", flat.dtype.name, flat.tobytes())
         if key not in self._known:
             self._known[key] = self._new(f"{self._library}_w_{name}")
-            self.floats[self._known[key]] = flat
+            self.arrays[self._known[key]] = flat
         return self._known[key]
 
     def rule(self, rule: Rule) -> str:
@@ -70,6 +76,8 @@ class Tables:
         return found
 
 
-def float_items(values: Iterable[float]) -> list[str]:
-    """Return floats as C writes them."""
-    return [number(value) for value in values]
+def array_items(array: NDArray[Any]) -> list[str]:
+    """Return trained numbers as C writes them."""
+    if array.dtype.kind == "f":
+        return [number(value) for value in array]
+    return [str(value) if value > LEAST else f"({LEAST + 1} - 1)" for value in array.tolist()]

@@ -10,11 +10,11 @@ import numpy as np
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Array, Model
+from planners.code.names import number as number_text
 from planners.code.names import wrapped
 from planners.code.sources import Port, Written
 
 Frame = Mapping[str, Array]
-TOLERANCE = "1e-5f"  # of the largest element of an output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +26,12 @@ class TestVector:
 
 
 def random_frame(network: Network, seed: int) -> dict[str, Array]:
-    """Return normal numbers for each input."""
+    """Return normal numbers for each input, or integers where it is quantised."""
     generator = np.random.default_rng(seed)
     return {
         layer.name: generator.standard_normal(layer.shape.dims).astype(np.float32)
+        if layer.quantization is None
+        else generator.integers(-128, 128, layer.shape.dims, layer.array_type)
         for layer in network.inputs
     }
 
@@ -53,11 +55,13 @@ def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
             arrays += [_array(port, number, found[port.layer]) for port in ports]
     checks = "\n".join(_check(written, number) for number in range(len(vectors)))
     results = "\n".join(
-        f"static {name}_element found_{port.parameter}[{port.elements}];"
-        for port in written.outputs
+        f"static {port.kind} found_{port.parameter}[{port.elements}];" for port in written.outputs
     )
+    kinds = sorted({_test_of(port) for port in written.outputs})
+    tests = "\n\n".join(_TESTS[kind] for kind in kinds)
     return f"""/* Runs {name} on test vectors and compares with what they are to give. */
 #include <math.h>
+#include <string.h>
 
 #include "{name}.h"
 
@@ -69,22 +73,7 @@ static {name}_element arena[{name.upper()}_ARENA_ELEMENTS];
 static {name}_state state;
 {results}
 
-static int is_equal(const float *found, const float *wanted, int32_t count)
-{{
-    float largest = 0, furthest = 0;
-    int32_t i;
-    for (i = 0; i < count; i++) {{
-        if (isnan(found[i]) || isnan(wanted[i]) || isinf(found[i]) || isinf(wanted[i])) {{
-            if (!(isnan(found[i]) && isnan(wanted[i])) && !(found[i] == wanted[i])) {{
-                return 0;
-            }}
-            continue;
-        }}
-        largest = fabsf(wanted[i]) > largest ? fabsf(wanted[i]) : largest;
-        furthest = fabsf(found[i] - wanted[i]) > furthest ? fabsf(found[i] - wanted[i]) : furthest;
-    }}
-    return furthest <= {TOLERANCE} * largest;
-}}
+{tests}
 
 int {name}_test(void)
 {{
@@ -137,20 +126,45 @@ int main(void)
 """
 
 
+def _test_of(port: Port) -> str:
+    return "is_near" if port.kind == "float" else "is_same"
+
+
+_TESTS = {
+    "is_near": """static int is_near(const float *found, const float *wanted, int32_t count)
+{
+    float largest = 0, furthest = 0;
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        if (isnan(found[i]) || isnan(wanted[i]) || isinf(found[i]) || isinf(wanted[i])) {
+            if (!(isnan(found[i]) && isnan(wanted[i])) && !(found[i] == wanted[i])) {
+                return 0;
+            }
+            continue;
+        }
+        largest = fabsf(wanted[i]) > largest ? fabsf(wanted[i]) : largest;
+        furthest = fabsf(found[i] - wanted[i]) > furthest ? fabsf(found[i] - wanted[i]) : furthest;
+    }
+    return furthest <= 1e-5f * largest; /* of the largest */
+}""",
+    "is_same": """static int is_same(const int8_t *found, const int8_t *wanted, int32_t count)
+{
+    return memcmp(found, wanted, (size_t)count) == 0;
+}""",
+}
+
+
 def _array(port: Port, number: int, array: Array) -> str:
-    items = [_shown(value) for value in placed(np.asarray(array, np.float32))]
-    return (
-        f"static const float {port.parameter}_{number}[{port.elements}] = {{\n{wrapped(items)}\n}};"
-    )
+    items = [_shown(value) for value in placed(np.asarray(array))]
+    head = f"static const {port.kind} {port.parameter}_{number}[{port.elements}]"
+    return f"{head} = {{\n{wrapped(items)}\n}};"
 
 
-def _shown(value: np.float32) -> str:
-    if np.isnan(value):
-        return "NAN"
-    if np.isinf(value):
-        return "INFINITY" if value > 0 else "-INFINITY"
-    text = f"{float(value):.9g}"
-    return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
+def _shown(value: np.generic) -> str:
+    if value.dtype.kind == "i":
+        return str(value)
+    single = np.float32(value)
+    return "NAN" if np.isnan(single) else number_text(single)
 
 
 def _check(written: Written, number: int) -> str:
@@ -159,7 +173,7 @@ def _check(written: Written, number: int) -> str:
     results = [f"found_{port.parameter}" for port in written.outputs]
     lines = [f"    {name}_run({', '.join(['&state', *inputs, *results])});"]
     lines += [
-        f"    failed |= !is_equal({result}, {port.parameter}_{number}, {port.elements});"
+        f"    failed |= !{_test_of(port)}({result}, {port.parameter}_{number}, {port.elements});"
         for result, port in zip(results, written.outputs, strict=True)
     ]
     if written.is_streamed:
@@ -178,7 +192,7 @@ def _by_rows(written: Written, number: int) -> list[str]:
         f"            failed |= {name}_push_row(&state, {row}) != is_last;",
         "        }",
         *(
-            f"        failed |= !is_equal({name}_output(&state, {place}), "
+            f"        failed |= !{_test_of(port)}({name}_output(&state, {place}), "
             f"{port.parameter}_{number}, {port.elements});"
             for place, port in enumerate(written.outputs)
         ),

@@ -1,0 +1,78 @@
+/* A tensor as three axes, and the same for the result; of a map they are channels, rows and
+   columns, and a step along the rows is nought. */
+typedef struct {
+    int32_t sizes[3], is_reduced[3];
+    int32_t from_steps[3], from_is_map;
+    int32_t to_steps[3], to_is_map;
+    const element *scale, *shift;
+    int32_t scale_steps[3];
+    element epsilon;
+} cube;
+
+static element *cell_at(const view *v, int32_t is_map, const int32_t *steps, const int32_t *place)
+{
+    element *row = row_at(v, is_map ? place[1] : 0);
+    return row + place[0] * steps[0] + place[1] * steps[1] + place[2] * steps[2];
+}
+
+/* The places that go together with a place: all along the reduced axes. */
+static void begin_fold(const cube *c, const int32_t *place, int32_t *inner)
+{
+    int32_t axis;
+    for (axis = 0; axis < 3; axis++) {
+        inner[axis] = c->is_reduced[axis] ? 0 : place[axis];
+    }
+}
+
+static int next_inside(const cube *c, int32_t *inner)
+{
+    int32_t axis;
+    for (axis = 2; axis >= 0; axis--) {
+        if (c->is_reduced[axis]) {
+            if (++inner[axis] < c->sizes[axis]) {
+                return 1;
+            }
+            inner[axis] = 0;
+        }
+    }
+    return 0;
+}
+
+static int32_t folded_count(const cube *c)
+{
+    int32_t axis, count = 1;
+    for (axis = 0; axis < 3; axis++) {
+        count *= c->is_reduced[axis] ? c->sizes[axis] : 1;
+    }
+    return count;
+}
+
+static element *from_cell(const cube *c, const view *in, const int32_t *place)
+{
+    return cell_at(in, c->from_is_map, c->from_steps, place);
+}
+
+static element *to_cell(const cube *c, const view *out, const int32_t *place)
+{
+    return cell_at(out, c->to_is_map, c->to_steps, place);
+}
+
+typedef void (*folding)(const cube *, const view *in, const view *out, const int32_t *place);
+
+static void for_each_fold(const run *r, const layer *l, range rows, range columns, folding fold)
+{
+    const cube *c = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t place[3];
+    int32_t goes_by_rows = c->from_is_map && c->to_is_map;
+    int32_t first = c->is_reduced[1] || !goes_by_rows ? 0 : rows.first;
+    int32_t end = c->is_reduced[1] ? 1 : goes_by_rows ? rows.end : c->sizes[1];
+    for (place[0] = 0; place[0] < (c->is_reduced[0] ? 1 : c->sizes[0]); place[0]++) {
+        for (place[1] = first; place[1] < end; place[1]++) {
+            for (place[2] = 0; place[2] < (c->is_reduced[2] ? 1 : c->sizes[2]); place[2]++) {
+                fold(c, &in, &out, place);
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}

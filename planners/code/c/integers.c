@@ -1,0 +1,645 @@
+/* Products of 32-bit integers and their rescaling, rounded twice: halves go away from nought. */
+static int32_t high_product(int32_t one, int32_t other)
+{
+    int64_t product = (int64_t)one * other;
+    product += product >= 0 ? 1073741824 : 1 - 1073741824;
+    return (int32_t)(product / INT64_C(2147483648));
+}
+
+static int32_t divided_by_power(int64_t value, int32_t exponent)
+{
+    int64_t size = value < 0 ? -value : value, half = exponent ? INT64_C(1) << (exponent - 1) : 0;
+    int64_t found = (size + half) >> exponent;
+    return (int32_t)(value < 0 ? -found : found);
+}
+
+/* A value times multiplier * 2 ** (exponent - 31). */
+static int32_t rescaled(int32_t value, int32_t multiplier, int32_t exponent)
+{
+    if (exponent > 0) {
+        value = (int32_t)(value * (INT64_C(1) << exponent));
+    }
+    return divided_by_power(high_product(value, multiplier), exponent < 0 ? -exponent : 0);
+}
+
+static element stored(int32_t value)
+{
+    return (element)(value < -128 ? -128 : value > 127 ? 127 : value);
+}
+
+static int32_t load(const element *place, int32_t number)
+{
+    int32_t found;
+    memcpy(&found, place + 4 * number, sizeof found);
+    return found;
+}
+
+static void store(element *place, int32_t number, int32_t value)
+{
+    memcpy(place + 4 * number, &value, sizeof value);
+}
+
+/* Sums of a block of filters, whose weights for one value lie side by side. */
+enum { BLOCK = 4 };
+
+static void add_products(int32_t *restrict sums, const element *restrict values, int32_t zero,
+                         const element *restrict weights, int32_t count, int32_t block)
+{
+    const element *end = values + count;
+    if (block == BLOCK) {
+        int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+        for (; values < end; values++) {
+            int32_t value = *values - zero;
+            a += value * weights[0];
+            b += value * weights[1];
+            c += value * weights[2];
+            d += value * weights[3];
+            weights += BLOCK;
+        }
+        sums[0] = a;
+        sums[1] = b;
+        sums[2] = c;
+        sums[3] = d;
+        return;
+    }
+    for (; values < end; values++) {
+        int32_t j;
+        for (j = 0; j < block; j++) {
+            sums[j] += (*values - zero) * weights[j];
+        }
+        weights += block;
+    }
+}
+
+/* How sums become stored integers: for each channel a multiplier and an exponent. */
+typedef struct {
+    const int32_t *bias, *multipliers;
+    const int8_t *exponents;
+    int32_t zero_in, zero_out;
+} scaling;
+
+static void begin_sums(int32_t *sums, const int32_t *bias, int32_t first, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        sums[i] = bias ? bias[first + i] : 0;
+    }
+}
+
+static void store_sums(element *to, const int32_t *sums, const scaling *s, int32_t first,
+                       int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        to[i] = stored(rescaled(sums[i], s->multipliers[first + i], s->exponents[first + i]) +
+                       s->zero_out);
+    }
+}
+
+/* weights: group by group, block by block of filters, tap by tap, input channel by channel. */
+typedef struct {
+    window at;
+    int32_t groups, group_inputs, group_filters;
+    const element *weights;
+    scaling to;
+} convolution;
+
+/* Add to the sums of a block of filters what lies under a window; of an input that is no strip, all
+   that lies under a row of taps at once. */
+static void add_window(const convolution *c, const view *in, const element *const *rows,
+                       range down, int32_t x, int32_t *sums, const element *weights,
+                       int32_t channel, int32_t block)
+{
+    range across = taps_at(&c->at, 1, x, in->width);
+    int32_t size = c->group_inputs * block, i, j, together = 1;
+    if (c->groups == 1 && c->at.dilation[1] == 1 && !in->columns) {
+        together = larger(across.end - across.first, 1);
+    }
+    for (i = down.first; i < down.end; i++) {
+        for (j = across.first; j < across.end; j += together) {
+            const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + channel;
+            add_products(sums, values, c->to.zero_in, weights + (i * c->at.taps[1] + j) * size,
+                         c->group_inputs * together, block);
+        }
+    }
+}
+
+static void convolve_place(const convolution *c, const view *in, const element *const *rows,
+                           range down, int32_t x, element *out)
+{
+    const element *weights = c->weights;
+    int32_t group, done, first = 0, sums[BLOCK];
+    for (group = 0; group < c->groups; group++) {
+        for (done = 0; done < c->group_filters; done += BLOCK) {
+            int32_t block = smaller(BLOCK, c->group_filters - done);
+            begin_sums(sums, c->to.bias, first, block);
+            add_window(c, in, rows, down, x, sums, weights, group * c->group_inputs, block);
+            store_sums(out + first, sums, &c->to, first, block);
+            weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
+            first += block;
+        }
+    }
+}
+
+static void convolve(const run *r, const layer *l, range rows, range columns)
+{
+    const convolution *c = l->parameters;
+    const element *under[MOST_TAPS];
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x;
+    for (y = rows.first; y < rows.end; y++) {
+        range down = rows_under(&c->at, &in, y, l->inputs[0].source->height, under);
+        element *row = row_at(&out, y);
+        for (x = columns.first; x < columns.end; x++) {
+            element *place = row + column_at(&out, x);
+            convolve_place(c, &in, under, down, x, place);
+            finish(l, place, out.channels, 0, x);
+        }
+    }
+}
+
+/* Channels that are summed at once where each has a filter of its own. */
+enum { LANES = 8 };
+
+/* One filter a channel; weights: tap by tap, channel by channel. */
+static void depthwise_lanes(const convolution *c, const view *in, const element *const *rows,
+                            range down, range across, int32_t x, int32_t first, int32_t lanes,
+                            int32_t *sums)
+{
+    int32_t i, j, k;
+    for (i = down.first; i < down.end; i++) {
+        for (j = across.first; j < across.end; j++) {
+            const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + first;
+            const element *weights = c->weights + (i * c->at.taps[1] + j) * in->channels + first;
+            for (k = 0; k < lanes; k++) {
+                sums[k] += (values[k] - c->to.zero_in) * weights[k];
+            }
+        }
+    }
+}
+
+static void convolve_depthwise(const run *r, const layer *l, range rows, range columns)
+{
+    const convolution *c = l->parameters;
+    const element *under[MOST_TAPS];
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, first, sums[LANES];
+    for (y = rows.first; y < rows.end; y++) {
+        range down = rows_under(&c->at, &in, y, l->inputs[0].source->height, under);
+        element *row = row_at(&out, y);
+        for (x = columns.first; x < columns.end; x++) {
+            range across = taps_at(&c->at, 1, x, in.width);
+            element *place = row + column_at(&out, x);
+            for (first = 0; first < in.channels; first += LANES) {
+                int32_t lanes = smaller(LANES, in.channels - first);
+                begin_sums(sums, c->to.bias, first, lanes);
+                depthwise_lanes(c, &in, under, down, across, x, first, lanes, sums);
+                store_sums(place + first, sums, &c->to, first, lanes);
+            }
+            finish(l, place, out.channels, 0, x);
+        }
+    }
+}
+
+static element mean_of(int32_t sum, int32_t count)
+{
+    return (element)((sum > 0 ? sum + count / 2 : sum - count / 2) / count);
+}
+
+static void pool_mean(const run *r, const layer *l, range rows, range columns)
+{
+    const pooling *p = l->parameters;
+    const element *under[MOST_TAPS];
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, i, j, k, height = l->inputs[0].source->height;
+    for (y = rows.first; y < rows.end; y++) {
+        range down = rows_under(&p->at, &in, y, height, under);
+        for (x = columns.first; x < columns.end; x++) {
+            element *place = row_at(&out, y) + column_at(&out, x);
+            range across = taps_at(&p->at, 1, x, in.width);
+            int32_t count = larger(counted(p, 0, y, height) * counted(p, 1, x, in.width), 1);
+            for (k = 0; k < out.channels; k++) {
+                int32_t sum = 0;
+                for (i = down.first; i < down.end; i++) {
+                    for (j = across.first; j < across.end; j++) {
+                        sum += under[i][column_at(&in, tapped(&p->at, 1, x, j)) + k];
+                    }
+                }
+                place[k] = mean_of(sum, count);
+            }
+            finish(l, place, out.channels, 0, x);
+        }
+    }
+}
+
+/* weights: block by block of units, place by place of the input as it lies. */
+typedef struct {
+    int32_t units;
+    const element *weights;
+    scaling to;
+} matrix;
+
+static void connect_fully(const run *r, const layer *l, range rows, range columns)
+{
+    const matrix *m = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    element *place = row_at(&out, 0);
+    const element *weights = m->weights;
+    int32_t done, y, sums[BLOCK];
+    (void)rows;
+    (void)columns;
+    for (done = 0; done < m->units; done += BLOCK) {
+        int32_t block = smaller(BLOCK, m->units - done);
+        begin_sums(sums, m->to.bias, done, block);
+        for (y = 0; y < l->inputs[0].source->height; y++) {
+            add_products(sums, row_at(&in, y), m->to.zero_in, weights, in.stride, block);
+            weights += in.stride * block;
+        }
+        store_sums(place + done, sums, &m->to, done, block);
+    }
+    finish(l, place, m->units, 0, 0);
+}
+
+/* Add a row of the input; weights: row by row, unit by unit, value by value. */
+static void sum_fully(const run *r, const layer *l, range rows, range columns)
+{
+    const matrix *m = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    element *sums = r->arena + r->stage->sums, *place;
+    const element *row = row_at(&in, rows.first);
+    const element *weights = m->weights + rows.first * in.stride * m->units;
+    int32_t i, k;
+    (void)columns;
+    for (i = 0; i < m->units; i++) {
+        int32_t sum = r->firing ? load(sums, i) : m->to.bias ? m->to.bias[i] : 0;
+        for (k = 0; k < in.stride; k++) {
+            sum += (row[k] - m->to.zero_in) * *weights++;
+        }
+        store(sums, i, sum);
+    }
+    if (r->firing + 1 == r->stage->firings) {
+        place = row_at(&out, 0);
+        for (i = 0; i < m->units; i++) {
+            int32_t sum = load(sums, i);
+            store_sums(place + i, &sum, &m->to, i, 1);
+        }
+        finish(l, place, m->units, 0, 0);
+    }
+}
+
+/* The mean of many with another scale: multiplier and exponent have their number in them. */
+typedef struct {
+    int32_t count, multiplier, exponent, zero_in, zero_out;
+} averaging;
+
+static element average_of(int32_t sum, const averaging *a)
+{
+    sum -= a->zero_in * a->count;
+    return stored(rescaled(sum, a->multiplier, a->exponent) + a->zero_out);
+}
+
+/* Sums of each feature map, of places before some row and column. */
+enum { SUM_MEAN, SUM_AVERAGE, SUM_LARGEST };
+
+typedef struct {
+    int32_t rows, columns, kind;
+    averaging to;
+} summing;
+
+static int32_t summed(const summing *s, int32_t sum, int32_t value)
+{
+    return s->kind == SUM_LARGEST ? larger(sum, value) : sum + value;
+}
+
+static element sum_as_stored(const summing *s, int32_t sum)
+{
+    if (s->kind == SUM_MEAN) {
+        return mean_of(sum, s->to.count);
+    }
+    return s->kind == SUM_LARGEST ? (element)sum : average_of(sum, &s->to);
+}
+
+static void sum_row(const run *r, const layer *l, range rows, range columns)
+{
+    const summing *s = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    element *sums = r->arena + r->stage->sums;
+    const element *row = row_at(&in, rows.first);
+    int32_t i, x;
+    (void)columns;
+    for (i = 0; i < in.channels; i++) {
+        int32_t sum = r->firing ? load(sums, i) : s->kind == SUM_LARGEST ? LEAST : 0;
+        for (x = 0; x < s->columns; x++) {
+            sum = summed(s, sum, row[x * in.channels + i]);
+        }
+        store(sums, i, sum);
+    }
+    if (r->firing + 1 == r->stage->firings) {
+        element *place = row_at(&out, 0);
+        for (i = 0; i < in.channels; i++) {
+            place[i] = sum_as_stored(s, load(sums, i));
+        }
+        finish(l, place, in.channels, 0, 0);
+    }
+}
+
+/* A convolution whose feature maps are summed up block by block as they are made. */
+static void sum_block(const run *r, const layer *l, const element *weights, int32_t group,
+                      int32_t first, int32_t block, int32_t *sums)
+{
+    const layer *maps = r->stage->layers;
+    const convolution *c = maps->parameters;
+    const summing *s = l->parameters;
+    const element *under[MOST_TAPS];
+    view in = input_view(r, maps, 0);
+    int32_t y, x, i;
+    for (y = 0; y < s->rows; y++) {
+        range down = rows_under(&c->at, &in, y, maps->inputs[0].source->height, under);
+        for (x = 0; x < s->columns; x++) {
+            int32_t found[BLOCK];
+            element made[BLOCK];
+            begin_sums(found, c->to.bias, first, block);
+            add_window(c, &in, under, down, x, found, weights, group * c->group_inputs, block);
+            store_sums(made, found, &c->to, first, block);
+            finish(maps, made, block, first, x);
+            for (i = 0; i < block; i++) {
+                sums[i] = summed(s, sums[i], made[i]);
+            }
+        }
+    }
+}
+
+static void sum_channels(const run *r, const layer *l, range rows, range columns)
+{
+    const convolution *c = r->stage->layers[0].parameters;
+    const summing *s = l->parameters;
+    view out = output_view(r, l);
+    element *place = row_at(&out, 0);
+    const element *weights = c->weights;
+    int32_t group, done, i, first = 0;
+    (void)rows;
+    (void)columns;
+    for (group = 0; group < c->groups; group++) {
+        for (done = 0; done < c->group_filters; done += BLOCK) {
+            int32_t block = smaller(BLOCK, c->group_filters - done), sums[BLOCK];
+            for (i = 0; i < block; i++) {
+                sums[i] = s->kind == SUM_LARGEST ? LEAST : 0;
+            }
+            sum_block(r, l, weights, group, first, block, sums);
+            for (i = 0; i < block; i++) {
+                place[first + i] = sum_as_stored(s, sums[i]);
+            }
+            weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
+            first += block;
+        }
+    }
+    finish(l, place, first, 0, 0);
+}
+
+/* How an operand lies beside the result: steps from a channel, a row and a column to the next,
+   nought where one element meets all. values: a constant. */
+typedef struct {
+    const element *values;
+    int32_t input, is_map, channel, row, column;
+} operand;
+
+static const element *operand_at(const operand *o, const view *in, int32_t y, int32_t x)
+{
+    if (o->values) {
+        return o->values + y * o->row + x * o->column;
+    }
+    if (!o->is_map) {
+        return row_at(in, 0) + y * o->row + x * o->column;
+    }
+    return row_at(in, o->row ? y : 0) + (o->column ? column_at(in, x) : 0);
+}
+
+/* Two operands with a zero point each, and multipliers and exponents: of both and of the result for
+   sums, where `sign` is that of the second operand; of the result for products. */
+typedef struct {
+    operand each[2];
+    int32_t zero[2], zero_out, sign;
+    int32_t multiplier[3], exponent[3];
+} combining;
+
+static int32_t added(const combining *p, int32_t one, int32_t other)
+{
+    one = rescaled(one * 1048576, p->multiplier[0], p->exponent[0]);
+    other = rescaled(other * 1048576, p->multiplier[1], p->exponent[1]);
+    return rescaled(one + p->sign * other, p->multiplier[2], p->exponent[2]);
+}
+
+static int32_t multiplied(const combining *p, int32_t one, int32_t other)
+{
+    return rescaled(one * other, p->multiplier[2], p->exponent[2]);
+}
+
+static void combine(const run *r, const layer *l, range rows, range columns,
+                    int32_t (*of)(const combining *, int32_t, int32_t))
+{
+    const combining *p = l->parameters;
+    view out = output_view(r, l), in[2];
+    int32_t y, x, c;
+    for (c = 0; c < 2; c++) {
+        in[c] = p->each[c].values ? out : input_view(r, l, p->each[c].input);
+    }
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            element *to = row_at(&out, y) + column_at(&out, x);
+            const element *one = operand_at(&p->each[0], &in[0], y, x);
+            const element *other = operand_at(&p->each[1], &in[1], y, x);
+            for (c = 0; c < out.channels; c++) {
+                to[c] = stored(of(p, one[c * p->each[0].channel] - p->zero[0],
+                                  other[c * p->each[1].channel] - p->zero[1]) +
+                               p->zero_out);
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+static void add_tensors(const run *r, const layer *l, range rows, range columns)
+{
+    combine(r, l, rows, columns, added);
+}
+
+static void multiply_tensors(const run *r, const layer *l, range rows, range columns)
+{
+    combine(r, l, rows, columns, multiplied);
+}
+
+typedef struct {
+    cube axes; /* first, as for all functions over axes */
+    averaging to;
+} mean_over;
+
+static void average_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+{
+    const mean_over *m = (const mean_over *)(const void *)c;
+    int32_t inner[3], sum = 0;
+    begin_fold(c, place, inner);
+    do {
+        sum += *from_cell(c, in, inner);
+    } while (next_inside(c, inner));
+    *to_cell(c, out, place) = average_of(sum, &m->to);
+}
+
+static void average(const run *r, const layer *l, range rows, range columns)
+{
+    for_each_fold(r, l, rows, columns, average_fold);
+}
+
+/* e ** x for x <= 0 with 5 bits before the point, as a fraction of 2 ** 31. */
+static int32_t exponential(int32_t value)
+{
+    static const int32_t factors[7] = {1672461947, 1302514674, 790015084, 290630308,
+                                       39332535,   720401,     242};
+    int32_t below = (value & 16777215) - 16777216, x = below * 32 + 268435456;
+    int32_t x2 = high_product(x, x), x3 = high_product(x2, x), x4 = high_product(x2, x2);
+    int32_t third = high_product(divided_by_power(x4, 2) + x3, 715827883);
+    int32_t found = 1895147668 + high_product(1895147668, x + divided_by_power(third + x2, 1));
+    int32_t bit, rest = below - value;
+    if (value == 0) {
+        return INT32_MAX;
+    }
+    for (bit = 0; bit < 7; bit++) {
+        if (rest & (INT32_C(1) << (24 + bit))) {
+            found = high_product(found, factors[bit]);
+        }
+    }
+    return found;
+}
+
+static int32_t saturated(int64_t value)
+{
+    return (int32_t)(value < INT32_MIN ? INT32_MIN : value > INT32_MAX ? INT32_MAX : value);
+}
+
+/* 1 / (1 + x) for 0 <= x <= 1, both as fractions of 2 ** 31, in three Newton steps. */
+static int32_t reciprocal_of_one_plus(int32_t value)
+{
+    int32_t half = (int32_t)(((int64_t)value + INT64_C(2147483648)) / 2), step;
+    int32_t found = 1515870810 + high_product(half, -1010580540);
+    for (step = 0; step < 3; step++) {
+        int32_t error = 536870912 - high_product(half, found);
+        found += saturated((int64_t)high_product(found, error) * 4);
+    }
+    return saturated((int64_t)found * 2);
+}
+
+typedef struct {
+    cube axes; /* first, as for all functions over axes */
+    int32_t multiplier, exponent, least;
+} softmax_over;
+
+static int32_t power_of(const softmax_over *s, int32_t beyond)
+{
+    return exponential(high_product(beyond * (INT32_C(1) << s->exponent), s->multiplier));
+}
+
+static void softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+{
+    const softmax_over *s = (const softmax_over *)(const void *)c;
+    int32_t inner[3], most = LEAST, sum = 0, lead = 0, share;
+    begin_fold(c, place, inner);
+    do {
+        most = larger(most, *from_cell(c, in, inner));
+    } while (next_inside(c, inner));
+    do {
+        int32_t beyond = *from_cell(c, in, inner) - most;
+        sum += beyond < s->least ? 0 : divided_by_power(power_of(s, beyond), 12);
+    } while (next_inside(c, inner));
+    while (!((uint32_t)sum << lead & UINT32_C(2147483648))) {
+        lead++;
+    }
+    share = reciprocal_of_one_plus((int32_t)(((uint32_t)sum << lead) - UINT32_C(2147483648)));
+    do {
+        int32_t beyond = *from_cell(c, in, inner) - most, found = -128;
+        if (beyond >= s->least) {
+            found += divided_by_power(high_product(share, power_of(s, beyond)), 12 - lead + 23);
+        }
+        *to_cell(c, out, inner) = stored(found);
+    } while (next_inside(c, inner));
+}
+
+static void softmax(const run *r, const layer *l, range rows, range columns)
+{
+    for_each_fold(r, l, rows, columns, softmax_fold);
+}
+
+/* The same numbers in other steps, or as single-precision numbers, or from these. */
+typedef struct {
+    int32_t multiplier, exponent, zero_in, zero_out;
+    float scale;
+} converting;
+
+static element converted(const converting *p, element value)
+{
+    return stored(rescaled(value - p->zero_in, p->multiplier, p->exponent) + p->zero_out);
+}
+
+static void rescale_region(const run *r, const layer *l, range rows, range columns)
+{
+    const converting *p = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row_at(&in, y) + column_at(&in, x);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < out.channels; c++) {
+                to[c] = converted(p, from[c]);
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Single-precision numbers take four elements each. */
+static void quantize_region(const run *r, const layer *l, range rows, range columns)
+{
+    const converting *p = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row_at(&in, y) + column_at(&in, x);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < out.channels; c++) {
+                float value;
+                memcpy(&value, from + 4 * c, sizeof value);
+                value = roundf(value / p->scale) + (float)p->zero_out;
+                to[c] = (element)(value < -128 ? -128 : value > 127 ? 127 : value);
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+static void dequantize_region(const run *r, const layer *l, range rows, range columns)
+{
+    const converting *p = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row_at(&in, y) + column_at(&in, x);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < in.channels; c++) {
+                float value = (float)((double)p->scale * (from[c] - p->zero_in));
+                memcpy(to + 4 * c, &value, sizeof value);
+            }
+        }
+    }
+}
+
+/* Keep elements within limits: a, b. */
+static void step_limits(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    int32_t i;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        v[i] = v[i] < s->a ? s->a : v[i] > s->b ? s->b : v[i];
+    }
+}

@@ -1,0 +1,423 @@
+/* Sums of a block of filters, whose weights for one value lie side by side. Sixteen and eight sums
+   stay in registers; compilers make vectors of them. */
+enum { BLOCK = 16 };
+
+static void add_sixteen_products(element *restrict sums, const element *restrict values,
+                                 const element *restrict weights, int32_t count, int32_t step)
+{
+    element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+    element e = sums[4], f = sums[5], g = sums[6], h = sums[7];
+    element i = sums[8], j = sums[9], k = sums[10], l = sums[11];
+    element m = sums[12], n = sums[13], o = sums[14], p = sums[15];
+    const element *end = values + count;
+    for (; values < end; values++) {
+        element v = *values;
+        a += v * weights[0];
+        b += v * weights[1];
+        c += v * weights[2];
+        d += v * weights[3];
+        e += v * weights[4];
+        f += v * weights[5];
+        g += v * weights[6];
+        h += v * weights[7];
+        i += v * weights[8];
+        j += v * weights[9];
+        k += v * weights[10];
+        l += v * weights[11];
+        m += v * weights[12];
+        n += v * weights[13];
+        o += v * weights[14];
+        p += v * weights[15];
+        weights += step;
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+    sums[4] = e;
+    sums[5] = f;
+    sums[6] = g;
+    sums[7] = h;
+    sums[8] = i;
+    sums[9] = j;
+    sums[10] = k;
+    sums[11] = l;
+    sums[12] = m;
+    sums[13] = n;
+    sums[14] = o;
+    sums[15] = p;
+}
+
+static void add_eight_products(element *restrict sums, const element *restrict values,
+                               const element *restrict weights, int32_t count, int32_t step)
+{
+    element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+    element e = sums[4], f = sums[5], g = sums[6], h = sums[7];
+    const element *end = values + count;
+    for (; values < end; values++) {
+        element v = *values;
+        a += v * weights[0];
+        b += v * weights[1];
+        c += v * weights[2];
+        d += v * weights[3];
+        e += v * weights[4];
+        f += v * weights[5];
+        g += v * weights[6];
+        h += v * weights[7];
+        weights += step;
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+    sums[4] = e;
+    sums[5] = f;
+    sums[6] = g;
+    sums[7] = h;
+}
+
+static void add_products(element *restrict sums, const element *restrict values,
+                         const element *restrict weights, int32_t count, int32_t block)
+{
+    int32_t i, j, done = 0;
+    for (; block - done >= 16; done += 16) {
+        add_sixteen_products(sums + done, values, weights + done, count, block);
+    }
+    for (; block - done >= 8; done += 8) {
+        add_eight_products(sums + done, values, weights + done, count, block);
+    }
+    for (i = 0; done < block && i < count; i++) {
+        for (j = done; j < block; j++) {
+            sums[j] += values[i] * weights[j];
+        }
+        weights += block;
+    }
+}
+
+/* weights: group by group, block by block of filters, tap by tap, input channel by channel. */
+typedef struct {
+    window at;
+    int32_t groups, group_inputs, group_filters;
+    const element *weights, *bias;
+} convolution;
+
+/* Add to the sums of a block of filters what lies under a window. */
+static void add_window(const convolution *c, const view *in, const element *const *rows,
+                       range down, int32_t x, element *sums, const element *weights, int32_t channel,
+                       int32_t block)
+{
+    range across = taps_at(&c->at, 1, x, in->width);
+    int32_t size = c->group_inputs * block, i, j;
+    for (i = down.first; i < down.end; i++) {
+        for (j = across.first; j < across.end; j++) {
+            const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + channel;
+            add_products(sums, values, weights + (i * c->at.taps[1] + j) * size, c->group_inputs,
+                         block);
+        }
+    }
+}
+
+static void fill_with_bias(element *sums, const element *bias, int32_t first, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        sums[i] = bias ? bias[first + i] : 0;
+    }
+}
+
+static void convolve_place(const convolution *c, const view *in, const element *const *rows,
+                           range down, int32_t x, element *out)
+{
+    const element *weights = c->weights;
+    int32_t group, done, first = 0;
+    for (group = 0; group < c->groups; group++) {
+        for (done = 0; done < c->group_filters; done += BLOCK) {
+            int32_t block = smaller(BLOCK, c->group_filters - done);
+            fill_with_bias(out + first, c->bias, first, block);
+            add_window(c, in, rows, down, x, out + first, weights, group * c->group_inputs, block);
+            weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
+            first += block;
+        }
+    }
+}
+
+static void convolve(const run *r, const layer *l, range rows, range columns)
+{
+    const convolution *c = l->parameters;
+    const element *under[MOST_TAPS];
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x;
+    for (y = rows.first; y < rows.end; y++) {
+        range down = rows_under(&c->at, &in, y, l->inputs[0].source->height, under);
+        element *row = row_at(&out, y);
+        for (x = columns.first; x < columns.end; x++) {
+            element *place = row + column_at(&out, x);
+            convolve_place(c, &in, under, down, x, place);
+            finish(l, place, out.channels, 0, x);
+        }
+    }
+}
+
+/* One filter a channel; weights: tap by tap, channel by channel. */
+static void add_scaled(element *restrict sums, const element *restrict values,
+                       const element *restrict weights, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        sums[i] += values[i] * weights[i];
+    }
+}
+
+static void depthwise_place(const convolution *c, const view *in, const element *const *rows,
+                            range down, int32_t x, element *out)
+{
+    range across = taps_at(&c->at, 1, x, in->width);
+    int32_t i, j;
+    fill_with_bias(out, c->bias, 0, in->channels);
+    for (i = down.first; i < down.end; i++) {
+        for (j = across.first; j < across.end; j++) {
+            add_scaled(out, rows[i] + column_at(in, tapped(&c->at, 1, x, j)),
+                       c->weights + (i * c->at.taps[1] + j) * in->channels, in->channels);
+        }
+    }
+}
+
+static void convolve_depthwise(const run *r, const layer *l, range rows, range columns)
+{
+    const convolution *c = l->parameters;
+    const element *under[MOST_TAPS];
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x;
+    for (y = rows.first; y < rows.end; y++) {
+        range down = rows_under(&c->at, &in, y, l->inputs[0].source->height, under);
+        element *row = row_at(&out, y);
+        for (x = columns.first; x < columns.end; x++) {
+            element *place = row + column_at(&out, x);
+            depthwise_place(c, &in, under, down, x, place);
+            finish(l, place, out.channels, 0, x);
+        }
+    }
+}
+
+/* Input row i adds to output row i * stride + tap * dilation - before. */
+static int32_t source_of(const window *w, int32_t axis, int32_t place, int32_t tap, int32_t limit)
+{
+    int32_t from = place + w->before[axis] - tap * w->dilation[axis];
+    if (from < 0 || from % w->stride[axis] || from / w->stride[axis] >= limit) {
+        return -1;
+    }
+    return from / w->stride[axis];
+}
+
+static void add_transposed(const convolution *c, const view *in, int32_t height, int32_t y,
+                           int32_t x, element *sums, const element *weights, int32_t channel,
+                           int32_t block)
+{
+    int32_t i, j, size = c->group_inputs * block;
+    for (i = 0; i < c->at.taps[0]; i++) {
+        int32_t row = source_of(&c->at, 0, y, i, height);
+        for (j = 0; row >= 0 && j < c->at.taps[1]; j++) {
+            int32_t column = source_of(&c->at, 1, x, j, in->width);
+            if (column >= 0) {
+                add_products(sums, row_at(in, row) + column_at(in, column) + channel,
+                             weights + (i * c->at.taps[1] + j) * size, c->group_inputs, block);
+            }
+        }
+    }
+}
+
+static void convolve_transposed(const run *r, const layer *l, range rows, range columns)
+{
+    const convolution *c = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, group, done;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            element *place = row_at(&out, y) + column_at(&out, x);
+            const element *weights = c->weights;
+            int32_t first = 0;
+            for (group = 0; group < c->groups; group++) {
+                for (done = 0; done < c->group_filters; done += BLOCK) {
+                    int32_t block = smaller(BLOCK, c->group_filters - done);
+                    fill_with_bias(place + first, c->bias, first, block);
+                    add_transposed(c, &in, l->inputs[0].source->height, y, x, place + first,
+                                   weights, group * c->group_inputs, block);
+                    weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
+                    first += block;
+                }
+            }
+            finish(l, place, out.channels, 0, x);
+        }
+    }
+}
+
+static void pool_mean(const run *r, const layer *l, range rows, range columns)
+{
+    const pooling *p = l->parameters;
+    const element *under[MOST_TAPS];
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, i, j, k, height = l->inputs[0].source->height;
+    for (y = rows.first; y < rows.end; y++) {
+        range down = rows_under(&p->at, &in, y, height, under);
+        for (x = columns.first; x < columns.end; x++) {
+            element *place = row_at(&out, y) + column_at(&out, x);
+            range across = taps_at(&p->at, 1, x, in.width);
+            int32_t count = counted(p, 0, y, height) * counted(p, 1, x, in.width);
+            fill_with_bias(place, NULL, 0, out.channels);
+            for (i = down.first; i < down.end; i++) {
+                for (j = across.first; j < across.end; j++) {
+                    const element *values = under[i] + column_at(&in, tapped(&p->at, 1, x, j));
+                    for (k = 0; k < out.channels; k++) {
+                        place[k] += values[k];
+                    }
+                }
+            }
+            for (k = 0; k < out.channels; k++) {
+                place[k] /= (element)larger(count, 1);
+            }
+            finish(l, place, out.channels, 0, x);
+        }
+    }
+}
+
+/* weights: block by block of units, place by place of the input as it lies. */
+typedef struct {
+    int32_t units;
+    const element *weights, *bias;
+} matrix;
+
+static void connect_fully(const run *r, const layer *l, range rows, range columns)
+{
+    const matrix *m = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    element *place = row_at(&out, 0);
+    const element *weights = m->weights;
+    int32_t done, i, y;
+    (void)rows;
+    (void)columns;
+    for (done = 0; done < m->units; done += BLOCK) {
+        int32_t block = smaller(BLOCK, m->units - done);
+        for (i = 0; i < block; i++) {
+            place[done + i] = m->bias ? m->bias[done + i] : 0;
+        }
+        for (y = 0; y < l->inputs[0].source->height; y++) {
+            add_products(place + done, row_at(&in, y), weights, in.stride, block);
+            weights += in.stride * block;
+        }
+    }
+    finish(l, place, m->units, 0, 0);
+}
+
+/* Add a row of the input; weights: row by row, value by value, all units side by side. */
+static void sum_fully(const run *r, const layer *l, range rows, range columns)
+{
+    const matrix *m = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    element *sums = r->arena + r->stage->sums;
+    int32_t i;
+    (void)columns;
+    for (i = 0; r->firing == 0 && i < m->units; i++) {
+        sums[i] = 0;
+    }
+    add_products(sums, row_at(&in, rows.first), m->weights + rows.first * in.stride * m->units,
+                 in.stride, m->units);
+    if (r->firing + 1 == r->stage->firings) {
+        element *place = row_at(&out, 0);
+        for (i = 0; i < m->units; i++) {
+            place[i] = sums[i] + (m->bias ? m->bias[i] : 0);
+        }
+        finish(l, place, m->units, 0, 0);
+    }
+}
+
+/* Sums, means or the largest of each feature map, of places before some row and column. */
+typedef struct {
+    int32_t rows, columns, is_largest;
+    element scale;
+} summing;
+
+static void sum_into(element *sum, const summing *s, element value)
+{
+    if (s->is_largest) {
+        *sum = value > *sum ? value : *sum;
+    } else {
+        *sum += value;
+    }
+}
+
+static void sum_row(const run *r, const layer *l, range rows, range columns)
+{
+    const summing *s = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    element *sums = r->arena + r->stage->sums;
+    const element *row = row_at(&in, rows.first);
+    int32_t i, x;
+    (void)columns;
+    for (i = 0; r->firing == 0 && i < in.channels; i++) {
+        sums[i] = s->is_largest ? LEAST : 0;
+    }
+    for (x = 0; x < s->columns; x++) {
+        for (i = 0; i < in.channels; i++) {
+            sum_into(&sums[i], s, row[x * in.channels + i]);
+        }
+    }
+    if (r->firing + 1 == r->stage->firings) {
+        element *place = row_at(&out, 0);
+        for (i = 0; i < in.channels; i++) {
+            place[i] = sums[i] * s->scale;
+        }
+        finish(l, place, in.channels, 0, 0);
+    }
+}
+
+/* A convolution whose feature maps are summed up block by block as they are made. */
+static void sum_block(const run *r, const layer *l, const element *weights, int32_t group,
+                      int32_t first, int32_t block, element *sums)
+{
+    const layer *maps = r->stage->layers;
+    const convolution *c = maps->parameters;
+    const summing *s = l->parameters;
+    const element *under[MOST_TAPS];
+    view in = input_view(r, maps, 0);
+    int32_t y, x, i;
+    for (y = 0; y < s->rows; y++) {
+        range down = rows_under(&c->at, &in, y, maps->inputs[0].source->height, under);
+        for (x = 0; x < s->columns; x++) {
+            element found[BLOCK];
+            fill_with_bias(found, c->bias, first, block);
+            add_window(c, &in, under, down, x, found, weights, group * c->group_inputs, block);
+            finish(maps, found, block, first, x);
+            for (i = 0; i < block; i++) {
+                sum_into(&sums[i], s, found[i]);
+            }
+        }
+    }
+}
+
+static void sum_channels(const run *r, const layer *l, range rows, range columns)
+{
+    const convolution *c = r->stage->layers[0].parameters;
+    const summing *s = l->parameters;
+    view out = output_view(r, l);
+    element *place = row_at(&out, 0);
+    const element *weights = c->weights;
+    int32_t group, done, i, first = 0;
+    (void)rows;
+    (void)columns;
+    for (group = 0; group < c->groups; group++) {
+        for (done = 0; done < c->group_filters; done += BLOCK) {
+            int32_t block = smaller(BLOCK, c->group_filters - done);
+            element sums[BLOCK];
+            for (i = 0; i < block; i++) {
+                sums[i] = s->is_largest ? LEAST : 0;
+            }
+            sum_block(r, l, weights, group, first, block, sums);
+            for (i = 0; i < block; i++) {
+                place[first + i] = sums[i] * s->scale;
+            }
+            weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
+            first += block;
+        }
+    }
+    finish(l, place, first, 0, 0);
+}

@@ -1,0 +1,312 @@
+"""What a library calls for a layer of quantised integers, bit by bit as cnn2csdf computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.operators.elementwise import SUM_BITS
+from cnn2csdf.operators.integers import LARGEST, channel_ratios, multiplier, multipliers, quantized
+from planners.code.layers import (
+    Call,
+    Described,
+    cube_fields,
+    laid_constant,
+    move_call,
+    operand_text,
+    packed_filters,
+    pad_call,
+    reduced_to,
+    row_order,
+    window_text,
+)
+from planners.code.names import number
+from planners.code.tables import NULL
+
+BLOCK = 4  # filters whose weights lie side by side, as in integers.c
+
+
+def integer_call(one: Described) -> Call:
+    """Return the call for a layer that makes rows of its result.
+
+    Raises UnsupportedOperator, naming the layer, where there is no kernel.
+    """
+    operator = one.layer.operator
+    if isinstance(operator, op.Conversion):
+        return _conversion(one, operator)
+    if operator.moves or (isinstance(operator, op.Resize) and operator.function == "nearest"):
+        if {one.layer.quantization, *one.given} != {one.layer.quantization}:
+            raise one.refusal("of inputs with other scales than the result")
+        _result(one)
+        return move_call(one)
+    found = _CALLS.get(type(operator))
+    if found is None:
+        raise one.refusal("of quantised integers")
+    _result(one)
+    return found(one, operator)
+
+
+def integer_sums_call(one: Described) -> Call:
+    """Return the call for a layer that adds up its input row by row."""
+    operator = one.layer.operator
+    if isinstance(operator, op.FullyConnected):
+        source = one.inputs[0]
+        matrix = row_order(one.weights["matrix"], source)
+        packed = matrix.reshape(operator.units, source.rows, -1).transpose(1, 0, 2)
+        fields = (operator.units, one.symbol("matrix", packed), _matrix_scaling(one, operator))
+        return Call("sum_fully", one.structure("matrix", *fields))
+    return Call("sum_row", _summing(one))
+
+
+def integer_channels_calls(first: Described, last: Described) -> tuple[Call, Call]:
+    """Return the calls for a convolution and the layer that sums up each of its feature maps."""
+    assert isinstance(first.layer.operator, op.Convolution)
+    parameters = _dense(first, first.layer.operator).parameters
+    return Call(NULL, parameters), Call("sum_channels", _summing(last))
+
+
+def integer_steps(one: Described) -> list[str]:
+    """Return the initialisers of the steps behind a layer, its own first if it is one."""
+    operators = [*one.layer.epilogue]
+    if isinstance(one.layer.operator, op.Activation):
+        operators.insert(0, one.layer.operator)
+    return [_limits(one, operator) for operator in operators]
+
+
+def _limits(one: Described, operator: op.Operator) -> str:
+    match operator:
+        case op.Activation(function="relu"):
+            limits = (0.0, np.inf)
+        case op.Activation(function="clip", parameters=(low, high)):
+            limits = (low, high)
+        case _:
+            raise one.refusal(f"of quantised integers with {operator.in_words()} behind it")
+    result = _result(one)
+    places = [
+        bound if np.isinf(limit) else int(quantized(np.array(limit), result))
+        for limit, bound in zip(limits, (-128, 127), strict=True)
+    ]
+    one.tables.wanted.add("step_limits")
+    return f"{{step_limits, {places[0]}, {places[1]}, NULL, NULL, 0, 0}}"
+
+
+def _result(one: Described) -> Quantization:
+    """What the output stands for. Raises UnsupportedOperator for anything but 8-bit integers."""
+    found = [*one.given, one.layer.quantization]
+    for types in found:
+        if types is None or types.element is not Element.INT8:
+            what = "real numbers" if types is None else types.element.value
+            raise one.refusal(f"with {what} in a network of 8-bit integers")
+    result = one.layer.quantization
+    assert result is not None
+    return result
+
+
+def _given(one: Described, index: int = 0) -> Quantization:
+    found = one.given[index]
+    assert found is not None
+    return found
+
+
+def _stored_types(one: Described, role: str) -> Quantization:
+    found = one.layer.stored_as(role).quantization
+    if found is None or found.element is not Element.INT8:
+        raise one.refusal(f"whose {role} is not stored as 8-bit integers")
+    return found
+
+
+def _scaling(one: Described, ratios: Sequence[float]) -> str:
+    """The initialiser of how sums become stored integers."""
+    integers, exponents = multipliers(ratios)
+    bias = NULL
+    if "bias" in one.weights:
+        bias = one.symbol("bias", one.weights["bias"].astype(np.int32))
+    fields = (
+        bias,
+        one.symbol("multipliers", integers.astype(np.int32)),
+        one.symbol("exponents", exponents.astype(np.int8)),
+        str(_given(one).zero_point),
+        str(_result(one).zero_point),
+    )
+    return "{" + ", ".join(fields) + "}"
+
+
+def _convolution_ratios(one: Described, filters: int) -> list[float]:
+    return channel_ratios(_given(one), _stored_types(one, "kernel"), _result(one), filters)
+
+
+def _convolution(one: Described, operator: op.Convolution) -> Call:
+    is_depthwise = operator.groups == one.inputs[0].channels == operator.filters
+    if not is_depthwise or operator.groups == 1:
+        return _dense(one, operator)
+    kernel = one.weights["kernel"][:, 0].transpose(1, 2, 0)
+    fields = (window_text(operator.window), operator.groups, 1, 1, one.symbol("kernel", kernel))
+    scaling = _scaling(one, _convolution_ratios(one, operator.filters))
+    return Call("convolve_depthwise", one.structure("convolution", *fields, scaling))
+
+
+def _dense(one: Described, operator: op.Convolution) -> Call:
+    fields = (
+        window_text(operator.window),
+        operator.groups,
+        one.inputs[0].channels // operator.groups,
+        operator.filters // operator.groups,
+        one.symbol("kernel", packed_filters(one.weights["kernel"], operator.groups, BLOCK)),
+    )
+    scaling = _scaling(one, _convolution_ratios(one, operator.filters))
+    return Call("convolve", one.structure("convolution", *fields, scaling))
+
+
+def _matrix_scaling(one: Described, operator: op.FullyConnected) -> str:
+    """Of one scale of weights, the product with that of the input is in single precision."""
+    weights, given, result = _stored_types(one, "matrix"), _given(one), _result(one)
+    if weights.zero_point:
+        raise one.refusal("whose weights have a zero point")
+    ratios = channel_ratios(given, weights, result, operator.units)
+    if len(weights.scales) == 1:
+        product = float(np.float32(given.scale) * np.float32(weights.scale))
+        ratios = [product / result.scale] * operator.units
+    return _scaling(one, ratios)
+
+
+def _fully_connected(one: Described, operator: op.FullyConnected) -> Call:
+    matrix = row_order(one.weights["matrix"], one.inputs[0])
+    packed = packed_filters(matrix[:, :, None, None], 1, BLOCK)
+    fields = (operator.units, one.symbol("matrix", packed), _matrix_scaling(one, operator))
+    return Call("connect_fully", one.structure("matrix", *fields))
+
+
+def _pooling(one: Described, operator: op.Pooling) -> Call:
+    if _given(one) != _result(one):
+        raise one.refusal("with other scales before than behind it")
+    function = "pool_largest" if operator.function == "max" else "pool_mean"
+    fields = (window_text(operator.window), int(operator.counts_padding))
+    return Call(function, one.structure("pooling", *fields))
+
+
+def _summing(one: Described) -> str:
+    source = one.inputs[0]
+    match one.layer.operator:
+        case op.Pooling(function=function, window=window):
+            if _given(one) != _result(one):
+                raise one.refusal("with other scales before than behind it")
+            rows, columns = window.extent
+            kind = "SUM_LARGEST" if function == "max" else "SUM_MEAN"
+            fields = (rows, columns, kind, f"{{{rows * columns}, 0, 0, 0, 0}}")
+            return one.structure("summing", *fields)
+        case op.Reduction(function="mean"):
+            size = (source.height, source.width)
+            return one.structure("summing", *size, "SUM_AVERAGE", _averaging(one, prod(size)))
+    raise one.refusal("of quantised integers, row by row")
+
+
+def _averaging(one: Described, count: int) -> str:
+    """Sums rescaled by a multiplier that was divided by their number."""
+    given, result = _given(one), _result(one)
+    integer, exponent = multiplier(given.scale / result.scale)
+    shift = min(count.bit_length() - 1, 32, 31 + exponent)
+    fields = (count, (integer << shift) // count, exponent - shift)
+    return f"{{{', '.join(map(str, (*fields, given.zero_point, result.zero_point)))}}}"
+
+
+def _reduction(one: Described, operator: op.Reduction) -> Call:
+    if operator.function != "mean":
+        raise one.refusal(f"of quantised integers: {operator.in_words()}")
+    axes = tuple(sorted(operator.axes))
+    cube = cube_fields(one, axes, reduced_to(one, axes, keeps=operator.keeps))
+    count = prod(one.inputs[0].dims[axis] for axis in axes)
+    fields = ("{" + ", ".join(cube) + "}", _averaging(one, count))
+    return Call("average", one.structure("mean_over", *fields))
+
+
+def _softmax(one: Described, operator: op.Softmax) -> Call:
+    result = _result(one)
+    if operator.is_logarithm or (result.scale, result.zero_point) != (1 / 256, -128):
+        raise one.refusal("of quantised integers, but to shares of 256")
+    last = operator.axis if operator.last is None else operator.last
+    cube = cube_fields(one, range(operator.axis, last + 1))
+    integer, exponent = multiplier(min(float(np.float32(_given(one).scale)) * 2**26, LARGEST))
+    least = -int(31 * 2**26 // 2**exponent)
+    if exponent < 0:
+        raise one.refusal("of quantised integers with so small a scale")
+    fields = ("{" + ", ".join(cube) + "}", integer, exponent, max(least, -256))
+    return Call("softmax", one.structure("softmax_over", *fields))
+
+
+def _elementwise(one: Described, operator: op.Elementwise) -> Call:
+    types = [_given(one, index) for index in range(len(one.inputs))]
+    operands = [operand_text(one, index) for index in range(len(one.inputs))]
+    if operator.constant is not None:
+        place = 0 if operator.constant_first else len(operands)
+        symbol, steps = laid_constant(one, one.weights["constant"], "constant")
+        operands.insert(place, f"{{{symbol}, 0, 0, {', '.join(map(str, steps))}}}")
+        types.insert(place, _stored_types(one, "constant"))
+    if len(operands) != 2 or operator.function not in ("add", "subtract", "multiply"):
+        raise one.refusal(f"of quantised integers: {operator.function} of {len(operands)} tensors")
+    if operator.function == "multiply":
+        pairs = [(0, 0), (0, 0), multiplier(types[0].scale * types[1].scale / _result(one).scale)]
+    else:
+        step = 2 * max(one_.scale for one_ in types)
+        pairs = [multiplier(one_.scale / step) for one_ in types]
+        pairs.append(multiplier(step / (2**SUM_BITS * _result(one).scale)))
+    one.tables.wanted.add("operand")
+    fields = (
+        "{" + ", ".join(operands) + "}",
+        f"{{{types[0].zero_point}, {types[1].zero_point}}}",
+        _result(one).zero_point,
+        -1 if operator.function == "subtract" else 1,
+        *("{" + ", ".join(str(pair[place]) for pair in pairs) + "}" for place in (0, 1)),
+    )
+    function = "multiply_tensors" if operator.function == "multiply" else "add_tensors"
+    return Call(function, one.structure("combining", *fields))
+
+
+def _activation(one: Described, operator: op.Activation) -> Call:
+    if operator.function not in ("relu", "clip"):
+        raise one.refusal(f"of quantised integers: {operator.function}")
+    return _rescaled(one)
+
+
+def _rescaled(one: Described) -> Call:
+    given, result = _given(one), _result(one)
+    if given == result:
+        return Call("copy_region")
+    pair = multiplier(given.scale / result.scale)
+    fields = (*pair, given.zero_point, result.zero_point, "0")
+    return Call("rescale_region", one.structure("converting", *fields))
+
+
+def _conversion(one: Described, _operator: op.Conversion) -> Call:
+    given, result = one.given[0], one.layer.quantization
+    if given is not None and result is not None:
+        _result(one)
+        return _rescaled(one)
+    types = given or result
+    if types is None or types.element is not Element.INT8:
+        raise one.refusal("of other elements than 8-bit integers and single precision")
+    zeros = (given.zero_point if given else 0, result.zero_point if result else 0)
+    function = "dequantize_region" if given else "quantize_region"
+    return Call(function, one.structure("converting", 0, 0, *zeros, number(types.scale)))
+
+
+def _pad(one: Described, operator: op.Pad) -> Call:
+    if _given(one) != _result(one):
+        raise one.refusal("with other scales before than behind it")
+    return pad_call(one, operator, str(int(quantized(np.array(operator.value), _result(one)))))
+
+
+_CALLS: dict[type, Callable[[Described, Any], Call]] = {
+    op.Convolution: _convolution,
+    op.Pooling: _pooling,
+    op.FullyConnected: _fully_connected,
+    op.Reduction: _reduction,
+    op.Softmax: _softmax,
+    op.Elementwise: _elementwise,
+    op.Activation: _activation,
+    op.Pad: _pad,
+}
