@@ -65,6 +65,18 @@ class GraphValues:
         self._types[name] = onnx.helper.make_tensor_type_proto(element_type, dims)
         _require_countable(f"input {name!r}", self._types[name])
 
+    def add_constants(
+        self, constants: Iterable[onnx.TensorProto], names: Mapping[str, str]
+    ) -> None:
+        """Let constants of an inner graph be known under these names."""
+        for tensor in constants:
+            name = names[tensor.name]
+            self._stored[name] = tensor
+            self._types[name] = onnx.helper.make_tensor_type_proto(
+                tensor.data_type, tuple(tensor.dims)
+            )
+            _require_countable(f"initializer {name!r}", self._types[name])
+
     def add_node(self, node: Node) -> None:
         """Learn about what a node writes, once all it reads is known.
 

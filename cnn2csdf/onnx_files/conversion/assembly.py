@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from cnn2csdf.elements import Stored
 from cnn2csdf.network import Network, Shape
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import Node, shortest_decimal, unsupported
+from cnn2csdf.operators.operands import Constants, constant_role
 from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 
@@ -44,8 +45,12 @@ class Assembly:
     flattened to a vector) keeps all its axes.
     """
 
-    def __init__(self, values: GraphValues, name: str, *, with_weights: bool) -> None:
+    def __init__(
+        self, values: GraphValues, name: str, *, with_weights: bool, read: Set[str] | None = None
+    ) -> None:
+        """Begin a network; read: the tensors that some node or output reads, where known."""
         self.values = values
+        self._read = read
         self.builder = NetworkBuilder(name)
         self.weights: dict[str, dict[str, Array]] = {}
         self._with_weights = with_weights
@@ -119,7 +124,7 @@ class Assembly:
         ours = self.builder.shape(layer).dims
         if theirs == (1, *ours):
             self._batched.add(tensor)
-        elif theirs != ours:
+        elif theirs != ours and (theirs, ours) != ((), (1,)):
             listed = "x".join(map(str, theirs))
             raise InvalidNetwork(
                 f"layer {layer!r}: a shape of {self.builder.shape(layer)}, "
@@ -130,6 +135,10 @@ class Assembly:
     def has(self, tensor: str) -> bool:
         """Whether a layer writes the tensor."""
         return tensor in self._layers
+
+    def is_read(self, tensor: str) -> bool:
+        """Whether a node that becomes a layer, or an output, reads the tensor."""
+        return self._read is None or tensor in self._read
 
     def shape(self, tensor: str) -> Shape:
         """Return the shape of a tensor as the layers see it."""
@@ -214,9 +223,39 @@ class Assembly:
         """Return a static tensor as it is."""
         return Numbers(tensor, lambda: self.values.value(tensor))
 
+    def frame_dims(self, node: Node, constant: str) -> Dims:
+        """Return the dims of a constant operand of a node, without a batch axis of one."""
+        dims = self.values.dims(constant)
+        if 0 in dims:
+            raise unsupported(node, f"operand {constant!r} holds nothing")
+        has_batch = len(dims) == len(self.values.dims(node.outputs[0])) and dims[:1] == (1,)
+        return (dims[1:] if has_batch else dims) or (1,)
+
+    def reshaped(self, tensor: str, dims: Dims) -> Numbers:
+        """Return a static tensor under these dims."""
+        return Numbers(
+            tensor, lambda: np.asarray(self.values.value(tensor), np.float32).reshape(dims)
+        )
+
     def _require_static(self, node: Node, tensor: str, what: str) -> None:
         if not self.values.is_static(tensor):
             raise unsupported(node, f"{what} {tensor!r} is computed from the frame")
+
+
+def constant_operands(
+    node: Node, assembly: Assembly, operands: Sequence[str]
+) -> tuple[Constants, dict[str, Numbers]]:
+    """Return places and dims of the static ones among operands, and their numbers by role.
+
+    A batch axis of one is left out where an operand has as many axes as the result.
+    """
+    found: dict[int, Dims] = {}
+    weights: dict[str, Numbers] = {}
+    for place, name in enumerate(operands):
+        if assembly.is_static(name):
+            found[place] = assembly.frame_dims(node, name)
+            weights[constant_role(place)] = assembly.reshaped(name, found[place])
+    return tuple(found.items()), weights
 
 
 def _told(stored: Iterable[Stored], uses: Mapping[str | None, int]) -> Iterator[Stored]:

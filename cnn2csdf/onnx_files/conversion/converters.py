@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from cnn2csdf.onnx_files.conversion import (
+    choices,
+    einsums,
     elementwise,
     moves,
     normalizations,
     products,
+    recurrences,
+    repetitions,
     resize,
     windows,
 )
@@ -18,12 +22,12 @@ from cnn2csdf.onnx_files.nodes import Node
 Converter = Callable[[Node, Assembly], None]
 
 
-ONLY_IN_PATTERNS = ("Erf",)  # operators that are no layers by themselves
-
 CONVERTERS: Mapping[str, Converter] = {
     **dict.fromkeys(elementwise.PLAIN, elementwise.activation),
     **dict.fromkeys(elementwise.FUNCTIONS, elementwise.elementwise),
     **dict.fromkeys(normalizations.REDUCTIONS, normalizations.reduction),
+    **dict.fromkeys(choices.EXTREMES, choices.extreme_place),
+    **dict.fromkeys(recurrences.KINDS, recurrences.recurrence),
     "AveragePool": windows.average_pooling,
     "BatchNormalization": normalizations.batch_normalization,
     "Cast": elementwise.cast,
@@ -32,10 +36,13 @@ CONVERTERS: Mapping[str, Converter] = {
     "Concat": moves.concatenation,
     "Conv": windows.convolution,
     "ConvTranspose": windows.transposed_convolution,
+    "CumSum": choices.running_sum,
     "DepthToSpace": moves.depth_to_space,
     "Dropout": elementwise.dropout,
-    "Expand": moves.expand,
+    "Einsum": einsums.einsum,
+    "Expand": repetitions.expand,
     "Flatten": moves.reshape,
+    "Gather": repetitions.gather,
     "Gelu": elementwise.gelu,
     "Gemm": products.gemm,
     "GlobalAveragePool": windows.global_average_pooling,
@@ -57,7 +64,10 @@ CONVERTERS: Mapping[str, Converter] = {
     "Split": moves.split,
     "Squeeze": moves.reshape,
     "Swish": elementwise.swish,
+    "Tile": repetitions.tile,
+    "TopK": choices.ranking,
     "Transpose": moves.transpose,
     "Unsqueeze": moves.reshape,
     "Upsample": resize.resize,
+    "Where": choices.where,
 }
