@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Step, constant_operands
+from cnn2csdf.onnx_files.conversion.assembly import Assembly, constant_operands
+from cnn2csdf.onnx_files.conversion.steps import Step
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 
 EXTREMES = {"ArgMax": "max", "ArgMin": "min"}

@@ -17,6 +17,7 @@ from cnn2csdf.onnx_files.conversion import (
     windows,
 )
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.conversion.lines import over_lines
 from cnn2csdf.onnx_files.nodes import Node
 
 Converter = Callable[[Node, Assembly], None]
@@ -28,14 +29,14 @@ CONVERTERS: Mapping[str, Converter] = {
     **dict.fromkeys(normalizations.REDUCTIONS, normalizations.reduction),
     **dict.fromkeys(choices.EXTREMES, choices.extreme_place),
     **dict.fromkeys(recurrences.KINDS, recurrences.recurrence),
-    "AveragePool": windows.average_pooling,
+    "AveragePool": over_lines(windows.average_pooling),
     "BatchNormalization": normalizations.batch_normalization,
     "Cast": elementwise.cast,
     "ChannelShuffle": moves.channel_shuffle,
     "Clip": elementwise.clip,
     "Concat": moves.concatenation,
-    "Conv": windows.convolution,
-    "ConvTranspose": windows.transposed_convolution,
+    "Conv": over_lines(windows.convolution),
+    "ConvTranspose": over_lines(windows.transposed_convolution),
     "CumSum": choices.running_sum,
     "DepthToSpace": moves.depth_to_space,
     "Dropout": elementwise.dropout,
@@ -45,15 +46,15 @@ CONVERTERS: Mapping[str, Converter] = {
     "Gather": repetitions.gather,
     "Gelu": elementwise.gelu,
     "Gemm": products.gemm,
-    "GlobalAveragePool": windows.global_average_pooling,
-    "GlobalMaxPool": windows.global_max_pooling,
+    "GlobalAveragePool": over_lines(windows.global_average_pooling),
+    "GlobalMaxPool": over_lines(windows.global_max_pooling),
     "Identity": elementwise.identity,
     "InstanceNormalization": normalizations.instance_normalization,
     "LRN": normalizations.local_response_normalization,
     "LayerNormalization": normalizations.layer_normalization,
     "LogSoftmax": normalizations.softmax,
     "MatMul": products.matrix_product,
-    "MaxPool": windows.max_pooling,
+    "MaxPool": over_lines(windows.max_pooling),
     "PRelu": elementwise.prelu,
     "Pad": moves.pad,
     "Reshape": moves.reshape,

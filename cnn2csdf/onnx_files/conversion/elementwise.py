@@ -7,7 +7,8 @@ from math import inf
 import onnx
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Step
+from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.conversion.steps import Step
 from cnn2csdf.onnx_files.input_dims import FLOATS
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Step
+from cnn2csdf.onnx_files.conversion.assembly import Assembly
 from cnn2csdf.onnx_files.conversion.repetitions import picked
+from cnn2csdf.onnx_files.conversion.steps import Step
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.operators.operands import constant_role
 from csdf.errors import UnreadableFile

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Step
+from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 
 KINDS = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}

@@ -186,10 +186,9 @@ def test_a_choice_by_the_frame_and_a_loop_are_refused(tmp_path):
 
 
 UNSUPPORTED = {
-    "no square block": (one_node("MaxPool", kernel_shape=[2], inputs={"x": (1, 3, 8)}), "1x3x8"),
-    "1-D convolution": (
-        one_node("Conv", numbers((4, 3, 3)), inputs={"x": (1, 3, 8)}),
-        "works on 1 x channels x height x width only, found 1x3x8",
+    "3-D convolution": (
+        one_node("Conv", numbers((4, 3, 3, 3, 3)), inputs={"x": (1, 3, 8, 8, 8)}),
+        "works on 1 x channels x height x width only, found 1x3x8x8x8",
     ),
     "weights from the frame": (
         one_node("Conv", inputs={"x": (1, 3, 6, 7), "w": (1, 3, 3, 3)}),

@@ -61,6 +61,7 @@ def phases(network, name):
 
 
 MAP = {"x": (1, 4, 6, 5)}
+LINES = {"x": (1, 4, 9)}
 TWO = {"x": (1, 4, 6, 5), "z": (1, 4, 6, 5)}
 CASES = {
     "round": one_node("Round", inputs=MAP),
@@ -134,6 +135,33 @@ CASES = {
     ),
     "cubic by scales": one_node(
         "Resize", None, np.array([1, 1, 1.7, 0.6], np.float32), inputs=MAP, mode="cubic",
+    ),
+    "lines": one_node(
+        "Conv", numbers((6, 2, 3)), numbers(6), inputs=LINES, group=2, strides=[2], pads=[1, 0],
+    ),
+    "lines with padding found": one_node("Conv", numbers((6, 4, 4)), inputs=LINES, auto_pad="SAME_UPPER"),
+    "lines spread": one_node(
+        "ConvTranspose", numbers((4, 3, 3)), inputs=LINES, strides=[2], output_padding=[1],
+    ),
+    "largest of lines": one_node("MaxPool", inputs=LINES, kernel_shape=[3], dilations=[2]),
+    "mean of lines": one_node("AveragePool", inputs=LINES, kernel_shape=[2], strides=[2]),
+    "mean of all of a line": one_node("GlobalAveragePool", inputs=LINES),
+    "lines in a chain": graph_model(
+        [
+            node("Conv", ["x", "k"], ["1"], pads=[1, 1], name="first"),
+            node("BatchNormalization", ["1", "s", "b", "m", "v"], ["2"]),
+            node("Relu", ["2"], ["3"]),
+            node("Add", ["3", "e"], ["4"]),
+            node("Conv", ["4", "k"], ["5"], pads=[1, 1], name="second"),
+            node("Add", ["5", "3"], ["6"]),
+            node("Transpose", ["6"], ["y"], perm=[0, 2, 1]),
+        ],
+        inputs=LINES,
+        constants={
+            "k": numbers((4, 4, 3)),
+            "e": numbers((4, 9), 9),
+            **{name: numbers(4, place, 0.5, 1.5) for place, name in enumerate("sbmv")},
+        },
     ),
     "many vectors normalised": graph_model(
         [
@@ -312,6 +340,13 @@ BY_ROWS = {  # a case and how many phases its layer has: the rows of what it wri
 def test_it_works_by_rows_where_rows_stay_in_order(name, tmp_path):
     network = simplified(read_onnx(saved(CASES[name], tmp_path)), ("drop",)).network
     assert phases(network, network.layers[1].name) == BY_ROWS[name]
+
+
+def test_windows_over_lines_work_by_rows(tmp_path):
+    model = saved(CASES["lines in a chain"], tmp_path)
+    network = simplified(read_onnx(model), ("drop",)).network
+    assert [phases(network, name) for name in ("first", "second")] == [9, 9]
+    assert [one.shape.dims for one in (*network.inputs, *network.outputs)] == [(4, 9), (9, 4)]
 
 
 def test_integers_and_truth_values_count_their_own_bytes(tmp_path):
