@@ -16,7 +16,6 @@ from cnn2csdf.network import Network, Shape
 from cnn2csdf.onnx_files.conversion.steps import Numbers, Step, on_lines
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import Node, shortest_decimal, unsupported
-from cnn2csdf.operators.operands import Constants, constant_role
 from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 
@@ -85,10 +84,9 @@ class Assembly:
                 self.add_raised(node, *found, inputs=inputs, output=output, name=name)
                 return
         tensor = output or node.outputs[0]
+        dims = self.values.dims(tensor)
         sources = [self._plain(source) for source in inputs]
-        self._bind(
-            tensor, self._chain(node, steps, sources, tensor, name), self.values.dims(tensor)
-        )
+        self._bind(tensor, self._chain(node, steps, sources, tensor, name), dims)
 
     def add_raised(
         self,
@@ -100,9 +98,10 @@ class Assembly:
     ) -> None:
         """Add layers that read and write lines as maps of one column."""
         tensor = output or node.outputs[0]
+        theirs = self.values.dims(tensor)
         sources = [self.raised(source) for source in inputs]
         layer = self._chain(node, steps, sources, tensor, name)
-        ours, theirs = self.builder.shape(layer), self.values.dims(tensor)
+        ours = self.builder.shape(layer)
         if (*theirs, 1) != (1, *ours.dims):
             raise InvalidNetwork(f"layer {layer!r}: a shape of {ours}, but lines of {theirs}")
         self._batched.add(tensor)
@@ -286,22 +285,6 @@ class Assembly:
     def _require_static(self, node: Node, tensor: str, what: str) -> None:
         if not self.values.is_static(tensor):
             raise unsupported(node, f"{what} {tensor!r} is computed from the frame")
-
-
-def constant_operands(
-    node: Node, assembly: Assembly, operands: Sequence[str]
-) -> tuple[Constants, dict[str, Numbers]]:
-    """Return places and dims of the static ones among operands, and their numbers by role.
-
-    A batch axis of one is left out where an operand has as many axes as the result.
-    """
-    found: dict[int, Dims] = {}
-    weights: dict[str, Numbers] = {}
-    for place, name in enumerate(operands):
-        if assembly.is_static(name):
-            found[place] = assembly.frame_dims(node, name)
-            weights[constant_role(place)] = assembly.reshaped(name, found[place])
-    return tuple(found.items()), weights
 
 
 def _told(stored: Iterable[Stored], uses: Mapping[str | None, int]) -> Iterator[Stored]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, constant_operands
-from cnn2csdf.onnx_files.conversion.steps import Step
+from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
 from cnn2csdf.onnx_files.nodes import Node, unsupported
+from cnn2csdf.operators.operands import Constants, constant_role
+from csdf.errors import UnreadableFile
 
 EXTREMES = {"ArgMax": "max", "ArgMin": "min"}
 
@@ -13,7 +17,7 @@ EXTREMES = {"ArgMax": "max", "ArgMin": "min"}
 def where(node: Node, assembly: Assembly) -> None:
     """Add a choice between two tensors or constants by a third."""
     operands = [node.required(index) for index in range(3)]
-    constants, weights = constant_operands(node, assembly, operands)
+    constants, weights = _constant_operands(node, assembly, operands)
     tensors = [name for name in operands if not assembly.is_static(name)]
     step = Step(operator=op.Choice(constants=constants), weights=weights)
     assembly.add(node, step, inputs=tensors)
@@ -59,10 +63,28 @@ def ranking(node: Node, assembly: Assembly) -> None:
 def running_sum(node: Node, assembly: Assembly) -> None:
     """Add a sum of all elements up to each one."""
     tensor = assembly.dynamic(node, 0)
-    (axis,) = assembly.integers(node, 1, "the axis") or (0,)
+    axes = assembly.integers(node, 1, "the axis") or ()
+    if len(axes) != 1:
+        raise UnreadableFile(f"{node}: {len(axes)} axes, expected one")
     operator = op.RunningSum(
-        axis=assembly.frame_axis(node, tensor, axis),
+        axis=assembly.frame_axis(node, tensor, axes[0]),
         is_exclusive=bool(node.integer("exclusive", 0)),
         is_reversed=bool(node.integer("reverse", 0)),
     )
     assembly.add(node, operator, inputs=(tensor,))
+
+
+def _constant_operands(
+    node: Node, assembly: Assembly, operands: Sequence[str]
+) -> tuple[Constants, dict[str, Numbers]]:
+    """Places and dims of the static ones among operands, and their numbers by role.
+
+    A batch axis of one is left out where an operand has as many axes as the result.
+    """
+    found: dict[int, tuple[int, ...]] = {}
+    weights: dict[str, Numbers] = {}
+    for place, name in enumerate(operands):
+        if assembly.is_static(name):
+            found[place] = assembly.frame_dims(node, name)
+            weights[constant_role(place)] = assembly.reshaped(name, found[place])
+    return tuple(found.items()), weights

@@ -90,6 +90,7 @@ def slices(node: Node, assembly: Assembly) -> None:
     """Add a slice for each axis that is cut; one that does nothing where none is."""
     tensor = assembly.dynamic(node, 0)
     dims = assembly.values.dims(tensor)
+    assembly.values.dims(node.outputs[0])  # refuses to keep nothing
     found: list[op.Operator] = []
     for axis, (start, stop, step) in _ranges(node, assembly, tensor).items():
         if (start, stop, step) == (0, dims[axis], 1):

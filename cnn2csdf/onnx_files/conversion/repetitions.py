@@ -19,7 +19,7 @@ def gather(node: Node, assembly: Assembly) -> None:
         raise unsupported(node, "a table that the frame looks up (an embedding) is not supported")
     tensor = assembly.dynamic(node, 0)
     indices = assembly.integers(node, 1, "the indices") or ()
-    wanted = node.integer("axis", 0)
+    wanted, dims = node.integer("axis", 0), assembly.values.dims(node.outputs[0])
     axis = assembly.frame_axis_or_batch(node, tensor, wanted)
     shape = assembly.values.dims(node.required(1))
     if axis is None:
@@ -31,7 +31,6 @@ def gather(node: Node, assembly: Assembly) -> None:
         if not all(-size <= index < size for index in indices):
             raise UnreadableFile(f"{node}: indices beyond the {size} places of axis {wanted}")
         steps = [picked(axis, tuple(index % size for index in indices))]
-    dims = assembly.values.dims(node.outputs[0])
     if axis is None or len(shape) != 1:
         steps.append(op.Reshape(dims=(dims[1:] if dims[:1] == (1,) else dims) or (1,)))
     assembly.add(node, *steps, inputs=(tensor,))

@@ -139,7 +139,9 @@ CASES = {
     "lines": one_node(
         "Conv", numbers((6, 2, 3)), numbers(6), inputs=LINES, group=2, strides=[2], pads=[1, 0],
     ),
-    "lines with padding found": one_node("Conv", numbers((6, 4, 4)), inputs=LINES, auto_pad="SAME_UPPER"),
+    "lines with padding found": one_node(
+        "Conv", numbers((6, 4, 4)), inputs=LINES, auto_pad="SAME_UPPER"
+    ),
     "lines spread": one_node(
         "ConvTranspose", numbers((4, 3, 3)), inputs=LINES, strides=[2], output_padding=[1],
     ),
