@@ -292,6 +292,10 @@ UNREADABLE = {
         one_node("Split", outputs=("y", "z"), axis=1, num_outputs=1, opset=18),
         "node 'the node' (Split, opset 18): num_outputs is 1 for 2 outputs",
     ),
+    "an equation that is none": (  # inference of shapes would never end
+        one_node("Einsum", equation="Conv\xff"),
+        "equation 'Conv\xff' for 1 inputs",
+    ),
     "a dim with which sums overflow": (  # likewise, in the Slice behind it
         one_node("Slice", *(np.array([n]) for n in (1, 5, 2, 2)), inputs={"x": (1, 3, 2**62, 7)}),
         "input 'x' has a dim of 4611686018427387904; expected 0 to 2147483647",
