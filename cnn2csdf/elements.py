@@ -21,11 +21,13 @@ class Element(Enum):
     INT16 = "int16"
     INT8 = "int8"
     UINT8 = "uint8"
+    BOOL = "bool"
 
     @property
     def bytes(self) -> int:
         """Bytes of one element."""
-        return int("".join(filter(str.isdigit, self.value))) // 8
+        bits = "".join(filter(str.isdigit, self.value))
+        return int(bits or 8) // 8
 
     @property
     def is_integer(self) -> bool:

@@ -6,6 +6,7 @@ that depends on no frame gets its value, when it is asked for, from the referenc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Any
@@ -42,6 +43,9 @@ NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}  # others are called as in Num
 ELEMENTS = {
     onnx.TensorProto.DataType.Value(NAMES.get(one.value, one.value.upper())): one for one in Element
 }
+EQUATION = re.compile(
+    r"[A-Za-z ]*(\.{3}[A-Za-z ]*)?(,[A-Za-z ]*(\.{3}[A-Za-z ]*)?)*(->[A-Za-z .]*)?"
+)
 INTEGERS = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
 
 
@@ -72,6 +76,18 @@ class GraphValues:
         """Let a frame come in under that name."""
         self._types[name] = onnx.helper.make_tensor_type_proto(element_type, dims)
         _require_countable(f"input {name!r}", self._types[name])
+
+    def add_constants(
+        self, constants: Iterable[onnx.TensorProto], names: Mapping[str, str]
+    ) -> None:
+        """Let constants of an inner graph be known under these names."""
+        for tensor in constants:
+            name = names[tensor.name]
+            self._stored[name] = tensor
+            self._types[name] = onnx.helper.make_tensor_type_proto(
+                tensor.data_type, tuple(tensor.dims)
+            )
+            _require_countable(f"initializer {name!r}", self._types[name])
 
     def add_node(self, node: Node) -> None:
         """Learn about what a node writes, once all it reads is known.
@@ -185,6 +201,7 @@ class GraphValues:
         self._require_few_axes(node)
         self._require_an_axis(node)
         _require_all_outputs(node)
+        _require_equation(node)
         try:
             return shape_inference.infer_node_outputs(
                 schema,
@@ -294,6 +311,16 @@ def _require_all_outputs(node: Node) -> None:
     parts = node.integer("num_outputs", len(node.outputs)) if node.op_type == "Split" else None
     if parts is not None and parts != len(node.outputs):
         raise UnreadableFile(f"{node}: num_outputs is {parts} for {len(node.outputs)} outputs")
+
+
+def _require_equation(node: Node) -> None:
+    """Raise UnreadableFile for an equation that is none: inference would never end."""
+    if node.op_type != "Einsum":
+        return
+    equation = node.text("equation", "")
+    terms = equation.partition("->")[0].split(",")
+    if EQUATION.fullmatch(equation) is None or len(terms) != len(node.inputs):
+        raise UnreadableFile(f"{node}: equation {equation!r} for {len(node.inputs)} inputs")
 
 
 def _require_size(name: str, dims: Dims) -> None:

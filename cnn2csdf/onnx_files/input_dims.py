@@ -14,33 +14,65 @@ INTEGERS = frozenset(map(onnx.TensorProto.DataType.Value, ("UINT8", "INT8", "INT
 
 
 def require_known_names(shapes: Mapping[str, Dims], inputs: Sequence[onnx.ValueInfoProto]) -> None:
-    """Raise UnreadableFile for a shape of what is not an input."""
+    """Raise UnreadableFile for a shape of what is neither an input nor an open dim of one."""
     names = [found.name for found in inputs]
-    for name in shapes:
-        if name not in names:
-            listed = ", ".join(map(repr, names)) or "none"
-            raise UnreadableFile(f"there is no input {name!r} to give a shape; inputs: {listed}")
+    open_dims = _named_dims(inputs)
+    for name, dims in shapes.items():
+        if name in names or (name in open_dims and len(dims) == 1):
+            continue
+        if name in open_dims:
+            raise UnreadableFile(
+                f"{name!r} is one dim of an input; give one number, as in --shape {name}=N"
+            )
+        listed = ", ".join(map(repr, names)) or "none"
+        dim_names = f"; open dims: {', '.join(map(repr, open_dims))}" if open_dims else ""
+        raise UnreadableFile(
+            f"there is no input {name!r} to give a shape; inputs: {listed}{dim_names}"
+        )
 
 
-def input_dims(found: onnx.ValueInfoProto, given: Dims | None) -> Dims:
-    """Return the dims of an input, the batch of one in front.
+def _named_dims(inputs: Sequence[onnx.ValueInfoProto]) -> list[str]:
+    """The names that the file gives to open dims, each once."""
+    dims = [dim for found in inputs for dim in found.type.tensor_type.shape.dim]
+    return list(dict.fromkeys(dim.dim_param for dim in dims if dim.dim_param))
 
-    given: dims that replace those of the file. Raises UnreadableFile where one is not fixed.
+
+def input_dims(found: onnx.ValueInfoProto, shapes: Mapping[str, Dims]) -> Dims:
+    """Return the dims of an input, the batch of one in front; a batch left open is one.
+
+    shapes: by input, dims that replace those of the file; by name of an open dim, its size. Raises
+    UnreadableFile where a dim is not fixed, or the batch is another.
     """
     if not found.type.HasField("tensor_type"):
         raise UnreadableFile(f"input {found.name!r} is not a tensor")
     if found.type.tensor_type.elem_type not in FLOATS | INTEGERS:
         raise UnreadableFile(f"input {found.name!r} holds no numbers of a supported type")
-    sizes = _sizes_in_file(found)
-    if given is None:
-        _require_fixed(found.name, sizes)
-    elif sizes and len(given) != len(sizes):
-        raise UnreadableFile(
-            f"input {found.name!r} has {len(sizes)} dims, the shape given for it {len(given)}"
-        )
-    dims = tuple(size for size in sizes if isinstance(size, int)) if given is None else given
+    sizes = [_given(size, shapes) for size in _sizes_in_file(found)]
+    whole = shapes.get(found.name)
+    if whole is not None and not (len(whole) == 1 and len(sizes) != 1 and _is_dim(found)):
+        if sizes and len(whole) != len(sizes):
+            raise UnreadableFile(
+                f"input {found.name!r} has {len(sizes)} dims, the shape given for it {len(whole)}"
+            )
+        sizes = list(whole)
+    elif len(sizes) > 1 and isinstance(sizes[0], str):
+        sizes[0] = 1
+    _require_fixed(found.name, sizes)
+    dims = tuple(size for size in sizes if isinstance(size, int))
     _require_one_frame(found.name, dims)
     return dims
+
+
+def _is_dim(found: onnx.ValueInfoProto) -> bool:
+    """Whether the input has an open dim of its own name."""
+    return found.name in _named_dims([found])
+
+
+def _given(size: int | str, shapes: Mapping[str, Dims]) -> int | str:
+    """The size of a dim; that given for its name where it is open."""
+    if isinstance(size, str) and len(shapes.get(size, ())) == 1:
+        return shapes[size][0]
+    return size
 
 
 def _sizes_in_file(found: onnx.ValueInfoProto) -> list[int | str]:
@@ -54,15 +86,15 @@ def _sizes_in_file(found: onnx.ValueInfoProto) -> list[int | str]:
 def _require_fixed(name: str, sizes: Sequence[int | str]) -> None:
     if not sizes:
         raise UnreadableFile(
-            f"input {name!r}: its shape is not in the file; "
-            f"give it, as in --shape {name}=1x3x224x224"
+            f"input {name!r}: its shape is not in the file; give it, as in --shape {name}=1xCxHxW "
+            "with your numbers for C, H, W"
         )
     for place, size in enumerate(sizes):
         if isinstance(size, str):
-            what = "the batch" if place == 0 else f"dim {place}"
+            example = f"{size}=N" if size != "?" else f"{name}={_text(_with_letters(sizes))}"
             raise UnreadableFile(
-                f"input {name!r} of shape {_text(sizes)}: {what} is not fixed ({size!r}); "
-                f"give all dims, as in --shape {name}={_text(_example(sizes))}"
+                f"input {name!r} of shape {_text(sizes)}: dim {place} is not fixed ({size!r}); "
+                f"give it, as in --shape {example}"
             )
 
 
@@ -70,22 +102,23 @@ def _require_one_frame(name: str, dims: Dims) -> None:
     if min(dims, default=1) < 1:
         raise UnreadableFile(
             f"input {name!r} of shape {_text(dims)} holds nothing; "
-            f"give all dims, as in --shape {name}={_text(_example(dims))}"
+            f"give all dims, as in --shape {name}={_text(_with_letters(dims))}"
         )
     if len(dims) < 2:
         raise UnreadableFile(f"input {name!r} of shape {_text(dims)}: no axis besides the batch")
     if dims[0] != 1:
         raise UnreadableFile(
-            f"input {name!r} has a batch of {dims[0]}, expected one frame; "
-            f"give all dims, as in --shape {name}={_text(_example(dims))}"
+            f"input {name!r} of shape {_text(dims)}: a batch of {dims[0]}; networks run here one "
+            f"frame at a time, so export with a batch of 1, or try --shape {name}="
+            f"{_text((1, *dims[1:]))}"
         )
 
 
-def _example(sizes: Sequence[int | str]) -> list[int]:
-    """Dims that would do: one frame, and a usual size for what is not fixed."""
-    usual = dict(enumerate((1, 3, 224, 224)))
+def _with_letters(sizes: Sequence[int | str]) -> list[int | str]:
+    """Dims with a letter for each that is not known."""
+    letters = dict(enumerate("NCHW")) if len(sizes) == 4 else {}
     fixed = [
-        size if isinstance(size, int) and size > 0 else usual.get(place, 1)
+        size if isinstance(size, int) and size > 0 else letters.get(place, "N")
         for place, size in enumerate(sizes)
     ]
     return [1, *fixed[1:]]

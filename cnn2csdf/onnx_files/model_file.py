@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -62,12 +63,27 @@ def _require_graph(model: onnx.ModelProto) -> None:
 
 def _require_text(model: onnx.ModelProto) -> None:
     """Raise UnreadableFile for a name that is not UTF-8: protobuf gives its bytes instead."""
-    graph = model.graph
+    _require_names([entry.domain for entry in model.opset_import])
+    waiting = [model.graph]
+    while waiting:
+        graph = waiting.pop()
+        _require_names(_names_in(graph))
+        for node in graph.node:
+            for attribute in node.attribute:
+                waiting += [attribute.g] if attribute.HasField("g") else []
+                waiting += attribute.graphs
+
+
+def _names_in(graph: onnx.GraphProto) -> list[str]:
     named = [*graph.node, *graph.input, *graph.output, *graph.initializer]
-    names = [one.name for one in named] + [entry.domain for entry in model.opset_import]
+    names = [one.name for one in named]
     for node in graph.node:
         names += [node.op_type, node.domain, *node.input, *node.output]
         names += [attribute.name for attribute in node.attribute]
+    return names
+
+
+def _require_names(names: Iterable[str]) -> None:
     for name in names:
         if not isinstance(name, str):
             raise UnreadableFile(f"{name!r} is not text; the file is corrupt")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
 import onnx
 
-from csdf.errors import UnreadableFile, UnsupportedOperator
+from csdf.errors import UnreadableFile, UnsupportedOperator, counted
 
 _KINDS = {
     "integer": onnx.AttributeProto.INT,
@@ -17,6 +17,7 @@ _KINDS = {
     "real": onnx.AttributeProto.FLOAT,
     "reals": onnx.AttributeProto.FLOATS,
     "text": onnx.AttributeProto.STRING,
+    "texts": onnx.AttributeProto.STRINGS,
 }
 
 
@@ -80,6 +81,13 @@ class Node:
         found = self._attribute(name, "reals")
         return None if found is None else tuple(map(shortest_decimal, found.floats))
 
+    def texts(self, name: str) -> tuple[str, ...] | None:
+        """Return an attribute; None where it is left out."""
+        found = self._attribute(name, "texts")
+        if found is None:
+            return None
+        return tuple(bytes(one).decode(errors="replace") for one in found.strings)
+
     def numbers(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
         """Return an attribute with as many numbers as the default has."""
         found = self.integers(name)
@@ -129,14 +137,43 @@ def node_of(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> Node:
     )
 
 
-def unsupported(node: Node, what: str) -> UnsupportedOperator:
+class NodeRefusal(UnsupportedOperator):
+    """The refusal of one node.
+
+    kind: of operator and form of it, the same for all nodes that are refused for the same reason.
+    """
+
+    def __init__(self, node: Node, kind: str, message: str) -> None:
+        self.node = node
+        self.kind = kind
+        super().__init__(message)
+
+
+def unsupported(node: Node, what: str) -> NodeRefusal:
     """Return the refusal of a node of a known operator."""
-    return UnsupportedOperator(f"{node}: {what}")
+    return NodeRefusal(node, f"{node.op_type}: {what}", f"{node}: {what}")
 
 
-def unknown(node: Node) -> UnsupportedOperator:
+def unknown(node: Node) -> NodeRefusal:
     """Return the refusal of a node of an operator that is not known."""
-    return UnsupportedOperator(
-        f"node {node.name!r}: operator {node.op_type!r} of domain {node.domain or 'ai.onnx'!r}, "
-        f"opset {node.opset}, is not supported"
+    kind = f"operator {node.op_type!r} of domain {node.domain or 'ai.onnx'!r}, opset {node.opset}"
+    return NodeRefusal(node, kind, f"node {node.name!r}: {kind}, is not supported")
+
+
+def refusal_of_all(refusals: Sequence[NodeRefusal]) -> UnsupportedOperator:
+    """Return one refusal that names each kind of operator, a node of it and how many there are."""
+    if len(refusals) == 1:
+        return UnsupportedOperator(str(refusals[0]))
+    kinds: dict[str, list[NodeRefusal]] = {}
+    for one in refusals:
+        kinds.setdefault(one.kind, []).append(one)
+    listed = "; ".join(
+        f"{kind} ({_nodes_in_words([one.node for one in found])})" for kind, found in kinds.items()
     )
+    return UnsupportedOperator(f"{len(refusals)} nodes are not supported: {listed}")
+
+
+def _nodes_in_words(nodes: Sequence[Node]) -> str:
+    others = len(nodes) - 1
+    more = f" and {counted(others, 'other')}" if others else ""
+    return f"node {nodes[0].name!r}{more}"

@@ -14,6 +14,7 @@ from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import Node, node_of
 
 TOLERANCE = 1e-3  # of a constant that exporters round, such as 1/6 or the square root of 2
+STACKED = {"ReduceSum": "Sum", "ReduceMean": "Mean", "ReduceMax": "Max", "ReduceMin": "Min"}
 PRODUCTS = {"Conv": 2, "ConvTranspose": 2, "Gemm": 2, "MatMul": 2}  # where the bias is an input
 
 
@@ -55,11 +56,16 @@ Pattern = Callable[[Node, Context], Node | None]
 
 
 def layer_nodes(
-    nodes: Sequence[Node], outputs: Sequence[str], values: GraphValues
+    nodes: Sequence[Node],
+    outputs: Sequence[str],
+    values: GraphValues,
+    *,
+    finds_patterns: bool = True,
 ) -> tuple[list[Node], set[str]]:
     """Return the nodes that become layers, in running order, and the tensors that are read.
 
     Nodes that no frame changes are left out, as are those that became part of another.
+    finds_patterns: whether several nodes may become one.
     """
     context = Context(
         writers={name: node for node in nodes for name in node.outputs},
@@ -72,7 +78,7 @@ def layer_nodes(
         is_needed = not needed.isdisjoint(node.outputs)
         if not is_needed or values.is_static(next(filter(None, node.outputs))):
             continue
-        layer = _replaced(node, context)
+        layer = _replaced(node, context) if finds_patterns else node
         found.append(layer)
         needed.update(filter(None, layer.inputs))
     return found[::-1], needed
@@ -206,8 +212,37 @@ def channel_shuffle(node: Node, context: Context) -> Node | None:
     return _one(node, "ChannelShuffle", cut.inputs[0], groups=middle[1])
 
 
+def stacked_reduction(node: Node, context: Context) -> Node | None:
+    """Tensors stacked along a new axis and reduced along it again: a function of their elements."""
+    stack = context.behind(node.inputs[0], "Concat")
+    if stack is None or node.integer("keepdims", 1):
+        return None
+    rank = len(context.values.dims(stack.outputs[0]))
+    axis = stack.integer("axis", 0) % rank
+    if _listed(node, context, rank) != (axis,):
+        return None
+    sources = []
+    for name in stack.inputs:
+        unsqueezed = context.behind(name, "Unsqueeze")
+        if unsqueezed is None or _listed(unsqueezed, context, rank) != (axis,):
+            return None
+        sources.append(unsqueezed.inputs[0])
+    proto = onnx.helper.make_node(STACKED[node.op_type], sources, node.outputs[:1], name=node.name)
+    return node_of(proto, {"": node.opset})
+
+
+def _listed(node: Node, context: Context, rank: int) -> tuple[int, ...] | None:
+    """The axes of a node, an attribute or an input, counted from the front."""
+    axes = node.integers("axes")
+    tensor = node.input(1)
+    if axes is None and tensor is not None and context.values.is_static(tensor):
+        axes = tuple(int(one) for one in context.values.value(tensor).reshape(-1))
+    return None if axes is None else tuple(axis % rank for axis in axes)
+
+
 PATTERNS: Mapping[str, tuple[Pattern, ...]] = {
     "Add": (bias_addition,),
     "Mul": (gated_activation, error_function_gelu),
     "Reshape": (channel_shuffle,),
+    **dict.fromkeys(STACKED, (stacked_reduction,)),
 }

@@ -12,7 +12,8 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.onnx_files.model_file import LARGEST_MESSAGE_BYTES
 from cnn2csdf.onnx_files.writing.drawing import Drawing
-from cnn2csdf.onnx_files.writing.pieces import Place, pieces_of
+from cnn2csdf.onnx_files.writing.pieces import pieces_of
+from cnn2csdf.onnx_files.writing.place import Place
 from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidNetwork
 

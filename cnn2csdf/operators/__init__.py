@@ -5,6 +5,7 @@ A new operator is one class in one of these modules, its name here, and what rea
 
 from cnn2csdf.geometry import Pair, Window
 from cnn2csdf.operators.activations import ACTIVATIONS, Activation
+from cnn2csdf.operators.choices import Choice, ExtremePlace, Ranking, RunningSum
 from cnn2csdf.operators.convolutions import Convolution, TransposedConvolution
 from cnn2csdf.operators.elementwise import ELEMENTWISE, REDUCTIONS, Elementwise, Reduction
 from cnn2csdf.operators.ends import Conversion, Identity, Input, Output
@@ -27,6 +28,13 @@ from cnn2csdf.operators.normalizations import (
 from cnn2csdf.operators.operator import Operator
 from cnn2csdf.operators.poolings import GlobalPooling, Pooling
 from cnn2csdf.operators.products import FullyConnected, MatrixProduct
+from cnn2csdf.operators.recurrences import Recurrence
+from cnn2csdf.operators.repetitions import (
+    ConstantConcatenation,
+    Gather,
+    Repeat,
+    TensorProduct,
+)
 from cnn2csdf.operators.resizes import Pad, Resize
 
 POINTWISE = (BatchNormalization, LocalResponseNormalization, Activation, Identity)

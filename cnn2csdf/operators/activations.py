@@ -38,6 +38,17 @@ ACTIVATIONS = {  # name: how many parameters it takes
     "abs": 0,
     "negative": 0,
     "reciprocal": 0,
+    "gelu tanh": 0,
+    "erf": 0,
+    "sin": 0,
+    "cos": 0,
+    "round": 0,
+    "floor": 0,
+    "ceil": 0,
+    "truncate": 0,
+    "sign": 0,
+    "not": 0,
+    "is not zero": 0,
 }
 
 
@@ -130,6 +141,16 @@ def _gelu(values: Array) -> Array:
     return result
 
 
+def _gelu_by_tanh(values: Array) -> Array:
+    """The GELU with its tanh approximation.
+
+    Source: Hendrycks, Gimpel, Gaussian Error Linear Units, arXiv 1606.08415, section 2.
+    """
+    inner = (2 / np.pi) ** 0.5 * (values + 0.044715 * values**3)
+    result: Array = values * 0.5 * (1 + np.tanh(inner))
+    return result
+
+
 def _error_function(values: Array) -> Array:
     """The error function to 1.5e-7.
 
@@ -167,4 +188,15 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "abs": np.abs,
     "negative": np.negative,
     "reciprocal": np.reciprocal,
+    "gelu tanh": _gelu_by_tanh,
+    "erf": _error_function,
+    "sin": np.sin,
+    "cos": np.cos,
+    "round": np.rint,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "truncate": np.trunc,
+    "sign": np.sign,
+    "not": lambda values: (values == 0).astype(np.float32),
+    "is not zero": lambda values: (values != 0).astype(np.float32),
 }

@@ -26,6 +26,14 @@ ELEMENTWISE: dict[str, Callable[[Sequence[Array]], Array]] = {
     "minimum": lambda operands: reduce(np.minimum, operands),
     "mean": lambda operands: reduce(np.add, operands) / np.float32(len(operands)),
     "power": lambda operands: reduce(np.power, operands),
+    "greater": lambda operands: np.greater(*operands).astype(np.float32),
+    "greater or equal": lambda operands: np.greater_equal(*operands).astype(np.float32),
+    "less": lambda operands: np.less(*operands).astype(np.float32),
+    "less or equal": lambda operands: np.less_equal(*operands).astype(np.float32),
+    "equal": lambda operands: np.equal(*operands).astype(np.float32),
+    "and": lambda operands: np.logical_and(*operands).astype(np.float32),
+    "or": lambda operands: np.logical_or(*operands).astype(np.float32),
+    "exclusive or": lambda operands: np.logical_xor(*operands).astype(np.float32),
 }
 REDUCTIONS: dict[str, Callable[..., Array]] = {
     "mean": np.mean,
@@ -69,7 +77,7 @@ class Elementwise(Operator):
         return output.elements * (len(inputs) - (self.constant is None))
 
     def computed(self, part: Part) -> Array:
-        operands = [_operand(reader, part) for reader in part.inputs]
+        operands = [operand(reader, part) for reader in part.inputs]
         if self.constant is not None:
             constant = _matching_rows(part.weights["constant"], part)
             operands.insert(0 if self.constant_first else len(operands), constant)
@@ -77,7 +85,7 @@ class Elementwise(Operator):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return sums, differences and products of two operands, rescaled."""
-        operands = [_operand(reader, part) for reader in part.inputs]
+        operands = [operand(reader, part) for reader in part.inputs]
         given = list(types.inputs)
         if self.constant is not None:
             place = 0 if self.constant_first else len(operands)
@@ -140,8 +148,8 @@ def broadcast(shapes: Sequence[Dims]) -> Dims:
     return tuple(result)
 
 
-def _operand(reader: Reader, part: Part) -> Array:
-    """The rows of an input that meet those of the part; an input of one row meets all."""
+def operand(reader: Reader, part: Part) -> Array:
+    """Return the rows of an input that meet those of the part; an input of one row meets all."""
     if reader.shape.is_map and part.shape.is_map and reader.shape.height > 1:
         return reader.rows(part.begin, part.end)
     return _matching_rows(whole_tensor(reader), part)

@@ -50,6 +50,26 @@ class ResizedAxis:
         before, behind = above // below, -(-above // below)
         return before, behind, ((above - before * below) / below).astype(np.float32)
 
+    def cubic_neighbours(
+        self, places: Places, coefficient: float, *, skips_outside: bool
+    ) -> tuple[Places, Reals]:
+        """Return the four input places around each output place, and the weight of each.
+
+        Places are clipped to the first and the last; skips_outside: those beyond weigh nothing.
+        Source: Keys, Cubic Convolution Interpolation for Digital Image Processing, IEEE Trans.
+        ASSP 29(6), 1981, equation 8.
+        """
+        above, below = self._exact(places)
+        first = above // below
+        beyond = ((above - first * below) / below)[:, None]
+        taps = np.arange(-1, 3)
+        weights = _cubic(np.abs(beyond - taps), coefficient)
+        around = first[:, None] + taps
+        if skips_outside:
+            weights = np.where((around >= 0) & (around < self.length), weights, 0.0)
+            weights /= weights.sum(axis=1, keepdims=True)
+        return np.clip(around, 0, self.length - 1), weights.astype(np.float32)
+
     def _single_precision(self, places: Reals) -> Reals:
         scale = np.float32(self.scale or np.float32(self.size) / np.float32(self.length))
         match self.coordinates:
@@ -91,3 +111,10 @@ class ResizedAxis:
             case "half pixel" | "pytorch half pixel":
                 return (2 * places + 1) * scale.denominator - scale.numerator, 2 * scale.numerator
         return places * scale.denominator, scale.numerator
+
+
+def _cubic(distance: NDArray[np.float64], a: float) -> NDArray[np.float64]:
+    """The weight of a place that far away."""
+    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
+    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+    return np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))

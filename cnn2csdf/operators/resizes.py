@@ -86,14 +86,18 @@ class Resize(Operator):
     "pytorch half pixel", "align corners" or "asymmetric by ratio" (as TensorFlow Lite rounds it).
     rounding, for "nearest": "floor", "ceil", "prefer floor", "prefer ceil" or "ceil where smaller"
     (floor where larger). scales: vertical and horizontal, where they are not just the output size
-    over the input size; floats, since single precision is what finds the nearest place.
+    over the input size; floats, since single precision is what finds the nearest place. cubic: the
+    coefficient of cubic interpolation; skips_outside: whether places beyond the ends weigh nothing
+    in it.
     """
 
     size: Pair
-    function: str  # "nearest" or "linear"
+    function: str  # "nearest", "linear" or "cubic"
     coordinates: str = "asymmetric"
     rounding: str = "floor"
     scales: tuple[float, float] | None = None
+    cubic: float = -0.75
+    skips_outside: bool = False
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the nearest integers; interpolation has none."""
@@ -114,10 +118,13 @@ class Resize(Operator):
         return rows, columns
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
-        """Return the nearest row, or the two between which a row lies."""
+        """Return the nearest row, or the two between which a row lies, or the four around it."""
         axis, rows = self._axes(inputs[index])[0], np.arange(self.size[0])
         if self.function == "nearest":
             first = last = axis.nearest(rows)
+        elif self.function == "cubic":
+            around = axis.cubic_neighbours(rows, self.cubic, skips_outside=self.skips_outside)[0]
+            first, last = around[:, 0], around[:, -1]
         else:
             first, last = axis.neighbours(rows)[:2]
         return lambda row: (int(first[row]), int(last[row]) + 1)
@@ -127,6 +134,8 @@ class Resize(Operator):
         rows, columns = np.arange(part.begin, part.end), np.arange(self.size[1])
         if self.function == "nearest":
             return _picked(part, down.nearest(rows), across.nearest(columns))
+        if self.function == "cubic":
+            return self._cubic(part, down, across)
         above, below, from_above = down.neighbours(rows)
         left, right, from_left = across.neighbours(columns)
         first = int(above.min())
@@ -135,6 +144,18 @@ class Resize(Operator):
         mixed = upper + (lower - upper) * from_above[:, None]
         west, east = mixed[:, :, left], mixed[:, :, right]
         result: Array = west + (east - west) * from_left
+        return result
+
+    def _cubic(self, part: Part, down: ResizedAxis, across: ResizedAxis) -> Array:
+        """Rows mixed of four, then columns of four."""
+        rows, columns = np.arange(part.begin, part.end), np.arange(self.size[1])
+        skips = self.skips_outside
+        around, weights = down.cubic_neighbours(rows, self.cubic, skips_outside=skips)
+        first = int(around.min())
+        read = part.inputs[0].rows(first, int(around.max()) + 1)
+        mixed = np.einsum("crtw,rt->crw", read[:, around - first], weights)
+        around, weights = across.cubic_neighbours(columns, self.cubic, skips_outside=skips)
+        result: Array = np.einsum("crwt,wt->crw", mixed[:, :, around], weights)
         return result
 
     def in_words(self) -> str:

@@ -10,7 +10,8 @@ from planners.streaming.plan import StreamingPlan
 
 def makefile(name: str) -> str:
     """Return the Makefile."""
-    return f"""# make test: run the test vectors; make qemu: on an emulated Cortex-M4; make size: RAM and flash
+    return f"""# make test: run the test vectors; make qemu: on an emulated Cortex-M4
+# make size: RAM and flash
 CC ?= cc
 CFLAGS ?= -O2
 WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wconversion

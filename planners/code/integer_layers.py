@@ -10,8 +10,8 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.integers import LARGEST, channel_ratios, multiplier, multipliers, quantized
 from cnn2csdf.operators.elementwise import SUM_BITS
-from cnn2csdf.operators.integers import LARGEST, channel_ratios, multiplier, multipliers, quantized
 from planners.code.layers import (
     Call,
     Described,
@@ -137,7 +137,8 @@ def _scaling(one: Described, ratios: Sequence[float]) -> str:
 
 
 def _convolution_ratios(one: Described, filters: int) -> list[float]:
-    return channel_ratios(_given(one), _stored_types(one, "kernel"), _result(one), filters)
+    ratios = channel_ratios(_given(one), _stored_types(one, "kernel"), _result(one), filters)
+    return [float(ratio) for ratio in ratios]
 
 
 def _convolution(one: Described, operator: op.Convolution) -> Call:

@@ -164,7 +164,7 @@ def _shown(value: np.generic) -> str:
     if value.dtype.kind == "i":
         return str(value)
     single = np.float32(value)
-    return "NAN" if np.isnan(single) else number_text(single)
+    return "NAN" if np.isnan(single) else number_text(float(single))
 
 
 def _check(written: Written, number: int) -> str:

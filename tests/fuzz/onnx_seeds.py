@@ -145,9 +145,80 @@ def _integers():
     )
 
 
+def _choices():
+    """Places, comparisons, repetitions, and a choice that no frame changes."""
+
+    def branch(name, op_type):
+        result = helper.make_tensor_value_info("o", TensorProto.FLOAT, None)
+        return helper.make_graph([node(op_type, ["x"], ["o"])], name, [], [result])
+
+    then, other = branch("then", "Round"), branch("else", "Sin")
+    return _model(
+        [
+            node("If", ["yes"], ["0"], then_branch=then, else_branch=other),
+            node("Gather", ["0", "places"], ["1"], axis=1),
+            node("Greater", ["1", "half"], ["2"]),
+            node("Where", ["2", "1", "half"], ["3"]),
+            node("ReduceMean", ["3"], ["4"], axes=[2, 3], keepdims=1),
+            node("Expand", ["4", "dims"], ["5"]),
+            node("Tile", ["5", "times"], ["6"]),
+            node("Concat", ["6", "token"], ["7"], axis=3),
+            node("Resize", ["7", "", "", "size"], ["8"], mode="cubic"),
+            node("CumSum", ["8", "one"], ["9"]),
+            node("TopK", ["9", "two"], ["10", "i"], axis=2),
+            node("Einsum", ["10", "10"], ["11"], equation="bchw,bdhw->bcd"),
+            node("ReduceMax", ["11"], ["y"], axes=[2], keepdims=0),
+        ],
+        {
+            "yes": np.array(1, bool),
+            "places": np.array([2, 0, 1]),
+            "half": np.float32(0.5),
+            "dims": np.array([1, 3, 4, 2]),
+            "times": np.array([1, 1, 2, 1]),
+            "token": np.ones((1, 3, 8, 1), np.float32),
+            "size": np.array([1, 3, 6, 5]),
+            "one": np.array(1),
+            "two": np.array([2]),
+        },
+    )
+
+
+def _lines():
+    """Windows over lines, and recurrent layers behind them."""
+    return _model(
+        [
+            node("Conv", ["x", "w"], ["1"], strides=[2], pads=[1, 1]),
+            node("Relu", ["1"], ["2"]),
+            node("MaxPool", ["2"], ["3"], kernel_shape=[2], strides=[1]),
+            node("Transpose", ["3"], ["4"], perm=[2, 0, 1]),
+            node("LSTM", ["4", "a", "r", "b"], ["5"], hidden_size=2, direction="bidirectional"),
+            node("Reshape", ["5", "dims"], ["6"]),
+            node("GRU", ["6", "g", "h"], ["", "y"], hidden_size=2),
+        ],
+        {
+            "w": np.ones((4, 3, 3), np.float32),
+            "a": np.ones((2, 8, 4), np.float32),
+            "r": np.ones((2, 8, 2), np.float32),
+            "b": np.ones((2, 16), np.float32),
+            "dims": np.array([3, 1, 4]),
+            "g": np.ones((1, 6, 4), np.float32),
+            "h": np.ones((1, 6, 2), np.float32),
+        },
+        dims=(1, 3, 8),
+    )
+
+
 def onnx_seeds():
     """The bytes of the models."""
-    made = [_classifier(), _branches(), _shapes(), _matrices(), _integers()]
+    made = [
+        _classifier(),
+        _branches(),
+        _shapes(),
+        _matrices(),
+        _integers(),
+        _choices(),
+        _lines(),
+    ]
     for content in made:
         onnx.shape_inference.infer_shapes(onnx.load_from_string(content), strict_mode=True)
     return made

@@ -58,7 +58,7 @@ def add_reading_options(
         type=_named_shape,
         metavar="NAME=1x3x224x224",
         default=[],
-        help="shape of an ONNX input whose batch or size is left open",
+        help="shape of an ONNX input, or NAME=N for a dim that the file leaves open by that name",
     )
     parser.add_argument(
         "--simplify",

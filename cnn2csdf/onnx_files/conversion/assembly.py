@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence, Set
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,28 +11,13 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.elements import Quantization
 from cnn2csdf.network import Shape
+from cnn2csdf.onnx_files.conversion.steps import Numbers, Step, on_lines
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import Node, shortest_decimal, unsupported
 from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 
 Dims = tuple[int, ...]
-
-
-class Numbers(NamedTuple):
-    """Trained numbers: the tensor they come from, read or computed when they are wanted."""
-
-    tensor: str
-    read: Callable[[], Array]
-    axis: int = 0  # of the tensor, along which the output channels lie
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """An operator with its trained numbers."""
-
-    operator: op.Operator
-    weights: Mapping[str, Numbers] = field(default_factory=dict)
 
 
 class Assembly:
@@ -44,12 +27,17 @@ class Assembly:
     flattened to a vector) keeps all its axes.
     """
 
-    def __init__(self, values: GraphValues, name: str, *, with_weights: bool) -> None:
+    def __init__(
+        self, values: GraphValues, name: str, *, with_weights: bool, read: Set[str] | None = None
+    ) -> None:
+        """Begin a network; read: the tensors that some node or output reads, where known."""
         self.values = values
+        self._read = read
         self.builder = NetworkBuilder(name)
         self.weights: dict[str, dict[str, Array]] = {}
         self._with_weights = with_weights
         self._layers: dict[str, str] = {}  # tensor: the layer that writes it
+        self._raised: dict[str, str] = {}  # lines: the layer that holds them as maps of one column
         self._batched: set[str] = set()
 
     def add_input(self, name: str) -> None:
@@ -62,7 +50,7 @@ class Assembly:
     def add_output(self, name: str) -> None:
         """Add the layer where a result goes out."""
         is_free = self.builder.free_name(name) == name
-        self.builder.output(self._layers[name], name=name if is_free else f"{name} output")
+        self.builder.output(self._plain(name), name=name if is_free else f"{name} output")
 
     def add(
         self,
@@ -77,14 +65,74 @@ class Assembly:
 
         Raises InvalidNetwork where its shape is not what the onnx package says.
         """
+        if quantization is None and inputs and all(one in self._raised for one in inputs):
+            lines = [on_lines(step) for step in steps]
+            found = [step for step in lines if step is not None]
+            if len(found) == len(steps):
+                self.add_raised(node, *found, inputs=inputs, output=output, name=name)
+                return
         tensor = output or node.outputs[0]
         dims = self.values.dims(tensor)
-        sources = [self._layers[source] for source in inputs]
+        sources = [self._plain(source) for source in inputs]
+        layer = self._chain(node, steps, sources, tensor, name, quantization)
+        self._bind(tensor, layer, dims)
+
+    def add_raised(
+        self,
+        node: Node,
+        *steps: Step | op.Operator,
+        inputs: Sequence[str],
+        output: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Add layers that read and write lines as maps of one column."""
+        tensor = output or node.outputs[0]
+        theirs = self.values.dims(tensor)
+        sources = [self.raised(source) for source in inputs]
+        layer = self._chain(node, steps, sources, tensor, name)
+        ours = self.builder.shape(layer)
+        if (*theirs, 1) != (1, *ours.dims):
+            raise InvalidNetwork(f"layer {layer!r}: a shape of {ours}, but lines of {theirs}")
+        self._batched.add(tensor)
+        self._raised[tensor] = layer
+
+    def is_line(self, tensor: str) -> bool:
+        """Whether the tensor is 1 x channels x length."""
+        return tensor in self._batched and len(self.values.dims(tensor)) == 3
+
+    def raised(self, tensor: str) -> str:
+        """Return the layer that holds lines as maps of one column."""
+        if tensor not in self._raised:
+            dims = (*self.values.dims(tensor)[1:], 1)
+            self._raised[tensor] = self._reshaped(tensor, self._layers[tensor], dims, "maps")
+        return self._raised[tensor]
+
+    def _plain(self, tensor: str) -> str:
+        """The layer that holds a tensor with the axes of the file."""
+        if tensor not in self._layers:
+            dims = self.values.dims(tensor)[1:]
+            self._layers[tensor] = self._reshaped(tensor, self._raised[tensor], dims, "lines")
+        return self._layers[tensor]
+
+    def _reshaped(self, tensor: str, layer: str, dims: Dims, what: str) -> str:
+        element = self.values.element(tensor)
+        return self.builder.add(
+            op.Reshape(dims=dims), layer, name=f"{layer} {what}", element=element
+        )
+
+    def _chain(
+        self,
+        node: Node,
+        steps: Sequence[Step | op.Operator],
+        sources: list[str],
+        tensor: str,
+        name: str | None,
+        quantization: Quantization | None = None,
+    ) -> str:
         for step in steps[:-1]:
             kind = type(step.operator if isinstance(step, Step) else step).__name__.lower()
             sources = [self._add_layer(step, sources, f"{name or node.name} {kind}", tensor)]
-        layer = self._add_layer(steps[-1], sources, name or node.name, tensor, quantization)
-        self._bind(tensor, layer, dims)
+        return self._add_layer(steps[-1], sources, name or node.name, tensor, quantization)
 
     def _add_layer(
         self,
@@ -120,7 +168,7 @@ class Assembly:
 
     def quantize(self, tensor: str, quantization: Quantization) -> Quantization:
         """Return how a tensor of integers is quantised: so, if nothing before it has said how."""
-        layer = self._layers[tensor]
+        layer = self._plain(tensor)
         known = self.builder.layer(layer).quantization
         if known is None:
             self.builder.quantize(layer, quantization)
@@ -130,7 +178,7 @@ class Assembly:
         ours = self.builder.shape(layer).dims
         if theirs == (1, *ours):
             self._batched.add(tensor)
-        elif theirs != ours:
+        elif theirs != ours and (theirs, ours) != ((), (1,)):
             listed = "x".join(map(str, theirs))
             raise InvalidNetwork(
                 f"layer {layer!r}: a shape of {self.builder.shape(layer)}, "
@@ -140,11 +188,17 @@ class Assembly:
 
     def has(self, tensor: str) -> bool:
         """Whether a layer writes the tensor."""
-        return tensor in self._layers
+        return tensor in self._layers or tensor in self._raised
+
+    def is_read(self, tensor: str) -> bool:
+        """Whether a node that becomes a layer, or an output, reads the tensor."""
+        return self._read is None or tensor in self._read
 
     def shape(self, tensor: str) -> Shape:
         """Return the shape of a tensor as the layers see it."""
-        return self.builder.shape(self._layers[tensor])
+        if tensor in self._layers:
+            return self.builder.shape(self._layers[tensor])
+        return Shape(dims=self.values.dims(tensor)[1:])
 
     def is_static(self, tensor: str | None) -> bool:
         """Whether the tensor is there and the same for every frame."""
@@ -224,6 +278,20 @@ class Assembly:
     def numbers(self, tensor: str) -> Numbers:
         """Return a static tensor as it is."""
         return Numbers(tensor, lambda: self.values.value(tensor))
+
+    def frame_dims(self, node: Node, constant: str) -> Dims:
+        """Return the dims of a constant operand of a node, without a batch axis of one."""
+        dims = self.values.dims(constant)
+        if 0 in dims:
+            raise unsupported(node, f"operand {constant!r} holds nothing")
+        has_batch = len(dims) == len(self.values.dims(node.outputs[0])) and dims[:1] == (1,)
+        return (dims[1:] if has_batch else dims) or (1,)
+
+    def reshaped(self, tensor: str, dims: Dims) -> Numbers:
+        """Return a static tensor under these dims."""
+        return Numbers(
+            tensor, lambda: np.asarray(self.values.value(tensor), np.float32).reshape(dims)
+        )
 
     def _require_static(self, node: Node, tensor: str, what: str) -> None:
         if not self.values.is_static(tensor):

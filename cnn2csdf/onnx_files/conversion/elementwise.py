@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from math import inf
 
-import numpy as np
 import onnx
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Step
+from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.conversion.steps import Step
 from cnn2csdf.onnx_files.input_dims import FLOATS
 from cnn2csdf.onnx_files.nodes import Node, unsupported
-from cnn2csdf.weights import Array
 
+WHOLE = frozenset({onnx.TensorProto.INT64, onnx.TensorProto.INT32})
 LARGEST_REAL = 3.4e38  # how exporters write "no limit" in single precision
 
 PLAIN = {  # op type: function and its attributes with the values they have when left out
@@ -35,7 +35,16 @@ PLAIN = {  # op type: function and its attributes with the values they have when
     "Abs": ("abs", ()),
     "Neg": ("negative", ()),
     "Reciprocal": ("reciprocal", ()),
+    "Erf": ("erf", ()),
+    "Sin": ("sin", ()),
+    "Cos": ("cos", ()),
+    "Round": ("round", ()),
+    "Floor": ("floor", ()),
+    "Ceil": ("ceil", ()),
+    "Sign": ("sign", ()),
+    "Not": ("not", ()),
 }
+GELUS = {"none": "gelu", "tanh": "gelu tanh"}
 FUNCTIONS = {
     "Add": "add",
     "Sum": "add",
@@ -46,8 +55,17 @@ FUNCTIONS = {
     "Min": "minimum",
     "Mean": "mean",
     "Pow": "power",
+    "Greater": "greater",
+    "GreaterOrEqual": "greater or equal",
+    "Less": "less",
+    "LessOrEqual": "less or equal",
+    "Equal": "equal",
+    "And": "and",
+    "Or": "or",
+    "Xor": "exclusive or",
 }
-ORDERED = ("subtract", "divide", "power")  # where it matters which operand comes first
+ORDERED = ("subtract", "divide", "power", "greater", "greater or equal", "less", "less or equal")
+# where it matters which operand comes first
 
 
 def activation(node: Node, assembly: Assembly) -> None:
@@ -59,10 +77,11 @@ def activation(node: Node, assembly: Assembly) -> None:
 
 
 def gelu(node: Node, assembly: Assembly) -> None:
-    """Add a GELU, the exact one."""
-    if node.text("approximate", "none") != "none":
-        raise unsupported(node, f"approximate = {node.text('approximate', '')!r} is not supported")
-    assembly.add(node, op.Activation(function="gelu"), inputs=(assembly.dynamic(node, 0),))
+    """Add a GELU, the exact one or its approximation by tanh."""
+    form = node.text("approximate", "none")
+    if form not in GELUS:
+        raise unsupported(node, f"approximate = {form!r} is not supported")
+    assembly.add(node, op.Activation(function=GELUS[form]), inputs=(assembly.dynamic(node, 0),))
 
 
 def swish(node: Node, assembly: Assembly) -> None:
@@ -113,28 +132,14 @@ def elementwise(node: Node, assembly: Assembly) -> None:
     if not constants:
         assembly.add(node, op.Elementwise(function=function), inputs=tensors)
         return
-    dims = _constant_dims(node, assembly, constants[0])
+    dims = assembly.frame_dims(node, constants[0])
     operator = op.Elementwise(
         function=function,
         constant=dims,
         constant_first=function in ORDERED and node.inputs[0] == constants[0],
     )
-
-    def constant() -> Array:
-        value = assembly.values.value(constants[0])
-        return np.asarray(value, dtype=np.float32).reshape(dims)
-
-    numbers = Numbers(constants[0], constant)
+    numbers = assembly.reshaped(constants[0], dims)
     assembly.add(node, Step(operator=operator, weights={"constant": numbers}), inputs=tensors)
-
-
-def _constant_dims(node: Node, assembly: Assembly, constant: str) -> tuple[int, ...]:
-    """The dims of a constant operand, without a batch axis of one."""
-    dims = assembly.values.dims(constant)
-    if 0 in dims:
-        raise unsupported(node, f"operand {constant!r} holds nothing")
-    has_batch = len(dims) == len(assembly.values.dims(node.outputs[0])) and dims[:1] == (1,)
-    return (dims[1:] if has_batch else dims) or (1,)
 
 
 def identity(node: Node, assembly: Assembly) -> None:
@@ -150,10 +155,16 @@ def dropout(node: Node, assembly: Assembly) -> None:
 
 
 def cast(node: Node, assembly: Assembly) -> None:
-    """Add a conversion between numbers that keeps their value; layers compute in float32."""
-    target = node.integer("to", 0)
-    if target not in FLOATS:
-        known = onnx.TensorProto.DataType.values()
+    """Add a conversion between numbers; layers compute in float32, whatever the file says."""
+    tensor, target = assembly.dynamic(node, 0), node.integer("to", 0)
+    known = onnx.TensorProto.DataType.values()
+    if target not in FLOATS | WHOLE and target != onnx.TensorProto.BOOL:
         name = onnx.TensorProto.DataType.Name(target) if target in known else target
         raise unsupported(node, f"a cast to {name} is not supported")
-    assembly.add(node, op.Identity(), inputs=(assembly.dynamic(node, 0),))
+    source = assembly.values.element_type(tensor)
+    step: op.Operator = op.Identity()
+    if target == onnx.TensorProto.BOOL and source != target:
+        step = op.Activation(function="is not zero")
+    elif target in WHOLE and source in FLOATS:
+        step = op.Activation(function="truncate")
+    assembly.add(node, step, inputs=(tensor,))

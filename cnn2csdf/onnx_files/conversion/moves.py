@@ -5,7 +5,10 @@ from __future__ import annotations
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.conversion.repetitions import picked
+from cnn2csdf.onnx_files.conversion.steps import Step
 from cnn2csdf.onnx_files.nodes import Node, unsupported
+from cnn2csdf.operators.operands import constant_role
 from csdf.errors import UnreadableFile
 
 Range = tuple[int, int, int]  # start, stop, step
@@ -18,14 +21,6 @@ def reshape(node: Node, assembly: Assembly) -> None:
     if not frame:
         raise unsupported(node, "a tensor without axes is not supported")
     assembly.add(node, op.Reshape(dims=frame), inputs=(assembly.dynamic(node, 0),))
-
-
-def expand(node: Node, assembly: Assembly) -> None:
-    """Add nothing where the shape stays."""
-    tensor = assembly.dynamic(node, 0)
-    if assembly.values.dims(tensor) != assembly.values.dims(node.outputs[0]):
-        raise unsupported(node, "an expansion that repeats elements is not supported")
-    assembly.add(node, op.Identity(), inputs=(tensor,))
 
 
 def transpose(node: Node, assembly: Assembly) -> None:
@@ -50,12 +45,25 @@ def channel_shuffle(node: Node, assembly: Assembly) -> None:
 
 
 def concatenation(node: Node, assembly: Assembly) -> None:
-    """Add a concatenation."""
-    tensors = [assembly.dynamic(node, index) for index in range(len(node.inputs))]
-    axes = {assembly.frame_axis(node, name, node.integer("axis", 1)) for name in tensors}
+    """Add a concatenation; constants among its inputs are trained numbers."""
+    operands = [node.required(index) for index in range(len(node.inputs))]
+    tensors = [name for name in operands if not assembly.is_static(name)]
+    wanted = node.integer("axis", 1)
+    axes = {assembly.frame_axis(node, name, wanted) for name in tensors}
     if len(axes) > 1:
         raise unsupported(node, "some of its inputs have a batch axis and some have none")
-    assembly.add(node, op.Concatenation(axis=axes.pop()), inputs=tensors)
+    if len(tensors) == len(operands):
+        assembly.add(node, op.Concatenation(axis=axes.pop()), inputs=tensors)
+        return
+    is_batched = assembly.batch_axes(tensors[0])
+    constants, weights = [], {}
+    for place, name in enumerate(operands):
+        if assembly.is_static(name):
+            dims = assembly.values.dims(name)[is_batched:]
+            constants.append((place, dims))
+            weights[constant_role(place)] = assembly.reshaped(name, dims)
+    operator = op.ConstantConcatenation(axis=axes.pop(), constants=tuple(constants))
+    assembly.add(node, Step(operator=operator, weights=weights), inputs=tensors)
 
 
 def split(node: Node, assembly: Assembly) -> None:
@@ -82,12 +90,18 @@ def slices(node: Node, assembly: Assembly) -> None:
     """Add a slice for each axis that is cut; one that does nothing where none is."""
     tensor = assembly.dynamic(node, 0)
     dims = assembly.values.dims(tensor)
+    assembly.values.dims(node.outputs[0])  # refuses to keep nothing
     found: list[op.Operator] = []
     for axis, (start, stop, step) in _ranges(node, assembly, tensor).items():
         if (start, stop, step) == (0, dims[axis], 1):
             continue
         ours = assembly.frame_axis(node, tensor, axis)
-        found.append(op.Slice(axis=ours, start=start, stop=stop, step=step))
+        places = range(start, stop, step)
+        found.append(
+            op.Slice(axis=ours, start=start, stop=stop, step=step)
+            if step > 0
+            else picked(ours, tuple(places))
+        )
     assembly.add(node, *(found or [op.Identity()]), inputs=(tensor,))
 
 
@@ -99,10 +113,9 @@ def _ranges(node: Node, assembly: Assembly, tensor: str) -> dict[int, Range]:
     for start, stop, axis, step in zip(*lists, strict=True):
         if not -len(dims) <= axis < len(dims):
             raise UnreadableFile(f"{node}: axis {axis} of a tensor with {len(dims)} axes")
-        if step < 1:
-            raise unsupported(node, f"a step of {step} is not supported")
-        length = dims[axis]
-        first, end, _ = slice(start, stop).indices(length)
+        if step == 0:
+            raise UnreadableFile(f"{node}: a step of 0")
+        first, end, _ = slice(start, stop, step).indices(dims[axis])
         ranges[axis % len(dims)] = (first, end, step)
     return ranges
 

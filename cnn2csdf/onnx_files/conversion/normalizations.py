@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Step
+from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
 from cnn2csdf.onnx_files.nodes import Node, unsupported
+from cnn2csdf.weights import Array
 
 REDUCTIONS = {
     "ReduceMean": "mean",
@@ -24,13 +28,46 @@ def batch_normalization(node: Node, assembly: Assembly) -> None:
         raise unsupported(node, "training_mode is not supported; export the model for inference")
     if not node.integer("spatial", 1):
         raise unsupported(node, "spatial = 0 is not supported")
-    channels = assembly.shape(assembly.dynamic(node, 0)).channels
+    tensor, epsilon = assembly.dynamic(node, 0), node.real("epsilon", 1e-5)
+    channels = assembly.values.dims(tensor)[1:2] or (1,)
     weights = {
-        role: assembly.vector(node, index, f"the {role}", channels)
+        role: assembly.vector(node, index, f"the {role}", channels[0])
         for index, role in enumerate(("scale", "shift", "mean", "variance"), start=1)
     }
-    operator = op.BatchNormalization(epsilon=node.real("epsilon", 1e-5))
+    if not assembly.batch_axes(tensor):
+        dims = (*channels, *(1 for _ in assembly.values.dims(tensor)[2:]))
+        assembly.add(node, *_affine(weights, dims, epsilon), inputs=(tensor,))
+        return
+    operator = op.BatchNormalization(epsilon=epsilon)
     assembly.add(node, Step(operator=operator, weights=weights), inputs=node.inputs[:1])
+
+
+def _affine(
+    weights: Mapping[str, Numbers], dims: tuple[int, ...], epsilon: float
+) -> tuple[Step, Step]:
+    """A normalisation of many vectors at once, whose channels are not the first axis."""
+
+    def factor() -> Array:
+        variance = np.asarray(weights["variance"].read(), np.float32)
+        return np.asarray(weights["scale"].read() / np.sqrt(variance + epsilon), np.float32)
+
+    def scale() -> Array:
+        return factor().reshape(dims)
+
+    def shift() -> Array:
+        found = weights["shift"].read() - weights["mean"].read() * factor()
+        return np.asarray(found, np.float32).reshape(dims)
+
+    return (
+        Step(
+            operator=op.Elementwise(function="multiply", constant=dims),
+            weights={"constant": Numbers(weights["scale"].tensor, scale)},
+        ),
+        Step(
+            operator=op.Elementwise(function="add", constant=dims),
+            weights={"constant": Numbers(weights["shift"].tensor, shift)},
+        ),
+    )
 
 
 def instance_normalization(node: Node, assembly: Assembly) -> None:

@@ -7,7 +7,8 @@ from math import prod
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Step
+from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.weights import Array
 from csdf.errors import UnreadableFile

@@ -38,7 +38,7 @@ def resize(node: Node, assembly: Assembly) -> None:
         _require_plain(node)
     scales = _scales(node, assembly, shape, (size[0], size[1]))
     function = node.text("mode", "nearest")
-    if function not in ("nearest", "linear"):
+    if function not in ("nearest", "linear", "cubic"):
         raise unsupported(node, f"mode {function!r} is not supported")
     coordinates, rounding = _places(node, shape, (size[0], size[1]))
     operator = op.Resize(
@@ -47,6 +47,8 @@ def resize(node: Node, assembly: Assembly) -> None:
         coordinates=coordinates,
         rounding=rounding if function == "nearest" else "floor",
         scales=scales,
+        cubic=node.real("cubic_coeff_a", -0.75) if function == "cubic" else -0.75,
+        skips_outside=function == "cubic" and bool(node.integer("exclude_outside", 0)),
     )
     assembly.add(node, operator, inputs=node.inputs[:1])
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import ceil_overhang, same_padding
 from cnn2csdf.network import Shape
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Step
+from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from csdf.errors import InvalidNetwork, UnreadableFile
 

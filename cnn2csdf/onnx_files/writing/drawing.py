@@ -19,7 +19,9 @@ class Piece:
 
     reads: which inputs of the layer it reads behind that; by default the first piece reads all, a
     later one none. constants: read behind the tensors, before them where `constant_first`; None is
-    an input left out.
+    an input left out. order: which of all these comes first, second, and so on; by default as they
+    are. output: which of the node's outputs is wanted;
+    outputs: how many it has.
     """
 
     op_type: str
@@ -27,6 +29,9 @@ class Piece:
     constant_first: bool = False
     reads: tuple[int, ...] | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    order: tuple[int, ...] | None = None
+    output: int = 0
+    outputs: int = 1
 
 
 class Drawing:
@@ -73,15 +78,22 @@ class Drawing:
             constants = self._added(piece.constants, name, stored)
             node = name if is_last else self.free_name(f"{name} {piece.op_type.lower()}")
             current = [target if is_last else node]
+            read = [*constants, *tensors] if piece.constant_first else [*tensors, *constants]
             self.nodes.append(
                 helper.make_node(
                     piece.op_type,
-                    [*constants, *tensors] if piece.constant_first else [*tensors, *constants],
-                    current,
+                    read if piece.order is None else [read[index] for index in piece.order],
+                    self._outputs(piece, current[0]),
                     name=node,
                     **piece.attributes,
                 )
             )
+
+    def _outputs(self, piece: Piece, wanted: str) -> list[str]:
+        """The names of all outputs of a node; those that nobody reads get names as well."""
+        others = [index for index in range(piece.outputs) if index != piece.output]
+        names = {index: self.free_name(f"{wanted} {index}") for index in others}
+        return [names.get(index, wanted) for index in range(piece.outputs)]
 
     def _added(
         self, constants: Iterable[Constant | None], name: str, stored: Mapping[str, str]

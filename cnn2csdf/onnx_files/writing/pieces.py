@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
 import numpy as np
+import onnx
 
 from cnn2csdf import operators as op
-from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.conversion import elementwise, normalizations, resize
-from cnn2csdf.onnx_files.writing.drawing import Constant, Piece
+from cnn2csdf.onnx_files.writing.drawing import Piece
+from cnn2csdf.onnx_files.writing.operand_pieces import TRUTHS, WRITERS, cast, truth_pieces
+from cnn2csdf.onnx_files.writing.place import Pieces, Place, integers, reshaped
 from cnn2csdf.onnx_files.writing.window_pieces import (
     convolution,
     pad_piece,
     pooling,
     transposed_convolution,
 )
-from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 
-Pieces = list[Piece]
 OP_TYPES = {function: (op_type, names) for op_type, (function, names) in elementwise.PLAIN.items()}
 VARIADIC = {"add": "Sum", "mean": "Mean", "maximum": "Max", "minimum": "Min"}
 BINARY = {
@@ -37,26 +36,9 @@ ROUNDINGS = {ours: theirs for theirs, ours in resize.ROUNDINGS.items()}
 REDUCTIONS = {ours: theirs for theirs, ours in normalizations.REDUCTIONS.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """What surrounds an operator: the shapes it reads and writes and its trained numbers."""
-
-    inputs: tuple[Shape, ...]
-    output: Shape
-    weights: Mapping[str, Array]
-
-    def trained(self, *roles: str) -> tuple[Constant, ...]:
-        """Return those of the trained numbers that are there."""
-        return tuple((role, self.weights[role]) for role in roles if role in self.weights)
-
-
 def pieces_of(operator: op.Operator, place: Place) -> Pieces:
     """Return the nodes. Raises InvalidNetwork for an operator that ONNX cannot express."""
     return _WRITERS[type(operator)](operator, place)
-
-
-def _integers(role: str, values: Sequence[int]) -> Constant:
-    return (role, np.array(values, dtype=np.int64))
 
 
 def _convolution(operator: op.Convolution, place: Place) -> Pieces:
@@ -119,6 +101,15 @@ def _activation(operator: op.Activation, place: Place) -> Pieces:
             return [Piece(op_type="Sigmoid"), Piece(op_type="Mul", reads=(0,))]
         case "gelu":
             return [Piece(op_type="Gelu")]
+        case "gelu tanh":
+            return [Piece(op_type="Gelu", attributes={"approximate": "tanh"})]
+        case "truncate":
+            return [cast(onnx.TensorProto.INT64), cast(onnx.TensorProto.FLOAT)]
+        case "is not zero":
+            return [cast(onnx.TensorProto.BOOL), cast(onnx.TensorProto.FLOAT)]
+        case "not":
+            kinds = (onnx.TensorProto.BOOL, onnx.TensorProto.FLOAT)
+            return [cast(kinds[0]), Piece(op_type="Not"), cast(kinds[1])]
         case "clip":
             limits = zip(("low", "high"), operator.parameters, strict=True)
             constants = tuple(
@@ -137,6 +128,8 @@ def _activation(operator: op.Activation, place: Place) -> Pieces:
 
 def _elementwise(operator: op.Elementwise, place: Place) -> Pieces:
     function, count = operator.function, len(place.inputs)
+    if function in TRUTHS:
+        return truth_pieces(operator, place)
     constants = tuple(
         (role, array[None] if array.ndim == len(place.output.dims) else array)
         for role, array in place.trained("constant")
@@ -160,27 +153,23 @@ def _concatenation(operator: op.Concatenation, _place: Place) -> Pieces:
 
 def _slice(operator: op.Slice, _place: Place) -> Pieces:
     constants = (
-        _integers("start", [operator.start]),
-        _integers("stop", [operator.stop]),
-        _integers("axis", [operator.axis + 1]),
-        _integers("step", [operator.step]),
+        integers("start", [operator.start]),
+        integers("stop", [operator.stop]),
+        integers("axis", [operator.axis + 1]),
+        integers("step", [operator.step]),
     )
     return [Piece(op_type="Slice", constants=constants)]
 
 
-def _reshaped(dims: Sequence[int]) -> Piece:
-    return Piece(op_type="Reshape", constants=(_integers("dims", [1, *dims]),))
-
-
 def _reshape(operator: op.Reshape, _place: Place) -> Pieces:
-    return [_reshaped(operator.dims)]
+    return [reshaped(operator.dims)]
 
 
 def _channel_shuffle(operator: op.ChannelShuffle, place: Place) -> Pieces:
     channels, height, width = place.output.dims
     cut = (operator.groups, channels // operator.groups, height, width)
     swap = Piece(op_type="Transpose", attributes={"perm": [0, 2, 1, 3, 4]})
-    return [_reshaped(cut), swap, _reshaped(place.output.dims)]
+    return [reshaped(cut), swap, reshaped(place.output.dims)]
 
 
 def _resize(operator: op.Resize, place: Place) -> Pieces:
@@ -188,6 +177,9 @@ def _resize(operator: op.Resize, place: Place) -> Pieces:
         "mode": operator.function,
         "coordinate_transformation_mode": COORDINATES[operator.coordinates],
     }
+    if operator.function == "cubic":
+        attributes["cubic_coeff_a"] = operator.cubic
+        attributes["exclude_outside"] = int(operator.skips_outside)
     if operator.function == "nearest":
         if operator.rounding not in ROUNDINGS:
             raise InvalidNetwork(f"a resize that rounds to {operator.rounding!r} has no ONNX node")
@@ -197,7 +189,7 @@ def _resize(operator: op.Resize, place: Place) -> Pieces:
         return [
             Piece(op_type="Resize", constants=(None, ("scales", scales)), attributes=attributes)
         ]
-    sizes = _integers("size", [1, *place.output.dims])
+    sizes = integers("size", [1, *place.output.dims])
     return [Piece(op_type="Resize", constants=(None, None, sizes), attributes=attributes)]
 
 
@@ -213,8 +205,8 @@ def _space_to_depth(operator: op.SpaceToDepth, place: Place) -> Pieces:
     channels, height, width = place.inputs[0].dims
     if channels % block**2:
         raise InvalidNetwork(f"{channels} channels are no multiple of {block**2}")
-    large = _reshaped((channels // block**2, height * block, width * block))
-    return [large, gather, _reshaped(place.output.dims)]
+    large = reshaped((channels // block**2, height * block, width * block))
+    return [large, gather, reshaped(place.output.dims)]
 
 
 def _depth_to_space(operator: op.DepthToSpace, _place: Place) -> Pieces:
@@ -239,18 +231,18 @@ def _softmax(operator: op.Softmax, place: Place) -> Pieces:
         return [Piece(op_type=op_type, attributes={"axis": axis + 1})]
     if operator.last != len(dims) - 1:
         raise InvalidNetwork(f"a softmax over the axes {axis} to {operator.last} of {len(dims)}")
-    flat = _reshaped((*dims[:axis], -1))
-    return [flat, Piece(op_type=op_type, attributes={"axis": -1}), _reshaped(dims)]
+    flat = reshaped((*dims[:axis], -1))
+    return [flat, Piece(op_type=op_type, attributes={"axis": -1}), reshaped(dims)]
 
 
 def _reduction(operator: op.Reduction, place: Place) -> Pieces:
     is_full = len(operator.axes) == len(place.inputs[0].dims) and not operator.keeps
-    axes = _integers("axes", [axis + 1 for axis in operator.axes])
+    axes = integers("axes", [axis + 1 for axis in operator.axes])
     keeps = int(operator.keeps or is_full)
     piece = Piece(
         op_type=REDUCTIONS[operator.function], constants=(axes,), attributes={"keepdims": keeps}
     )
-    return [piece, _reshaped(place.output.dims)] if is_full else [piece]
+    return [piece, reshaped(place.output.dims)] if is_full else [piece]
 
 
 _WRITERS: Mapping[type, Callable[[Any, Place], Pieces]] = {
@@ -278,4 +270,5 @@ _WRITERS: Mapping[type, Callable[[Any, Place], Pieces]] = {
     op.Identity: _identity,
     op.Softmax: _softmax,
     op.Reduction: _reduction,
+    **WRITERS,
 }

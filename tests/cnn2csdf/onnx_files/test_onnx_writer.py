@@ -70,6 +70,19 @@ SAME = {  # an operator and the dims it reads, written as one node
     "softmax": (op.Softmax(axis=0), MAP),
     "logarithm": (op.Softmax(axis=0, is_logarithm=True), (9,)),
     "sum": (op.Reduction(function="sum", axes=(0, 2)), MAP),
+    "cubic": (op.Resize(size=(9, 7), function="cubic", coordinates="half pixel"), MAP),
+    "tanh gelu": (op.Activation(function="gelu tanh"), MAP),
+    "round": (op.Activation(function="round"), MAP),
+    "sine": (op.Activation(function="sin"), MAP),
+    "repeat": (op.Repeat(axis=1, times=3), MAP),
+    "gather": (op.Gather(axis=1, places=(2, 0, 5, 5)), MAP),
+    "backwards": (op.Gather(axis=2, places=(9, 5, 1)), MAP),
+    "token": (op.ConstantConcatenation(axis=1, constants=((0, (8, 1, 10)),)), MAP),
+    "product of maps": (
+        op.TensorProduct(terms=("abc", "dc"), result="abd", constants=((1, (4, 10)),)), MAP
+    ),
+    "first of equal": (op.Ranking(axis=2, count=3), MAP),
+    "running": (op.RunningSum(axis=0, is_reversed=True), MAP),
     "length": (op.Reduction(function="l2", axes=(1,), keeps=False), MAP),
 }  # fmt: skip
 COMPOSED = {  # written as several nodes, read as several layers
@@ -80,6 +93,24 @@ COMPOSED = {  # written as several nodes, read as several layers
     "flattened": (op.FullyConnected(units=5), MAP),
     "darknet": (op.SpaceToDepth(block=2, order="darknet"), MAP),
     "wide softmax": (op.Softmax(axis=1, last=2), MAP),
+    "truncate": (op.Activation(function="truncate"), MAP),
+    "is not zero": (op.Activation(function="is not zero"), MAP),
+    "not": (op.Activation(function="not"), MAP),
+    "erf": (op.Activation(function="erf"), MAP),
+    "greater": (op.Elementwise(function="greater", constant=(8, 1, 1)), MAP),
+    "less first": (op.Elementwise(function="less", constant=(1,), constant_first=True), MAP),
+    "where": (op.Choice(constants=((1, (1,)), (2, (8, 1, 1)))), MAP),
+    "where trained": (op.Choice(constants=((0, (8, 6, 1)), (2, (1,)))), MAP),
+    "place of max": (op.ExtremePlace(function="max", axis=0), MAP),
+    "last place of min": (op.ExtremePlace(function="min", axis=1, takes_last=True), MAP),
+    "places": (op.Ranking(axis=0, count=2, takes_largest=False, gives_places=True), MAP),
+    "lstm": (op.Recurrence(kind="lstm", units=5, direction="bidirectional"), (7, 1, 3)),
+    "gru": (op.Recurrence(kind="gru", units=5, resets_after=True, has_state=True), (7, 2, 3)),
+    "rnn": (op.Recurrence(kind="rnn", units=5, direction="reverse", gives="last"), (7, 1, 3)),
+    "cell": (
+        op.Recurrence(kind="lstm", units=4, gives="cell", has_cell=True, has_state=True),
+        (6, 2, 3),
+    ),
     "full": (op.Reduction(function="max", axes=(0, 1, 2), keeps=False), MAP),
 }
 

@@ -1,0 +1,37 @@
+"""What surrounds an operator that is written as ONNX, and pieces that many operators need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cnn2csdf.network import Shape
+from cnn2csdf.onnx_files.writing.drawing import Constant, Piece
+from cnn2csdf.weights import Array
+
+Pieces = list[Piece]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What surrounds an operator: the shapes it reads and writes and its trained numbers."""
+
+    inputs: tuple[Shape, ...]
+    output: Shape
+    weights: Mapping[str, Array]
+
+    def trained(self, *roles: str) -> tuple[Constant, ...]:
+        """Return those of the trained numbers that are there."""
+        return tuple((role, self.weights[role]) for role in roles if role in self.weights)
+
+
+def integers(role: str, values: Sequence[int]) -> Constant:
+    """Return a constant of whole numbers."""
+    return (role, np.array(values, dtype=np.int64))
+
+
+def reshaped(dims: Sequence[int]) -> Piece:
+    """Return a reshape to one frame of these dims."""
+    return Piece(op_type="Reshape", constants=(integers("dims", [1, *dims]),))
