@@ -39,6 +39,8 @@ def integer_call(one: Described) -> Call:
     operator = one.layer.operator
     if isinstance(operator, op.Conversion):
         return _conversion(one, operator)
+    if isinstance(operator, op.Softmax) and one.layer.quantization is None is one.given[0]:
+        return _real_softmax(one, operator)
     if operator.moves or (isinstance(operator, op.Resize) and operator.function == "nearest"):
         if {one.layer.quantization, *one.given} != {one.layer.quantization}:
             raise one.refusal("of inputs with other scales than the result")
@@ -237,6 +239,16 @@ def _softmax(one: Described, operator: op.Softmax) -> Call:
         raise one.refusal("of quantised integers with so small a scale")
     fields = ("{" + ", ".join(cube) + "}", integer, exponent, max(least, -256))
     return Call("softmax", one.structure("softmax_over", *fields))
+
+
+def _real_softmax(one: Described, operator: op.Softmax) -> Call:
+    """Of what became real numbers again: over all that lies side by side."""
+    shape = one.layer.shape
+    last = operator.axis if operator.last is None else operator.last
+    count = prod(shape.dims[operator.axis : last + 1])
+    if operator.is_logarithm or count != shape.row_elements // shape.width:
+        raise one.refusal("with real numbers in a network of 8-bit integers")
+    return Call("softmax_of_reals")
 
 
 def _elementwise(one: Described, operator: op.Elementwise) -> Call:

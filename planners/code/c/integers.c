@@ -643,3 +643,30 @@ static void step_limits(const step *s, element *v, int32_t count, int32_t channe
         v[i] = v[i] < s->a ? s->a : v[i] > s->b ? s->b : v[i];
     }
 }
+
+/* A softmax of single-precision numbers that lie side by side, four elements each. */
+static void softmax_of_reals(const run *r, const layer *l, range rows, range columns)
+{
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row_at(&in, y) + column_at(&in, x);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            float most = 0, sum = 0, value;
+            for (c = 0; c < in.channels; c += 4) {
+                memcpy(&value, from + c, sizeof value);
+                most = c == 0 || value > most ? value : most;
+            }
+            for (c = 0; c < in.channels; c += 4) {
+                memcpy(&value, from + c, sizeof value);
+                sum += expf(value - most);
+            }
+            for (c = 0; c < in.channels; c += 4) {
+                memcpy(&value, from + c, sizeof value);
+                value = expf(value - most) / sum;
+                memcpy(to + c, &value, sizeof value);
+            }
+        }
+    }
+}

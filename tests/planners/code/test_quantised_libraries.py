@@ -1,0 +1,182 @@
+"""Models of the field in C, against golden outputs of TensorFlow Lite Micro, bit by bit."""
+
+import numpy as np
+import pytest
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.elements import Element, Quantization, Stored
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model, random_weights
+from csdf.errors import UnsupportedOperator
+from planners.code.library import library
+from planners.streaming.fit import INPUTS, fit
+from tests.cnn2csdf.readers.test_tflite_golden import FOLDER, READ, frames_and_outputs
+from tests.planners.code.compiling import needs_compiler, run_all
+from tests.planners.streaming.streamed import random_plan
+from tests.shared_data import each
+
+QUICK = ("ad01_int8", "kws_int8", "micro_speech_int8", "hello_world_int8", "simple_add_int8")
+
+
+def golden_library(name, plan_of, number):
+    model = simplified(read_model(FOLDER / f"{name}.tflite", with_weights=True))
+    frames, outputs = frames_and_outputs(name, model.network)
+    made = library(model, plan_of(model.network), name=f"net{number}", frames=frames)
+    return made, outputs
+
+
+def least(network, input_):
+    return fit(network, input=input_).least.plan
+
+
+@needs_compiler
+@each("name", [name for name in QUICK if name in READ])
+def test_a_model_in_the_least_memory_gives_the_golden_bytes(name, tmp_path):
+    made = []
+    for number, input_ in enumerate(INPUTS):
+        one, outputs = golden_library(name, lambda net, way=input_: least(net, way), number)
+        # the program compares with the reference of this package, which golden tests cover; the
+        # bytes it compares with have to be the golden ones
+        for frame, wanted in enumerate(outputs):
+            for port in one.written.outputs:
+                assert listed(one.files["main.c"], f"{port.parameter}_{frame}") == stored(
+                    wanted[port.layer]
+                )
+        made.append(one)
+    assert run_all(made, tmp_path) == []
+
+
+def listed(text, array):
+    """The numbers of an array in C."""
+    start = text.index(f" {array}[")
+    inside = text[text.index("{", start) + 1 : text.index("}", start)]
+    return [int(one) for one in inside.replace("\n", " ").split(",") if one.strip()]
+
+
+def stored(array):
+    return (array.transpose(1, 2, 0) if array.ndim == 3 else array).reshape(-1).tolist()
+
+
+def quantised(network, seed):
+    """The network with integers everywhere, of drawn scales and zero points."""
+    source = np.random.default_rng(seed)
+    types = {}
+    layers = []
+    for layer in network.layers:
+        given = [types[name] for name in layer.inputs]
+        keeps = layer.operator.moves or isinstance(layer.operator, op.Pooling | op.Pad | op.Resize)
+        if keeps and given:
+            found = given[0]
+        else:
+            scale = float(np.float32(source.uniform(0.02, 0.09)))
+            zero_point = int(source.integers(-30, 30))
+            found = Quantization(element=Element.INT8, scales=(scale,), zero_point=zero_point)
+        if isinstance(layer.operator, op.Softmax):
+            found = Quantization(element=Element.INT8, scales=(1 / 256,), zero_point=-128)
+        types[layer.name] = found
+        layers.append(
+            Layer(
+                name=layer.name,
+                operator=layer.operator,
+                inputs=layer.inputs,
+                shape=layer.shape,
+                epilogue=layer.epilogue,
+                element=Element.INT8,
+                stored=tuple(_stored(layer, source)),
+                quantization=found,
+            )
+        )
+    network = Network(name="quantised", layers=tuple(layers))
+    return Model(network=network, weights=random_weights(network, seed))
+
+
+def _stored(layer, source):
+    match layer.operator:
+        case op.Convolution(filters=count) | op.FullyConnected(units=count):
+            role = "kernel" if isinstance(layer.operator, op.Convolution) else "matrix"
+            many = count if source.integers(2) else 1
+            scales = tuple(float(np.float32(one)) for one in source.uniform(0.001, 0.02, many))
+            yield Stored(
+                role=role,
+                element=Element.INT8,
+                quantization=Quantization(element=Element.INT8, scales=scales),
+            )
+            yield Stored(role="bias", element=Element.INT32)
+        case op.Elementwise(constant=tuple()):
+            types = Quantization(element=Element.INT8, scales=(0.0625,), zero_point=3)
+            yield Stored(role="constant", element=Element.INT8, quantization=types)
+
+
+def everything(dims=(6, 9, 8)):
+    """Each operator that has an integer form, in one network with branches."""
+    builder = NetworkBuilder("everything")
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    one = builder.input(dims)
+    first = builder.add(op.Convolution(filters=6, window=window), one)
+    first = builder.add(op.Activation(function="relu"), first)
+    deep = builder.add(op.Convolution(filters=6, groups=6, window=window), first)
+    deep = builder.add(op.Activation(function="clip", parameters=(0.0, 6.0)), deep)
+    both = builder.add(op.Elementwise(function="add"), first, deep)
+    both = builder.add(op.Elementwise(function="subtract"), both, one)
+    padded = builder.add(op.Pad(padding=(0, 1, 1, 0)), both)
+    pooled = builder.add(
+        op.Pooling(function="average", window=op.Window(kernel=(2, 2), stride=(2, 2))), padded
+    )
+    largest = builder.add(op.Pooling(function="max", window=window), pooled)
+    grouped = builder.add(op.Convolution(filters=9, groups=3, window=window), largest)
+    gate = builder.add(op.Reduction(function="mean", axes=(1, 2)), grouped)
+    scaled = builder.add(op.Elementwise(function="multiply"), grouped, gate)
+    scaled = builder.add(op.Elementwise(function="multiply", constant=(9, 1, 1)), scaled)
+    resized = builder.add(op.Resize(size=(7, 6), function="nearest"), scaled)
+    cut = builder.add(op.Slice(axis=0, start=1, stop=8), resized)
+    last = builder.add(op.Convolution(filters=10, window=op.Window(kernel=(1, 1))), cut)
+    shares = builder.add(op.Softmax(axis=0), last)
+    units = builder.add(op.FullyConnected(units=7), last)
+    builder.output(shares)
+    builder.output(builder.add(op.Softmax(axis=0), units))
+    return builder.network()
+
+
+@needs_compiler
+def test_every_integer_operator_gives_the_bytes_of_the_whole_network(tmp_path):
+    made = []
+    for seed in range(6):
+        model = quantised(everything(), seed)
+        model = simplified(model, ("fuse",)) if seed % 2 else model
+        plan = random_plan(model.network, seed, is_streamed=seed % 3 == 0, element_bytes=1)
+        made.append(library(model, plan, name=f"net{seed}"))
+    for number, kind in enumerate(("mean", "pool", "units"), start=6):
+        model = quantised(summing(kind), number)
+        for input_ in INPUTS:
+            plan = least(model.network, input_)
+            made.append(library(model, plan, name=f"net{number}_{input_}"))
+    assert run_all(made, tmp_path) == []
+
+
+def summing(kind):
+    """A convolution before something that adds up its input row by row."""
+    builder = NetworkBuilder(kind)
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    last = builder.add(op.Convolution(filters=10, window=window), builder.input((3, 6, 6)))
+    operator = {
+        "mean": op.Reduction(function="mean", axes=(1, 2)),
+        "pool": op.Pooling(function="average", window=op.Window(kernel=(6, 6))),
+        "units": op.FullyConnected(units=9),
+    }[kind]
+    builder.output(builder.add(operator, last))
+    return builder.network()
+
+
+def test_an_operator_without_an_integer_form_is_refused_by_name():
+    builder = NetworkBuilder("refused")
+    builder.output(
+        builder.add(op.Activation(function="gelu"), builder.input((2, 3, 4)), name="the gelu")
+    )
+    model = quantised(builder.network(), 0)
+    plan = random_plan(model.network, 0, is_streamed=False, element_bytes=1)
+    frames = []
+    with pytest.raises(UnsupportedOperator, match=r"'the gelu'.*gelu"):
+        library(model, plan, frames=frames)
