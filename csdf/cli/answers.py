@@ -20,6 +20,7 @@ from csdf.cli.frame.exit_codes import NO as NO
 from csdf.cli.frame.exit_codes import UNUSABLE as UNUSABLE
 from csdf.errors import GaveUp, UnreadableFile
 from csdf.errors import counted as counted
+from csdf.io.files import LARGEST_FILE_BYTES
 from csdf.io.graph_files import read_graph, write_graph
 from csdf.model.exact import MalformedText, natural, rational, shown, signed_rational, whole
 from csdf.names import quoted
@@ -87,6 +88,13 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="take the bufferSize properties of an SDF3 file as capacities",
     )
+    parser.add_argument(
+        "--file-limit",
+        type=size,
+        metavar="SIZE",
+        default=LARGEST_FILE_BYTES,
+        help="refuse a larger graph file, for memory; default: 64MiB",
+    )
 
 
 def read(path: str, options: argparse.Namespace) -> Graph:
@@ -99,6 +107,7 @@ def read(path: str, options: argparse.Namespace) -> Graph:
             path,
             assume_zero_times=options.assume_zero_times,
             buffer_sizes=options.buffer_sizes,
+            most=options.file_limit,
         )
     for one in found:
         print(f"csdf: warning: {quoted(str(one.message))}", file=sys.stderr)

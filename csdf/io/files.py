@@ -20,29 +20,31 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NO_REPLACING = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV)
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
+def read_bytes(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> bytes:
     """Return what the file holds.
 
-    Raises UnreadableFile for a folder, a missing or forbidden file, and beyond LARGEST_FILE_BYTES.
+    Raises UnreadableFile for a folder, a missing or forbidden file, and beyond `most` bytes.
     """
     try:
         with open(path, "rb") as file:
-            content = file.read(LARGEST_FILE_BYTES + 1)
+            content = file.read(most + 1)
     except IsADirectoryError:
         raise UnreadableFile(f"{path}: is a folder; expected a file") from None
     except OSError as error:
         raise UnreadableFile(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:
         raise UnreadableFile(f"{str(path)!r}: cannot be read: no file has such a name") from None
-    require_size(content, str(path))
+    require_size(content, str(path), most)
     return content
 
 
-def require_size(content: bytes, name: str) -> None:
-    """Raise UnreadableFile if there are more than LARGEST_FILE_BYTES."""
-    if len(content) > LARGEST_FILE_BYTES:
+def require_size(content: bytes, name: str, most: int = LARGEST_FILE_BYTES) -> None:
+    """Raise UnreadableFile if there are more than `most` bytes."""
+    if len(content) > most:
+        limit = f"{most // 2**20} MiB" if most % 2**20 == 0 else f"{most} bytes"
         raise UnreadableFile(
-            f"{name}: larger than the limit of {LARGEST_FILE_BYTES // 2**20} MiB for one file"
+            f"{name}: larger than the limit of {limit} for one file; "
+            "the option --file-limit of commands on graphs raises it"
         )
 
 

@@ -19,15 +19,19 @@ FORMATTERS: dict[str, Callable[..., str]] = {
 
 
 def read_graph(
-    path: str | os.PathLike[str], *, assume_zero_times: bool = False, buffer_sizes: bool = False
+    path: str | os.PathLike[str],
+    *,
+    assume_zero_times: bool = False,
+    buffer_sizes: bool = False,
+    most: int = files.LARGEST_FILE_BYTES,
 ) -> Graph:
     """Return the graph of an SDF3 (.xml), JSON or layer table (.csv) file.
 
-    Another suffix is judged by the content. The options are those of sdf3_reader.parse_sdf3; the
-    other formats have no use for them.
+    Another suffix is judged by the content. most: bytes that the file may have. The other options
+    are those of sdf3_reader.parse_sdf3; the other formats have no use for them.
     Raises UnreadableFile.
     """
-    content = files.read_bytes(path)
+    content = files.read_bytes(path, most)
     name = os.fspath(path)
     suffix = _format_of(name, content)
     if suffix == ".json":
@@ -35,7 +39,7 @@ def read_graph(
     if suffix == ".csv":
         return layer_table.parse_layer_table(_decoded(content, name), name)
     return sdf3_reader.parse_sdf3(
-        content, name, assume_zero_times=assume_zero_times, buffer_sizes=buffer_sizes
+        content, name, assume_zero_times=assume_zero_times, buffer_sizes=buffer_sizes, most=most
     )
 
 

@@ -62,13 +62,13 @@ class Sdf3Document:
         return child
 
 
-def open_document(text: bytes, name: str) -> Sdf3Document:
-    """Return the frame of an SDF3 file.
+def open_document(text: bytes, name: str, most: int = files.LARGEST_FILE_BYTES) -> Sdf3Document:
+    """Return the frame of an SDF3 file of at most so many bytes.
 
     Entities are not resolved, nothing is fetched, a document type is refused.
     Raises UnreadableFile, naming the line.
     """
-    files.require_size(text, name)
+    files.require_size(text, name, most)
     if not text.strip():
         raise UnreadableFile(f"{name}:1: the file is empty; expected an SDF3 document")
     root = _parse(text, name)
@@ -95,7 +95,8 @@ def open_document(text: bytes, name: str) -> Sdf3Document:
 def reopen_document(text: str) -> Sdf3Document:
     """Return the frame of an SDF3 text that was read before, as a tree of its own."""
     without_declaration = re.sub(r"\A\s*<\?xml[^>]*\?>", "", text)
-    return open_document(without_declaration.encode(), "<origin>")
+    known = without_declaration.encode()
+    return open_document(known, "<origin>", most=len(known))
 
 
 def _parse(text: bytes, name: str) -> etree._Element:

@@ -53,6 +53,7 @@ def parse_sdf3(
     *,
     assume_zero_times: bool = False,
     buffer_sizes: bool = False,
+    most: int = files.LARGEST_FILE_BYTES,
 ) -> Graph:
     """Return the graph of an SDF3 text of the type sdf or csdf.
 
@@ -63,10 +64,11 @@ def parse_sdf3(
     assume_zero_times: an actor without an execution time takes no time, instead of an error.
     buffer_sizes: the sz of <bufferSize> becomes the capacity; without it, such sizes are kept in
     the graph's origin alone. The attribute `size` of a channel is a token size in bytes.
+    most: bytes of the text.
 
     Raises UnreadableFile, whose message names file, line and object.
     """
-    document = sdf3_document.open_document(text, name)
+    document = sdf3_document.open_document(text, name, most)
     actors = sdf3_actors.read_actor_texts(document, assume_zero_times=assume_zero_times)
     channels = read_channel_texts(document, actors)
     for remark in (

@@ -164,6 +164,14 @@ def test_a_file_of_200_megabytes_is_refused(run, tmp_path):
     assert_refused(run("analyze", path), "analyze", path, "larger than the limit of 64 MiB")
 
 
+def test_a_limit_can_be_given_for_large_graph_files(run, tmp_path):
+    path = tmp_path / "graph.xml"
+    path.write_text(GOOD + " " * 1000)
+    assert run("analyze", path, "--file-limit", "1MB")[0] == 0
+    limited = run("analyze", path, "--file-limit", "1000")
+    assert_refused(limited, "analyze", path, "larger than the limit of 1000 bytes")
+
+
 @pytest.mark.parametrize(
     "words",
     [
