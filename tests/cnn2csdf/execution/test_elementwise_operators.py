@@ -41,6 +41,19 @@ NODES = {  # activation: operator of ONNX, its opset, and the names of the param
     "abs": ("Abs", 17, ()),
     "negative": ("Neg", 17, ()),
     "reciprocal": ("Reciprocal", 17, ()),
+    "erf": ("Erf", 17, ()),
+    "sin": ("Sin", 17, ()),
+    "cos": ("Cos", 17, ()),
+    "round": ("Round", 17, ()),
+    "floor": ("Floor", 17, ()),
+    "ceil": ("Ceil", 17, ()),
+    "sign": ("Sign", 17, ()),
+}
+BY_HAND = {  # of halves from -2 to 2: 0 is in it, and halves go to the even number or to zero
+    "truncate": [-2, -1, -1, 0, 0, 0, 1, 1, 2],
+    "round": [-2, -2, -1, 0, 0, 0, 1, 2, 2],
+    "not": [0, 0, 0, 0, 1, 0, 0, 0, 0],
+    "is not zero": [1, 1, 1, 1, 0, 1, 1, 1, 1],
 }
 PARAMETERS = (0.3, 0.7)
 
@@ -81,8 +94,21 @@ def test_slopes_of_prelu_belong_to_channels():
     assert_near(single.whole(), node_output("PRelu", single.tensors[0], slopes))
 
 
+def test_gelu_by_tanh_is_that_of_onnx():
+    single = activated("gelu tanh")
+    expected = node_output("Gelu", single.tensors[0], opset=20, approximate="tanh")
+    assert_near(single.whole(), expected)
+
+
+@pytest.mark.parametrize("function", BY_HAND)
+def test_truth_values_and_whole_numbers(function):
+    single = SingleLayer(Activation(function=function), (9,))
+    single.tensors[0] = np.arange(-2, 2.5, 0.5, dtype=np.float32)
+    assert single.whole().tolist() == BY_HAND[function]
+
+
 def test_every_activation_has_a_test():
-    assert set(ACTIVATIONS) == {*NODES, "clip", "silu", "prelu"}
+    assert set(ACTIVATIONS) == {*NODES, *BY_HAND, "clip", "silu", "prelu", "gelu tanh"}
 
 
 ELEMENTWISE_NODES = {
