@@ -47,7 +47,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
 }
 COMMANDS = ("command", "commands", "report")  # folders of these packages that belong to commands
 ABOVE = ("cnn2csdf", "planners")
-SHARED_ROOMS = (
+SHARED_ROOMS = ("arena", "formats", "streaming", "tiling")  # for every planner, as modules beside
     "arena",
     "formats",
     "streaming",
