@@ -246,9 +246,9 @@ def _real_softmax(one: Described, operator: op.Softmax) -> Call:
     shape = one.layer.shape
     last = operator.axis if operator.last is None else operator.last
     count = prod(shape.dims[operator.axis : last + 1])
-    if operator.is_logarithm or count != shape.row_elements // shape.width:
+    if count != shape.row_elements // shape.width:
         raise one.refusal("with real numbers in a network of 8-bit integers")
-    return Call("softmax_of_reals")
+    return Call("softmax_of_reals", one.structure("sharing", int(operator.is_logarithm)))
 
 
 def _elementwise(one: Described, operator: op.Elementwise) -> Call:

@@ -644,28 +644,39 @@ static void step_limits(const step *s, element *v, int32_t count, int32_t channe
     }
 }
 
+/* Whether the logarithm of a softmax is wanted. */
+typedef struct {
+    int32_t is_logarithm;
+} sharing;
+
+static float real_at(const element *place, int32_t number)
+{
+    float found;
+    memcpy(&found, place + number * (int32_t)sizeof found, sizeof found);
+    return found;
+}
+
 /* A softmax of single-precision numbers that lie side by side, four elements each. */
 static void softmax_of_reals(const run *r, const layer *l, range rows, range columns)
 {
+    const sharing *s = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c;
+    int32_t y, x, i, count = in.channels / (int32_t)sizeof(float);
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y) + column_at(&in, x);
             element *to = row_at(&out, y) + column_at(&out, x);
-            float most = 0, sum = 0, value;
-            for (c = 0; c < in.channels; c += 4) {
-                memcpy(&value, from + c, sizeof value);
-                most = c == 0 || value > most ? value : most;
+            float most = real_at(from, 0), sum = 0;
+            for (i = 0; i < count; i++) {
+                most = real_at(from, i) > most ? real_at(from, i) : most;
             }
-            for (c = 0; c < in.channels; c += 4) {
-                memcpy(&value, from + c, sizeof value);
-                sum += expf(value - most);
+            for (i = 0; i < count; i++) {
+                sum += expf(real_at(from, i) - most);
             }
-            for (c = 0; c < in.channels; c += 4) {
-                memcpy(&value, from + c, sizeof value);
-                value = expf(value - most) / sum;
-                memcpy(to + c, &value, sizeof value);
+            for (i = 0; i < count; i++) {
+                float above = real_at(from, i) - most;
+                float share = s->is_logarithm ? above - logf(sum) : expf(above) / sum;
+                memcpy(to + i * (int32_t)sizeof share, &share, sizeof share);
             }
         }
     }
