@@ -48,11 +48,6 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
 COMMANDS = ("command", "commands", "report")  # folders of these packages that belong to commands
 ABOVE = ("cnn2csdf", "planners")
 SHARED_ROOMS = ("arena", "formats", "streaming", "tiling")  # for every planner, as modules beside
-    "arena",
-    "formats",
-    "streaming",
-    "tiling",
-)  # that every planner may use, as modules beside
 ANY_PLANNER = ("commands", "report")  # folders that know all planners, as modules beside them may
 
 ONLY_IN = {  # outside module: the places that may know it, or the last part of their names
