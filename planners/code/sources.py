@@ -94,7 +94,7 @@ class _Writing:
             outputs=tuple(self.outputs),
             is_streamed=self.arriving is not None,
             weight_bytes=sum(array.nbytes for array in self.tables.arrays.values()),
-            state_bytes=STATE_BYTES + 2 * counters + 4,
+            state_bytes=-(-(STATE_BYTES + 2 * counters + 4) // 8) * 8,  # structures are padded
             kernels=tuple(sorted(self.tables.wanted)),
         )
 

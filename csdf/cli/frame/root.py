@@ -15,6 +15,7 @@ ROOT = Listing(
         "convert",
         "generate",
         "fit",
+        "deploy",
         "cnn",
         "plan",
         "report",

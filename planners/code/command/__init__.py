@@ -1,0 +1,1 @@
+"""`csdf deploy`: its options and its answer."""

@@ -1,0 +1,50 @@
+"""`csdf deploy` as its users see it."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from tests.cli.running import run
+
+__all__ = ["run"]
+
+NETWORK = "keyword_spotting:rows=25"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("make"), reason="needs gcc, make")
+@pytest.mark.parametrize("input_", ["resident", "rows"])
+def test_what_is_written_compiles_and_gives_the_outputs_of_the_network(run, tmp_path, input_):
+    folder = tmp_path / "firmware"
+    code, output, _ = run("deploy", NETWORK, "--ram", "16kB", "--input", input_, "-o", folder)
+    assert code == 0
+    assert "make -C" in output
+    ended = subprocess.run(
+        ["make", "-C", folder, "test"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_json_tells_the_files(run, tmp_path):
+    code, output, _ = run("deploy", NETWORK, "-o", tmp_path / "c", "--name", "two words", "--json")
+    found = json.loads(output)
+    assert code == 0
+    assert found["library"].isidentifier()
+    assert sorted(found["files"]) == sorted(one.name for one in (tmp_path / "c").iterdir())
+
+
+def test_nothing_is_written_where_nothing_fits(run, tmp_path):
+    code, _, remarks = run("deploy", NETWORK, "--ram", "1kB", "-o", tmp_path / "c")
+    assert code == 1
+    assert "infeasible" in remarks
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_folder_with_other_files_is_left_alone(run, tmp_path):
+    (tmp_path / "letter.txt").write_text("mine")
+    code, _, remarks = run("deploy", NETWORK, "-o", tmp_path)
+    assert code == 2
+    assert "letter.txt" in remarks
+    assert [one.name for one in tmp_path.iterdir()] == ["letter.txt"]
