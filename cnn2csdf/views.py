@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cnn2csdf.execution.compare import Verification
 from cnn2csdf.network import Network
+from csdf.errors import counted
 from csdf.model.shown import html
 from csdf.notebook.table import facts, table
 
@@ -11,7 +12,7 @@ from csdf.notebook.table import facts, table
 @html.register
 def _network(value: Network) -> str:
     """Return the layers as a table."""
-    return table(f"{value.name}: {len(value.layers)} layers", value.to_records())
+    return table(f"{value.name}: {counted(len(value.layers), 'layer')}", value.to_records())
 
 
 @html.register

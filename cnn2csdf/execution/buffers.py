@@ -6,7 +6,7 @@ import numpy as np
 
 from cnn2csdf.network import Shape
 from cnn2csdf.weights import Array
-from csdf.errors import ExecutionError
+from csdf.errors import ExecutionError, counted
 from csdf.model.graph import Channel
 
 
@@ -153,4 +153,4 @@ class RingBuffer:
         return rows * self.shape.row_elements
 
     def _described(self, rows: int) -> str:
-        return f"{self.tokens(rows)} tokens ({rows} rows)"
+        return f"{counted(self.tokens(rows), 'token')} ({counted(rows, 'row')})"

@@ -14,7 +14,7 @@ from cnn2csdf.network import Shape
 from cnn2csdf.operators import Input, Output
 from cnn2csdf.part import HeldRows, Reader
 from cnn2csdf.weights import Array
-from csdf.errors import ExecutionError
+from csdf.errors import ExecutionError, counted
 from csdf.model.schedule import Firing
 
 
@@ -92,7 +92,9 @@ class RunningLayer:
         for channel, held in zip(self._wired.loops, self._loops, strict=True):
             if held < channel.consumption[phase]:
                 needed = channel.consumption[phase]
-                return f"channel {channel.name!r} holds {held} tokens, {needed} are needed"
+                return (
+                    f"channel {channel.name!r} holds {counted(held, 'token')}, {needed} are needed"
+                )
         return None
 
     def start(self, firing: Firing) -> int:

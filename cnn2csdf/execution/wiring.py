@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Output
-from csdf.errors import ExecutionError
+from csdf.errors import ExecutionError, counted
 from csdf.model.graph import Channel, Graph
 
 Rows = tuple[int, ...]  # one number a phase
@@ -67,7 +67,7 @@ def _require_connections(network: Network, graph: Graph) -> None:
         ends = (producer, consumer)
         if wanted[ends] != found[ends]:
             raise ExecutionError(
-                f"{found[ends]} channels from {producer!r} to {consumer!r}, "
+                f"{counted(found[ends], 'channel')} from {producer!r} to {consumer!r}, "
                 f"but {wanted[ends]} connections"
             )
 

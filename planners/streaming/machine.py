@@ -241,7 +241,7 @@ class _GroupRun:
             shape = layer.shape
             maps = computing.region(layer, Region((0, shape.rows), (0, shape.width)), inputs)
             sums = np.zeros(last.shape.elements, np.float32)
-            for row in range(shape.rows):
+            for row in range(*rows_of_input(machine.network, last, 0, (0, last.shape.rows))):
                 computing.add_row(last, row, maps[row], sums)
             found = computing.finished(last, sums)
         for row in range(last.shape.rows):

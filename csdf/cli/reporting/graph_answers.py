@@ -88,7 +88,8 @@ def _with_storage(found: GraphFindings, budget: Budget, left_out: dict[str, str]
     """Add the smallest storage and the front, as far as they are found."""
     graph, choice = found.graph, Choice(unit=found.unit)
     if len(graph.channels) > MOST_SEARCHED:
-        reason = f"the storage of {len(graph.channels)} channels is searched by csdf buffers only"
+        channels = counted(len(graph.channels), "channel")
+        reason = f"the storage of {channels} is searched by csdf buffers only"
         left_out |= {"smallest": f"smallest buffers: {reason}", "front": reason}
         return found
     smallest = found.smallest or _smallest(graph, choice, budget, left_out)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from csdf.draw.report.markup import element, joined
 from csdf.draw.report.sections import Section
+from csdf.errors import counted
 
 
 class Source(NamedTuple):
@@ -35,7 +36,12 @@ def origin_section(origin: Origin) -> Section:
         *(
             (
                 "input file",
-                joined([f"{one.name}, {one.size} bytes, SHA-256 ", element("code", one.digest)]),
+                joined(
+                    [
+                        f"{one.name}, {counted(one.size, 'byte')}, SHA-256 ",
+                        element("code", one.digest),
+                    ]
+                ),
             )
             for one in origin.sources
         ),

@@ -12,6 +12,7 @@ from csdf.draw.report.markup import Html, element, joined, json_element, quoted_
 from csdf.draw.report.origin import Origin, origin_section
 from csdf.draw.report.sections import Section, Surroundings
 from csdf.draw.report.timeline import run_data
+from csdf.errors import counted
 
 ASSETS = Path(__file__).with_name("assets")
 SCRIPTS = ("basis", "drawing", "window", "gantt", "occupancy", "front", "arena", "tables")
@@ -86,8 +87,9 @@ def _header(name: str, subtitle: str, sections: list[Section]) -> Html:
 
 def _subtitle(graph: GraphFindings, around: Surroundings) -> str:
     one = graph.graph
-    size = f"{one.kind} graph, {len(one.actors)} actors, {len(one.channels)} channels"
-    return f"{around.kind}{size}, {sum(graph.repetitions.values())} firings an iteration"
+    actors, channels = counted(len(one.actors), "actor"), counted(len(one.channels), "channel")
+    size = f"{one.kind} graph, {actors}, {channels}"
+    return f"{around.kind}{size}, {counted(sum(graph.repetitions.values()), 'firing')} an iteration"
 
 
 def _section(one: Section) -> Html:

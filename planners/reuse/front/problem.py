@@ -8,7 +8,7 @@ from fractions import Fraction
 from hashlib import sha256
 from math import prod
 
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, counted
 
 Number = int | Fraction
 Chromosome = tuple[int, ...]
@@ -96,7 +96,8 @@ class Problem:
         """Raise InvalidSearch unless there is one value per objective."""
         if len(score.objectives) != len(self.objectives):
             raise InvalidSearch(
-                f"chromosome {shown(chromosome)}: a score of {len(score.objectives)} values; "
+                f"chromosome {shown(chromosome)}: a score of "
+                f"{counted(len(score.objectives), 'value')}; "
                 f"the objectives are {', '.join(self.objectives)}"
             )
 

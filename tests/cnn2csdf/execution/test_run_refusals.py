@@ -135,7 +135,7 @@ def test_a_state_forbids_firings_to_overlap():
     [
         (
             lambda graph: replace(graph, channels=graph.channels[1:]),
-            "1 channels from 'in' to 'square', but 2 connections",
+            "1 channel from 'in' to 'square', but 2 connections",
         ),
         (
             lambda graph: replace(graph, actors=(*graph.actors, actor("more", 1))),

@@ -206,7 +206,7 @@ def test_a_missing_file_and_one_that_is_not_text_are_refused(tmp_path):
         (("population", 0, "genes"), "zz", "expected a chromosome"),
         (("population", 0, "genes"), "09" * 8, "not a chromosome of this problem"),
         (("population", 0, "genes"), "00", "not a chromosome of this problem"),
-        (("population", 0, "objectives"), ["1"], "a score of 1 values"),
+        (("population", 0, "objectives"), ["1"], "a score of 1 value"),
         (("population", 0, "objectives"), [], "no objective"),
         (("population", 0, "objectives", 0), "1/0", "expected a number"),
         (("population", 0, "objectives", 0), "1e999999999", "expected a number"),
