@@ -1,0 +1,157 @@
+"""What is written, under which names, and what is refused before anything is."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.weights import Model, random_weights
+from csdf.errors import InvalidNetwork, InvalidPlan, UnwritableFile
+from planners.code.library import library, write_library
+from planners.code.names import comment, identifier, number, unlike
+from planners.code.rules import rule_of
+from planners.code.schedule import looking_ahead
+from tests.planners.code.compiling import needs_compiler, run_all
+from tests.planners.streaming.streamed import random_plan
+
+
+def small(name="small", *, rows=6, names=("input", "conv", "output")):
+    builder = NetworkBuilder(name)
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    source = builder.input((2, rows, 4), name=names[0])
+    last = builder.add(op.Convolution(filters=3, window=window), source, name=names[1])
+    last = builder.add(op.Activation(function="relu"), last)
+    builder.output(last, name=names[2])
+    network = builder.network()
+    return Model(network=network, weights=random_weights(network, 0))
+
+
+def planned(model, **options):
+    return random_plan(model.network, 1, **({"is_streamed": False} | options))
+
+
+def test_the_same_model_and_plan_give_the_same_files():
+    model = small()
+    assert library(model, planned(model)).files == library(model, planned(model)).files
+
+
+def test_a_library_is_written_again_over_itself(tmp_path):
+    model = small()
+    for _ in range(2):
+        made = write_library(model, planned(model), tmp_path / "new" / "folder")
+    for name, text in made.files.items():
+        assert (tmp_path / "new" / "folder" / name).read_text() == text
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("dear")
+    model = small()
+    with pytest.raises(UnwritableFile, match=r"thesis\.tex"):
+        write_library(model, planned(model), tmp_path)
+    assert [one.name for one in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    model = small()
+    with pytest.raises(UnwritableFile, match="expected a folder"):
+        write_library(model, planned(model), tmp_path / "file")
+
+
+def test_a_model_without_weights_is_refused():
+    model = small()
+    with pytest.raises(InvalidNetwork, match="no trained numbers"):
+        library(Model(network=model.network), planned(model))
+
+
+def test_a_plan_that_counts_other_bytes_is_refused():
+    model = small()
+    with pytest.raises(InvalidPlan, match="1 bytes"):
+        library(model, planned(model, element_bytes=1))
+
+
+def test_a_weight_that_is_no_number_is_refused():
+    model = small()
+    weights = {name: dict(roles) for name, roles in model.weights.items()}
+    weights["conv"]["bias"] = weights["conv"]["bias"] * float("nan")
+    with pytest.raises(InvalidNetwork, match="NaN"):
+        library(replace(model, weights=weights), planned(model))
+
+
+def test_only_kernels_that_are_used_are_written():
+    model = small()
+    text = library(model, planned(model)).files["small.c"]
+    assert "convolve(" in text
+    for unused in ("softmax", "pool_mean", "convolve_depthwise", "resize", "step_gelu"):
+        assert unused not in text
+
+
+def test_code_does_not_grow_with_the_rows():
+    sizes = set()
+    for rows in (30, 90):
+        model = small(rows=rows)
+        plan = random_plan(model.network, 4, is_streamed=True)
+        text = library(model, plan).files["small.c"]
+        sizes.add(len(re.sub(r"-?\d+", "0", text)))
+    assert len(sizes) == 1
+
+
+ODD = ("größe */ int", "1st", "", "while", "a-b", "a b", "??/", "printf", "%s\\n", "NULL")
+
+
+@needs_compiler
+def test_odd_names_make_libraries_that_compile(tmp_path):
+    made = []
+    for place, name in enumerate(ODD):
+        names = (ODD[place - 1] or "x", f"{name} layer", ODD[place - 2] or "y")
+        model = small(name or "z", names=names)
+        plan = planned(model, is_streamed=place % 2 == 1)
+        made.append(library(model, plan, name=f"{name}{place}"))
+    assert len({one.name for one in made}) == len(ODD)
+    assert run_all(made, tmp_path) == []
+
+
+def test_names_become_identifiers():
+    assert identifier("Conv 2D/3") == "conv_2d_3"
+    assert identifier("7") == "n_7"
+    assert identifier("int") == "n_int"
+    assert identifier("") == "n"
+    assert unlike("a b", ["a_b", "a_b_2"]) == "a_b_3"
+    assert "*/" not in comment("a */ b")
+
+
+def test_numbers_are_exact_in_single_precision():
+    assert number(0.1) == "0.100000001f"
+    assert number(3) == "3.0f"
+    assert number(float("-inf")) == "-INFINITY"
+
+
+@pytest.mark.parametrize(
+    ("needed", "places", "limit"),
+    [
+        (lambda row: (2 * row - 1, 2 * row + 2), 5, 9),  # a window
+        (lambda row: (-((2 - row) // 2), row // 2 + 1), 9, 4),  # a transposed one
+        (lambda row: (row // 3, row // 3 + 1), 12, 4),  # blocks
+        (lambda row: (min(max(row - 2, 0), 3),) * 1 + (min(max(row - 2, 0), 3) + 1,), 9, 4),
+        (lambda row: (row * row % 4, row * row % 4 + 1), 6, 4),  # nothing regular
+    ],
+)
+def test_a_rule_gives_the_rows_it_was_made_of(needed, places, limit):
+    rule = rule_of(needed, places, limit)
+    for place in range(places):
+        first = (rule.slope * place + rule.first) // rule.divisor
+        last = (rule.slope * place + rule.last) // rule.divisor
+        if rule.is_clamped:
+            first, last = (min(max(one, 0), limit - 1) for one in (first, last))
+        if rule.pairs:
+            first, last = rule.pairs[place]
+        assert (first, last + 1) == needed(place)
+
+
+def test_how_far_a_reader_looks_ahead():
+    assert looking_ahead([(0, 3), (1, 4), (2, 5)], 5) == 0
+    assert looking_ahead([(0, 0), (0, 2), (1, 3)], 5) == 1  # the first needs nothing
+    assert looking_ahead([(4, 5), (4, 6), (2, 5)], 6) == 2  # a later one needs an earlier row
+    assert looking_ahead([(0, 1), (0, 0)], 5) == 0
