@@ -161,19 +161,31 @@ static void convolve(const run *r, const layer *l, range rows, range columns)
 /* Channels that are summed at once where each has a filter of its own. */
 enum { LANES = 8 };
 
+static void add_lanes(int32_t *restrict sums, const element *restrict values, int32_t zero,
+                      const element *restrict weights, int32_t lanes)
+{
+    int32_t k;
+    if (lanes == LANES) {
+        for (k = 0; k < LANES; k++) {
+            sums[k] += (int16_t)(values[k] - zero) * (int16_t)weights[k];
+        }
+        return;
+    }
+    for (k = 0; k < lanes; k++) {
+        sums[k] += (values[k] - zero) * weights[k];
+    }
+}
+
 /* One filter a channel; weights: tap by tap, channel by channel. */
 static void depthwise_lanes(const convolution *c, const view *in, const element *const *rows,
                             range down, range across, int32_t x, int32_t first, int32_t lanes,
                             int32_t *sums)
 {
-    int32_t i, j, k;
+    int32_t i, j;
     for (i = down.first; i < down.end; i++) {
         for (j = across.first; j < across.end; j++) {
-            const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + first;
-            const element *weights = c->weights + (i * c->at.taps[1] + j) * in->channels + first;
-            for (k = 0; k < lanes; k++) {
-                sums[k] += (values[k] - c->to.zero_in) * weights[k];
-            }
+            add_lanes(sums, rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + first, c->to.zero_in,
+                      c->weights + (i * c->at.taps[1] + j) * in->channels + first, lanes);
         }
     }
 }

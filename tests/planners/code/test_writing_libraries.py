@@ -1,6 +1,7 @@
 """What is written, under which names, and what is refused before anything is."""
 
 import re
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,8 @@ from planners.code.library import library, write_library
 from planners.code.names import comment, identifier, number, unlike
 from planners.code.rules import rule_of
 from planners.code.schedule import looking_ahead
-from tests.planners.code.compiling import needs_compiler, run_all
+from planners.code.vectors import random_frame
+from tests.planners.code.compiling import COMPILER, FLAGS, needs_compiler, run_all
 from tests.planners.streaming.streamed import random_plan
 
 
@@ -155,3 +157,53 @@ def test_how_far_a_reader_looks_ahead():
     assert looking_ahead([(0, 0), (0, 2), (1, 3)], 5) == 1  # the first needs nothing
     assert looking_ahead([(4, 5), (4, 6), (2, 5)], 6) == 2  # a later one needs an earlier row
     assert looking_ahead([(0, 1), (0, 0)], 5) == 0
+
+
+TWO_INSTANCES = """
+int main(void)
+{
+    static small_element arenas[2][SMALL_ARENA_ELEMENTS];
+    small_state states[2];
+    int32_t row, done = 0, failed = 0;
+    small_init(&states[0], arenas[0]);
+    small_init(&states[1], arenas[1]);
+    for (row = 0; row < SMALL_ROWS; row++) {
+        done += small_push_row(&states[0], input_0 + row * SMALL_ROW_ELEMENTS);
+        done += small_push_row(&states[1], input_1 + row * SMALL_ROW_ELEMENTS);
+    }
+    failed |= !is_near(small_output(&states[0], 0), output_0, SMALL_OUTPUT_ELEMENTS);
+    failed |= !is_near(small_output(&states[1], 0), output_1, SMALL_OUTPUT_ELEMENTS);
+    return failed || done != 2 || begun == 0 || begun != ended || small_test();
+}
+"""
+PROFILED = """
+static int begun, ended;
+void small_profile_begin(int stage)
+{
+    begun += stage >= 0;
+}
+void small_profile_end(int stage)
+{
+    ended += stage >= 0;
+}
+"""
+
+
+@needs_compiler
+def test_two_instances_take_turns_and_firings_are_told(tmp_path):
+    model = small()
+    frames = [random_frame(model.network, seed) for seed in range(2)]
+    made = library(model, planned(model, is_streamed=True), frames=frames)
+    for name in ("small.h", "small.c", "small_weights.c"):
+        (tmp_path / name).write_text(made.files[name])
+    program = made.files["main.c"] + PROFILED + TWO_INSTANCES
+    (tmp_path / "two.c").write_text(program)
+    sources = ("small.c", "small_weights.c", "two.c")
+    built = subprocess.run(
+        [COMPILER, *FLAGS, "-DNO_MAIN", "-DSMALL_PROFILE", *sources, "-lm", "-o", "two"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr
+    assert subprocess.run(["./two"], cwd=tmp_path).returncode == 0
