@@ -56,5 +56,5 @@ def test_ways_that_fit_prints_are_libraries(tmp_path):
         for input_ in INPUTS:
             ways = {way.name: way for way in fit(network, element_bytes=4, input=input_).ways}
             cases += [(model, way.plan) for way in ways.values()][::2]
-    assert len(cases) > 12
+    assert len(cases) >= 12
     assert run_all(libraries(cases), tmp_path) == []
