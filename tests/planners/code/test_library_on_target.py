@@ -13,6 +13,8 @@ from planners.code.library import write_library
 from planners.streaming.fit import fit
 from tests.planners.code.compiling import needs_compiler
 
+pytestmark = pytest.mark.slow
+
 TOOLS = ("make", "arm-none-eabi-gcc", "arm-none-eabi-size", "qemu-system-arm")
 MISSING = [tool for tool in TOOLS if shutil.which(tool) is None]
 needs_target = pytest.mark.skipif(

@@ -13,6 +13,8 @@ from planners.streaming.stages import Course
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.streaming.streamed import random_plan, space
 
+pytestmark = pytest.mark.slow
+
 MAP = (6, 7, 5)
 SAMPLES = {"leaky relu": (0.1,), "clip": (-0.3, 0.4), "hard sigmoid": (0.2, 0.5), "elu": (0.7,),
            "selu": (1.67, 1.05), "celu": (0.6,), "thresholded relu": (0.3,)}  # fmt: skip

@@ -18,6 +18,8 @@ from tests.planners.code.compiling import needs_compiler, run_all
 from tests.planners.streaming.streamed import random_plan
 from tests.shared_data import each
 
+pytestmark = pytest.mark.slow
+
 QUICK = ("ad01_int8", "kws_int8", "micro_speech_int8", "hello_world_int8", "simple_add_int8")
 
 

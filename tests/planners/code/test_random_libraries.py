@@ -1,5 +1,6 @@
 """Random small networks under random plans, written as C, compiled, run, compared."""
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,8 @@ from planners.streaming.fit import INPUTS, fit
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.streaming.streamed import random_plan
+
+pytestmark = pytest.mark.slow
 
 RANDOM_NETWORKS = 25
 

@@ -13,6 +13,8 @@ from planners.streaming.fit import INPUTS, fit
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.streaming.streamed import outputs, random_frame, random_plan
 
+pytestmark = pytest.mark.slow
+
 SEEDS = st.integers(0, 2**32)
 
 
