@@ -16,6 +16,7 @@ from cnn2csdf.operators.resized_axis import ResizedAxis
 from cnn2csdf.weights import Array
 from csdf.errors import UnsupportedOperator
 from planners.code.names import identifier, number
+from planners.code.parts import defined_names
 from planners.code.rules import rule_of
 from planners.code.tables import NULL, Tables
 
@@ -224,6 +225,8 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
         place = 0 if operator.constant_first else len(operands)
         operands.insert(place, _constant(one, one.weights["constant"]))
     function = f"of_{operator.function}"
+    if function not in defined_names("combine.c"):
+        raise one.refusal(f"of the function {operator.function!r}")
     each = one.tables.defined("operand", identifier(one.layer.name), operands)
     one.tables.wanted.add(function)
     fields = (function, len(operands), int(operator.function == "mean"), each)

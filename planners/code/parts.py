@@ -35,6 +35,12 @@ def parts_of(name: str) -> tuple[Part, ...]:
     return tuple(_part(text) for text in _chunks(source(name)))
 
 
+@cache
+def defined_names(name: str) -> frozenset[str]:
+    """Return what a C file of this package defines."""
+    return frozenset().union(*(part.names for part in parts_of(name)))
+
+
 def _chunks(text: str) -> Iterator[str]:
     """Pieces between empty lines that stand outside of any braces."""
     lines: list[str] = []

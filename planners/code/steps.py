@@ -10,6 +10,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.weights import Array
 from planners.code.layers import Described, laid_constant
 from planners.code.names import number
+from planners.code.parts import defined_names
 from planners.code.tables import NULL
 
 POINTWISE = (op.Activation, op.BatchNormalization, op.LocalResponseNormalization)
@@ -67,6 +68,8 @@ def _text(
     more: str = NULL,
     steps: tuple[int, int] = (0, 0),
 ) -> str:
+    if function not in defined_names("steps.c"):
+        raise one.refusal(f"of the function {function.removeprefix('step_')!r}")
     one.tables.wanted.add(function)
     fields = (function, number(a), number(b), values, more, *map(str, steps))
     return "{" + ", ".join(fields) + "}"

@@ -189,6 +189,7 @@ def test_the_version_says_which_kernels_run(tmp_path, built):
     # Without the folder of compiled modules it is a package that was built without a compiler.
     left_out = ("__pycache__",) if built else ("__pycache__", "*.so", "*.pyd")
     shutil.copytree(PACKAGE, tmp_path / "csdf", ignore=shutil.ignore_patterns(*left_out))
+    shutil.copy(PACKAGE.parent / "pyproject.toml", tmp_path)  # which commands there are
     ended = run_python(COMMAND, "--version", home=tmp_path, cwd=tmp_path)
     has_compiled = built and compiler.has_compiled()
     kernels = "compiled kernels" if has_compiled else "plain kernels, slower"

@@ -6,6 +6,8 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
+from csdf.errors import UnsupportedOperator
+from planners.code.library import library
 from planners.streaming.making import plan_of
 from planners.streaming.moves import WHOLE
 from planners.streaming.search import GroupWay
@@ -19,6 +21,11 @@ MAP = (6, 7, 5)
 SAMPLES = {"leaky relu": (0.1,), "clip": (-0.3, 0.4), "hard sigmoid": (0.2, 0.5), "elu": (0.7,),
            "selu": (1.67, 1.05), "celu": (0.6,), "thresholded relu": (0.3,)}  # fmt: skip
 POSITIVE = ("log", "sqrt", "reciprocal")
+UNWRITTEN = (  # functions that no kernel computes; they are refused by name
+    *("gelu tanh", "erf", "sin", "cos", "round", "floor", "ceil", "truncate", "sign", "not"),
+    *("is not zero", "greater", "greater or equal", "less", "less or equal", "equal", "and", "or"),
+    "exclusive or",
+)
 
 
 def window(size=(3, 3), **options):
@@ -114,7 +121,7 @@ def activations():
             positive if function in POSITIVE else source,
         )
         for function in op.ACTIVATIONS
-        if function != "exp"
+        if function != "exp" and function not in UNWRITTEN
     ]
     return finished(builder, names)
 
@@ -129,6 +136,8 @@ def elementwise():
     one = builder.add(op.Activation(function="exp"), one)
     names = []
     for function in op.ELEMENTWISE:
+        if function in UNWRITTEN:
+            continue
         function_of = op.Elementwise(function=function)
         names += [
             builder.add(function_of, one, other if function != "power" else third),
@@ -274,3 +283,17 @@ def test_each_operator_is_written(operator):
     model = side_by_side([operator], dims)
     (made,) = libraries([(model, random_plan(model.network, 0, is_streamed=False))])
     assert "net0_run" in made.files["net0.c"]
+
+
+@pytest.mark.parametrize("function", UNWRITTEN)
+def test_a_function_without_a_kernel_is_refused_by_name(function):
+    builder = NetworkBuilder("refused")
+    source = builder.input(MAP)
+    if function in op.ACTIVATIONS:
+        name = builder.add(op.Activation(function=function), source)
+    else:
+        name = builder.add(op.Elementwise(function=function), source, source)
+    model = finished(builder, [name])
+    plan = random_plan(model.network, 0, is_streamed=False)
+    with pytest.raises(UnsupportedOperator, match="no C code"):
+        library(model, plan)
