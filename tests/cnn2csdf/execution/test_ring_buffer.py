@@ -53,7 +53,7 @@ def test_space_is_claimed_before_it_is_written():
 def test_a_claim_beyond_the_capacity_is_refused():
     buffer = filled(ring(18), 2)
     assert not buffer.can_claim(2)
-    with pytest.raises(ExecutionError, match=r"space for 6 tokens \(1 rows\), 12 tokens"):
+    with pytest.raises(ExecutionError, match=r"space for 6 tokens \(1 row\), 12 tokens"):
         buffer.claim(2)
 
 
@@ -68,7 +68,7 @@ def test_consumed_rows_occupy_their_space_until_they_are_released():
 
 def test_rows_that_are_not_written_cannot_be_consumed():
     buffer = filled(ring(18), 1)
-    with pytest.raises(ExecutionError, match=r"holds 6 tokens \(1 rows\), 12 tokens"):
+    with pytest.raises(ExecutionError, match=r"holds 6 tokens \(1 row\), 12 tokens"):
         buffer.consume(2)
 
 

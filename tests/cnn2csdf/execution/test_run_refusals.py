@@ -36,7 +36,7 @@ def test_a_capacity_one_row_too_small_is_found():
     message = refusal(blurring_graph(capacity=3 * 8), FLOWING)
     assert message == (
         "actor 'in', firing 3 (phase 3) starts at 3, but channel 'in-conv' has space for "
-        "0 tokens (0 rows), 8 tokens (1 rows) are needed"
+        "0 tokens (0 rows), 8 tokens (1 row) are needed"
     )
 
 
@@ -53,7 +53,7 @@ def test_a_start_before_the_tokens_are_there_is_found():
     ]
     assert refusal(blurring_graph(), early) == (
         "actor 'conv', firing 0 (phase 0) starts at 1, but channel 'in-conv' holds "
-        "8 tokens (1 rows), 16 tokens (2 rows) are needed"
+        "8 tokens (1 row), 16 tokens (2 rows) are needed"
     )
 
 
