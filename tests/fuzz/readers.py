@@ -345,7 +345,7 @@ def readers(folder):
         "checkpoint": Reader(
             ".json",
             _checkpoints(folder),
-            lambda p, r: Checkpoint(p, SEARCHED).read(ORIGIN),
+            lambda p, r: Checkpoint(p, SEARCHED).read(ORIGIN, Serial(_score)),
             either,
         ),
         "offline plan": Reader(

@@ -51,7 +51,7 @@ def test_a_worker_runs_no_file_of_the_current_folder(tmp_path, code):
     script.write_text(code)
     for name in PLANTED:  # what Python's own library and ours would import, were they found here
         (here / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write('{name} ')")
-    found = [HOME, HOME / "tests" / "planners" / "reuse" / "evolution"]
+    found = [HOME, HOME / "tests" / "planners" / "reuse" / "front"]
     ended = subprocess.run(
         [sys.executable, script], cwd=here, text=True, capture_output=True, timeout=120, check=False,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(map(str, found))},
