@@ -94,19 +94,6 @@ class RowByRow(Operator):
         """Return the dims of the input."""
         return only_input(self, inputs).dims
 
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
-        """Return the rows of the part where an input or the output is quantised.
-
-        One that only moves elements moves integers as well. ONNX Runtime computes others in real
-        numbers between the two scales. Raises ExecutionError for one without an integer form.
-        """
-        if self.moves and {types.output, *types.inputs} == {types.output}:
-            return self.computed(part)
-        known = [one for one in (*types.inputs, types.output) if one is not None]
-        if not any(one.is_fixed_point for one in known):
-            return self._computed_between_scales(part, types)
-        raise ExecutionError(f"{self.in_words()} is not computed with quantised integers")
-
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         """Return the row of the same number."""
         return same_row

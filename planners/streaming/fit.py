@@ -161,6 +161,7 @@ class _Fitting:
     ) -> None:
         self._course = course_of(network)
         self._table = StageTable(network, element_bytes=element_bytes)
+        self._moves = Moves(self._course, self._table)
         self._ram, self._flash, self._longest = limits
         self._flash_bytes = stored_bytes(network, parameter_bytes)
         self._is_streamed = input_ == ROWS and not self._course.others
@@ -200,23 +201,17 @@ class _Fitting:
         """Add one arena of whole tensors: the answer of planners.network_arena, as a plan."""
         network, course = self._course.network, self._course
         groups = [
-            GroupWay(0, 0, cut, cut + 1, (self._moves_apart(cut),), is_apart=True)
+            GroupWay(0, 0, cut, cut + 1, (self._moves.apart(cut)[0],), is_apart=True)
             for cut in range(len(course.cuts) - 1)
         ]
         arena = whole_arena(network, element_bytes=self._table.element_bytes).plan
         plan = plan_of(course, self._table, groups, is_streamed=False, offsets=arena.offsets)
         self._add_plan(WHOLE_LAYERS, plan)
 
-    def _moves_apart(self, cut: int) -> Move:
-        return Moves(self._course, self._table).apart(cut)[0]
-
     def _by_rows(self) -> list[GroupWay]:
         stages = tuple(Stage(layers=(name,)) for name in self._course.layers[1:])
-        return [
-            GroupWay(
-                0, 0, 0, len(self._course.cuts) - 1, (Move(0, len(self._course.cuts) - 1, stages),)
-            )
-        ]
+        last = len(self._course.cuts) - 1
+        return [GroupWay(0, 0, 0, last, (Move(0, last, stages),))]
 
     def _search(self) -> None:
         """Lines alone first; strips below what lines need."""
@@ -226,9 +221,8 @@ class _Fitting:
         least = min(way.ram_bytes for way in self._ways)
         if self._ram is not None and least <= self._ram:
             return
-        moves = Moves(self._course, self._table)
         for limit in _limits(least, self._ram):
-            found = self._front(moves, limit)
+            found = self._front(self._moves, limit)
             for way in found:
                 self._add(STRIPS, way.groups)
             if self._ram is not None and found:

@@ -1,9 +1,9 @@
 """How much of each tensor stays while the stages of a group fire, and how much comes and goes.
 
-A result lies whole, or in a ring with room for all rows that are ever there, or in a line. A line
-only has room for the rows that outlive the next firing: a batch of rows that the next firing reads,
-and for which the line has no room, is staged; when that firing has released what it used up, the
-rest of the batch moves into the line. (A staged batch that the next firing does not read, because
+A result lies whole, or in a line; a strip is a ring, with room for all columns that are ever there.
+A line only has room for the rows that outlive the next firing: a batch of rows that the next firing
+reads, and for which the line has no room, is staged; when that firing has released what it used up,
+the rest of the batch moves into the line. (A staged batch that the next firing does not read, because
 nothing ever reads it, is dropped before.) A window of three rows so keeps two, and one staging place
 serves all tensors of the group: at most two batches are staged at a time, the one that a firing
 reads and the one that it makes.
@@ -49,14 +49,19 @@ def kept_rows(
     row_bytes: of each result; strips: bytes of the strips of each stage; keeping: of each result.
     """
     order = list(firing_order(stages))
-    rows = _rows(stages, order, keeping)
+    rows = _places(stages, order, keeping)
     return Kept(rows=rows, passing=_passing(stages, order, rows, row_bytes, strips))
 
 
-def _rows(
+def kept_places(stages: Sequence[Firings], keeping: Mapping[str, Keeping]) -> dict[str, int]:
+    """Return the places of each ring and line along one axis: rows, or the columns of strips."""
+    return _places(stages, list(firing_order(stages)), keeping)
+
+
+def _places(
     stages: Sequence[Firings], order: Sequence[int], keeping: Mapping[str, Keeping]
 ) -> dict[str, int]:
-    """Rows of each line: those that are left when the firing after theirs has read them."""
+    """All places that are ever there in a ring; in a line those that outlive the next firing."""
     counts = _Counts(stages)
     rows = {stage.result: 0 for stage in stages if keeping[stage.result] is not Keeping.WHOLE}
     waits: str | None = None  # result whose last batch is read by the next firing

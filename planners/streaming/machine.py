@@ -35,7 +35,6 @@ class Machine:
         self.network = network
         self.plan = plan
         self.arena = Arena(plan, network)
-        self.work: dict[str, int] = {}  # rows computed of each layer
         self._computing = computing
         self._needs = Needs(network)
         self._whole: dict[str, HeldTensor] = {}
@@ -212,7 +211,6 @@ class _GroupRun:
             return
         layer = stage.layers[0]
         inputs = self._whole_rows(layer, stage.ranges[stage.fired])
-        machine.work[layer.name] = machine.work.get(layer.name, 0) + end - first
         found = None
         if computing is not None:
             found = computing.region(layer, Region((first, end), (0, layer.shape.width)), inputs)
@@ -262,7 +260,6 @@ class _GroupRun:
             self.sums = np.zeros(layer.shape.elements, np.float32)
         if not np.all(machine.arena.held[place] == mark):
             raise ExecutionError(f"the sums of {layer.name!r} are overwritten")
-        machine.work[layer.name] = machine.work.get(layer.name, 0) + 1
         if computing is not None:
             computing.add_row(layer, row, values, self.sums)
         if stage.fired + 1 == len(stage.targets):
@@ -324,8 +321,6 @@ class _GroupRun:
         found = None
         if machine._computing is not None:
             found = machine._computing.region(layer, Region(rows, (column, column + 1)), inputs)
-        share = machine.work.setdefault(f"{layer.name} columns", 0)
-        machine.work[f"{layer.name} columns"] = share + rows[1] - rows[0]
         for row in range(*rows):
             values = None if found is None else found[row - rows[0], 0]
             self._put_cell(layer, row, column, values, strips)

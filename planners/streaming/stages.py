@@ -18,7 +18,8 @@ from itertools import accumulate
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
-from planners.streaming.firing import Firings, Reading, firing_order
+from planners.streaming.firing import Firings, Reading
+from planners.streaming.lines import Keeping, kept_places
 from planners.tiling.regions import COLUMNS, Needs, Range, can_be_tiled, hull
 
 ACCUMULATOR_BYTES = 4  # of a sum: int32 for int8, float for float
@@ -272,7 +273,8 @@ class StageTable:
         if layers not in self._columns:
             inside = set(layers)
             nodes = [self._column_firings(name, inside) for name in layers]
-            self._columns[layers] = most_alive(nodes)
+            rings = dict.fromkeys(layers, Keeping.RING)
+            self._columns[layers] = dict(kept_places(nodes, rings))
         return self._columns[layers]
 
     def _column_firings(self, name: str, inside: set[str]) -> Firings:
@@ -313,27 +315,6 @@ def sums_over_rows(network: Network, layer: Layer) -> bool:
                 and not any(window.overhang)
             )
     return False
-
-
-def most_alive(nodes: Sequence[Firings]) -> dict[str, int]:
-    """Return the most places of each tensor that are there at a time, in the firing order."""
-    fired = [0] * len(nodes)
-    released: dict[str, dict[str, int]] = {node.result: {} for node in nodes}
-    for node in nodes:
-        for reading in node.readings:
-            if reading.tensor in released:
-                released[reading.tensor][node.result] = reading.first[0]
-    most = dict.fromkeys(released, 1)
-    maker = {node.result: place for place, node in enumerate(nodes)}
-    for place in firing_order(nodes):
-        node = nodes[place]
-        fired[place] += 1
-        dead = min(released[node.result].values(), default=node.made[fired[place] - 1])
-        most[node.result] = max(most[node.result], node.made[fired[place]] - dead)
-        for reading in node.readings:
-            if reading.tensor in maker:
-                released[reading.tensor][node.result] = reading.first[fired[place]]
-    return most
 
 
 def _within(span: Range, limit: int) -> Range:
