@@ -7,8 +7,8 @@ import argparse
 from csdf.cli import answers
 
 
-def add_limit_options(parser: argparse._ActionsContainer, memory: str) -> None:
-    """Add --ram, --flash, and --memory with what it counts in this command."""
+def add_limit_options(parser: argparse._ActionsContainer, memory: str | None = None) -> None:
+    """Add --ram and --flash; and --memory, where that counts something in this command."""
     parser.add_argument(
         "--ram",
         type=answers.size,
@@ -18,4 +18,5 @@ def add_limit_options(parser: argparse._ActionsContainer, memory: str) -> None:
     parser.add_argument(
         "--flash", type=answers.size, metavar="SIZE", help="at most, of all parameters; e.g. 256kB"
     )
-    parser.add_argument("--memory", type=answers.size, metavar="SIZE", help=memory)
+    if memory is not None:
+        parser.add_argument("--memory", type=answers.size, metavar="SIZE", help=memory)

@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.commands.cnn.trained import with_weights
 from cnn2csdf.describe import bytes_in_words
-from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
 from csdf.errors import CsdfError
 from planners.code.library import Library, write_library
 from planners.plan import FEASIBLE, GAVE_UP
-from planners.streaming.fit import INPUTS, RESIDENT, Fit, FitWay, fit
+from planners.streaming.command.options import add_plan_options
+from planners.streaming.fit import Fit, FitWay, fit
 
 
 def main(argv: Sequence[str]) -> int:
@@ -44,12 +45,11 @@ def main(argv: Sequence[str]) -> int:
 
 def _model(options: argparse.Namespace) -> Model:
     model = shared.read_source(options.model, options, with_weights=True)
-    if model.weights is not None:
-        return model
-    if any(layer.quantization is not None for layer in model.network.layers):
+    if model.weights is None and any(
+        layer.quantization is not None for layer in model.network.layers
+    ):
         raise CsdfError(f"{options.model}: a quantised network without weights cannot be deployed")
-    print(f"csdf deploy: random weights with seed {options.seed}", file=sys.stderr)
-    return Model(network=model.network, weights=calibrated_weights(model.network, options.seed))
+    return with_weights("csdf deploy", model, options.seed)
 
 
 def _as_text(found: Fit, way: FitWay, library: Library, folder: str) -> str:
@@ -90,16 +90,7 @@ def command_parser() -> argparse.ArgumentParser:
         "row column by column, the feature maps of a place side by side.",
     )
     shared.add_model_options(parser, simplify=shared.ALL_STEPS)
-    parser.add_argument("--ram", type=answers.size, metavar="SIZE", help="at most; e.g. 64kB, 1MiB")
-    parser.add_argument(
-        "--flash", type=answers.size, metavar="SIZE", help="at most, of all parameters; e.g. 1MB"
-    )
-    parser.add_argument(
-        "--input",
-        choices=INPUTS,
-        default=RESIDENT,
-        help="resident: whole before the first layer; rows: pushed row by row; default: resident",
-    )
+    add_plan_options(parser)
     parser.add_argument("--name", help="of functions and files; default: the network's")
     parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights"

@@ -11,10 +11,10 @@ from pathlib import PurePath
 from typing import Any
 
 from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.commands.cnn.trained import with_weights
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.elements import Element
 from cnn2csdf.execution.by_parts import Frame
-from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import (
     Difference,
     Verification,
@@ -25,7 +25,6 @@ from cnn2csdf.execution.compare import (
 )
 from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.runtime import has_runtime, runtime_outputs
-from cnn2csdf.weights import Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.cli import answers, parsers, storage_options
 from csdf.errors import ExecutionError
@@ -41,7 +40,12 @@ def main(argv: Sequence[str]) -> int:
     """Run, compare, print; return the exit code: 0 equal within tolerance, 1 not."""
     options = command_parser().parse_args(argv)
     begin = time.perf_counter()
-    model = _with_weights(shared.read(options, with_weights=not options.random_weights), options)
+    model = with_weights(
+        "csdf cnn verify",
+        shared.read(options, with_weights=not options.random_weights),
+        options.seed,
+        remark="; the buffers do not depend on them",
+    )
     memory = _memory(model.network, options)
     counted = answers.counted(options.frames, "frame")
     frames = random_frames(model.network, options.frames, options.seed)
@@ -106,17 +110,6 @@ def _tolerance(text: str) -> float:
     if abs(value) > 1:
         raise answers.unfit(text, "a relative difference of at most 1")
     return float(value)
-
-
-def _with_weights(model: Model, options: argparse.Namespace) -> Model:
-    if model.weights is not None:
-        return model
-    print(
-        f"csdf cnn verify: random weights with seed {options.seed}; the buffers do not depend on them",
-        file=sys.stderr,
-    )
-    weights = calibrated_weights(model.network, options.seed)
-    return Model(network=model.network, weights=weights)
 
 
 def _runtime(

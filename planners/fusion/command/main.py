@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.commands.cnn.trained import with_weights
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.durations import PLATFORMS
-from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.granularity import ROWS as BY_ROWS
@@ -234,11 +234,7 @@ def _model(options: argparse.Namespace) -> Model:
     model = shared.read(options, with_weights=options.verify)
     if options.layers != (0, None):
         model = layer_range(model, *options.layers)
-    if options.verify and model.weights is None:
-        print(f"csdf plan fusion: random weights with seed {options.seed}", file=sys.stderr)
-        weights = calibrated_weights(model.network, options.seed)
-        model = Model(network=model.network, weights=weights)
-    return model
+    return with_weights("csdf plan fusion", model, options.seed) if options.verify else model
 
 
 def _terms(options: argparse.Namespace) -> Terms:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from cnn2csdf.execution.calibration import calibrated_weights
+from cnn2csdf.commands.cnn.trained import with_weights
 from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
@@ -49,9 +49,7 @@ def _described(progress: Progress) -> str:
 def measured_run(model: Model, selection: Selection, options: argparse.Namespace) -> Run:
     """Return what running the selection shows, and how far its output is from the usual one."""
     network = model.network
-    if model.weights is None:
-        print(f"csdf plan primitives: random weights with seed {options.seed}", file=sys.stderr)
-        model = Model(network=network, weights=calibrated_weights(network, options.seed))
+    model = with_weights("csdf plan primitives", model, options.seed)
     ways = {
         one.layer: (one.primitive, one.input_layout, one.output_layout) for one in selection.chosen
     }

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.commands.cnn.trained import with_weights
 from cnn2csdf.durations import NANOSECONDS, PLATFORMS
-from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model
@@ -20,8 +19,9 @@ from csdf.errors import UnwritableFile
 from csdf.io.files import write_text
 from planners.plan import FEASIBLE, GAVE_UP
 from planners.streaming.command.answer import as_json, as_text
+from planners.streaming.command.options import add_plan_options
 from planners.streaming.computing import ModelComputing
-from planners.streaming.fit import INPUTS, RESIDENT, Fit, FitWay, fit
+from planners.streaming.fit import Fit, FitWay, fit
 from planners.streaming.machine import Machine
 
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
@@ -80,11 +80,7 @@ def _fitted(source: str, options: argparse.Namespace) -> Fitted:
 def _verified(model: Model, way: FitWay, options: argparse.Namespace) -> Difference:
     """Run the plan in one arena on a random frame, and the network as a whole."""
     network = model.network
-    weights = model.weights
-    if weights is None:
-        print(f"csdf fit: random weights with seed {options.seed}", file=sys.stderr)
-        weights = calibrated_weights(network, options.seed)
-    known = Model(network=network, weights=weights)
+    known = with_weights("csdf fit", model, options.seed)
     frame = random_frames(network, 1, options.seed)[0]
     with answers.working(f"running {network.name} in {way.ram_bytes} bytes"):
         plan = way.plan
@@ -135,22 +131,12 @@ def command_parser() -> argparse.ArgumentParser:
         help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue",
     )
     shared.add_reading_options(parser, simplify=shared.ALL_STEPS)
-    parser.add_argument("--ram", type=answers.size, metavar="SIZE", help="at most; e.g. 64kB, 1MiB")
-    parser.add_argument(
-        "--flash", type=answers.size, metavar="SIZE", help="at most, of all parameters; e.g. 1MB"
-    )
+    add_plan_options(parser)
     parser.add_argument(
         "--fps",
         type=answers.above_zero,
         metavar="N",
         help="frames per second at least, as the platform predicts",
-    )
-    parser.add_argument(
-        "--input",
-        choices=INPUTS,
-        default=RESIDENT,
-        help="resident: whole in the arena before the first layer; rows: row by row, as a camera "
-        "sends it; default: resident",
     )
     parser.add_argument(
         "--platform",
