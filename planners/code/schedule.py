@@ -22,7 +22,7 @@ from planners.code.steps import most_neighbours, steps_of
 from planners.code.tables import NULL, Tables
 from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage, arriving_stage
-from planners.streaming.stages import Course
+from planners.streaming.stages import Manner
 from planners.tiling.regions import COLUMNS, ROWS, Range, range_needed
 
 MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16 bits
@@ -37,15 +37,15 @@ class PlacedStage:
     group: int
 
     @property
-    def course(self) -> str:
+    def manner(self) -> str:
         """The word for how it works."""
         if self.running.is_arriving:
             return "ARRIVING"
         return {
-            Course.ROWS: "BY_ROWS",
-            Course.SUMS: "INTO_SUMS",
-            Course.CHANNELS: "BY_CHANNELS",
-        }[self.running.planned.stage.course]
+            Manner.ROWS: "BY_ROWS",
+            Manner.SUMS: "INTO_SUMS",
+            Manner.CHANNELS: "BY_CHANNELS",
+        }[self.running.planned.stage.manner]
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ class Schedule:
         if len(running.targets) > MOST_ROWS:
             raise InvalidPlan(f"stage {running.result!r} fires more than {MOST_ROWS} times")
         fields = (
-            *(stage.course, running.planned.stage.rows, len(running.targets)),
+            *(stage.manner, running.planned.stage.rows, len(running.targets)),
             *(self._first_row(stage), self._sums(stage), layers, sources),
             *(0 if running.is_arriving else len(running.layers), len(stage.sources)),
             f"tensors + {self._numbers[running.result]}",
@@ -194,9 +194,9 @@ class Schedule:
 
     def _calls(self, stage: PlacedStage, ones: Sequence[Described]) -> Sequence[Call]:
         integers = self.is_integer
-        if stage.course == "INTO_SUMS":
+        if stage.manner == "INTO_SUMS":
             return ((integer_sums_call if integers else sums_call)(ones[0]),)
-        if stage.course == "BY_CHANNELS":
+        if stage.manner == "BY_CHANNELS":
             return (integer_channels_calls if integers else channels_calls)(ones[0], ones[1])
         return [(integer_call if integers else call_of)(one) for one in ones]
 
@@ -212,7 +212,7 @@ class Schedule:
             rows = self.tables.rule(self._rule(layer, index, ROWS))
             is_inside = source in stage.running.planned.stage.layers
             columns = NULL
-            if is_inside and stage.course == "BY_ROWS":
+            if is_inside and stage.manner == "BY_ROWS":
                 columns = self.tables.rule(self._rule(layer, index, COLUMNS))
             self._inputs.append(self._input(source, local[source], rows, columns))
         first_step = f"steps + {len(self._steps)}" if steps else NULL
@@ -256,12 +256,12 @@ class Schedule:
         return 0, 0, 0
 
     def _first_row(self, stage: PlacedStage) -> int:
-        if stage.course != "INTO_SUMS":
+        if stage.manner != "INTO_SUMS":
             return 0
         return stage.running.needs[stage.sources[0]][0][0]
 
     def _sums(self, stage: PlacedStage) -> int:
-        if stage.course != "INTO_SUMS":
+        if stage.manner != "INTO_SUMS":
             return 0
         return self.elements(self.buffer(stage.running.result, (Kind.SUMS,), stage.group).offset)
 

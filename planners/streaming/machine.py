@@ -20,7 +20,7 @@ from planners.streaming.computations import Computing, Region
 from planners.streaming.held import Arena, HeldStrip, HeldTensor
 from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage, arriving_stage, rows_of_input
-from planners.streaming.stages import ACCUMULATOR_BYTES, Course
+from planners.streaming.stages import ACCUMULATOR_BYTES, Manner
 from planners.tiling.regions import COLUMNS, Needs, Range
 
 SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
@@ -200,10 +200,10 @@ class _GroupRun:
             for row in range(first, end):
                 machine._put(tensor, row, machine._frame_row(stage.result, row))
             return
-        if stage.planned.stage.course is Course.SUMS:
+        if stage.planned.stage.manner is Manner.SUMS:
             self._add(stage, tensor)
             return
-        if stage.planned.stage.course is Course.CHANNELS:
+        if stage.planned.stage.manner is Manner.CHANNELS:
             self._sum_channels(stage, tensor)
             return
         if len(stage.layers) > 1:

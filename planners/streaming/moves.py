@@ -11,8 +11,7 @@ from planners.streaming.course import Course
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
 from planners.streaming.overlap import Pace, pace_of
-from planners.streaming.stages import Course as StageCourse
-from planners.streaming.stages import Stage, StageTable, sums_over_rows
+from planners.streaming.stages import Manner, Stage, StageTable, sums_over_rows
 
 ROWS_AT_A_TIME = (1, 2, 4, 8, 16)  # of stages of several layers
 LONGEST_STAGE = 10  # layers
@@ -68,9 +67,9 @@ class Moves:
             if len(layers) > LONGEST_STAGE and end > begin + 1:
                 return
             if len(layers) == 1 and sums_over_rows(course.network, course.network.layer(layers[0])):
-                yield Move(begin, end, (Stage(layers=layers, course=StageCourse.SUMS),))
+                yield Move(begin, end, (Stage(layers=layers, manner=Manner.SUMS),))
             if entry == WHOLE and self.table.can_go_by_channels(layers):
-                yield Move(begin, end, (Stage(layers=layers, course=StageCourse.CHANNELS),))
+                yield Move(begin, end, (Stage(layers=layers, manner=Manner.CHANNELS),))
             if self._is_stage(layers) and len(layers) <= LONGEST_STAGE:
                 for rows in self._batches(layers):
                     yield Move(begin, end, (Stage(layers=layers, rows=rows),))

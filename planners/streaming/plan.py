@@ -91,7 +91,7 @@ class StreamingPlan:
                     "stages": [
                         {
                             "layers": list(one.stage.layers),
-                            "course": one.stage.course.value,
+                            "course": one.stage.manner.value,
                             "rows": one.stage.rows,
                             "strips": [
                                 {"layer": layer, "rows": rows, "columns": columns}

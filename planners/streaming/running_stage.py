@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cnn2csdf.network import Layer, Network
 from planners.streaming.plan import PlannedStage
-from planners.streaming.stages import Course, Stage
+from planners.streaming.stages import Manner, Stage
 from planners.tiling.regions import Range
 
 
@@ -18,7 +18,7 @@ class RunningStage:
         self.is_arriving = source is not None
         self.fired = 0
         last = self.layers[-1]
-        if planned.stage.course is Course.SUMS:
+        if planned.stage.manner is Manner.SUMS:
             first, end = rows_of_input(network, last, 0, (0, last.shape.rows))
             self.targets: list[Range] = [(0, 0)] * (end - first - 1) + [(0, last.shape.rows)]
             self.needs = {last.inputs[0]: [(row, row + 1) for row in range(first, end)]}

@@ -25,7 +25,7 @@ from planners.tiling.regions import COLUMNS, Needs, Range, can_be_tiled, hull
 ACCUMULATOR_BYTES = 4  # of a sum: int32 for int8, float for float
 
 
-class Course(Enum):
+class Manner(Enum):
     """How a stage goes through its work.
 
     ROWS: a firing makes some result rows, along their columns where there are several layers.
@@ -45,7 +45,7 @@ class Stage:
 
     layers: tuple[str, ...]
     rows: int = 1
-    course: Course = Course.ROWS
+    manner: Manner = Manner.ROWS
 
     @property
     def result(self) -> str:
@@ -127,7 +127,7 @@ class StageTable:
 
     def repeats(self, stage: Stage) -> bool:
         """Whether a stage computes rows of a layer more than once."""
-        if stage.course is not Course.ROWS or len(stage.layers) == 1:
+        if stage.manner is not Manner.ROWS or len(stage.layers) == 1:
             return False
         ranges = self.geometry(stage).ranges
         return any(
@@ -154,9 +154,9 @@ class StageTable:
 
     def _worked_out(self, stage: Stage) -> Geometry:
         last = self.network.layer(stage.result)
-        if stage.course is Course.SUMS:
+        if stage.manner is Manner.SUMS:
             return self._summing(stage, last)
-        if stage.course is Course.CHANNELS:
+        if stage.manner is Manner.CHANNELS:
             return self._by_channels(stage)
         height = last.shape.rows
         ends = (*range(stage.rows, height, stage.rows), height)

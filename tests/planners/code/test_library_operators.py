@@ -11,7 +11,7 @@ from planners.code.library import library
 from planners.streaming.making import plan_of
 from planners.streaming.moves import WHOLE
 from planners.streaming.search import GroupWay
-from planners.streaming.stages import Course
+from planners.streaming.stages import Manner
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.streaming.streamed import random_plan, space
 
@@ -212,13 +212,13 @@ SUMS = [
 ]
 
 
-def with_course(model, course):
-    """A plan whose last move goes by that course; none where there is no such move."""
+def with_manner(model, manner):
+    """A plan whose last move goes in that manner; none where there is no such move."""
     moves = space(model.network)
     last = len(moves.course.cuts) - 1
     for begin in range(last):
         for move in moves.from_cut(begin, WHOLE):
-            if move.end == last and move.stages[-1].course is course:
+            if move.end == last and move.stages[-1].manner is manner:
                 before = [GroupWay(0, 0, 0, begin, moves_to(moves, begin))] if begin else []
                 groups = [*before, GroupWay(0, 0, begin, last, (move,))]
                 return plan_of(moves.course, moves.table, groups, is_streamed=False)
@@ -260,7 +260,7 @@ def cases():
     found += streamed(fused(), 1, 2, 3)
     for operators in SUMS:
         model = summing(*operators)
-        plans = [with_course(model, course) for course in (Course.SUMS, Course.CHANNELS)]
+        plans = [with_manner(model, manner) for manner in (Manner.SUMS, Manner.CHANNELS)]
         found += [(model, plan) for plan in plans if plan is not None]
     return found
 
@@ -271,9 +271,9 @@ def test_every_operator_gives_what_the_whole_network_gives(tmp_path):
 
 
 def test_sums_and_channels_are_among_the_plans():
-    plans = [with_course(summing(*operators), Course.CHANNELS) for operators in SUMS]
+    plans = [with_manner(summing(*operators), Manner.CHANNELS) for operators in SUMS]
     assert sum(plan is not None for plan in plans) == 6  # all but fully connected
-    plans = [with_course(summing(*operators), Course.SUMS) for operators in SUMS]
+    plans = [with_manner(summing(*operators), Manner.SUMS) for operators in SUMS]
     assert all(plans)
 
 
