@@ -12,19 +12,17 @@ from cnn2csdf import operators as op
 from cnn2csdf.elements import Element, Quantization
 from cnn2csdf.integers import LARGEST, channel_ratios, multiplier, multipliers, quantized
 from cnn2csdf.operators.elementwise import SUM_BITS
+from planners.code.described import Call, Described
+from planners.code.folds import cube_fields, reduced_to
 from planners.code.layers import (
-    Call,
-    Described,
-    cube_fields,
+    call_of,
     laid_constant,
-    move_call,
     operand_text,
     packed_filters,
-    pad_call,
-    reduced_to,
     row_order,
     window_text,
 )
+from planners.code.moves import pad_call
 from planners.code.names import number
 from planners.code.tables import NULL
 
@@ -45,7 +43,7 @@ def integer_call(one: Described) -> Call:
         if {one.layer.quantization, *one.given} != {one.layer.quantization}:
             raise one.refusal("of inputs with other scales than the result")
         _result(one)
-        return move_call(one)
+        return call_of(one)
     found = _CALLS.get(type(operator))
     if found is None:
         raise one.refusal("of quantised integers")

@@ -9,13 +9,14 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
+from planners.code.described import Call, Described, described
 from planners.code.integer_layers import (
     integer_call,
     integer_channels_calls,
     integer_steps,
     integer_sums_call,
 )
-from planners.code.layers import Call, Described, call_of, channels_calls, described, sums_call
+from planners.code.layers import call_of, channels_calls, sums_call
 from planners.code.names import comment
 from planners.code.rules import Rule, all_of, rule_of
 from planners.code.steps import most_neighbours, steps_of

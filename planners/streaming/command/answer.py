@@ -41,7 +41,7 @@ def _headline(one: Fit) -> str:
         f"{bytes_in_words(one.flash_bytes)} of flash"
     )
     if one.ram is None and one.status == FEASIBLE:
-        return f"{one.network}: at least work {figures}"
+        return f"{one.network}: with the least work: {figures}"
     if one.status == FEASIBLE:
         spare = bytes_in_words((one.ram or 0) - way.ram_bytes)
         return f"{one.network}: fits: {figures}; {spare} of RAM to spare"
