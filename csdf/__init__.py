@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from csdf.analysis.judge import check_periodic_schedule, check_schedule
     from csdf.analysis.latency import latency
     from csdf.analysis.liveness import Deadlock, deadlock
+    from csdf.analysis.scenarios.throughput import ScenarioThroughput, scenario_throughput
     from csdf.analysis.schedules import periodic_schedule, strictly_periodic_schedule
     from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
     from csdf.analysis.statistics import Statistics, statistics
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     from csdf.generation.random_graphs import random_graph
     from csdf.generation.shape import GraphShape
     from csdf.io.graph_files import read_graph, write_graph
+    from csdf.io.scenarios.files import read_scenarios
     from csdf.model.builder import GraphBuilder
     from csdf.model.graph import Actor, Channel, Graph
+    from csdf.model.scenarios import Scenario, ScenarioGraph, State
     from csdf.model.schedule import Firing, PeriodicSchedule
     from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
     from csdf.search.trade_off import pareto_front, smallest_storage, sufficient_capacities
@@ -56,8 +59,12 @@ _HOMES = {
     "ParetoFront": "csdf.search.pareto",
     "ParetoPoint": "csdf.search.pareto",
     "PeriodicSchedule": "csdf.model.schedule",
+    "Scenario": "csdf.model.scenarios",
+    "ScenarioGraph": "csdf.model.scenarios",
+    "ScenarioThroughput": "csdf.analysis.scenarios.throughput",
     "SelfTimedExecution": "csdf.analysis.self_timed",
     "SmallestStorage": "csdf.search.pareto",
+    "State": "csdf.model.scenarios",
     "Statistics": "csdf.analysis.statistics",
     "Throughput": "csdf.analysis.throughput",
     "check_periodic_schedule": "csdf.analysis.judge",
@@ -71,7 +78,9 @@ _HOMES = {
     "periodic_schedule": "csdf.analysis.schedules",
     "random_graph": "csdf.generation.random_graphs",
     "read_graph": "csdf.io.graph_files",
+    "read_scenarios": "csdf.io.scenarios.files",
     "repetition_vector": "csdf.analysis.consistency",
+    "scenario_throughput": "csdf.analysis.scenarios.throughput",
     "self_timed_execution": "csdf.analysis.self_timed",
     "smallest_storage": "csdf.search.trade_off",
     "statistics": "csdf.analysis.statistics",

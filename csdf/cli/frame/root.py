@@ -12,6 +12,7 @@ ROOT = Listing(
         "buffers",
         "pareto",
         "schedule",
+        "scenarios",
         "convert",
         "generate",
         "fit",
