@@ -53,29 +53,32 @@ def mapped_execution(
 
     All wheels start at time 0, each with the slice of the application; a firing that its slice does
     not hold is interrupted until the next one. iterations: how many to list; by default the
-    transient and one steady part. Raises InvalidMapping, InconsistentGraph; NoRecurrence where no
-    state recurs within two million firings, as where one part runs ahead of another for ever.
+    transient and one steady part, else no period is looked for. Raises InvalidMapping,
+    InconsistentGraph; NoRecurrence where no state recurs within two million firings, as where one
+    part runs ahead of another for ever.
     """
     require_valid(graph, platform, mapping)
     run = _Run(bound_graph(graph, platform, mapping, is_conservative=False), platform, mapping)
-    found = run.until_recurrence()
-    if found is None:
-        return MappedExecution(
-            firings=run.listed(None), cores=dict(mapping.binding), iterations=0,
-            transient=None, steady=None, period=None, deadlock=run.now * run.unit,
-        )  # fmt: skip
-    transient, steady, time = found
-    wanted = transient + steady if iterations is None else iterations
-    run.complete(wanted)
+    found = run.until_recurrence() if iterations is None else None
+    wanted = iterations if found is None else found.transient + found.steady
+    is_stuck = wanted is None or not run.complete(wanted)
     return MappedExecution(
-        firings=run.listed(wanted),
+        firings=run.listed(None if is_stuck else wanted),
         cores=dict(mapping.binding),
-        iterations=wanted,
-        transient=transient,
-        steady=steady,
-        period=Fraction(time, steady) * run.unit,
-        deadlock=None,
+        iterations=0 if is_stuck or wanted is None else wanted,
+        transient=None if found is None else found.transient,
+        steady=None if found is None else found.steady,
+        period=None if found is None else Fraction(found.time, found.steady) * run.unit,
+        deadlock=run.now * run.unit if is_stuck else None,
     )
+
+
+class _Recurrence(NamedTuple):
+    """Iterations begun before the first state that recurs, those until it does, and their time."""
+
+    transient: int
+    steady: int
+    time: int
 
 
 class _Run:
@@ -113,11 +116,8 @@ class _Run:
                     "it fires without end"
                 )
 
-    def until_recurrence(self) -> tuple[int, int, int] | None:
-        """Run until a state recurs; return iterations begun before, those between, and their time.
-
-        None where everything stops first.
-        """
+    def until_recurrence(self) -> _Recurrence | None:
+        """Run until a state recurs; None where everything stops first."""
         seen: dict[object, tuple[int, int, int]] = {}
         reference = next(iter(self.repetitions))
         complete = -1
@@ -129,7 +129,7 @@ class _Run:
                 state = self._state()
                 if state in seen:
                     before, begun, time = seen[state]
-                    return begun, done - before, self.now - time
+                    return _Recurrence(begun, done - before, self.now - time)
                 seen[state] = (done, self._begun(), self.now)
             if not self.active:
                 return None
@@ -139,10 +139,15 @@ class _Run:
         """Return of how many iterations some actor has started a firing."""
         return max(-(-self.started[actor] // count) for actor, count in self.repetitions.items())
 
-    def complete(self, iterations: int) -> None:
-        """Run on until so many iterations of every actor have ended."""
+    def complete(self, iterations: int) -> bool:
+        """Run on until so many iterations of every actor have ended; return whether they have."""
+        if not self.firings:
+            self._start_all()
         while any(self.ended[a] < iterations * count for a, count in self.repetitions.items()):
+            if not self.active:
+                return False
             self._advance()
+        return True
 
     def listed(self, iterations: int | None) -> tuple[Firing, ...]:
         """Return the firings of so many iterations, or all."""

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.liveness import Watch
 from csdf.analysis.mapping.binding import bound_graph, require_valid
 from csdf.analysis.mapping.orders import OrderDeadlock, ordered_graph
 from csdf.analysis.throughput import CriticalCycle, throughput
@@ -41,12 +42,14 @@ class MappedThroughput(Shown):
         }
 
 
-def mapped_throughput(graph: Graph, platform: Platform, mapping: Mapping) -> MappedThroughput:
+def mapped_throughput(
+    graph: Graph, platform: Platform, mapping: Mapping, *, watch: Watch = lambda: None
+) -> MappedThroughput:
     """Return the exact throughput of a mapping with static orders.
 
     On a processor with a slice the durations are response times, the longest for any position of
     the wheels, so that the period is an upper bound; `mapped_execution` has the exact one for wheels
-    that start together. Raises InvalidMapping, InconsistentGraph, GaveUp.
+    that start together. watch: as in `throughput`. Raises InvalidMapping, InconsistentGraph, GaveUp.
     Source: Stuijk et al., DAC 2007, sections 7 and 8 (binding-aware graph).
     """
     require_valid(graph, platform, mapping)
@@ -60,7 +63,7 @@ def mapped_throughput(graph: Graph, platform: Platform, mapping: Mapping) -> Map
     repetitions = repetition_vector(graph)
     slowest = None
     for part in _parts(ordered):
-        found = throughput(part)
+        found = throughput(part, watch=watch)
         if found.deadlock is not None:
             return MappedThroughput(
                 period=None, critical_cycle=None, deadlock=str(found.deadlock), utilization={}

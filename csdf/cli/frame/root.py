@@ -12,6 +12,7 @@ ROOT = Listing(
         "buffers",
         "pareto",
         "schedule",
+        "map",
         "scenarios",
         "convert",
         "generate",
