@@ -23,7 +23,7 @@ from csdf.model.graph import Graph
 from csdf.model.mapping import Core, Mapping, Platform, StaticOrder
 from csdf.search.mapping.search import OPTIMAL, BestMapping, best_mapping, prover
 
-DRAWN = 3  # iterations in a picture beyond those of the prefixes
+DRAWN = 4  # iterations in a picture beyond those of the prefixes
 RUNS = 16  # most runs of equal actors of an order that are listed
 
 

@@ -123,7 +123,7 @@ def _self_timed(graph: Graph, options: argparse.Namespace) -> Answer | None:
     execution = self_timed_execution(graph, iterations=options.iterations)
     times: list[Fraction] = []
     if execution.period is not None:
-        times = iteration_times(graph, execution, source=options.source, sink=options.sink)
+        times = iteration_times(graph, execution.firings, source=options.source, sink=options.sink)
     return Answer(execution.firings, _execution_facts(execution, times))
 
 

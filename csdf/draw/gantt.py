@@ -48,11 +48,17 @@ def _figure(title: str, execution: MappedExecution) -> Figure:
         )
     axes.set_yticks(range(len(rows)), named_ticks(rows))
     axes.invert_yaxis()
-    axes.set_xlim(0, max((float(one.end) for one in shown), default=1))
-    if len(shown) < len(execution.firings):
-        axes.set_xlabel(f"time; the first {len(shown)} of {len(execution.firings)} firings")
+    axes.set_xlim(0, _complete_until(shown))
     figure.legend(loc="outside right center", fontsize=8, frameon=False)
     return figure
+
+
+def _complete_until(firings: Sequence[Firing]) -> float:
+    """Return the time before which no firing is left out: an actor's next one comes after its last."""
+    last: dict[str, float] = {}
+    for one in firings:
+        last[one.actor] = max(last.get(one.actor, 0.0), float(one.end))
+    return min(last.values(), default=1.0)
 
 
 def _spans(firings: Sequence[Firing]) -> list[tuple[float, float]]:

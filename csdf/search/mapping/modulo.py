@@ -11,6 +11,7 @@ from csdf.model.mapping import StaticOrder
 from csdf.search.mapping.problem import MappingProblem
 
 EJECTIONS = 20  # how often a firing may lose its place, on average, before the period is given up
+MOST_STEPS = 10_000  # beyond one for each firing
 
 
 def modulo_schedule(
@@ -55,7 +56,7 @@ class _Schedule:
         if heights is None:
             return None
         waiting = sorted((-height, firing) for firing, height in enumerate(heights))
-        for step in range(EJECTIONS * len(self.core)):
+        for step in range(len(self.core) + min(EJECTIONS * len(self.core), MOST_STEPS)):
             if step % 64 == 63 and is_over():
                 return None
             if not waiting:

@@ -21,6 +21,7 @@ from csdf.search.mapping.modulo import modulo_schedule, orders_of
 from csdf.search.mapping.problem import MappingProblem, lower_bound, mapping_problem
 
 EXACT_FIRINGS = 60  # of an iteration; beyond, no proof is tried
+FIRST = 2  # times the load: the period of the first schedule
 STEPS = 24  # periods that are tried for one binding
 TRIES = 400  # bindings that are tried without an improvement
 OPTIMAL = "optimal"
@@ -137,8 +138,15 @@ class _Search:
         )
 
     def improve(self) -> None:
-        """Try bindings by load, then ones that differ from the best in an actor or two."""
-        self._try(by_load(self.problem))
+        """Have an answer at once; then try bindings by load, and ones that differ from the best."""
+        first = by_load(self.problem)
+        if not self._schedule(
+            first, FIRST * max(self.bound, Fraction(max(_loads(self.problem, first))))
+        ):
+            self._schedule(first, self._sequential(first))
+        if self.best is None:
+            raise GaveUp("no static orders were found")
+        self._try(first)
         idle = 0
         while self._may_improve() and idle < TRIES and not self.is_over:
             idle = 0 if self._try(self._neighbour()) else idle + 1
@@ -160,20 +168,21 @@ class _Search:
         return tuple(binding)
 
     def _try(self, binding: tuple[int, ...]) -> bool:
-        """Schedule a binding for smaller and smaller periods; return whether it is a new best."""
+        """Schedule a binding for the least period that works; return whether it is a new best."""
         load = max(_loads(self.problem, binding))
         if self.best is not None and load >= self.best[0]:
             return False
-        is_better = False
         for period in self._periods(max(self.bound, Fraction(load))):
-            starts = modulo_schedule(self.problem, binding, period, self._is_late)
-            if starts is not None:
-                return self._keep(binding, starts, period) or is_better
             if self._is_late():
-                break
-        if self.best is None:
-            return self._keep_sequential(binding)
-        return is_better
+                return False
+            if self._schedule(binding, period):
+                return True
+        return False
+
+    def _schedule(self, binding: tuple[int, ...], period: Fraction) -> bool:
+        """Look for a schedule of that period; return whether it made a new best."""
+        starts = modulo_schedule(self.problem, binding, period, self._is_late)
+        return starts is not None and self._keep(binding, starts, period)
 
     def _periods(self, least: Fraction) -> Iterator[Fraction]:
         """Yield periods from the least one on, ever further apart, below the best so far."""
@@ -189,24 +198,15 @@ class _Search:
             )
             step = step * 3 / 2
 
-    def _keep_sequential(self, binding: tuple[int, ...]) -> bool:
-        """Keep the schedule in which one firing follows another over all processors."""
-        period = Fraction(
-            sum(
-                self.problem.duration(f, binding[a])
-                for f, (a, _) in enumerate(self.problem.firings)
-            )
-            + sum(
-                self.problem.delay(
-                    one.channel, *(binding[self.problem.firings[f][0]] for f in one[:2])
-                )
-                for one in self.problem.dependencies
-            )
+    def _sequential(self, binding: tuple[int, ...]) -> Fraction:
+        """Return a period in which one firing and one token can follow another."""
+        problem = self.problem
+        work = sum(problem.duration(f, binding[a]) for f, (a, _) in enumerate(problem.firings))
+        sent = sum(
+            problem.delay(one.channel, *(binding[problem.firings[f][0]] for f in one[:2]))
+            for one in problem.dependencies
         )
-        starts = modulo_schedule(self.problem, binding, 2 * period + 1)
-        if starts is None:
-            raise CsdfError("no static order was found for the first binding")
-        return self._keep(binding, starts, 2 * period + 1)
+        return Fraction(2 * (work + sent) + 1)
 
     def _keep(self, binding: tuple[int, ...], starts: Sequence[int], period: Fraction) -> bool:
         """Judge a schedule; keep it if it is better than the best."""
