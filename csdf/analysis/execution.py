@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from csdf.errors import NoRecurrence
 from csdf.kernels import compile as compiler
 from csdf.kernels import self_timed
 from csdf.model.indexed import IndexedGraph
+from csdf.stopping import Budget, stop_of
 
 FUEL = 500_000  # firings between two looks at the clock and the keyboard,
 PLAIN_FUEL = 1_000  # or so many where they are not compiled
@@ -44,9 +45,9 @@ class Execution:
         graph: IndexedGraph,
         firings: Sequence[int],
         *,
-        watch: Callable[[], None] = lambda: None,
+        budget: Budget = None,
     ) -> None:
-        self._watch = watch
+        self._stop = stop_of(budget)
         self._firings = list(firings)
         self._backend = compiler.backend(fits=_largest(graph, firings) < compiler.SAFE >> 20)
         self._iteration_time = sum(
@@ -142,7 +143,7 @@ class Execution:
             if status == self_timed.FULL:
                 self._grow(int(answer[0]))
             elif status == self_timed.PAUSED:
-                self._watch()
+                self._stop.look()
             else:
                 break
         self.iterations += 1
@@ -168,16 +169,16 @@ def steady_state(
     firings: Sequence[int],
     *,
     limit: int | None = None,
-    watch: Callable[[], None] = lambda: None,
+    budget: Budget = None,
 ) -> SteadyState | None:
     """Execute until a state recurs; None if the graph deadlocks.
 
     graph: without capacities. States are compared after whole iterations; in a strongly connected
     graph one recurs in the end, in another only where no part runs ahead for ever.
     limit: most iterations to try. Raises NoRecurrence when it, or the memory for states, is used
-    up. watch: called now and then; may end the work by raising.
+    up. budget: ends the work by GaveUp.
     """
-    execution = Execution(graph, firings, watch=watch)
+    execution = Execution(graph, firings, budget=budget)
     seen: dict[bytes | tuple[int, ...], tuple[int, int]] = {}
     remembered = 0
     while limit is None or execution.iterations < limit:

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import METHODS, Throughput, throughput
 from csdf.cli import answers, parsers
-from csdf.cli.deadline import deadline
+from csdf.cli.frame.long_work import limited, telling
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.graph import Graph
 from csdf.names import quoted
+from csdf.stopping import Stop
 
 UNKNOWN: dict[str, Any] = {  # keys of a throughput without an answer
     "deadlock": False,
@@ -120,18 +121,17 @@ def _analyse_all(options: argparse.Namespace) -> int:
 
 
 def _analysed(path: str, options: argparse.Namespace) -> Answer:
-    with deadline(options.budget):
-        return _analyse(answers.read(path, options), options)
+    with limited(options.budget) as stop:
+        return _analyse(answers.read(path, options), options.method, stop)
 
 
-def _analyse(graph: Graph, options: argparse.Namespace) -> Answer:
+def _analyse(graph: Graph, method: str, stop: Stop) -> Answer:
     begin = time.perf_counter()
     repetitions: dict[str, int] = {}
     result = inconsistency = gave_up = None
     try:
         repetitions = repetition_vector(graph)
-        look = answers.watch(f"analysing {graph.name}", options.budget)
-        result = throughput(graph, method=options.method, watch=look)
+        result = throughput(graph, method=method, budget=telling(stop, f"analysing {graph.name}"))
     except InconsistentGraph as error:
         inconsistency = error
     except GaveUp as error:

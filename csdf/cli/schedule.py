@@ -21,12 +21,13 @@ from csdf.analysis.schedules import (
 )
 from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
 from csdf.cli import answers, parsers
-from csdf.cli.deadline import deadline
+from csdf.cli.frame.long_work import limited, telling
 from csdf.io.files import write_text
 from csdf.io.trace import schedule_to_trace
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
 from csdf.names import quoted
+from csdf.stopping import Stop
 
 ROWS = 40  # most firings in the table; the other formats list all
 COLUMNS = ("actor", "index", "phase", "start", "end")
@@ -42,16 +43,15 @@ class Answer(NamedTuple):
 def main(argv: Sequence[str]) -> int:
     """Print the schedule; return the exit code."""
     options = command_parser().parse_args(argv)
-    with deadline(options.budget):
-        return _scheduled(options)
+    with limited(options.budget) as stop:
+        return _scheduled(options, stop)
 
 
-def _scheduled(options: argparse.Namespace) -> int:
+def _scheduled(options: argparse.Namespace, stop: Stop) -> int:
     graph = answers.read(options.file, options)
     for name in filter(None, (options.source, options.sink)):
         graph.actor(name)
-    look = answers.watch(f"looking for a deadlock of {graph.name}", options.budget)
-    blocked = deadlock(graph, watch=look)
+    blocked = deadlock(graph, budget=telling(stop, f"looking for a deadlock of {graph.name}"))
     if blocked is not None:
         return _report_deadlock(graph, blocked, options)
     with answers.working(f"scheduling {graph.name}"):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from csdf.errors import GaveUp
-from planners.arena.allocation import Progress, Watch
+from csdf.stopping import Stop
 from planners.arena.bank_contents import Contents, Names
 from planners.plan import Buffer, Problem
 
@@ -23,10 +23,10 @@ class BankSearch:
     buffers or empty banks that are alike are tried once.
     """
 
-    def __init__(self, problem: Problem, contents: Contents, watch: Watch) -> None:
+    def __init__(self, problem: Problem, contents: Contents, stop: Stop) -> None:
         self._banks = problem.banks
         self._contents = contents
-        self._watch = watch
+        self._stop = stop
         self._free = sorted((b for b in problem.buffers if is_free(b)), key=_rank)
         pairs = (*problem.conflicts, *problem.shares, *problem.in_place)
         self._paired = {name for pair in pairs for name in pair}
@@ -77,7 +77,7 @@ class BankSearch:
         self._choices += 1
         if self._choices > MOST_CHOICES:
             raise GaveUp(f"{MOST_CHOICES} choices of banks were tried, not all")
-        self._watch(Progress(0, 0))
+        self._stop.look()
 
 
 def is_free(buffer: Buffer) -> bool:

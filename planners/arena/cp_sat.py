@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
+from csdf.outcome import Status, Why, because
 from planners.arena.blocks import Blocks, blocks_of
 from planners.arena.bounds import clique_bound, cliques_of
-from planners.plan import FEASIBLE, GAVE_UP, OPTIMAL, MemoryPlan, Problem
+from planners.plan import MemoryPlan, Problem
+
+
+class SolverWhy(Why):
+    """What the status of a plan of CP-SAT rests on."""
+
+    PROVED = "CP-SAT proved it"
+    FOUND = "CP-SAT, {seconds:g} s"
+    NONE = "none in {seconds:g} s"
 
 
 def plan_with_cp_sat(problem: Problem, *, seconds: float) -> MemoryPlan:
@@ -28,7 +37,10 @@ def plan_with_cp_sat(problem: Problem, *, seconds: float) -> MemoryPlan:
     outcome = solver.solve(model)
     if outcome not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return MemoryPlan(
-            problem=problem, lower_bound=bound, status=GAVE_UP, reason=f"none in {seconds:g} s"
+            problem=problem,
+            lower_bound=bound,
+            status=Status.GAVE_UP,
+            reason=because(SolverWhy.NONE, seconds=seconds),
         )
     found = {b.name: b.offset or 0 for b in problem.buffers if not b.takes_room}
     for (buffer,), offset in zip(blocks.members, offsets, strict=True):
@@ -38,8 +50,8 @@ def plan_with_cp_sat(problem: Problem, *, seconds: float) -> MemoryPlan:
         problem=problem,
         offsets=found,
         lower_bound=solver.value(peak) if proved else bound,
-        status=OPTIMAL if proved else FEASIBLE,
-        reason="CP-SAT proved it" if proved else f"CP-SAT, {seconds:g} s",
+        status=Status.OPTIMAL if proved else Status.FEASIBLE,
+        reason=because(SolverWhy.PROVED if proved else SolverWhy.FOUND, seconds=seconds),
     )
 
 

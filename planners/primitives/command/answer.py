@@ -190,7 +190,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "network": report.network.name,
         "objective": objective.value,
         "status": answer.status,
-        "reason": answer.reason,
+        "reason": str(answer.reason),
         "least": answer.least,
         "plan": None,
         "baselines": [

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from csdf.errors import CsdfError, ExecutionError
-from planners.primitives.profiling.effort import Watch
+from csdf.stopping import Stop
 from planners.primitives.profiling.machine import PINNED
 
 THREADS = 1
@@ -40,14 +40,14 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A function of some module, by reference, that takes these values and then a watch."""
+    """A function of some module, by reference, that takes these values and then a stop."""
 
     function: Callable[..., Any]
     values: tuple[Any, ...]
 
 
-def run_in_worker(job: Job, watch: Watch) -> Any:
-    """Return what the job returns; watch sees its progress, and ends it by raising.
+def run_in_worker(job: Job, stop: Stop) -> Any:
+    """Return what the job returns; the stop sees its progress, and may end it.
 
     Raises what the job raised, and ExecutionError where the worker ended without an answer.
     """
@@ -61,7 +61,7 @@ def run_in_worker(job: Job, watch: Watch) -> Any:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     ) as process:
         try:
-            return _answer(process, job, watch)
+            return _answer(process, job, stop)
         finally:
             process.kill()
 
@@ -75,7 +75,7 @@ def import_path() -> list[str]:
     return path if HOME in path else [*path, HOME]
 
 
-def _answer(process: subprocess.Popen[bytes], job: Job, watch: Watch) -> Any:
+def _answer(process: subprocess.Popen[bytes], job: Job, stop: Stop) -> Any:
     if process.stdin is None or process.stdout is None:
         raise ExecutionError("the worker has no pipes")
     with suppress(BrokenPipeError):  # a worker that ended says why below
@@ -90,7 +90,7 @@ def _answer(process: subprocess.Popen[bytes], job: Job, watch: Watch) -> Any:
             return message.value
         if isinstance(message, Failure):
             raise message.error
-        watch(message)
+        stop.look(message)
 
 
 def send(pipe: IO[bytes], message: object) -> None:

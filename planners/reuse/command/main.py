@@ -16,6 +16,7 @@ from csdf.cli.limit_options import add_limit_options
 from csdf.cli.pictures import require_drawing, suffix_of
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
+from csdf.stopping import Stop
 from planners.reuse.application.application import Application
 from planners.reuse.buffers.sharing import best_shared, shared_buffers
 from planners.reuse.command.answer import Answer, as_json, as_text, plot
@@ -174,9 +175,10 @@ def _answer(application: Application, options: argparse.Namespace, demands: Dema
     )
     share = best_shared if options.method == "beyond" else shared_buffers
     evaluator = Evaluator(application, costs, share=share)
-    front = searched(evaluator, options)
+    stop = Stop(options.budget)
+    front = searched(evaluator, options, stop)
     with answers.working("placing buffers, proving bounds"):
-        return concluded(evaluator, front, options, demands, begin=begin)
+        return concluded(evaluator, front, options, demands, begin=begin, stop=stop)
 
 
 def _named_rate(text: str) -> tuple[str, Fraction]:
