@@ -69,7 +69,7 @@ class Stop:
             if limit is not None and not limit >= 0:
                 raise CsdfError(f"a stop after {limit} {name}; expected at least 0")
         self._begin = 0.0 if seconds is None else time.monotonic()
-        self._seconds, self._steps = seconds, steps
+        self.seconds, self._steps = seconds, steps
         self._report = report
         self._reason = reason
         self._looks = 0
@@ -90,7 +90,7 @@ class Stop:
             self._outer(progress)
         if self._is_interrupted:
             raise GaveUp(because(Ended.INTERRUPTED))
-        if self._seconds is not None and time.monotonic() - self._begin > self._seconds:
+        if self.seconds is not None and time.monotonic() - self._begin > self.seconds:
             raise GaveUp(self._out_of_seconds)
         if self._is_last_step(progress):
             raise GaveUp(self._reason or because(Ended.STEPS, steps=self._steps))
@@ -122,7 +122,7 @@ class Stop:
         """
         left = self.seconds_left
         seconds = None if share is None or left is None else share * left
-        usual = None if self._seconds is None or steps is not None else self._out_of_seconds
+        usual = None if self.seconds is None or steps is not None else self._out_of_seconds
         part = Stop(seconds, steps=steps, report=report, reason=reason or usual)
         part._outer = self.look if as_whole is None else lambda one: self.look(as_whole(one))
         return part
@@ -149,13 +149,13 @@ class Stop:
     @property
     def seconds_left(self) -> float | None:
         """Seconds until the end, at least 0; None where they are not limited."""
-        if self._seconds is None:
+        if self.seconds is None:
             return None
-        return max(0.0, self._begin + self._seconds - time.monotonic())
+        return max(0.0, self._begin + self.seconds - time.monotonic())
 
     @property
     def _out_of_seconds(self) -> Reason:
-        return self._reason or because(Ended.BUDGET, seconds=self._seconds)
+        return self._reason or because(Ended.BUDGET, seconds=self.seconds)
 
     def enforced(self, *, grace: float | None = None, again: float | None = None) -> Alarm:
         """End what goes on within the block soon after the seconds, though it never looks.
@@ -166,7 +166,7 @@ class Stop:
         makes an answer of the end.
         """
         left = self.seconds_left
-        grace = max(LEAST_GRACE, GRACE * (self._seconds or 0)) if grace is None else grace
+        grace = max(LEAST_GRACE, GRACE * (self.seconds or 0)) if grace is None else grace
         return Alarm(
             None if left is None else left + grace, self._out_of_seconds, again=again or grace
         )

@@ -12,21 +12,15 @@ from dataclasses import dataclass
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Output
-from csdf.outcome import Why, because
+from csdf.outcome import because
 from csdf.stopping import Budget, Stop, stop_of
-from planners.arena.allocation import plan_arena
+from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.plan import Buffer, MemoryPlan, Problem
 from planners.reuse.application.application import Application, undivided
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.cost.tensor_places import tensor_places
 
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
-
-
-class SearchWhy(Why):
-    """Why the search for an arena ended."""
-
-    NO_SMALLER = "{steps} steps found no smaller arena"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,5 +95,5 @@ def parts_arena(
 
 def _at_most(budget: Budget) -> Stop:
     """The stop of a search that ends after so many steps everywhere."""
-    reason = because(SearchWhy.NO_SMALLER, steps=MOST_STEPS)
+    reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
     return stop_of(budget).part(steps=MOST_STEPS, reason=reason)

@@ -7,11 +7,12 @@ from fractions import Fraction
 from math import gcd
 
 from csdf.analysis.critical import SteadyTrace, critical_circuit
-from csdf.analysis.execution import steady_state
+from csdf.analysis.execution import ExecutionWhy, steady_state
 from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
 from csdf.errors import GaveUp, NoRecurrence
 from csdf.model.indexed import IndexedGraph, is_one_at_a_time, part_of
+from csdf.outcome import because
 from csdf.stopping import Stop
 
 TRIAL_ITERATIONS = 64  # of an execution, before the periodic method goes on
@@ -126,7 +127,8 @@ class ComponentSearch:
         if self.period is not None:
             return
         if sum(self._firings) > LONGEST_ITERATION:
-            raise GaveUp(f"{sum(self._firings)} firings an iteration; at most {LONGEST_ITERATION}")
+            firings = sum(self._firings)
+            raise GaveUp(because(ExecutionWhy.TOO_LONG, firings=firings, most=LONGEST_ITERATION))
         self._execute(None)
 
     def _execute(self, limit: int | None) -> bool:

@@ -12,10 +12,17 @@ from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
 from csdf.model.shown import Shown
+from csdf.outcome import Why, because
 from csdf.stopping import Budget, Stop, stop_of
 
 STEPS = 20_000_000  # most steps of the untimed execution before it gives up
 STRIDE = 10_000  # steps between two looks at the stop
+
+
+class LivenessWhy(Why):
+    """Why it is not known whether a graph is live."""
+
+    UNDECIDED = "deadlock is undecided after {steps} steps of untimed execution"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +105,7 @@ class _UntimedRun:
                         is_waiting[follower] = True
                         waiting.append(follower)
             if steps > STEPS:
-                raise GaveUp(f"deadlock is undecided after {STEPS} steps of untimed execution")
+                raise GaveUp(because(LivenessWhy.UNDECIDED, steps=STEPS))
         return not any(self.cycles_left)
 
     def _followers(self, actor: int) -> list[int]:

@@ -55,7 +55,11 @@ def _scheduled(options: argparse.Namespace, stop: Stop) -> int:
     if blocked is not None:
         return _report_deadlock(graph, blocked, options)
     with answers.working(f"scheduling {graph.name}"):
-        answer = (_self_timed if options.kind == "self-timed" else _periodic)(graph, options)
+        answer = (
+            _self_timed(graph, options, stop)
+            if options.kind == "self-timed"
+            else _periodic(graph, options)
+        )
     if answer is None:
         print(
             f"csdf schedule: {quoted(graph.name)} has no strictly periodic schedule; "
@@ -119,8 +123,8 @@ def _report_deadlock(graph: Graph, blocked: Deadlock, options: argparse.Namespac
     return answers.NO
 
 
-def _self_timed(graph: Graph, options: argparse.Namespace) -> Answer | None:
-    execution = self_timed_execution(graph, iterations=options.iterations)
+def _self_timed(graph: Graph, options: argparse.Namespace, stop: Stop) -> Answer | None:
+    execution = self_timed_execution(graph, iterations=options.iterations, budget=stop)
     times: list[Fraction] = []
     if execution.period is not None:
         times = iteration_times(graph, execution, source=options.source, sink=options.sink)

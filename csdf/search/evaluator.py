@@ -15,10 +15,17 @@ from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.model.indexed import indexed
 from csdf.model.space import space_channel
+from csdf.outcome import Why, because
 from csdf.search.variables import Variable
 
 MOST_LATE = 20_000  # phases of a schedule that is made after the stop has ended the search
 LONG = 1_000  # phases of a schedule from which on it takes long enough to look at the stop first
+
+
+class EvaluationWhy(Why):
+    """Why the period of a distribution is not known."""
+
+    NO_TIME = "no time for a schedule of {firings} firings after the end of the search"
 
 
 class Evaluation(NamedTuple):
@@ -113,7 +120,7 @@ class Evaluator:
 
     def _look(self, nodes: int) -> None:
         if self._is_late and nodes > MOST_LATE:
-            raise GaveUp(f"no time for a schedule of {nodes} firings after the end of the search")
+            raise GaveUp(because(EvaluationWhy.NO_TIME, firings=nodes))
         if nodes >= LONG and not self._is_late:
             self._look_at_stop()
 

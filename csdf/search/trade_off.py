@@ -193,14 +193,15 @@ def _better_than(best: Fraction | None) -> Sufficient:
 
 
 def sufficient_capacities(
-    graph: Graph, choice: Choice = EVERYTHING, *, period: Exact | None = None
+    graph: Graph, choice: Choice = EVERYTHING, *, period: Exact | None = None, budget: Budget = None
 ) -> ParetoPoint | None:
     """Return capacities beyond which nothing improves: none can be less, all others being equal.
 
     They reach the given period, by default that of the graph without bounds. Found by narrowing, in a
     few evaluations a channel; `smallest_storage` may find a smaller sum. None if there are none.
+    Raises GaveUp where `budget` ends the work.
     """
-    search = NamedSearch(graph, choice, Stop())
+    search = NamedSearch(graph, choice, stop_of(budget))
     required = search.best_period if period is None else _required(period) / graph.time_unit
     if search.best_period is None or not required or search.best_period > required:
         return None

@@ -29,6 +29,7 @@ class ArenaWhy(Why):
     TOO_LARGE = "{evidence}; the capacity is {capacity}"
     FITS = "fits the capacity of {capacity}; a smaller plan was not looked for"
     NONE_FITS = "{end}; the best plan found needs {peak}"
+    NO_SMALLER = "{steps} steps found no smaller arena"
     NO_CHOICE_LEFT = "no choice is left"
     NOT_EVERY_CHOICE = "not every choice of pairs in place was tried"
 

@@ -22,6 +22,7 @@ class ContentsWhy(Why):
     """Why buffers have no plan in one bank."""
 
     FIXED = "fixed offsets: {error}"
+    MOST_PLANS = "{most} sets of buffers in a bank were tried, not all"
     ENDED = "the search for one choice of buffers ended"
 
 
@@ -50,7 +51,7 @@ class Contents:
         if self._fits_side_by_side(bank, names):
             return True
         if len(self._known) >= MOST_PLANS:
-            raise GaveUp(f"{MOST_PLANS} sets of buffers in a bank were tried, not all")
+            raise GaveUp(because(ContentsWhy.MOST_PLANS, most=MOST_PLANS))
         status = self.plan(bank, names).status
         return None if status == Status.GAVE_UP else status != Status.INFEASIBLE
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from csdf.errors import GaveUp
+from csdf.outcome import Why, because
 from csdf.stopping import Stop
 from planners.arena.bank_contents import Contents, Names
 from planners.plan import Buffer, Problem
@@ -14,6 +15,13 @@ MOST_CHOSEN = 64  # buffers without a bank up to which choices are searched
 MOST_CHOICES = 100_000  # of a bank for a buffer, after which the search gives up
 
 Filling = tuple[Names, ...]  # the buffers in each bank, in the order of the banks
+
+
+class ChoiceWhy(Why):
+    """Why not every choice of a bank for each buffer is searched."""
+
+    TOO_MANY = "{buffers} buffers are too many to search all choices of banks"
+    MOST_CHOICES = "{most} choices of banks were tried, not all"
 
 
 class BankSearch:
@@ -39,7 +47,7 @@ class BankSearch:
         None is a proof if is_decided. Raises GaveUp beyond MOST_CHOSEN buffers or MOST_CHOICES.
         """
         if len(self._free) > MOST_CHOSEN:
-            raise GaveUp(f"{len(self._free)} buffers are too many to search all choices of banks")
+            raise GaveUp(because(ChoiceWhy.TOO_MANY, buffers=len(self._free)))
         return self._filled(start, 0, 0)
 
     def _filled(self, filling: Filling, number: int, before: int) -> Filling | None:
@@ -76,7 +84,7 @@ class BankSearch:
     def _count(self) -> None:
         self._choices += 1
         if self._choices > MOST_CHOICES:
-            raise GaveUp(f"{MOST_CHOICES} choices of banks were tried, not all")
+            raise GaveUp(because(ChoiceWhy.MOST_CHOICES, most=MOST_CHOICES))
         self._stop.look()
 
 

@@ -17,7 +17,7 @@ from cnn2csdf.network import Layer, Network
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.liveness import deadlock
 from csdf.model.graph import Channel, Graph
-from csdf.outcome import told
+from csdf.outcome import Why, because
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
@@ -51,6 +51,12 @@ class _Found(NamedTuple):
     part: Network
     graph: Graph
     lower_bound: int
+
+
+class SectionWhy(Why):
+    """Why the search for the buffers of one section ended."""
+
+    EVALUATIONS = "the evaluations for one section are used up"
 
 
 class Streams:
@@ -131,7 +137,7 @@ def _searched(graph: Graph, stop: Stop) -> SmallestStorage:
     """The search answers an end with the best by then; that of the stop is to end all work."""
     phases = sum(actor.phases for actor in graph.actors)
     most = min(MOST_EVALUATIONS, max(1, MOST_PHASES // phases))
-    looks = stop.part(steps=most, reason=told("the evaluations for one section are used up"))
+    looks = stop.part(steps=most, reason=because(SectionWhy.EVALUATIONS))
     part = looks.part(as_whole=lambda _: NOTHING_KNOWN)  # each look counts as an evaluation
     found = smallest_storage(graph, Choice(unit="bytes"), budget=part)
     stop.end_whole(found.reason)

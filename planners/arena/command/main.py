@@ -184,7 +184,7 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
     except ModuleNotFoundError:
         raise CsdfError("--method cp-sat needs ortools: pip install 'csdf[cp]'") from None
     with answers.working(f"{problem.name}: OR-Tools is searching"):
-        plan: MemoryPlan = module.plan_with_cp_sat(problem, seconds=options.budget)
+        plan: MemoryPlan = module.plan_with_cp_sat(problem, budget=options.budget)
     if plan.has_offsets:
         check_plan(plan)
     return plan

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cnn2csdf.network import Connection, Network
-from csdf.outcome import told
+from csdf.outcome import because
 from csdf.stopping import Stop
-from planners.arena.allocation import plan_arena
+from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.plan import Buffer, MemoryPlan, Problem
 from planners.primitives.library.convolution import ELEMENT_BYTES
 from planners.primitives.library.primitives import Way
@@ -84,5 +84,5 @@ def map_plan(network: Network, changes: tuple[Change, ...]) -> MemoryPlan:
         )
     return plan_arena(
         Problem(name=network.name, buffers=tuple(buffers)),
-        budget=Stop(steps=MOST_STEPS, reason=told("good enough")),
+        budget=Stop(steps=MOST_STEPS, reason=because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)),
     )

@@ -24,7 +24,7 @@ from planners.primitives.selection.planning import (
 from planners.primitives.selection.problem import MOST, Objective, SelectionProblem
 
 
-class SolverWhy(Why):
+class ProgramWhy(Why):
     """Why the solver has no proof that its selection is the best."""
 
     BUDGET = "the budget of the solver is used up"
@@ -45,7 +45,7 @@ def solved_selection(
     except KeyboardInterrupt as end:
         return quick_answer(problem, demand, reason_of(end))
     if found.status == Status.GAVE_UP:
-        return quick_answer(problem, demand, because(SolverWhy.BUDGET))
+        return quick_answer(problem, demand, because(ProgramWhy.BUDGET))
     if found.selection is None:
         least = _least(problem, demand, stop)
         return SelectionAnswer(
@@ -58,7 +58,7 @@ def solved_selection(
         return SelectionAnswer(
             selection=found.selection, status=Status.OPTIMAL, reason=proof(demand)
         )
-    quick = quick_answer(problem, demand, because(SolverWhy.BOUND, bound=found.bound))
+    quick = quick_answer(problem, demand, because(ProgramWhy.BOUND, bound=found.bound))
     if quick.selection is not None and demand.cost(quick.selection) < demand.cost(found.selection):
         return quick
     return replace(quick, selection=found.selection, status=found.status)

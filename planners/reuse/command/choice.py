@@ -12,8 +12,9 @@ from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model
-from csdf.outcome import Why, because
+from csdf.outcome import because
 from csdf.stopping import Stop
+from planners.arena.allocation import ArenaWhy
 from planners.limits import Limits
 from planners.reuse.application.application import Application
 from planners.reuse.command.answer import Answer
@@ -29,12 +30,6 @@ from planners.reuse.front.problem import Front, Point
 from planners.reuse.front.selection import Demands, selected
 
 MOST_STEPS = 2000  # of the search for offsets, after which the best by then is taken
-
-
-class SearchWhy(Why):
-    """Why the search for offsets ended."""
-
-    NO_SMALLER = "{steps} looks found no smaller arena"
 
 
 def concluded(
@@ -106,7 +101,7 @@ def _by_buffers(evaluator: Evaluator, point: Point) -> Deployment:
 def _by_offsets(evaluator: Evaluator, point: Point, *, stop: Stop) -> Deployment:
     """The final plan of a point; the search for offsets ends after some steps."""
     plan = evaluator.plan(tuple(gene or None for gene in point.chromosome))
-    reason = because(SearchWhy.NO_SMALLER, steps=MOST_STEPS)
+    reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
     steps = stop.part(steps=MOST_STEPS, reason=reason)
     return deployment(evaluator, plan, free_offsets(evaluator, plan, budget=steps))
 
