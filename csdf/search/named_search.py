@@ -193,7 +193,10 @@ class NamedSearch:
 
     def sufficient(self, is_sufficient: Sufficient) -> ParetoPoint | None:
         """Return the point of a sufficient distribution in which no single capacity can be less."""
-        found = sufficient_distribution(self._evaluator, self._variables, is_sufficient, None)
+        found = None
+        for best in narrowing(self._evaluator, self._variables, is_sufficient):
+            self._look()
+            found = best
         return None if found is None else self._point(found)[0]
 
     def narrowed(self, is_sufficient: Sufficient, reason: Reason) -> SmallestStorage:
