@@ -12,7 +12,7 @@ from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
 from csdf.stopping import Progress
-from planners.primitives.command.answer import Run
+from planners.primitives.command.answer import MeasuredRun
 from planners.primitives.execution.selected import largest_difference
 from planners.primitives.profile import Profile
 from planners.primitives.profiling.effort import Effort
@@ -48,7 +48,7 @@ def _in_words(progress: Progress) -> str:
     return f"layer {(progress.done or 0) + 1} of {progress.total}: {progress.at}"
 
 
-def measured_run(model: Model, selection: Selection, options: argparse.Namespace) -> Run:
+def measured_run(model: Model, selection: Selection, options: argparse.Namespace) -> MeasuredRun:
     """Return what running the selection shows, and how far its output is from the usual one."""
     network = model.network
     model = with_weights("csdf plan primitives", model, options.seed)
@@ -61,7 +61,7 @@ def measured_run(model: Model, selection: Selection, options: argparse.Namespace
         maps = run_layers(model, frame)
     expected = {layer.name: maps[layer.name] for layer in network.outputs}
     difference = largest_difference(found.outputs, expected)
-    return Run(
+    return MeasuredRun(
         nanoseconds=found.nanoseconds,
         is_equal=difference <= TOLERANCE,
         relative_difference=difference,

@@ -2,7 +2,7 @@
 
 The libraries that multiply matrices read the number of their threads when they are loaded, so the
 process must be started with it. Parent and worker exchange pickled values: the parent sends one job,
-the worker sends Progress values and at last an Answer or a Failure.
+the worker sends Progress values and at last a Returned or a Failure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORKER = "planners.primitives.profiling.worker"
 HOME = str(Path(__file__).parents[3])  # the folder of this project's packages
 
 
-class Answer(NamedTuple):
+class Returned(NamedTuple):
     """What the job returned."""
 
     value: Any
@@ -86,7 +86,7 @@ def _answer(process: subprocess.Popen[bytes], job: Job, stop: Stop) -> Any:
         except EOFError:
             code = process.wait()
             raise ExecutionError(f"the worker that measures ended with code {code}") from None
-        if isinstance(message, Answer):
+        if isinstance(message, Returned):
             return message.value
         if isinstance(message, Failure):
             raise message.error

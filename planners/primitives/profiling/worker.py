@@ -8,7 +8,7 @@ import sys
 
 from csdf.errors import CsdfError
 from csdf.stopping import Stop
-from planners.primitives.profiling.jobs import Answer, Failure, Job, send
+from planners.primitives.profiling.jobs import Failure, Job, Returned, send
 
 
 def _main() -> None:
@@ -19,7 +19,7 @@ def _main() -> None:
     stop = Stop(report=lambda progress: send(out, progress))
     job: Job = pickle.load(sys.stdin.buffer)
     try:
-        answer: Answer | Failure = Answer(job.function(*job.values, stop))
+        answer: Returned | Failure = Returned(job.function(*job.values, stop))
     except CsdfError as error:
         answer = Failure(error)
     send(out, answer)

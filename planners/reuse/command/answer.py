@@ -26,7 +26,7 @@ METHODS = {  # fields of Comparison, and what they are called
 }
 
 
-class Answer(NamedTuple):
+class ReusePlans(NamedTuple):
     """All that is printed. whole, smallest, deployment: with offsets in one arena.
 
     whole: all layers whole, the simplest plan. smallest: of all that were looked at. memory: bytes
@@ -69,7 +69,7 @@ class Answer(NamedTuple):
         return self.memory is not None and self.memory < self.bound
 
 
-def as_text(answer: Answer) -> str:
+def as_text(answer: ReusePlans) -> str:
     """Return the methods, the front and the chosen plan in lines."""
     weights = answer.evaluator.weights
     lines = [
@@ -105,7 +105,7 @@ def _arena_line(label: str, plan: Deployment) -> str:
     return f"{line}, these buffers at least {bytes_in_words(plan.weights + plan.lower_bound)}"
 
 
-def _chosen_lines(answer: Answer) -> list[str]:
+def _chosen_lines(answer: ReusePlans) -> list[str]:
     weights = answer.evaluator.weights
     if answer.chosen is None and (answer.memory or 0) < weights and answer.is_below_bound:
         return [
@@ -152,7 +152,7 @@ def _split(weights: int, plan: Deployment) -> str:
     )
 
 
-def _point_as_json(answer: Answer, point: Point) -> dict[str, Any]:
+def _point_as_json(answer: ReusePlans, point: Point) -> dict[str, Any]:
     memory, *periods = point.score.objectives
     members = answer.application.members
     return {
@@ -170,7 +170,7 @@ def _point_as_json(answer: Answer, point: Point) -> dict[str, Any]:
     }
 
 
-def as_json(answer: Answer) -> dict[str, Any]:
+def as_json(answer: ReusePlans) -> dict[str, Any]:
     """Return all under keys that stay; exact seconds as texts."""
     chosen = answer.chosen
     return {
@@ -197,7 +197,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
     }
 
 
-def plot(path: str, answer: Answer) -> None:
+def plot(path: str, answer: ReusePlans) -> None:
     """Draw memory against the time of a frame of every network."""
     draw = pictures.drawing("planners.reuse.command.picture")
     layers = len(answer.application.layers)

@@ -17,7 +17,7 @@ from csdf.stopping import Stop
 from planners.arena.allocation import ArenaWhy
 from planners.limits import Limits
 from planners.reuse.application.application import Application
-from planners.reuse.command.answer import Answer
+from planners.reuse.command.answer import ReusePlans
 from planners.reuse.cost.bounds import tensor_bound
 from planners.reuse.cost.comparison import comparison
 from planners.reuse.cost.evaluation import Evaluator
@@ -40,7 +40,7 @@ def concluded(
     *,
     begin: float,
     stop: Stop,
-) -> Answer:
+) -> ReusePlans:
     """Choose from the front, place the buffers, run the plan if asked to.
 
     A front without points has that of all layers whole: whoever has no time has this plan.
@@ -60,7 +60,7 @@ def concluded(
     if chosen is not None:
         plan = _by_buffers(evaluator, chosen) if options.whole_buffers else placed(chosen)
     run = plan is not None and options.verify
-    return Answer(
+    return ReusePlans(
         application=application,
         evaluator=evaluator,
         methods=comparison(application, costs, known=evaluator),

@@ -19,7 +19,7 @@ from csdf.io.files import write_text
 from csdf.stopping import Stop
 from planners.reuse.application.application import Application
 from planners.reuse.buffers.sharing import best_shared, shared_buffers
-from planners.reuse.command.answer import Answer, as_json, as_text, plot
+from planners.reuse.command.answer import ReusePlans, as_json, as_text, plot
 from planners.reuse.command.application import add_application_options, application_of
 from planners.reuse.command.choice import concluded
 from planners.reuse.command.search import searched
@@ -166,7 +166,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     parsers.add_plot_option(parser, "memory against time")
 
 
-def _answer(application: Application, options: argparse.Namespace, demands: Demands) -> Answer:
+def _answer(application: Application, options: argparse.Namespace, demands: Demands) -> ReusePlans:
     begin = time.perf_counter()
     costs = Costs(
         element_bytes=options.element_bytes,

@@ -15,7 +15,7 @@ from csdf.outcome import Status
 from planners.arena.allocation import plan_arena
 from planners.arena.blocks import blocks_of
 from planners.arena.bounds import clique_bound, cliques_of
-from planners.arena.exact import Field, Search, random_order, standard_orders
+from planners.arena.exact import Field, PlacementSearch, random_order, standard_orders
 from planners.arena.in_place import MOST_PAIRS, relaxed
 from planners.check import check_plan
 from tests.planners.problems import least_peak, problems
@@ -60,10 +60,10 @@ def test_every_order_finds_a_plan_exactly_from_the_least_peak_on(problem, seed):
     for backend in {PLAIN, compiler.backend(fits=True)}:
         field = Field(blocks, cliques_of(blocks), backend)
         for order in (*standard_orders(field), random_order(field, Random(seed))):
-            found = Search(field, best, order)
+            found = PlacementSearch(field, best, order)
             assert found.run(10**6) == FOUND
             assert blocks.peak(found.offsets) <= best
-            assert Search(field, best - 1, order).run(10**6) == NONE
+            assert PlacementSearch(field, best - 1, order).run(10**6) == NONE
 
 
 @settings(max_examples=40, deadline=None)
@@ -77,7 +77,7 @@ def test_a_search_cut_into_slices_ends_as_the_whole(problem, limit):
     field = Field(blocks, cliques_of(blocks), PLAIN)
     for capacity, outcome in ((best, FOUND), (best - 1, NONE)):
         for order in standard_orders(field):
-            search = Search(field, capacity, order)
+            search = PlacementSearch(field, capacity, order)
             found = UNDECIDED
             while found == UNDECIDED:
                 found = search.run(limit)
