@@ -10,6 +10,7 @@ from types import ModuleType
 
 from csdf.cli import answers, parsers
 from csdf.cli.frame import entries
+from csdf.cli.frame.long_work import stop_after
 from csdf.cli.pictures import suffix_of
 from csdf.cli.reporting.graph_answers import graph_findings
 from csdf.cli.reporting.origin import origin_of
@@ -34,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     if suffix_of(options.output) not in SUFFIXES:
         raise UnwritableFile(f"{options.output}: the page is HTML; expected .html or .htm")
-    stop = Stop(options.budget)
+    stop = stop_after(options.budget)
     kind, subject = _subject(options, stop)
     added = list(_added(kind, subject, stop))
     graph = graph_findings(

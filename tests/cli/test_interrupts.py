@@ -33,6 +33,7 @@ def interrupted(monkeypatch, request):
         (("plan", "reuse", "resnet8", "--method", "evolution"), "interrupted"),
         (("plan", "reuse", "resnet8"), "interrupted"),
         (("plan", "traffic", "resnet8", "--buffer", "32KB"), "interrupted"),
+        (("fit", "resnet8"), "the search ended early: interrupted"),
     ],
     ids=lambda one: " ".join(map(str, one[:2])) if isinstance(one, tuple) else one,
 )

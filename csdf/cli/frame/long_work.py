@@ -20,9 +20,12 @@ AGAIN = 2.0  # seconds until it is ended once more
 Describe = Callable[[Progress], str]
 
 
-def stop_after(seconds: float | None, what: str | Describe) -> Stop:
-    """Return the stop of a command's work, which shows its progress on standard error."""
-    return Stop(seconds, report=shown(what))
+def stop_after(seconds: float | None, what: str | Describe | None = None) -> Stop:
+    """Return the stop of a command's work.
+
+    what: is being done; with it, progress is shown on standard error.
+    """
+    return Stop(seconds, report=None if what is None else shown(what))
 
 
 def telling(stop: Stop, what: str | Describe) -> Stop:
@@ -46,7 +49,7 @@ def shown(what: str | Describe) -> Report:
 @contextmanager
 def limited(seconds: float | None) -> Iterator[Stop]:
     """Give a stop to all that a command does; what does not look at it is ended soon after."""
-    stop = Stop(seconds)
+    stop = stop_after(seconds)
     with stop.enforced():
         yield stop
 

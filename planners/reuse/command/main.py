@@ -12,11 +12,11 @@ from fractions import Fraction
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.durations import PLATFORMS
 from csdf.cli import answers, parsers
+from csdf.cli.frame.long_work import stop_after
 from csdf.cli.limit_options import add_limit_options
 from csdf.cli.pictures import require_drawing, suffix_of
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
-from csdf.stopping import Stop
 from planners.reuse.application.application import Application
 from planners.reuse.buffers.sharing import best_shared, shared_buffers
 from planners.reuse.command.answer import ReusePlans, as_json, as_text, plot
@@ -175,7 +175,7 @@ def _answer(application: Application, options: argparse.Namespace, demands: Dema
     )
     share = best_shared if options.method == "beyond" else shared_buffers
     evaluator = Evaluator(application, costs, share=share)
-    stop = Stop(options.budget)
+    stop = stop_after(options.budget)
     front = searched(evaluator, options, stop)
     with answers.working("placing buffers, proving bounds"):
         return concluded(evaluator, front, options, demands, begin=begin, stop=stop)
