@@ -51,10 +51,12 @@ if TYPE_CHECKING:
     )
     from csdf.model.scenarios import Scenario, ScenarioGraph, State
     from csdf.model.schedule import Firing, PeriodicSchedule
+    from csdf.outcome import Reason, Status
     from csdf.search.mapping.search import BestMapping, best_mapping
     from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
     from csdf.search.trade_off import pareto_front, smallest_storage, sufficient_capacities
     from csdf.search.variables import Choice
+    from csdf.stopping import Progress, Stop
 
 _HOMES = {
     "Actor": "csdf.model.graph",
@@ -86,11 +88,15 @@ _HOMES = {
     "Scenario": "csdf.model.scenarios",
     "ScenarioGraph": "csdf.model.scenarios",
     "ScenarioThroughput": "csdf.analysis.scenarios.throughput",
+    "Progress": "csdf.stopping",
+    "Reason": "csdf.outcome",
     "SelfTimedExecution": "csdf.analysis.self_timed",
     "SmallestStorage": "csdf.search.pareto",
     "State": "csdf.model.scenarios",
     "StaticOrder": "csdf.model.mapping",
     "Statistics": "csdf.analysis.statistics",
+    "Status": "csdf.outcome",
+    "Stop": "csdf.stopping",
     "Throughput": "csdf.analysis.throughput",
     "best_mapping": "csdf.search.mapping.search",
     "check_periodic_schedule": "csdf.analysis.judge",

@@ -14,6 +14,7 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.mapping.execution import MappedExecution, mapped_execution
 from csdf.analysis.mapping.throughput import MappedThroughput, mapped_throughput
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame.long_work import stop_after, working
 from csdf.cli.frame.output import remark
 from csdf.errors import CsdfError
 from csdf.io.files import write_text
@@ -21,7 +22,8 @@ from csdf.io.mapping.files import read_mapping, read_platform, write_mapping
 from csdf.io.mapping.nsoc import holds_mapping, read_nsoc
 from csdf.model.graph import Graph
 from csdf.model.mapping import Core, Mapping, Platform, StaticOrder
-from csdf.search.mapping.search import OPTIMAL, BestMapping, best_mapping, prover
+from csdf.outcome import Status
+from csdf.search.mapping.search import BestMapping, best_mapping, prover
 
 DRAWN = 4  # iterations in a picture beyond those of the prefixes
 RUNS = 16  # most runs of equal actors of an order that are listed
@@ -121,7 +123,7 @@ def _answer(options: argparse.Namespace) -> Answer:
         if options.mapping is None:
             return _searched(graph, platform, options)
         mapping = read_mapping(options.mapping)
-    with answers.working(f"analysing the mapping of {graph.name}"):
+    with working(f"analysing the mapping of {graph.name}"):
         found = mapped_throughput(graph, platform, mapping)
     return Answer(graph, platform, mapping, found, None)
 
@@ -134,15 +136,15 @@ def _platform(options: argparse.Namespace) -> Platform:
 
 
 def _searched(graph: Graph, platform: Platform, options: argparse.Namespace) -> Answer:
-    with answers.working(f"mapping {graph.name}"):
-        best = best_mapping(graph, platform, budget=options.budget)
-    if best.status != OPTIMAL and prover() is None:
+    stop = stop_after(options.budget, lambda one: f"mapping {graph.name}: {one.at}")
+    best = best_mapping(graph, platform, budget=stop)
+    if best.status != Status.OPTIMAL and prover() is None:
         remark("csdf map", "OR-Tools proves more of small graphs: pip install 'csdf[cp]'")
     return Answer(graph, platform, best.mapping, best.found, best)
 
 
 def _executed(answer: Answer, iterations: int | None) -> MappedExecution:
-    with answers.working(f"executing {answer.graph.name}"):
+    with working(f"executing {answer.graph.name}"):
         return mapped_execution(
             answer.graph, answer.platform, answer.mapping, iterations=iterations
         )
@@ -211,7 +213,7 @@ def _rows(answer: Answer, execution: MappedExecution | None) -> list[tuple[str, 
 
 
 def _verdict(best: BestMapping) -> str:
-    if best.status == OPTIMAL:
+    if best.status == Status.OPTIMAL:
         return "optimal"
     return f"at most {float(best.gap or 0):.1%} above the bound {answers.number(best.lower_bound)}"
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from csdf.analysis.scenarios.matrices import StuckScenario
 from csdf.analysis.scenarios.throughput import ScenarioThroughput, scenario_throughput
 from csdf.cli import answers, parsers
+from csdf.cli.frame.long_work import working
 from csdf.cli.frame.output import remark
 from csdf.errors import CsdfError
 from csdf.io.scenarios.files import read_scenarios
@@ -22,7 +23,7 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     graph = read_scenarios(options.file)
     try:
-        with answers.working(f"analysing {graph.name}"):
+        with working(f"analysing {graph.name}"):
             found = scenario_throughput(graph)
     except StuckScenario as error:
         if options.json:

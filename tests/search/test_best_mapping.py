@@ -14,7 +14,8 @@ from csdf.generation.shape import GraphShape
 from csdf.io.graph_files import read_graph
 from csdf.model.builder import GraphBuilder
 from csdf.model.mapping import Connection, Core, InvalidMapping, Mapping, Platform, StaticOrder
-from csdf.search.mapping.search import FEASIBLE, OPTIMAL, best_mapping
+from csdf.outcome import Status
+from csdf.search.mapping.search import best_mapping
 
 GRAPHS = Path(__file__).parents[2] / "models" / "graphs"
 BUDGET = 20.0  # far more than these need
@@ -45,19 +46,19 @@ def pipeline():
 
 def test_one_processor_does_everything():
     found = best_mapping(pipeline(), platform(1), budget=BUDGET)
-    assert (found.period, found.status) == (9, OPTIMAL)
+    assert (found.period, found.status) == (9, Status.OPTIMAL)
 
 
 def test_two_processors_share_the_work():
     # 9 time units of work cannot be split better than 5 and 4.
     found = best_mapping(pipeline(), platform(2), budget=BUDGET)
-    assert (found.period, found.status, found.lower_bound) == (5, OPTIMAL, 5)
+    assert (found.period, found.status, found.lower_bound) == (5, Status.OPTIMAL, 5)
 
 
 def test_far_processors_may_be_worse_than_one():
     # Two crossings of 20 for three tokens: a round takes at least 49 / 3; one processor needs 9.
     found = best_mapping(pipeline(), platform(2, latency=20), budget=BUDGET)
-    assert (found.period, found.status) == (9, OPTIMAL)
+    assert (found.period, found.status) == (9, Status.OPTIMAL)
     assert len(found.mapping.orders) == 1
 
 
@@ -80,7 +81,7 @@ def test_a_graph_that_deadlocks_cannot_be_mapped():
 
 def test_the_budget_ends_the_search_with_a_mapping():
     found = best_mapping(read_graph(GRAPHS / "satellite.xml"), platform(2), budget=0.0)
-    assert found.status in (OPTIMAL, FEASIBLE)
+    assert found.status in (Status.OPTIMAL, Status.FEASIBLE)
     assert found.period >= found.lower_bound
 
 
@@ -136,10 +137,10 @@ def compare(seed):
     tried = least_period(graph, target, random.Random(seed))
     again = mapped_throughput(graph, target, found.mapping)
     assert again.period == found.period >= found.lower_bound, seed
-    if found.status == OPTIMAL:
+    if found.status == Status.OPTIMAL:
         assert tried is None or found.period <= tried, seed
     assert tried is None or found.lower_bound <= tried, seed
-    return found.status == OPTIMAL
+    return found.status == Status.OPTIMAL
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.liveness import Watch
 from csdf.analysis.mapping.binding import bound_graph, require_valid
 from csdf.analysis.mapping.orders import OrderDeadlock, ordered_graph
 from csdf.analysis.throughput import CriticalCycle, throughput
 from csdf.model.graph import Graph
 from csdf.model.mapping import Mapping, Platform
 from csdf.model.shown import Shown
+from csdf.stopping import Budget, stop_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +43,13 @@ class MappedThroughput(Shown):
 
 
 def mapped_throughput(
-    graph: Graph, platform: Platform, mapping: Mapping, *, watch: Watch = lambda: None
+    graph: Graph, platform: Platform, mapping: Mapping, *, budget: Budget = None
 ) -> MappedThroughput:
     """Return the exact throughput of a mapping with static orders.
 
     On a processor with a slice the durations are response times, the longest for any position of
     the wheels, so that the period is an upper bound; `mapped_execution` has the exact one for wheels
-    that start together. watch: as in `throughput`. Raises InvalidMapping, InconsistentGraph, GaveUp.
+    that start together. budget: a stop, or seconds. Raises InvalidMapping, InconsistentGraph, GaveUp.
     Source: Stuijk et al., DAC 2007, sections 7 and 8 (binding-aware graph).
     """
     require_valid(graph, platform, mapping)
@@ -62,8 +62,9 @@ def mapped_throughput(
         )
     repetitions = repetition_vector(graph)
     slowest = None
+    stop = stop_of(budget)
     for part in _parts(ordered):
-        found = throughput(part, watch=watch)
+        found = throughput(part, budget=stop)
         if found.deadlock is not None:
             return MappedThroughput(
                 period=None, critical_cycle=None, deadlock=str(found.deadlock), utilization={}

@@ -23,7 +23,7 @@ class Feasibility:
     is_proved: bool
 
 
-def find_mapping(problem: MappingProblem, period: Fraction, seconds: float) -> Feasibility:
+def find_mapping(problem: MappingProblem, period: Fraction, seconds: float | None) -> Feasibility:
     """Look for a binding and starts that repeat with the period.
 
     The space is complete for static orders with one iteration in each periodic list and any prefix:
@@ -31,7 +31,8 @@ def find_mapping(problem: MappingProblem, period: Fraction, seconds: float) -> F
     """
     model = _Model(problem, period)
     solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = seconds
+    if seconds is not None:
+        solver.parameters.max_time_in_seconds = seconds
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1
     status = solver.solve(model.model)

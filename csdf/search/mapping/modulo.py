@@ -18,14 +18,14 @@ def modulo_schedule(
     problem: MappingProblem,
     binding: Sequence[int],
     period: Fraction,
-    is_over: Callable[[], bool] = lambda: False,
+    look: Callable[[], None] = lambda: None,
 ) -> list[int] | None:
     """Return starts of the firings that repeat with the period, times its denominator.
 
-    None where none are found, or where the time is over.
+    None where none are found. look: called now and then, ends the work by raising.
     Source: Rau, Iterative modulo scheduling, MICRO 1994.
     """
-    return _Schedule(problem, binding, period).starts(is_over)
+    return _Schedule(problem, binding, period).starts(look)
 
 
 class _Schedule:
@@ -49,7 +49,7 @@ class _Schedule:
         self.latest: list[int | None] = [None] * len(self.core)  # before it lost its place
         self.wheels: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
 
-    def starts(self, is_over: Callable[[], bool]) -> list[int] | None:
+    def starts(self, look: Callable[[], None]) -> list[int] | None:
         if any(duration > self.period for duration in self.durations):
             return None
         heights = self._heights()
@@ -57,8 +57,8 @@ class _Schedule:
             return None
         waiting = sorted((-height, firing) for firing, height in enumerate(heights))
         for step in range(len(self.core) + min(EJECTIONS * len(self.core), MOST_STEPS)):
-            if step % 64 == 63 and is_over():
-                return None
+            if step % 64 == 63:
+                look()
             if not waiting:
                 return [start for start in self.start if start is not None]
             _, firing = waiting.pop(0)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
 from importlib.util import find_spec
-from time import monotonic
 from typing import Any
 
 from csdf.analysis.liveness import deadlock
@@ -17,21 +16,16 @@ from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
 from csdf.model.mapping import Mapping, Platform
 from csdf.model.shown import Shown
+from csdf.outcome import Status, told
 from csdf.search.mapping.modulo import modulo_schedule, orders_of
 from csdf.search.mapping.problem import MappingProblem, lower_bound, mapping_problem
+from csdf.stopping import ENDS, Budget, Progress, Stop, stop_of
 
 EXACT_FIRINGS = 60  # of an iteration; beyond, no proof is tried
 FIRST = 2  # times the load: the period of the first schedule
 STEPS = 24  # periods that are tried for one binding
 TRIES = 400  # bindings that are tried without an improvement
-OPTIMAL = "optimal"
-FEASIBLE = "feasible"
-
-Progress = Callable[[Fraction, Fraction], None]  # best period and lower bound, when either changes
-
-
-def _silent(period: Fraction, bound: Fraction) -> None:
-    """Tell nobody."""
+SECONDS = 60.0  # of a search, unless told otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +39,7 @@ class BestMapping(Shown):
     mapping: Mapping
     found: MappedThroughput
     lower_bound: Fraction
-    status: str
+    status: Status
 
     @property
     def period(self) -> Fraction:
@@ -64,7 +58,7 @@ class BestMapping(Shown):
             **self.found.to_json(),
             "lower_bound": str(self.lower_bound),
             "gap": None if self.gap is None else str(self.gap),
-            "status": self.status,
+            "status": self.status.value,
             "mapping": self.mapping.to_json(),
         }
 
@@ -73,27 +67,26 @@ def best_mapping(
     graph: Graph,
     platform: Platform,
     *,
-    budget: float = 60.0,
+    budget: Budget = SECONDS,
     seed: int = 0,
-    progress: Progress = _silent,
 ) -> BestMapping:
     """Search for the mapping with the smallest period; all actors are bound.
 
     First processors by load and orders by modulo scheduling, then other processors for single actors;
     each mapping is judged by `mapped_throughput`. For up to sixty firings an iteration a constraint
     program (OR-Tools, extra: cp) then looks for smaller periods, until it proves that there are none.
-    budget: seconds; an interrupt ends the search too, with the best mapping so far. seed: of the
-    random choices. progress: called with the best period and the bound when either changes.
+    budget: a stop, or seconds; an interrupt ends the search too, with the best mapping so far. seed:
+    of the random choices.
     Raises InvalidMapping, InconsistentGraph, and CsdfError for a graph that deadlocks.
     """
     blocked = deadlock(graph)
     if blocked is not None:
         raise CsdfError(f"graph {graph.name!r} deadlocks, however it is mapped: {blocked}")
-    search = _Search(graph, platform, monotonic() + budget, seed, progress)
+    search = _Search(graph, platform, stop_of(budget), seed)
     try:
         search.improve()
         search.prove()
-    except (KeyboardInterrupt, GaveUp):
+    except ENDS:
         if search.best is None:
             raise
     return search.answer()
@@ -102,28 +95,21 @@ def best_mapping(
 class _Search:
     """The best mapping so far, and the bound."""
 
-    def __init__(
-        self, graph: Graph, platform: Platform, end: float, seed: int, progress: Progress
-    ) -> None:
+    def __init__(self, graph: Graph, platform: Platform, stop: Stop, seed: int) -> None:
         self.problem = mapping_problem(graph, platform)
         self.bound = lower_bound(self.problem)
-        self.end = end
+        self.stop = stop
         self.random = random.Random(seed)
-        self.progress = progress
         self.best: tuple[Fraction, Mapping, MappedThroughput] | None = None
         self.best_binding: tuple[int, ...] = ()
+        self.tries = 0
 
-    @property
-    def is_over(self) -> bool:
-        return monotonic() > self.end
-
-    def _is_late(self) -> bool:
-        """Whether the time is over and there is an answer."""
-        return self.best is not None and self.is_over
-
-    def _watch(self) -> None:
-        if self._is_late():
-            raise GaveUp("out of time")
+    def _look(self) -> None:
+        """End the work in time, once there is an answer."""
+        if self.best is not None:
+            best, bound = float(self.best[0]), float(self.bound)
+            text = f"period {best:.6g}, bound {bound:.6g}, in units of {self.problem.time_unit}"
+            self.stop.look(Progress(done=self.tries, at=text))
 
     def answer(self) -> BestMapping:
         if self.best is None:
@@ -134,7 +120,7 @@ class _Search:
             mapping=mapping,
             found=found,
             lower_bound=self.bound * unit,
-            status=OPTIMAL if period == self.bound else FEASIBLE,
+            status=Status.OPTIMAL if period == self.bound else Status.FEASIBLE,
         )
 
     def improve(self) -> None:
@@ -145,10 +131,11 @@ class _Search:
         ):
             self._schedule(first, self._sequential(first))
         if self.best is None:
-            raise GaveUp("no static orders were found")
+            raise GaveUp(told("no static orders were found"))
         self._try(first)
         idle = 0
-        while self._may_improve() and idle < TRIES and not self.is_over:
+        while self._may_improve() and idle < TRIES:
+            self._look()
             idle = 0 if self._try(self._neighbour()) else idle + 1
 
     def _may_improve(self) -> bool:
@@ -173,15 +160,14 @@ class _Search:
         if self.best is not None and load >= self.best[0]:
             return False
         for period in self._periods(max(self.bound, Fraction(load))):
-            if self._is_late():
-                return False
             if self._schedule(binding, period):
                 return True
         return False
 
     def _schedule(self, binding: tuple[int, ...], period: Fraction) -> bool:
         """Look for a schedule of that period; return whether it made a new best."""
-        starts = modulo_schedule(self.problem, binding, period, self._is_late)
+        self.tries += 1
+        starts = modulo_schedule(self.problem, binding, period, self._look)
         return starts is not None and self._keep(binding, starts, period)
 
     def _periods(self, least: Fraction) -> Iterator[Fraction]:
@@ -216,7 +202,10 @@ class _Search:
             orders=orders_of(self.problem, binding, starts, period.numerator),
         )
         found = mapped_throughput(
-            self.problem.graph, self.problem.platform, mapping, watch=self._watch
+            self.problem.graph,
+            self.problem.platform,
+            mapping,
+            budget=self.stop if self.best else None,
         )
         if found.period is None:
             return False
@@ -225,13 +214,7 @@ class _Search:
             return False
         self.best = (reached, mapping, found)
         self.best_binding = binding
-        self._report()
         return True
-
-    def _report(self) -> None:
-        if self.best is not None:
-            unit = self.problem.time_unit
-            self.progress(self.best[0] * unit, self.bound * unit)
 
     def prove(self) -> None:
         """Look for the next smaller period that a cycle can have, until there is none.
@@ -247,16 +230,16 @@ class _Search:
         find_mapping = prover()
         if find_mapping is None:
             return
-        while self.best is not None and self._may_improve() and not self.is_over:
+        while self.best is not None and self._may_improve():
+            self._look()
             candidate = self._next_smaller(self.best[0])
             if candidate < self.bound:
                 self.bound = self.best[0]
                 return
-            found = find_mapping(self.problem, candidate, max(0.1, self.end - monotonic()))
+            found = find_mapping(self.problem, candidate, self.stop.seconds_left)
             if found.starts is None:
                 if found.is_proved:
                     self.bound = self.best[0]
-                    self._report()
                 return
             if not self._keep(found.binding, found.starts, candidate):
                 return
@@ -285,11 +268,11 @@ class _Search:
         return Fraction(work + sent)
 
 
-def prover() -> Callable[[MappingProblem, Fraction, float], Any] | None:
+def prover() -> Callable[[MappingProblem, Fraction, float | None], Any] | None:
     """Return the search for a mapping of a given period; None where OR-Tools is not installed."""
     if find_spec("ortools") is None:
         return None
-    found: Callable[[MappingProblem, Fraction, float], Any] = import_module(
+    found: Callable[[MappingProblem, Fraction, float | None], Any] = import_module(
         "csdf.search.mapping.exact"
     ).find_mapping
     return found
