@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from csdf.analysis.bounded import limit_concurrency, with_capacities
+    from csdf.analysis.concurrency import without_auto_concurrency
     from csdf.analysis.consistency import repetition_vector
     from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
     from csdf.analysis.judge import check_periodic_schedule, check_schedule
@@ -80,6 +81,7 @@ _HOMES = {
     "throughput": "csdf.analysis.throughput",
     "unfold": "csdf.analysis.expansion",
     "with_capacities": "csdf.analysis.bounded",
+    "without_auto_concurrency": "csdf.analysis.concurrency",
     "write_graph": "csdf.io.graph_files",
 }
 

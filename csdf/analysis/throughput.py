@@ -12,6 +12,7 @@ from csdf.analysis.component_search import ComponentSearch
 from csdf.analysis.components import strong_components
 from csdf.analysis.consistency import cycle_vector
 from csdf.analysis.liveness import Deadlock, Watch, deadlock
+from csdf.analysis.stopping import within
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
@@ -78,7 +79,13 @@ class Throughput(Shown):
         }
 
 
-def throughput(graph: Graph, *, method: str = "auto", watch: Watch = lambda: None) -> Throughput:
+def throughput(
+    graph: Graph,
+    *,
+    method: str = "auto",
+    watch: Watch = lambda: None,
+    budget: float | None = None,
+) -> Throughput:
     """Return the exact period of self-timed execution and the critical cycle that sets it.
 
     Capacities count. In a graph that is not strongly connected the slowest component decides; an
@@ -87,13 +94,15 @@ def throughput(graph: Graph, *, method: str = "auto", watch: Watch = lambda: Non
     method: `periodic` refines periodic schedules until one is optimal; `execution` executes the
     graph until a state recurs; `auto` begins with the first and tries the second where the graph's
     iteration is short against the work of refining. Both are exact.
-    watch: called now and then; the analysis ends when it raises GaveUp or KeyboardInterrupt.
+    watch: called now and then; the analysis ends when it raises GaveUp or KeyboardInterrupt, or when
+    the budget (seconds) is used up.
     Raises InconsistentGraph; GaveUp, with the bounds proved so far, where the watch says so or where
     the execution finds no recurring state in its memory.
     Source: Bodin et al., DAC 2016; Ghamarian et al., ACSD 2006.
     """
     if method not in METHODS:
         raise CsdfError(f"method {method!r}; expected one of {', '.join(METHODS)}")
+    watch = within(budget, watch)
     cycles = list(cycle_vector(graph).values())
     numbers = indexed(bound_channels(graph))
     components = [

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from csdf.analysis.concurrency import why_unlimited
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import METHODS, Throughput, throughput
-from csdf.cli import answers, parsers
+from csdf.cli import answers, concurrency_options, parsers
 from csdf.cli.deadline import deadline
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.graph import Graph
@@ -82,6 +83,7 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_json_option(form)
     form.add_argument("--csv", action="store_true", help="print one line for each file")
     parsers.add_budget_option(parser, "end with the bounds proved by then", None)
+    concurrency_options.add_concurrency_options(parser)
     answers.add_reading_options(parser)
     return parser
 
@@ -121,7 +123,7 @@ def _analyse_all(options: argparse.Namespace) -> int:
 
 def _analysed(path: str, options: argparse.Namespace) -> Answer:
     with deadline(options.budget):
-        return _analyse(answers.read(path, options), options)
+        return _analyse(concurrency_options.read(path, options), options)
 
 
 def _analyse(graph: Graph, options: argparse.Namespace) -> Answer:
@@ -154,6 +156,9 @@ def as_json(answer: Answer) -> dict[str, Any]:
         **(UNKNOWN if result is None else result.to_json()),
         "seconds": round(answer.seconds, 6),
     }
+    if is_unlimited(result):
+        found["reason"] = why_unlimited(graph)
+        found["hint"] = concurrency_options.hint(graph)
     if answer.inconsistency is not None:
         names = ("channel", "producer", "consumer", "produced", "consumed")
         found["inconsistency"] = {name: getattr(answer.inconsistency, name) for name in names}
@@ -200,8 +205,10 @@ def _row(answer: Answer) -> str:
         waiting = " -> ".join(one.actor for one in answer.result.deadlock.cycle[:SHOWN])
         return f"{head}deadlock: {waiting}"
     cycle = answer.result.critical_cycle
-    limit = f"; {_names(cycle.actors)}" if cycle is not None else "; nothing limits it"
-    return f"{head}{answers.number(answer.result.period or 0)}{limit}"
+    limit = _names(cycle.actors) if cycle is not None else "nothing limits it"
+    hint = concurrency_options.hint(graph) if is_unlimited(answer.result) else None
+    limit += f", {hint}" if hint else ""
+    return f"{head}{answers.number(answer.result.period or 0)}; {limit}"
 
 
 def _as_text(answer: Answer) -> str:
@@ -255,17 +262,28 @@ def _result_rows(answer: Answer, result: Throughput) -> list[tuple[str, str]]:
         rows.append(("throughput", "0"))
     else:
         rows.append(("deadlock", "no"))
-        rows += _period_rows(result)
+        rows += _period_rows(answer.graph, result)
     rows.append(("method", f"{result.method}, {answer.seconds * 1000:.3g} ms"))
     shown = list(answer.repetitions.items())
     rows.append(("repetitions", _names([f"{actor} {count}" for actor, count in shown])))
     return rows
 
 
-def _period_rows(result: Throughput) -> list[tuple[str, str]]:
+def is_unlimited(result: Throughput | None) -> bool:
+    """Whether the graph runs, and nothing says how fast."""
+    return result is not None and result.deadlock is None and not result.period
+
+
+def _period_rows(graph: Graph, result: Throughput) -> list[tuple[str, str]]:
     cycle = result.critical_cycle
     if cycle is None or not result.period:
-        return [("period", "0"), ("throughput", "unbounded: no cycle of the graph takes time")]
+        hint = concurrency_options.hint(graph)
+        return [
+            ("period", "0"),
+            ("throughput", "unbounded: no cycle of the graph takes time"),
+            ("because", why_unlimited(graph)),
+            *([("hint", hint)] if hint else []),
+        ]
     speed = answers.number(1 / result.period)
     return [
         ("period", answers.number(result.period)),

@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
         parser.error(f"--check searches nothing; {_of_a_search(options)} belongs to a search")
     period = options.period if options.throughput is None else 1 / options.throughput
     with deadline(options.budget):
-        graph = answers.read(options.file, options)
+        graph = storage_options.read(options.file, options)
         if options.check:
             return _check(graph, period, options)
         return _search(graph, period, options)

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from csdf.analysis.bounded import limit_concurrency, with_capacities
+from csdf.analysis.bounded import with_capacities
 from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
 from csdf.analysis.throughput import throughput
-from csdf.cli import answers, parsers
+from csdf.cli import answers, concurrency_options, parsers
 from csdf.cli.deadline import deadline
 from csdf.model.graph import Graph
 
@@ -64,14 +64,7 @@ def command_parser() -> argparse.ArgumentParser:
         default=[],
         help="most tokens that the channel may hold",
     )
-    change.add_argument(
-        "--limit",
-        action="append",
-        type=answers.named_integers,
-        metavar="ACTOR=N",
-        default=[],
-        help="at most N firings of the actor at once",
-    )
+    concurrency_options.add_concurrency_options(change)
     change.add_argument(
         "--merge-parallel", action="store_true", help="drop channels that never delay a firing"
     )
@@ -88,8 +81,7 @@ def command_parser() -> argparse.ArgumentParser:
 def _transformed(graph: Graph, options: argparse.Namespace) -> Graph:
     if options.capacity:
         graph = with_capacities(graph, dict(options.capacity))
-    if options.limit:
-        graph = limit_concurrency(graph, dict(options.limit))
+    graph = concurrency_options.limited(graph, options)
     if options.merge_parallel:
         graph = merge_parallel_channels(graph)
     if options.unfold:

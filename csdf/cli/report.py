@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from types import ModuleType
 
-from csdf.cli import answers, parsers
+from csdf.cli import answers, concurrency_options, parsers
 from csdf.cli.frame import entries
 from csdf.cli.pictures import suffix_of
 from csdf.cli.reporting.budget import Budget
@@ -69,6 +69,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     for reader in readers.values():
         reader.add_options(parser)
+    concurrency_options.add_concurrency_options(parser)
     answers.add_reading_options(parser)
     return parser
 
@@ -85,10 +86,12 @@ def _subject(options: argparse.Namespace, budget: Budget) -> tuple[str, Subject]
     if not _is_graph(options.model):
         for kind, reader in readers.items():
             if reader.reads(options.model):
+                concurrency_options.refuse(options)
                 return kind, reader.subject(options, budget)
     for reader in readers.values():
         reader.refuse(options)
-    return GRAPH, GraphSubject(graph=answers.read(options.model, options), options=options)
+    graph = concurrency_options.read(options.model, options)
+    return GRAPH, GraphSubject(graph=graph, options=options)
 
 
 def _is_graph(name: str) -> bool:

@@ -7,11 +7,14 @@ from dataclasses import replace
 from fractions import Fraction
 
 from csdf.analysis.liveness import deadlock
+from csdf.analysis.stopping import within
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Graph
 from csdf.search.blocks import live_blocks
 from csdf.search.exploration import Sufficient
+from csdf.search.extent import extent_of
+from csdf.search.front_search import FrontSearch
 from csdf.search.named_search import NamedSearch, Watch
 from csdf.search.named_search import Progress as Progress
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
@@ -21,41 +24,30 @@ EVERYTHING = Choice()
 
 
 def pareto_front(
-    graph: Graph, choice: Choice = EVERYTHING, *, watch: Watch = lambda _: None
+    graph: Graph,
+    choice: Choice = EVERYTHING,
+    *,
+    watch: Watch = lambda _: None,
+    budget: float | None = None,
+    max_size: int | None = None,
+    points: int | None = None,
+    gap: Exact = 0,
 ) -> ParetoFront:
     """Return all pairs of storage size and period that cannot be improved on.
 
     Points are found by increasing size, each proved when it is found; the last has the period of
-    the unbounded graph. Where nothing limits the unbounded graph (period 0), or where the searched
-    capacities alone decide for ever, the front has no end: let `watch` end it.
-    watch: called now and then; GaveUp or KeyboardInterrupt from it end the search with what is known.
+    the unbounded graph. Where nothing limits the unbounded graph (period 0) the front has no end:
+    its first 20 points are given, unless `max_size` or `points` say where it is to end, and the
+    reason says why there is no end.
+    max_size, points: no larger size, no more points are asked for. gap: a share such as "5%" or
+    "1/20"; up to the last point no size has a period that is shorter than listed by more than it.
+    budget: seconds; watch: called now and then. When the budget is used up, or the watch raises
+    GaveUp or KeyboardInterrupt, the search ends with what is known.
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008.
     """
-    search = NamedSearch(graph, choice, watch)
-    best: Fraction | None = None
-    reason = "every point was found and proved"
-    is_complete = search.best_period is None
-    try:
-        while not is_complete:
-            found = search.next_point(_better_than(best))
-            if found is None:
-                is_complete, reason = search.is_exhausted, search.reason
-                break
-            best = search.add(found)
-            is_complete = best == search.best_period
-    except (GaveUp, KeyboardInterrupt) as end:
-        reason = str(end) or "interrupted"
-    if search.best_period is None:
-        reason = search.refusal(_better_than(None))
-    return ParetoFront(
-        points=tuple(search.points if is_complete else search.proved_points),
-        is_complete=is_complete,
-        lower_bound=search.lower_bound,
-        best_period=search.in_units(search.best_period),
-        reason=reason,
-        evaluations=search.evaluations,
-    )
+    extent = extent_of(max_size, points, gap)
+    return FrontSearch(graph, choice, within(budget, watch), extent).front()
 
 
 def smallest_storage(
@@ -64,13 +56,15 @@ def smallest_storage(
     *,
     period: Exact | None = None,
     watch: Watch = lambda _: None,
+    budget: float | None = None,
 ) -> SmallestStorage:
     """Return the smallest storage without deadlock, or with at most the given period.
 
-    period: in the units of the user. If the search is ended by `watch`, the smallest sufficient
-    distribution found by narrowing one channel after the other is returned, with its gap.
-    Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
+    period: in the units of the user. If the search is ended by `watch`, or by its budget (seconds),
+    the smallest sufficient distribution found by narrowing one channel after the other is returned,
+    with its gap. Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
+    watch = within(budget, watch)
     if period is None:
         return _smallest_live(graph, choice, watch)
     return _smallest_fast(graph, choice, _required(period), watch)
@@ -185,10 +179,6 @@ def _smallest_fast(
 
 def _fast_enough(required: Fraction | None) -> Sufficient:
     return lambda period: period is not None and (required is None or period <= required)
-
-
-def _better_than(best: Fraction | None) -> Sufficient:
-    return lambda period: period is not None and (best is None or period < best)
 
 
 def sufficient_capacities(
