@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from csdf.analysis.bounded import limit_concurrency, with_capacities
     from csdf.analysis.concurrency import without_auto_concurrency
     from csdf.analysis.consistency import repetition_vector
+    from csdf.analysis.critical import CriticalCycle
     from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
     from csdf.analysis.judge import check_periodic_schedule, check_schedule
     from csdf.analysis.latency import latency
@@ -28,7 +29,17 @@ if TYPE_CHECKING:
     from csdf.analysis.schedules import periodic_schedule, strictly_periodic_schedule
     from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
     from csdf.analysis.statistics import Statistics, statistics
-    from csdf.analysis.throughput import CriticalCycle, Throughput, throughput
+    from csdf.analysis.throughput import Throughput, throughput
+    from csdf.analysis.whatif.capacity_steps import CapacitySteps, capacity_steps
+    from csdf.analysis.whatif.parameter import Parameter, added_time, added_to_phase, time_scale
+    from csdf.analysis.whatif.parametric import ParametricPeriod, parametric_period
+    from csdf.analysis.whatif.regions import ParametricRegions, parametric_regions
+    from csdf.analysis.whatif.sensitivity import (
+        ActorSensitivity,
+        ChannelSensitivity,
+        Sensitivity,
+        sensitivity,
+    )
     from csdf.errors import CsdfError, GaveUp, InconsistentGraph, InvalidGraph
     from csdf.generation.random_graphs import random_graph
     from csdf.generation.shape import GraphShape
@@ -42,9 +53,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Actor": "csdf.model.graph",
+    "ActorSensitivity": "csdf.analysis.whatif.sensitivity",
+    "CapacitySteps": "csdf.analysis.whatif.capacity_steps",
     "Channel": "csdf.model.graph",
+    "ChannelSensitivity": "csdf.analysis.whatif.sensitivity",
     "Choice": "csdf.search.variables",
-    "CriticalCycle": "csdf.analysis.throughput",
+    "CriticalCycle": "csdf.analysis.critical",
     "CsdfError": "csdf.errors",
     "Deadlock": "csdf.analysis.liveness",
     "Firing": "csdf.model.schedule",
@@ -54,13 +68,20 @@ _HOMES = {
     "GraphShape": "csdf.generation.shape",
     "InconsistentGraph": "csdf.errors",
     "InvalidGraph": "csdf.errors",
+    "Parameter": "csdf.analysis.whatif.parameter",
+    "ParametricPeriod": "csdf.analysis.whatif.parametric",
+    "ParametricRegions": "csdf.analysis.whatif.regions",
     "ParetoFront": "csdf.search.pareto",
     "ParetoPoint": "csdf.search.pareto",
     "PeriodicSchedule": "csdf.model.schedule",
     "SelfTimedExecution": "csdf.analysis.self_timed",
+    "Sensitivity": "csdf.analysis.whatif.sensitivity",
     "SmallestStorage": "csdf.search.pareto",
     "Statistics": "csdf.analysis.statistics",
     "Throughput": "csdf.analysis.throughput",
+    "added_time": "csdf.analysis.whatif.parameter",
+    "added_to_phase": "csdf.analysis.whatif.parameter",
+    "capacity_steps": "csdf.analysis.whatif.capacity_steps",
     "check_periodic_schedule": "csdf.analysis.judge",
     "check_schedule": "csdf.analysis.judge",
     "deadlock": "csdf.analysis.liveness",
@@ -68,17 +89,21 @@ _HOMES = {
     "latency": "csdf.analysis.latency",
     "limit_concurrency": "csdf.analysis.bounded",
     "merge_parallel_channels": "csdf.analysis.expansion",
+    "parametric_period": "csdf.analysis.whatif.parametric",
+    "parametric_regions": "csdf.analysis.whatif.regions",
     "pareto_front": "csdf.search.trade_off",
     "periodic_schedule": "csdf.analysis.schedules",
     "random_graph": "csdf.generation.random_graphs",
     "read_graph": "csdf.io.graph_files",
     "repetition_vector": "csdf.analysis.consistency",
     "self_timed_execution": "csdf.analysis.self_timed",
+    "sensitivity": "csdf.analysis.whatif.sensitivity",
     "smallest_storage": "csdf.search.trade_off",
     "statistics": "csdf.analysis.statistics",
     "strictly_periodic_schedule": "csdf.analysis.schedules",
     "sufficient_capacities": "csdf.search.trade_off",
     "throughput": "csdf.analysis.throughput",
+    "time_scale": "csdf.analysis.whatif.parameter",
     "unfold": "csdf.analysis.expansion",
     "with_capacities": "csdf.analysis.bounded",
     "without_auto_concurrency": "csdf.analysis.concurrency",

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from csdf.analysis.concurrency import why_unlimited
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import METHODS, Throughput, throughput
-from csdf.cli import answers, concurrency_options, parsers
+from csdf.cli import answers, parsers
 from csdf.cli.deadline import deadline
+from csdf.cli.options import concurrency
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.graph import Graph
 from csdf.names import quoted
@@ -83,7 +84,7 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_json_option(form)
     form.add_argument("--csv", action="store_true", help="print one line for each file")
     parsers.add_budget_option(parser, "end with the bounds proved by then", None)
-    concurrency_options.add_concurrency_options(parser)
+    concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser
 
@@ -123,7 +124,7 @@ def _analyse_all(options: argparse.Namespace) -> int:
 
 def _analysed(path: str, options: argparse.Namespace) -> Answer:
     with deadline(options.budget):
-        return _analyse(concurrency_options.read(path, options), options)
+        return _analyse(concurrency.read(path, options), options)
 
 
 def _analyse(graph: Graph, options: argparse.Namespace) -> Answer:
@@ -158,7 +159,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
     }
     if is_unlimited(result):
         found["reason"] = why_unlimited(graph)
-        found["hint"] = concurrency_options.hint(graph)
+        found["hint"] = concurrency.hint(graph)
     if answer.inconsistency is not None:
         names = ("channel", "producer", "consumer", "produced", "consumed")
         found["inconsistency"] = {name: getattr(answer.inconsistency, name) for name in names}
@@ -206,7 +207,7 @@ def _row(answer: Answer) -> str:
         return f"{head}deadlock: {waiting}"
     cycle = answer.result.critical_cycle
     limit = _names(cycle.actors) if cycle is not None else "nothing limits it"
-    hint = concurrency_options.hint(graph) if is_unlimited(answer.result) else None
+    hint = concurrency.hint(graph) if is_unlimited(answer.result) else None
     limit += f", {hint}" if hint else ""
     return f"{head}{answers.number(answer.result.period or 0)}; {limit}"
 
@@ -277,7 +278,7 @@ def is_unlimited(result: Throughput | None) -> bool:
 def _period_rows(graph: Graph, result: Throughput) -> list[tuple[str, str]]:
     cycle = result.critical_cycle
     if cycle is None or not result.period:
-        hint = concurrency_options.hint(graph)
+        hint = concurrency.hint(graph)
         return [
             ("period", "0"),
             ("throughput", "unbounded: no cycle of the graph takes time"),

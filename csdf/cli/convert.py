@@ -9,8 +9,9 @@ from pathlib import PurePath
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
 from csdf.analysis.throughput import throughput
-from csdf.cli import answers, concurrency_options, parsers
+from csdf.cli import answers, parsers
 from csdf.cli.deadline import deadline
+from csdf.cli.options import concurrency
 from csdf.model.graph import Graph
 
 
@@ -64,7 +65,7 @@ def command_parser() -> argparse.ArgumentParser:
         default=[],
         help="most tokens that the channel may hold",
     )
-    concurrency_options.add_concurrency_options(change)
+    concurrency.add_concurrency(change)
     change.add_argument(
         "--merge-parallel", action="store_true", help="drop channels that never delay a firing"
     )
@@ -81,7 +82,7 @@ def command_parser() -> argparse.ArgumentParser:
 def _transformed(graph: Graph, options: argparse.Namespace) -> Graph:
     if options.capacity:
         graph = with_capacities(graph, dict(options.capacity))
-    graph = concurrency_options.limited(graph, options)
+    graph = concurrency.limited(graph, options)
     if options.merge_parallel:
         graph = merge_parallel_channels(graph)
     if options.unfold:

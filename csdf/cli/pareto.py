@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from csdf.cli import answers, concurrency_options, parsers, pictures, storage_options
+from csdf.cli import answers, parsers, pictures, storage_options
 from csdf.cli.deadline import deadline
+from csdf.cli.options import concurrency
 from csdf.io.files import write_text
 from csdf.model.graph import Graph
 from csdf.search.pareto import ParetoFront
@@ -112,7 +113,7 @@ def _as_text(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> str
     lines = [
         f"{graph.name}: {answers.counted(len(front.points), 'point')}, {state}: {front.reason}"
     ]
-    hint = concurrency_options.hint(graph) if front.best_period == 0 else None
+    hint = concurrency.hint(graph) if front.best_period == 0 else None
     if hint and not front.is_complete:
         lines.append(f"hint: {hint}; --points or --max-size go on, or end sooner")
     if front.points:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from types import ModuleType
 
-from csdf.cli import answers, concurrency_options, parsers
+from csdf.cli import answers, parsers
 from csdf.cli.frame import entries
+from csdf.cli.options import concurrency
 from csdf.cli.pictures import suffix_of
 from csdf.cli.reporting.budget import Budget
 from csdf.cli.reporting.graph_answers import graph_findings
@@ -69,7 +70,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     for reader in readers.values():
         reader.add_options(parser)
-    concurrency_options.add_concurrency_options(parser)
+    concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser
 
@@ -86,11 +87,11 @@ def _subject(options: argparse.Namespace, budget: Budget) -> tuple[str, Subject]
     if not _is_graph(options.model):
         for kind, reader in readers.items():
             if reader.reads(options.model):
-                concurrency_options.refuse(options)
+                concurrency.refuse(options)
                 return kind, reader.subject(options, budget)
     for reader in readers.values():
         reader.refuse(options)
-    graph = concurrency_options.read(options.model, options)
+    graph = concurrency.read(options.model, options)
     return GRAPH, GraphSubject(graph=graph, options=options)
 
 

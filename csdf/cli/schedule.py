@@ -21,8 +21,9 @@ from csdf.analysis.schedules import (
     strictly_periodic_schedule,
 )
 from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
-from csdf.cli import answers, concurrency_options, parsers
+from csdf.cli import answers, parsers
 from csdf.cli.deadline import deadline
+from csdf.cli.options import concurrency
 from csdf.io.files import write_text
 from csdf.io.trace import schedule_to_trace
 from csdf.model.graph import Graph
@@ -48,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _scheduled(options: argparse.Namespace) -> int:
-    graph = concurrency_options.read(options.file, options)
+    graph = concurrency.read(options.file, options)
     for name in filter(None, (options.source, options.sink)):
         graph.actor(name)
     look = answers.watch(f"looking for a deadlock of {graph.name}", options.budget)
@@ -73,7 +74,7 @@ def _scheduled(options: argparse.Namespace) -> int:
 
 
 def _remark_on_period_zero(graph: Graph) -> None:
-    hint = concurrency_options.hint(graph)
+    hint = concurrency.hint(graph)
     said = f"period 0: {why_unlimited(graph)}{f'; {hint}' if hint else ''}"
     print(f"csdf schedule: {quoted(said)}", file=sys.stderr)
 
@@ -116,7 +117,7 @@ def command_parser() -> argparse.ArgumentParser:
         help="write a trace for Chrome or Perfetto",
     )
     parsers.add_budget_option(parser, "give up after that", None)
-    concurrency_options.add_concurrency_options(parser)
+    concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser
 

@@ -96,7 +96,9 @@ def _with_storage(found: GraphFindings, budget: Budget, left_out: dict[str, str]
     smallest = found.smallest or _smallest(graph, choice, budget, left_out)
     front = None
     if found.result is not None and not found.result.period:
-        left_out["front"] = f"the front has no end: {why_unlimited(graph)}"
+        left_out["front"] = (
+            f"nothing limits the unbounded graph, so that the front has no end: {why_unlimited(graph)}"
+        )
     else:
         front = _front(graph, choice, budget, left_out)
     return replace(found, smallest=smallest, front=front)

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from csdf.analysis.bounded import SPACE
 from csdf.analysis.concurrency import unlimited_actors, why_unlimited
+from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.liveness import Deadlock
-from csdf.analysis.throughput import CriticalCycle
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import best_buy
 from csdf.draw.report.words import counted, exact, listed, percent, size

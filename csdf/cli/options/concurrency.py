@@ -14,7 +14,7 @@ SWITCH = "--no-auto-concurrency"
 HINT = f"try {SWITCH}: one firing of an actor at a time"
 
 
-def add_concurrency_options(parser: argparse._ActionsContainer) -> None:
+def add_concurrency(parser: argparse._ActionsContainer) -> None:
     """Add the options that limit how many firings of an actor go on at once."""
     parser.add_argument(
         SWITCH,
