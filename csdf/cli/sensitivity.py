@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from csdf.analysis.whatif.capacity_steps import CapacitySteps, capacity_steps
@@ -14,11 +14,12 @@ from csdf.analysis.whatif.parametric import ParametricPeriod, parametric_period
 from csdf.analysis.whatif.regions import ParametricRegions, parametric_regions
 from csdf.analysis.whatif.sensitivity import ActorSensitivity, Sensitivity, sensitivity
 from csdf.cli import answers, parsers, pictures
-from csdf.cli.deadline import deadline
+from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency, parameters
 from csdf.errors import CsdfError
 from csdf.io.files import write_text
 from csdf.model.graph import Graph
+from csdf.stopping import Stop
 
 SHOWN = 40  # most rows of a table; JSON has all
 NAMES = 3  # most actors named in a row
@@ -34,13 +35,13 @@ def main(argv: Sequence[str]) -> int:
     pictures.require_drawing(options.plot)
     if options.plot and not is_function:
         parser.error("--plot draws the period over a parameter; give --parameter or --scale")
-    with deadline(options.budget):
+    with limited(options.budget) as stop:
         graph = concurrency.read(options.file, options)
         begin = time.perf_counter()
-        look = answers.watch(f"studying {graph.name}", options.budget)
+        stop = telling(stop, f"studying {graph.name}")
         if is_function:
-            return _print_function(graph, _function(graph, options, look), options, begin)
-        return _print_table(graph, sensitivity(graph, watch=look), options, begin)
+            return _print_function(graph, _function(graph, options, stop), options, begin)
+        return _print_table(graph, sensitivity(graph, budget=stop), options, begin)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -65,27 +66,25 @@ def command_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _function(graph: Graph, options: argparse.Namespace, look: Callable[[], None]) -> Function:
+def _function(graph: Graph, options: argparse.Namespace, stop: Stop) -> Function:
     channel = parameters.capacity_of(graph, options)
     if channel is not None:
-        return capacity_steps(graph, channel, watch=look)
+        return capacity_steps(graph, channel, budget=stop)
     wanted = parameters.parameters_of(graph, options)
     if len(wanted) == 1:
-        return parametric_period(graph, wanted[0], watch=look)
+        return parametric_period(graph, wanted[0], budget=stop)
     if len(wanted) > 2:
         raise CsdfError(f"{len(wanted)} parameters; expected one or two")
     first, second = wanted
-    high = tuple(_high(graph, one, options, look) for one in wanted)
-    return parametric_regions(graph, first, second, high=(high[0], high[1]), watch=look)
+    high = tuple(_high(graph, one, options, stop) for one in wanted)
+    return parametric_regions(graph, first, second, high=(high[0], high[1]), budget=stop)
 
 
-def _high(
-    graph: Graph, parameter: Parameter, options: argparse.Namespace, look: Callable[[], None]
-) -> Fraction:
+def _high(graph: Graph, parameter: Parameter, options: argparse.Namespace, stop: Stop) -> Fraction:
     """Up to which value regions are shown: by default a bit beyond the last change along the axis."""
     if options.up_to is not None:
         return Fraction(options.up_to)
-    last = parametric_period(graph, parameter, watch=look).pieces[-1].start
+    last = parametric_period(graph, parameter, budget=stop).pieces[-1].start
     return max(parameter.today + 1, last + (last - parameter.least) / 2)
 
 

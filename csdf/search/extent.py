@@ -7,8 +7,19 @@ from fractions import Fraction
 
 from csdf.errors import CsdfError, GaveUp, counted
 from csdf.model.exact import Exact, exact
+from csdf.outcome import Why, because
 
 FEW = 20  # points of a front without end, where nobody says how many
+
+
+class FrontWhy(Why):
+    """Why a front ends where it does."""
+
+    POINTS = "ended after {points}, as asked"
+    SIZE = "ended at size {size}, as asked"
+    FEW = "ended after {points}"
+    ENDLESS = "{end}; the front has no end: {why}"
+    GAP = "proved within {gap}"
 
 
 class Reached(GaveUp):
@@ -48,9 +59,13 @@ class Extent:
     def look(self, points: int, lower_bound: int) -> None:
         """Raise Reached where that many proved points, or sizes up to the bound, are enough."""
         if self.points is not None and points >= self.points:
-            raise Reached(f"ended after {counted(self.points, 'point')}, as asked")
+            raise Reached(because(FrontWhy.POINTS, points=counted(self.points, "point")))
         if self.max_size is not None and lower_bound > self.max_size:
-            raise Reached(f"ended at size {self.max_size}, as asked")
+            raise self.too_large()
+
+    def too_large(self) -> Reached:
+        """Return the end of a front at the largest size that is asked for."""
+        return Reached(because(FrontWhy.SIZE, size=self.max_size))
 
 
 def extent_of(max_size: int | None, points: int | None, gap: Exact) -> Extent:

@@ -5,40 +5,41 @@ from __future__ import annotations
 from fractions import Fraction
 
 from csdf.analysis.concurrency import why_unlimited
-from csdf.errors import GaveUp
+from csdf.errors import counted
 from csdf.model.graph import Graph
+from csdf.outcome import Reason, because
 from csdf.search.exploration import Sufficient
-from csdf.search.extent import FEW, Extent, Reached
-from csdf.search.named_search import NamedSearch, Progress, Watch
+from csdf.search.extent import FEW, Extent, FrontWhy, Reached
+from csdf.search.named_search import NamedSearch, StorageWhy
 from csdf.search.pareto import ParetoFront
 from csdf.search.variables import Choice
+from csdf.stopping import ENDS, Progress, Stop, reason_of
 
 
 class FrontSearch:
     """The search for the front of one graph, to the extent that is asked for."""
 
-    def __init__(self, graph: Graph, choice: Choice, watch: Watch, extent: Extent) -> None:
+    def __init__(self, graph: Graph, choice: Choice, stop: Stop, extent: Extent) -> None:
         self._graph = graph
-        self._watch = watch
         self._extent = extent
-        self._search = NamedSearch(graph, choice, self._look)
         self._is_endless = False
+        self._search = NamedSearch(graph, choice, stop.part(report=self._look))
 
     def front(self) -> ParetoFront:
         """Return the points, as far as they are known when the search ends."""
         search = self._search
         is_complete, is_as_asked = search.best_period is None, False
-        reason = "" if is_complete else self._found_all()
+        reason = self._found_all()
         try:
             is_complete = is_complete or self._follow()
             reason = reason if is_complete else search.reason
-        except (GaveUp, KeyboardInterrupt) as end:
-            reason = str(end) or "interrupted"
+        except ENDS as end:
+            reason = reason_of(end)
             is_as_asked = isinstance(end, Reached) and self._extent.is_limited
         if search.best_period is None:
             reason = search.refusal(_better_than(None, Fraction(1)))
         if self._is_endless:
-            reason = f"{reason}; the front has no end: {why_unlimited(self._graph)}"
+            reason = because(FrontWhy.ENDLESS, end=reason, why=why_unlimited(self._graph))
         points = search.points if is_complete else search.proved_points
         largest = self._extent.max_size
         return ParetoFront(
@@ -52,9 +53,9 @@ class FrontSearch:
             is_as_asked=is_as_asked,
         )
 
-    def _found_all(self) -> str:
+    def _found_all(self) -> Reason:
         gap = self._extent.gap
-        return f"proved within {gap}" if gap else "every point was found and proved"
+        return because(FrontWhy.GAP, gap=gap) if gap else because(StorageWhy.EVERY_POINT)
 
     def _follow(self) -> bool:
         """Find point after point; whether the last one is as fast as the graph without bounds."""
@@ -73,16 +74,15 @@ class FrontSearch:
         """Whether the last point is not larger than asked for; if it is, the extent is reached."""
         largest = self._extent.max_size
         if largest is not None and self._search.points[-1].size > largest:
-            raise Reached(f"ended at size {largest}, as asked")
+            raise self._extent.too_large()
         return True
 
     def _look(self, progress: Progress) -> None:
-        """End where enough is known, a front without end after a few points; else let others look."""
-        proved = len(self._search.proved_points) if progress.points else 0
-        self._extent.look(proved, progress.lower_bound)
+        """End where enough is known, a front without end after a few points."""
+        proved = len(self._search.proved_points) if progress.found else 0
+        self._extent.look(proved, progress.lower_bound or 0)
         if self._is_endless and not self._extent.is_limited and proved >= FEW:
-            raise Reached(f"ended after {FEW} points")
-        self._watch(progress)
+            raise Reached(because(FrontWhy.FEW, points=counted(FEW, "point")))
 
 
 def _better_than(best: Fraction | None, factor: Fraction) -> Sufficient:

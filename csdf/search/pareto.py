@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.model.shown import Shown
+from csdf.outcome import Reason, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ class ParetoFront(Shown):
     is_complete: bool
     lower_bound: int
     best_period: Fraction | None
-    reason: str
+    reason: Reason
     evaluations: int
     gap: Fraction = Fraction(0)
     is_as_asked: bool = False
@@ -74,7 +75,7 @@ class ParetoFront(Shown):
             "complete": self.is_complete,
             "as_asked": self.is_as_asked,
             "gap": str(self.gap),
-            "reason": self.reason,
+            "reason": str(self.reason),
             "lower_bound": self.lower_bound,
             "best_period": None if best is None else str(best),
             "evaluations": self.evaluations,
@@ -90,13 +91,13 @@ class SmallestStorage(Shown):
     """The smallest storage that meets a requirement, or what is known about it.
 
     status: `optimal` and `infeasible` are proved; `feasible` comes with a gap; `gave up` with nothing
-    but the lower bound. point: None unless optimal or feasible. reason: why, in words.
+    but the lower bound. point: None unless optimal or feasible. reason: why.
     """
 
-    status: str
+    status: Status
     point: ParetoPoint | None
     lower_bound: int
-    reason: str
+    reason: Reason
     evaluations: int
 
     @property
@@ -113,8 +114,8 @@ class SmallestStorage(Shown):
             "size": None if point is None else point.size,
             "capacities": {} if point is None else dict(point.capacities),
             "period": None if point is None else _text(point.period),
-            "status": self.status,
-            "reason": self.reason,
+            "status": self.status.value,
+            "reason": str(self.reason),
             "lower_bound": self.lower_bound,
             "gap": None if self.gap is None else str(self.gap),
             "evaluations": self.evaluations,

@@ -9,13 +9,13 @@ from typing import Any
 
 from csdf.analysis.bounded import SPACE, with_capacities
 from csdf.analysis.critical import CriticalCycle, named_cycle
-from csdf.analysis.liveness import Watch, deadlock
-from csdf.analysis.stopping import within
+from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
 from csdf.analysis.whatif.varying import Critical, VaryingGraph
 from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph
 from csdf.model.shown import Shown
+from csdf.stopping import Budget, Stop, stop_of
 
 MOST_STEPS = 1000
 
@@ -73,16 +73,16 @@ def capacity_steps(
     channel: str,
     *,
     most: int = MOST_STEPS,
-    watch: Watch = lambda: None,
-    budget: float | None = None,
+    budget: Budget = None,
 ) -> CapacitySteps:
     """Return the period for every capacity of the channel, all others being as they are.
 
     most: steps after which the function ends incomplete; where nothing else limits the graph there is
     no last one. Raises InconsistentGraph; InvalidGraph for an unknown channel; CsdfError for a
-    self-loop, or a graph that deadlocks whatever the capacity is; GaveUp from watch and budget.
+    self-loop, or a graph that deadlocks whatever the capacity is; GaveUp where the budget, a stop or
+    seconds, ends it.
     """
-    watch = within(budget, watch)
+    stop = stop_of(budget)
     one = graph.channel(channel)
     if one.is_self_loop:
         raise CsdfError(f"channel {channel!r} is a self-loop; these have no capacity here")
@@ -90,12 +90,12 @@ def capacity_steps(
         name=graph.name, actors=graph.actors, time_unit=graph.time_unit,
         channels=tuple(_without(each, channel) for each in graph.channels),
     )  # fmt: skip
-    best = throughput(free, watch=watch).period
+    best = throughput(free, budget=stop).period
     if best is None:
         raise CsdfError("the graph deadlocks, whatever the capacity of this channel is")
     step = gcd(*one.production, *one.consumption, *one.release_rates)
-    least = _least_live(graph, one, step, watch)
-    return _followed(graph, channel, least, step, best, most, watch)
+    least = _least_live(graph, one, step, stop)
+    return _followed(graph, channel, least, step, best, most, stop)
 
 
 def _without(channel: Channel, name: str) -> Channel:
@@ -108,12 +108,12 @@ def _without(channel: Channel, name: str) -> Channel:
     )  # fmt: skip
 
 
-def _least_live(graph: Graph, channel: Channel, step: int, watch: Watch) -> int:
+def _least_live(graph: Graph, channel: Channel, step: int, stop: Stop) -> int:
     """The least capacity with which the graph runs: it does with one that is large enough."""
 
     def runs(steps: int) -> bool:
         bounded = with_capacities(graph, {channel.name: channel.initial_tokens + steps * step})
-        return deadlock(bounded, watch=watch) is None
+        return deadlock(bounded, budget=stop) is None
 
     if runs(0):
         return channel.initial_tokens
@@ -127,9 +127,9 @@ def _least_live(graph: Graph, channel: Channel, step: int, watch: Watch) -> int:
 
 
 def _followed(
-    graph: Graph, name: str, least: int, step: int, best: Fraction, most: int, watch: Watch
+    graph: Graph, name: str, least: int, step: int, best: Fraction, most: int, stop: Stop
 ) -> CapacitySteps:
-    varying = VaryingGraph(with_capacities(graph, {name: least}), watch)
+    varying = VaryingGraph(with_capacities(graph, {name: least}), stop)
     place = varying.numbers.channel_names.index(name + SPACE)
     tokens = list(varying.numbers.initial_tokens)
     capacity, steps = least, list[CapacityStep]()

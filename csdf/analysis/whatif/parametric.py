@@ -15,8 +15,6 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.analysis.critical import CriticalCycle
-from csdf.analysis.liveness import Watch
-from csdf.analysis.stopping import within
 from csdf.analysis.whatif.lines import CycleLine, LineSearch
 from csdf.analysis.whatif.parameter import Parameter
 from csdf.analysis.whatif.symbolic import symbolic_maximum
@@ -25,6 +23,7 @@ from csdf.errors import CsdfError
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
+from csdf.stopping import Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,16 +123,15 @@ def parametric_period(
     graph: Graph,
     parameter: Parameter,
     *,
-    watch: Watch = lambda: None,
-    budget: float | None = None,
+    budget: Budget = None,
 ) -> ParametricPeriod:
     """Return the period as an exact function of the parameter, from its least value to infinity.
 
     With n pieces it takes about 2 n + log(range) computations of a period.
-    Raises InconsistentGraph; CsdfError for a graph that deadlocks; GaveUp from the watch or when the
-    budget (seconds) is used up.
+    Raises InconsistentGraph; CsdfError for a graph that deadlocks; GaveUp where the
+    budget, a stop or seconds, ends it.
     """
-    search = LineSearch(VaryingGraph(graph, within(budget, watch)), [parameter])
+    search = LineSearch(VaryingGraph(graph, budget), [parameter])
     least = parameter.least
     end = max(parameter.today, least) + 1
     slope = search.last_slope()

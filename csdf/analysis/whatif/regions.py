@@ -17,8 +17,6 @@ from itertools import pairwise
 from typing import Any
 
 from csdf.analysis.critical import CriticalCycle
-from csdf.analysis.liveness import Watch
-from csdf.analysis.stopping import within
 from csdf.analysis.whatif.lines import CycleLine, LineSearch
 from csdf.analysis.whatif.parameter import Parameter
 from csdf.analysis.whatif.symbolic import symbolic_maximum
@@ -27,6 +25,7 @@ from csdf.errors import CsdfError
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
+from csdf.stopping import Budget
 
 Point = tuple[Fraction, Fraction]
 
@@ -111,13 +110,12 @@ def parametric_regions(
     second: Parameter,
     *,
     high: tuple[Exact, Exact],
-    watch: Watch = lambda: None,
-    budget: float | None = None,
+    budget: Budget = None,
 ) -> ParametricRegions:
     """Return the period as an exact function of two parameters, from their least values to `high`.
 
     Raises InconsistentGraph; CsdfError for a graph that deadlocks, or where `high` is not above the
-    least values; GaveUp from the watch or when the budget (seconds) is used up.
+    least values; GaveUp where the budget, a stop or seconds, ends it.
     """
     low = (first.least, second.least)
     top = (exact(high[0], "high"), exact(high[1], "high"))
@@ -126,7 +124,7 @@ def parametric_regions(
             raise CsdfError(
                 f"{one.name}: up to {most}; expected more than {least}, its least value"
             )
-    search = LineSearch(VaryingGraph(graph, within(budget, watch)), [first, second])
+    search = LineSearch(VaryingGraph(graph, budget), [first, second])
     box = [low, (top[0], low[1]), top, (low[0], top[1])]
     planes = _all_planes(search, box)
     regions = [

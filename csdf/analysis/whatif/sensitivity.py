@@ -16,17 +16,16 @@ from typing import Any
 
 from csdf.analysis.bounded import SPACE
 from csdf.analysis.critical import CriticalCycle, named_cycle
-from csdf.analysis.liveness import Deadlock, Watch, deadlock
-from csdf.analysis.stopping import within
+from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.analysis.throughput import throughput
 from csdf.analysis.whatif.lines import LineSearch
 from csdf.analysis.whatif.parameter import added_time, added_to_phase
 from csdf.analysis.whatif.parametric import line_below_today
 from csdf.analysis.whatif.slack import ComponentSlack, Slack
 from csdf.analysis.whatif.varying import VaryingComponent, VaryingGraph
-from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
+from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,32 +110,30 @@ class Sensitivity(Shown):
         return [asdict(one) for one in self.actors]
 
 
-def sensitivity(
-    graph: Graph, *, watch: Watch = lambda: None, budget: float | None = None
-) -> Sensitivity:
+def sensitivity(graph: Graph, *, budget: Budget = None) -> Sensitivity:
     """Return the slack, the gain and the worth of a token for everything in the graph, exactly.
 
     Capacities count. Each row is about one change alone: two actors may not both use their slack.
-    watch: called now and then; where it raises GaveUp or KeyboardInterrupt, or the budget (seconds)
-    is used up, the rows known by then are returned. Raises InconsistentGraph; GaveUp where not even
+    budget: a stop, or seconds; where it ends the work, as Ctrl-C does, the rows known by then are
+    returned. Raises InconsistentGraph; GaveUp where not even
     the period is known by then.
     """
-    watch = within(budget, watch)
-    blocked = deadlock(graph, watch=watch)
+    stop = stop_of(budget)
+    blocked = deadlock(graph, budget=stop)
     if blocked is not None:
         return Sensitivity(
             period=None, critical_cycle=None, deadlock=blocked, actors=(), channels=()
         )
-    return _Study(graph, watch).answer()
+    return _Study(graph, stop).answer()
 
 
 class _Study:
     """All questions about one graph that runs."""
 
-    def __init__(self, graph: Graph, watch: Watch) -> None:
+    def __init__(self, graph: Graph, stop: Stop) -> None:
         self._graph = graph
-        self._watch = watch
-        self._varying = VaryingGraph(graph, watch)
+        self._stop = stop
+        self._varying = VaryingGraph(graph, stop)
         self._critical = self._varying.as_given
         self._on_cycle = set[int]()  # places of durations on the critical cycle
         if self._critical.component is not None and self._critical.circuit is not None:
@@ -152,7 +149,7 @@ class _Study:
         self._slacks: dict[int, ComponentSlack] = {}
 
     def answer(self) -> Sensitivity:
-        """Return the rows, as far as they are known when the watch ends the work."""
+        """Return the rows, as far as they are known when the budget ends the work."""
         actors: list[ActorSensitivity] = []
         channels: list[ChannelSensitivity] = []
         reason = ""
@@ -161,8 +158,8 @@ class _Study:
                 channels.append(channel_row)
             for actor_row in self._actor_rows():
                 actors.append(actor_row)
-        except (GaveUp, KeyboardInterrupt) as end:
-            reason = str(end) or "interrupted"
+        except ENDS as end:
+            reason = str(reason_of(end))
         return Sensitivity(
             period=self._period,
             critical_cycle=self._cycle(),
@@ -203,7 +200,7 @@ class _Study:
         key = id(component)
         if key not in self._slacks:
             period = self._period / self._graph.time_unit
-            self._slacks[key] = ComponentSlack(component, period, self._watch)
+            self._slacks[key] = ComponentSlack(component, period, self._stop)
         phases = range(self._graph.actors[number].phases) if phase is None else (phase,)
         found = self._slacks[key].slack([(place, one) for one in phases])
         return found, self._names(component, found)
@@ -254,7 +251,7 @@ class _Study:
         """The period with more tokens on a channel, of that name or its space."""
         if self._graph.channel(name).is_self_loop:  # firings may overtake one another then
             return throughput(
-                _with_tokens(self._graph, name, more), watch=self._watch
+                _with_tokens(self._graph, name, more), budget=self._stop
             ).period or Fraction(0)
         tokens = list(self._varying.numbers.initial_tokens)
         tokens[at] += more

@@ -7,13 +7,13 @@ from fractions import Fraction
 from math import lcm
 from typing import NamedTuple
 
-from csdf.analysis.liveness import Watch
 from csdf.analysis.periodic import Circuit, PeriodicProblem
 from csdf.analysis.whatif.varying import VaryingComponent
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from csdf.kernels import slack as kernels
 from csdf.model.indexed import is_one_at_a_time
+from csdf.stopping import Stop
 
 LARGEST = 500_000  # firings of a schedule that is made for one slack
 SHARED = 50_000  # firings of a schedule that is kept for the next one
@@ -36,10 +36,10 @@ class ComponentSlack:
     period: of one iteration of the graph; it and slacks are in time units of the graph.
     """
 
-    def __init__(self, component: VaryingComponent, period: Fraction, watch: Watch) -> None:
+    def __init__(self, component: VaryingComponent, period: Fraction, stop: Stop) -> None:
         self._problem = component.problem
         self._period = period / component.repeats
-        self._watch = watch
+        self._stop = stop
         self._rooms = _Rooms(self._problem, component.copies, self._period)
         graph = self._problem.graph
         self._loops = {
@@ -56,7 +56,7 @@ class ComponentSlack:
         """
         rooms, known = self._rooms, self._loop_slack(members)
         while True:
-            self._watch()
+            self._stop.look()
             found = rooms.least(members, known)
             if found.circuit is None or self._problem.is_exact(rooms.copies, found.circuit):
                 return found

@@ -11,11 +11,11 @@ from math import gcd, lcm
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.components import cyclic_components
 from csdf.analysis.consistency import cycle_vector
-from csdf.analysis.liveness import Watch
 from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed, part_of
+from csdf.stopping import Budget, Stop, stop_of
 
 FULL = 20_000  # firings of an iteration that are all copied at once,
 FULL_SHARE = 8  # if they are no more than so many times the phases
@@ -50,21 +50,21 @@ class VaryingComponent:
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], PeriodicSolution] = {}
 
     def solution(
-        self, durations: Sequence[int], tokens: Sequence[int], watch: Watch
+        self, durations: Sequence[int], tokens: Sequence[int], stop: Stop
     ) -> PeriodicSolution:
         """Return the exact solution; durations and tokens are those of the whole graph."""
         own_times = tuple(durations[place] for place in self._places)
         own_tokens = tuple(tokens[channel] for channel in self.channels)
         key = (own_times, own_tokens)
         if key not in self._known:
-            self._known = {key: self._refined(own_times, own_tokens, watch)}
+            self._known = {key: self._refined(own_times, own_tokens, stop)}
         return self._known[key]
 
     def _refined(
-        self, durations: Sequence[int], tokens: Sequence[int], watch: Watch
+        self, durations: Sequence[int], tokens: Sequence[int], stop: Stop
     ) -> PeriodicSolution:
         while True:
-            watch()
+            stop.look()
             require_room(self.problem, self.copies)
             solution = self.problem.solve(self.copies, tokens=tokens, durations=durations)
             if solution.is_exact:
@@ -92,8 +92,8 @@ class VaryingGraph:
     Channels of `numbers` are those of the graph and, behind each bounded one, its space.
     """
 
-    def __init__(self, graph: Graph, watch: Watch = lambda: None) -> None:
-        self.watch = watch
+    def __init__(self, graph: Graph, budget: Budget = None) -> None:
+        self.stop = stop_of(budget)
         self.numbers = indexed(bound_channels(graph))
         self.number = {actor.name: number for number, actor in enumerate(graph.actors)}
         self.time_unit = graph.time_unit
@@ -134,7 +134,7 @@ class VaryingGraph:
         nothing = Fraction(0)
         slowest = Critical(period=nothing, time=nothing, component=None, circuit=None)
         for component in self.components:
-            solution = component.solution(times, tokens, self.watch)
+            solution = component.solution(times, tokens, self.stop)
             period = None
             if solution.period is not None:
                 period = solution.period * component.repeats * unit
