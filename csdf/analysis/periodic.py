@@ -29,13 +29,15 @@ class Circuit:
     """A cycle of phases in the constraints of a periodic schedule.
 
     actors: of each firing on it; channels: from each firing to the next, -1 where it is the order
-    of the actor's own firings. time: time units; height: iterations.
+    of the actor's own firings, which takes no time. phases: of each firing, where they are known.
+    time: time units; height: iterations.
     """
 
     actors: tuple[int, ...]
     channels: tuple[int, ...]
     time: int
     height: Fraction
+    phases: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,23 +67,45 @@ class _Layout(NamedTuple):
     after_tokens: tuple[Any, ...]
     times: Any
     owner: Any  # of each node, its actor
+    starts: list[int]  # the first node of each actor
     room: list[int]  # edges that the latest expansion needed, one entry
+
+
+class Constraints(NamedTuple):
+    """The constraints of schedules with some copies, as the kernels want them.
+
+    Edges come node by node, those that enter it; heights are in units of 1 / `scale` iterations.
+    """
+
+    edge_start: Any  # (nodes + 1,)
+    source: Any  # (edges,)
+    height: Any  # (edges,)
+    channel: Any  # (edges,) -1: order of an actor's own firings, without time
+    times: Any  # (nodes,)
+    owner: Any  # (nodes,) actor
+    starts: list[int]  # (actors,) first node
 
 
 class PeriodicProblem:
     """The constraints of one graph, ready to be expanded for any number of copies.
 
     graph: strongly connected, without capacities. cycles: of each actor in one iteration.
+    has_one_timing: False if it is to be solved with other durations than those of the graph.
     """
 
-    def __init__(self, graph: IndexedGraph, cycles: Sequence[int]) -> None:
+    def __init__(
+        self, graph: IndexedGraph, cycles: Sequence[int], *, has_one_timing: bool = True
+    ) -> None:
         self.graph = graph
         self.cycles = list(cycles)
         self.scale = lcm(*cycles)
         channels = range(len(graph.producer))
         self._produced = [graph.produced(channel) for channel in channels]
         self._consumed = [graph.consumed(channel) for channel in channels]
-        ordered = [is_ordered(graph, actor) for actor in range(len(graph.phases))]
+        ordered = [
+            is_ordered(graph, actor, has_one_timing=has_one_timing)
+            for actor in range(len(graph.phases))
+        ]
         self._is_ordered = [int(ordered[actor]) for actor in graph.producer]
         self._before = _running_sums(graph.production_start, graph.production, inclusive=False)
         self._upto = _running_sums(graph.consumption_start, graph.consumption, inclusive=True)
@@ -93,19 +117,25 @@ class PeriodicProblem:
         low: Fraction = Fraction(0),
         *,
         tokens: Sequence[int] | None = None,
+        durations: Sequence[int] | None = None,
         unit_times: bool = False,
     ) -> PeriodicSolution:
         """Return the smallest period with so many copies of each actor.
 
         low: a proven lower bound of the period; cycles above it are reported as `others`.
-        tokens: initial tokens of each channel, instead of the graph's own.
+        tokens: initial tokens of each channel, durations: of each phase, actor by actor; instead of
+        the graph's own.
         unit_times: every firing lasts one unit, whatever the graph says.
         Raises GaveUp for numbers that nothing holds.
         """
         tokens = self.graph.initial_tokens if tokens is None else tokens
         for backend in dict.fromkeys((compiler.backend(fits=True), compiler.PLAIN)):
             try:
-                solution = self._solve(copies, low, tokens, backend, unit_times=unit_times)
+                layout = self._layout(copies, backend, unit_times=unit_times)
+                if durations is not None:
+                    times = backend.array(self._times(copies, durations))
+                    layout = layout._replace(times=times)
+                solution = self._solve(copies, low, tokens, backend, layout)
             except OverflowError:  # a number does not even fit into the arrays
                 solution = None
             if solution is not None:
@@ -118,13 +148,11 @@ class PeriodicProblem:
         low: Fraction,
         tokens: Sequence[int],
         backend: compiler.Backend,
-        *,
-        unit_times: bool,
+        layout: _Layout,
     ) -> PeriodicSolution | None:
         """Solve on one backend; None where its numbers do not hold the sums."""
         if max(self.scale, int(low)) > backend.limit:
             return None
-        layout = self._layout(copies, backend, unit_times=unit_times)
         edge_start, source, height, channel = self._edges(layout, tokens, backend)
         nodes = len(edge_start) - 1
         policy, value, cycle, order, mark = (backend.blank(nodes) for _ in range(5))
@@ -136,15 +164,17 @@ class PeriodicProblem:
         )  # fmt: skip
         if status == periodic.OVERFLOW:
             return None
-        edges = cycle[: answer[2]]
-        circuit = Circuit(
-            # Edges come from consumer to producer; in the order of time they read backwards.
-            actors=tuple(reversed(backend.take(layout.owner, backend.take(source, edges)))),
-            channels=tuple(reversed(backend.take(channel, edges))),
+        # Edges come from consumer to producer; in the order of time they read backwards.
+        edges = [int(edge) for edge in cycle[: answer[2]]][::-1]
+        circuit = self.circuit(
+            backend.take(source, edges),
+            backend.take(channel, edges),
+            layout.starts,
+            backend.take(layout.owner, backend.take(source, edges)),
             time=int(answer[0]),
-            height=Fraction(int(answer[1]), self.scale),
+            height=int(answer[1]),
         )
-        exact = self._is_exact(copies, circuit)
+        exact = self.is_exact(copies, circuit)
         feasible = status == periodic.OPTIMAL
         period = Fraction(circuit.time) / circuit.height if feasible else None
         return PeriodicSolution(
@@ -159,6 +189,35 @@ class PeriodicProblem:
             is_exact=exact,
             work=len(source) + int(answer[4]),
         )
+
+    def circuit(
+        self,
+        nodes: Sequence[int],
+        channels: Sequence[int],
+        starts: Sequence[int],
+        actors: Sequence[int],
+        *,
+        time: int,
+        height: int,
+    ) -> Circuit:
+        """Return a cycle of nodes in terms of the graph; its height comes in units of 1 / scale."""
+        phases = self.graph.phases
+        return Circuit(
+            actors=tuple(actors),
+            channels=tuple(channels),
+            time=time,
+            height=Fraction(height, self.scale),
+            phases=tuple(
+                (node - starts[actor]) % phases[actor]
+                for node, actor in zip(nodes, actors, strict=True)
+            ),
+        )
+
+    def constraints(self, copies: Sequence[int], backend: compiler.Backend) -> Constraints:
+        """Return the constraints with so many copies. Raises OverflowError if a number does not fit."""
+        layout = self._layout(copies, backend, unit_times=False)
+        edges = self._edges(layout, self.graph.initial_tokens, backend)
+        return Constraints(*edges, layout.times, layout.owner, layout.starts)
 
     def _edges(
         self, layout: _Layout, tokens: Sequence[int], backend: compiler.Backend
@@ -212,18 +271,19 @@ class PeriodicProblem:
             nodes=starts[-1],
             before_tokens=tuple(backend.array(column) for column in before),
             after_tokens=tuple(backend.array(column) for column in after),
-            times=backend.array(self._times(copies, unit_times=unit_times)),
+            times=backend.array(
+                [1] * starts[-1] if unit_times else self._times(copies, graph.duration)
+            ),
             owner=backend.array([a for a, size in enumerate(sizes) for _ in range(size)]),
+            starts=starts[:-1],
             room=[2 * starts[-1] + len(graph.producer)],
         )
 
-    def _times(self, copies: Sequence[int], *, unit_times: bool) -> list[int]:
+    def _times(self, copies: Sequence[int], durations: Sequence[int]) -> list[int]:
         graph = self.graph
-        if unit_times:
-            return [1] * sum(k * p for k, p in zip(copies, graph.phases, strict=True))
         times: list[int] = []
         for actor, start in enumerate(graph.duration_start):
-            times += graph.duration[start : start + graph.phases[actor]] * copies[actor]
+            times += list(durations[start : start + graph.phases[actor]]) * copies[actor]
         return times
 
     def nodes(self, copies: Sequence[int]) -> int:
@@ -236,7 +296,7 @@ class PeriodicProblem:
         shared = gcd(*(self.cycles[actor] for actor in distinct))
         return {actor: self.cycles[actor] // shared for actor in distinct}
 
-    def _is_exact(self, copies: Sequence[int], circuit: Circuit) -> bool:
+    def is_exact(self, copies: Sequence[int], circuit: Circuit) -> bool:
         """Whether the critical cycle limits the graph itself, not only schedules of this kind."""
         needed = self.needed_copies(circuit.actors)
         return all(copies[actor] % count == 0 for actor, count in needed.items())

@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
         parser.error(f"--check searches nothing; {_of_a_search(options)} belongs to a search")
     period = options.period if options.throughput is None else 1 / options.throughput
     with limited(options.budget) as stop:
-        graph = answers.read(options.file, options)
+        graph = storage_options.read(options.file, options)
         if options.check:
             return _check(graph, period, options, stop)
         return _search(graph, period, options, stop)
