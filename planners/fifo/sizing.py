@@ -1,8 +1,8 @@
 """The smallest depths of all FIFOs of a design: for its full rate, a given one, or no deadlock.
 
-The search is that of csdf.search: the cheapest depths that no cut excludes, each cut from a circuit
-of events. Before it, each FIFO is looked at with all others unbounded, which gives a depth that no
-answer goes below. Where all of these together suffice, they are the answer at once.
+Three steps, each better than the one before, and each answer with what is proved about it. Each FIFO
+with all others unbounded gives depths that no answer goes below. Where these do not suffice together,
+the cheapest FIFOs grow. Then the search of csdf.search proves the smallest, as far as time allows.
 """
 
 from __future__ import annotations
@@ -12,133 +12,177 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from csdf.errors import GaveUp
-from csdf.search.exploration import Exploration
-from csdf.search.narrowing import sufficient_distribution
 from csdf.search.variables import Variable
+from planners.fifo.cutting import EvenExploration
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_system import EventSystem
+from planners.fifo.event_system import Circuit, EventSystem
+from planners.fifo.growing import grown, least_depths, narrowed
 
 Watch = Callable[[], None]
+OPTIMAL, FEASIBLE, INFEASIBLE, GAVE_UP = "optimal", "feasible", "infeasible", "gave up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
     """Depths in the order of the FIFOs, and what is known about them.
 
-    status: "optimal" if no depths with fewer bits do, of whole numbers from 2 on in this model;
-    "feasible" with the proved bound beside it; "infeasible" if no depths do. least: what each FIFO needs
-    if all others have no bound.
+    period: the one asked for, None for no deadlock. status: "optimal" if no depths of fewer bits do, of
+    all whole numbers from 2 on, in the model of the design; "feasible" with a proved bound of the bits;
+    "infeasible" if no depths do, with the circuit; "gave up" if none were found in time.
+    is_narrow: whether it was found out that no single depth can be less.
     """
 
+    period: Fraction | None
     status: str
     depths: tuple[int, ...]
     bits: int
     lower_bound: int
-    least: tuple[int, ...]
-    reason: str
+    is_narrow: bool
+    circuit: Circuit | None
     evaluations: int
+    reason: str = ""
+
+    @property
+    def gap(self) -> Fraction:
+        """How far the bits may be above the smallest, relative to the bound."""
+        return Fraction(self.bits - self.lower_bound, max(1, self.lower_bound))
 
 
-def least_depths(evaluator: DesignEvaluator) -> tuple[int, ...]:
-    """Return for each FIFO the least depth that does if all others have no bound."""
-    fifos = len(evaluator.system.design.fifos)
-    return tuple(_least_alone(evaluator, number, fifos) for number in range(fifos))
+class _Proved(Exception):
+    """The bound has reached what was found."""
 
 
-def _least_alone(evaluator: DesignEvaluator, number: int, fifos: int) -> int:
-    trial: list[int | None] = [None] * fifos
+class Sizer:
+    """One question about a design: what was found so far, and what is proved."""
 
-    def does(depth: int) -> bool:
-        trial[number] = depth
-        return evaluator.circuit(trial) is None
+    def __init__(
+        self,
+        system: EventSystem,
+        period: Fraction | None,
+        watch: Watch,
+        weights: Sequence[int] | None = None,
+    ) -> None:
+        fifos = system.design.fifos
+        self._period = period
+        self._watch = watch
+        self._weights = [one.bits for one in fifos] if weights is None else list(weights)
+        self._evaluator = DesignEvaluator(
+            system, required=period, only_live=period is None, watch=watch
+        )
+        self._best: tuple[int, ...] = ()
+        self._bound = self._size([LEAST_DEPTH] * len(fifos))
+        self._is_narrow = False
+        self._search: EvenExploration | None = None
 
-    low, high = LEAST_DEPTH - 1, LEAST_DEPTH
-    while not does(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if does(middle) else (middle, high)
-    return high
+    def _size(self, depths: Sequence[int]) -> int:
+        return sum(map(int.__mul__, depths, self._weights))
+
+    def answer(self) -> Sizing:
+        """Return the smallest depths, or the best by the time the watch ends the work."""
+        if (circuit := self._unbounded()) is not None:
+            return self._sizing(INFEASIBLE, "no depths reach it", circuit)
+        try:
+            self._find()
+            self._prove()
+        except _Proved:
+            return self._sizing(OPTIMAL, "no fewer bits suffice")
+        except (GaveUp, KeyboardInterrupt) as end:
+            self._note_bound()
+            reason = str(end) or "interrupted"
+            if not self._best:
+                self._hurry()
+            if self._best and self._size(self._best) == self._bound:
+                return self._sizing(OPTIMAL, "no fewer bits suffice")
+            return self._sizing(FEASIBLE if self._best else GAVE_UP, reason)
+        return self._sizing(OPTIMAL, "no fewer bits suffice")
+
+    def _unbounded(self) -> Circuit | None:
+        """What holds the design back even with FIFOs without end."""
+        layers = range(len(self._evaluator.system.design.layers))
+        slow = [one for one in layers if self._evaluator.alone(one) > (self._period or 0)]
+        if self._period is not None and slow:
+            worst = max(slow, key=self._evaluator.alone)
+            return Circuit(period=self._evaluator.alone(worst), fifos=(), layers=(worst,))
+        return self._evaluator.circuit([None] * len(self._weights))
+
+    def _find(self) -> None:
+        least = least_depths(self._evaluator)
+        self._bound = self._size(least)
+        variables = [
+            Variable(channels=(), least=one, step=1, weight=weight)
+            for one, weight in zip(least, self._weights, strict=True)
+        ]
+        self._search = EvenExploration(self._evaluator, variables, self._look)  # type: ignore[arg-type]
+        for _, found in grown(self._evaluator, least):
+            if found is not None:
+                self._take(found)
+        for found in narrowed(self._evaluator, self._best, least, self._weights):
+            self._take(found)
+        self._is_narrow = True
+
+    def _take(self, depths: tuple[int, ...]) -> None:
+        self._best = depths
+        if self._size(depths) <= self._bound:
+            self._is_narrow = True
+            raise _Proved
+
+    def _prove(self) -> None:
+        assert_search = self._search
+        if assert_search is None:
+            return
+        found = assert_search.cheapest(self._suffices)
+        if found is not None:
+            self._best = found
+
+    def _suffices(self, period: Fraction | None) -> bool:
+        return period is not None and (self._period is None or period <= self._period)
+
+    def _look(self) -> None:
+        """Look at the watch, and whether the bound has reached what was found."""
+        self._watch()
+        self._note_bound()
+        if self._best and self._bound >= self._size(self._best):
+            raise _Proved
+
+    def _note_bound(self) -> None:
+        if self._search is not None:
+            self._bound = max(self._bound, self._search.lower_bound)
+
+    def _hurry(self) -> None:
+        """Find anything that suffices, after the watch has ended the work."""
+        self._evaluator.watch = lambda: None
+        least = [LEAST_DEPTH] * len(self._weights)
+        for _, found in grown(self._evaluator, least):
+            if found is not None:
+                self._best = found
+
+    def _sizing(self, status: str, reason: str, circuit: Circuit | None = None) -> Sizing:
+        size = self._size(self._best)
+        return Sizing(
+            period=self._period, status=status, depths=self._best, bits=size,
+            lower_bound=size if status == OPTIMAL else min(self._bound, size) if size else self._bound,
+            is_narrow=self._is_narrow, circuit=circuit, evaluations=self._evaluator.count,
+            reason=reason,
+        )  # fmt: skip
 
 
 def smallest_depths(
     system: EventSystem,
-    *,
     period: Fraction | None,
-    weights: Sequence[int] | None = None,
+    *,
     watch: Watch = lambda: None,
+    weights: Sequence[int] | None = None,
 ) -> Sizing:
     """Return the smallest depths with at most this period, or without deadlock if it is None.
 
     weights: what a word of each FIFO costs; by default its bits.
     """
-    fifos = system.design.fifos
-    weights = [fifo.bits for fifo in fifos] if weights is None else weights
-    evaluator = DesignEvaluator(system, required=period, only_live=period is None, watch=watch)
-
-    def is_sufficient(found: Fraction | None) -> bool:
-        return found is not None and (period is None or found <= period)
-
-    if evaluator.circuit([None] * len(fifos)) is not None or _is_too_slow(evaluator, period):
-        return _infeasible(evaluator, len(fifos))
-    least = tuple([LEAST_DEPTH] * len(fifos))
-    try:
-        least = least_depths(evaluator)
-        search = Exploration(evaluator, _variables(least, weights), watch)  # type: ignore[arg-type]
-        found = search.cheapest(is_sufficient)
-    except (GaveUp, KeyboardInterrupt) as end:
-        return _narrowed(evaluator, least, weights, is_sufficient, str(end) or "interrupted")
-    if found is None:
-        return _infeasible(evaluator, len(fifos))
-    return _sizing("optimal", found, search.lower_bound, least, weights, evaluator, "")
+    return Sizer(system, period, watch, weights).answer()
 
 
-def _is_too_slow(evaluator: DesignEvaluator, period: Fraction | None) -> bool:
-    layers = range(len(evaluator.system.design.layers))
-    return period is not None and any(evaluator.alone(one) > period for one in layers)
-
-
-def _variables(least: Sequence[int], weights: Sequence[int]) -> list[Variable]:
-    return [
-        Variable(channels=(), least=one, step=1, weight=weight)
-        for one, weight in zip(least, weights, strict=True)
-    ]
-
-
-def _infeasible(evaluator: DesignEvaluator, fifos: int) -> Sizing:
-    return Sizing(
-        status="infeasible", depths=(), bits=0, lower_bound=0, least=(LEAST_DEPTH,) * fifos,
-        reason="no depths do", evaluations=evaluator.count,
-    )  # fmt: skip
-
-
-def _narrowed(
-    evaluator: DesignEvaluator,
-    least: Sequence[int],
-    weights: Sequence[int],
-    is_sufficient: Callable[[Fraction | None], bool],
-    reason: str,
-) -> Sizing:
-    """What grows quickest until it suffices, each FIFO then made as small as the others let it."""
-    evaluator.watch = lambda: None
-    variables = _variables(least, weights)
-    found = sufficient_distribution(evaluator, variables, is_sufficient, len(least))  # type: ignore[arg-type]
-    bound = sum(map(int.__mul__, least, weights))
-    return _sizing("feasible", found or (), bound, least, weights, evaluator, reason)
-
-
-def _sizing(
-    status: str,
-    depths: Sequence[int],
-    bound: int,
-    least: Sequence[int],
-    weights: Sequence[int],
-    evaluator: DesignEvaluator,
-    reason: str,
-) -> Sizing:
-    bits = sum(map(int.__mul__, depths, weights))
-    return Sizing(
-        status=status, depths=tuple(depths), bits=bits, lower_bound=bound, least=tuple(least),
-        reason=reason, evaluations=evaluator.count,
-    )  # fmt: skip
+def full_rate(system: EventSystem) -> tuple[Fraction, int]:
+    """Return the period of the slowest layer by itself, and its number: no depths do better."""
+    evaluator = DesignEvaluator(system)
+    layer = max(range(len(system.design.layers)), key=evaluator.alone)
+    return evaluator.alone(layer), layer
