@@ -132,6 +132,10 @@ class EventSystem:
             elif one == 2:
                 self._space[fifo] = place
 
+    def series_of(self, layer: int, port: Port) -> int:
+        """Return the number of the series of a layer's port."""
+        return self._series_of[layer] + port.series
+
     def _array(self, values: Any) -> Any:
         if self._backend.is_compiled:
             return np.ascontiguousarray(values, dtype=np.int64)
@@ -236,6 +240,19 @@ class Restricted:
                 if found is not None and found.period is not None and found.period > period:
                     return found
         raise GaveUp(f"no steady state in {MOST_FRAMES} frames of {self._system.design.name}")
+
+    def times(self, period: Fraction, frames: int) -> dict[int, Numbers]:
+        """Return when the events of each series happen, a row a frame, at the distance of a period."""
+        times = self._blank(self._slots * self.events)
+        for frame in range(frames):
+            if self._frame(frame, period, times):
+                raise GaveUp(f"{self._system.design.name} deadlocks in these depths")
+        table = np.asarray(times, dtype=np.int64).reshape(self._slots, self.events)
+        return {
+            int(one): table[:frames, int(self._base[one]) : int(self._base[one] + self._events[one])]
+            // period.denominator
+            for one in self._active
+        }
 
     @property
     def _backend(self) -> compiler.Backend:

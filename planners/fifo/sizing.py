@@ -62,6 +62,7 @@ class Sizer:
         period: Fraction | None,
         watch: Watch,
         weights: Sequence[int] | None = None,
+        floor: Sequence[int] | None = None,
     ) -> None:
         fifos = system.design.fifos
         self._period = period
@@ -71,7 +72,8 @@ class Sizer:
             system, required=period, only_live=period is None, watch=watch
         )
         self._best: tuple[int, ...] = ()
-        self._bound = self._size([LEAST_DEPTH] * len(fifos))
+        self._floor = list(floor or [LEAST_DEPTH] * len(fifos))
+        self._bound = self._size(self._floor)
         self._is_narrow = False
         self._search: EvenExploration | None = None
 
@@ -80,9 +82,9 @@ class Sizer:
 
     def answer(self) -> Sizing:
         """Return the smallest depths, or the best by the time the watch ends the work."""
-        if (circuit := self._unbounded()) is not None:
-            return self._sizing(INFEASIBLE, "no depths reach it", circuit)
         try:
+            if (circuit := self._unbounded()) is not None:
+                return self._sizing(INFEASIBLE, "no depths reach it", circuit)
             self._find()
             self._prove()
         except _Proved:
@@ -107,7 +109,7 @@ class Sizer:
         return self._evaluator.circuit([None] * len(self._weights))
 
     def _find(self) -> None:
-        least = least_depths(self._evaluator)
+        least = tuple(map(max, least_depths(self._evaluator), self._floor))
         self._bound = self._size(least)
         variables = [
             Variable(channels=(), least=one, step=1, weight=weight)
@@ -128,12 +130,8 @@ class Sizer:
             raise _Proved
 
     def _prove(self) -> None:
-        assert_search = self._search
-        if assert_search is None:
-            return
-        found = assert_search.cheapest(self._suffices)
-        if found is not None:
-            self._best = found
+        found = None if self._search is None else self._search.cheapest(self._suffices)
+        self._best = self._best if found is None else found
 
     def _suffices(self, period: Fraction | None) -> bool:
         return period is not None and (self._period is None or period <= self._period)
@@ -152,8 +150,7 @@ class Sizer:
     def _hurry(self) -> None:
         """Find anything that suffices, after the watch has ended the work."""
         self._evaluator.watch = lambda: None
-        least = [LEAST_DEPTH] * len(self._weights)
-        for _, found in grown(self._evaluator, least):
+        for _, found in grown(self._evaluator, self._floor):
             if found is not None:
                 self._best = found
 
@@ -173,12 +170,21 @@ def smallest_depths(
     *,
     watch: Watch = lambda: None,
     weights: Sequence[int] | None = None,
+    floor: Sequence[int] | None = None,
 ) -> Sizing:
     """Return the smallest depths with at most this period, or without deadlock if it is None.
 
-    weights: what a word of each FIFO costs; by default its bits.
+    weights: what a word of each FIFO costs; by default its bits. floor: depths that none goes below.
     """
-    return Sizer(system, period, watch, weights).answer()
+    return Sizer(system, period, watch, weights, floor).answer()
+
+
+def period_of(system: EventSystem, depths: Sequence[int], watch: Watch = lambda: None) -> Circuit:
+    """Return the circuit that sets the period of a design in these depths; None is a deadlock."""
+    found = DesignEvaluator(system, watch=watch).circuit(depths)
+    if found is None:
+        raise AssertionError("without a required period there is always a circuit")
+    return found
 
 
 def full_rate(system: EventSystem) -> tuple[Fraction, int]:

@@ -26,20 +26,21 @@ class TimingOptions:
     """Latencies by operator or by node, the clock, and the DSP of the part.
 
     clock_ns: the period that the build asks for; it decides the depth of a DSP58 pipeline.
-    dsp: 48 or 58. idle: cycles between two frames of an HLS layer.
+    dsp: 48 or 58. idle: cycles between two frames of an HLS layer. more: added to every guess.
     """
 
     latencies: Mapping[str, int] = field(default_factory=dict)
     clock_ns: float = 5.0
     dsp: int = 48
     idle: int = 0
+    more: int = 0
 
     def latency(self, operator: str, node: str, simd: int = 1) -> tuple[int, str]:
         """Return the latency of an HLS layer, and what to say if nobody gave it."""
         for key in (node, operator):
             if key in self.latencies:
                 return self.latencies[key], ""
-        guess = LATENCIES.get(operator, COPYING)
+        guess = LATENCIES.get(operator, COPYING) + self.more
         if operator in ADDER_TREES:
             guess += ceil(log2(simd)) if simd > 1 else 0
         return guess, f"latency {guess}"
