@@ -37,7 +37,6 @@ class DesignEvaluator:
         self._required = required
         self._only_live = only_live
         self._known: dict[tuple[tuple[int, ...], tuple[int | None, ...]], Circuit | None] = {}
-        self._alone: dict[int, Fraction] = {}
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
         """Return the period in these depths, and the FIFOs that hold it back."""
@@ -88,16 +87,42 @@ class DesignEvaluator:
                 self._known[key] = critical(part, self._slowest(layers), self.watch)
         return self._known[key]
 
+    def enough(self, depths: Depths, place: int) -> int | None:
+        """Return a depth of one FIFO that does where it does without a bound, or None if unknown.
+
+        depths: of the others. It is what the FIFO holds where all events happen as soon as they can.
+        """
+        if self._required is None:
+            return None
+        bounded = list(depths)
+        bounded[place] = 1
+        end = self.system.design.fifos[place].producer
+        groups = [group for group in self.system.components(bounded) if end in group]
+        part = self.system.restricted(groups[0], depths)
+        if part.circuit_above(self._required, self.watch) is not None:
+            return None
+        return part.most_held(place, self._required)
+
     def _slowest(self, layers: Iterable[int]) -> Fraction:
         return max(self.alone(one) for one in layers)
 
     def alone(self, layer: int) -> Fraction:
         """Return the period of a layer with nothing that holds it up."""
-        if layer not in self._alone:
+        known = self.system.alone
+        if layer not in known:
             part = self.system.restricted([layer], [None] * len(self.system.design.fifos))
-            found = critical(part, Fraction(0), self.watch)
-            self._alone[layer] = (found.period if found is not None else None) or Fraction(0)
-        return self._alone[layer]
+            found = critical(part, self._guess(layer), self.watch)
+            known[layer] = (found.period if found is not None else None) or self._guess(layer)
+        return known[layer]
+
+    def _guess(self, layer: int) -> Fraction:
+        """A period that no layer is faster than: its longest series, one event after the other."""
+        series = self.system.design.layers[layer].cluster.series
+        return Fraction(
+            max(
+                one.events * one.gap if one.gaps is None else int(one.gaps.sum()) for one in series
+            )
+        )
 
 
 def critical(part: Restricted, low: Fraction, watch: Watch) -> Circuit | None:

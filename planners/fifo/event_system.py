@@ -43,6 +43,7 @@ class EventSystem:
 
     def __init__(self, design: Design) -> None:
         self.design = design
+        self.alone: dict[int, Fraction] = {}  # periods of layers by themselves, as far as asked for
         self._tables: list[Numbers] = []
         self._length = 0
         self._known_tables: dict[int, int] = {}
@@ -200,6 +201,7 @@ class Restricted:
         self._answer = make([0] * 4)
         slots = max(FEWEST_SLOTS, self._back + 2, min(MOST_SLOTS, ROOM // max(1, self.events)))
         self._slots = slots
+        self._settled: tuple[int, Any] | None = None
 
     def _fixed(self) -> tuple[Any, ...]:
         own = self._system
@@ -234,12 +236,36 @@ class Restricted:
             )  # fmt: skip
             settled = settled + 1 if most == 0 and int(self._answer[2]) == 0 else 0
             if settled >= self._back:
+                self._settled = frame, times
                 return None
             if settled == 0 and (frame in LOOKS or frame % LOOKS[-1] == 0):
                 found = self._traced(frame, period, times)
                 if found is not None and found.period is not None and found.period > period:
                     return found
         raise GaveUp(f"no steady state in {MOST_FRAMES} frames of {self._system.design.name}")
+
+    def most_held(self, number: int, period: Fraction) -> int:
+        """Return a depth of a FIFO that changes nothing in the steady state that was found last."""
+        if self._settled is None:
+            raise AssertionError("there is a steady state only after a period that is reached")
+        frame, times = self._settled
+        system = self._system
+        fifo = system.design.fifos[number]
+        written, read = system.design.ports(fifo)
+        put = self._words(frame, times, system.series_of(fifo.producer, written), written)
+        taken = self._words(frame, times, system.series_of(fifo.consumer, read), read)
+        behind = max(0, -(-int((taken - put).max()) // period.numerator)) + 1
+        shifts = np.arange(-behind, 1, dtype=np.int64)[:, None] * period.numerator
+        seen = np.searchsorted(
+            np.ravel(taken[None, :] + shifts), put - period.denominator, side="right"
+        )
+        held = np.arange(1, fifo.words + 1) + behind * fifo.words - seen
+        return int(held.max())
+
+    def _words(self, frame: int, times: Any, series: int, port: Port) -> Numbers:
+        begin = frame % self._slots * self.events + int(self._base[series])
+        found = np.asarray(times[begin : begin + int(self._events[series])], dtype=np.int64)
+        return found if port.events is None else found[port.events]
 
     def times(self, period: Fraction, frames: int) -> dict[int, Numbers]:
         """Return when the events of each series happen, a row a frame, at the distance of a period."""
@@ -287,10 +313,12 @@ class Restricted:
         if status != event_times.CYCLE:
             return None
         length, first, frames, units = (int(one) for one in self._answer)
-        steps = {}
-        for entry in range(first, length):
-            steps[int(way[0][entry]), int(way[3][entry])] = None
-        return self._circuit(Fraction(units, frames * period.denominator), list(steps))
+        period_found = Fraction(units, frames * period.denominator)
+        waits = len(self._system._kind) + 2
+        codes = np.asarray(way[0][first:length]) * waits + np.asarray(way[3][first:length])
+        distinct, places = np.unique(codes + 2, return_index=True)
+        in_order = (int(one) - 2 for one in distinct[np.argsort(places)])
+        return self._circuit(period_found, [((one + 2) // waits, (one + 2) % waits - 2) for one in in_order])
 
     def _circuit(self, period: Fraction | None, steps: list[tuple[int, int]]) -> Circuit:
         own = self._system

@@ -20,17 +20,18 @@ def least_depths(evaluator: DesignEvaluator) -> Depths:
 
 
 def grown(
-    evaluator: DesignEvaluator, start: Sequence[int]
+    evaluator: DesignEvaluator, start: Sequence[int], *, is_hurried: bool = False
 ) -> Iterator[tuple[tuple[int, ...], Depths | None]]:
     """Yield each group of FIFOs that is too small together, at last with depths that suffice.
 
     In a group the FIFO grows whose words hold the fewest bits of a frame: there a word waits cheapest.
+    is_hurried: take the first depth that does.
     """
     current = list(start)
     while groups := _groups(evaluator, current):
         for group in groups:
             yield group, None
-            _repair(evaluator, current, group)
+            _repair(evaluator, current, group, is_hurried=is_hurried)
     yield (), tuple(current)
 
 
@@ -45,7 +46,9 @@ def _groups(evaluator: DesignEvaluator, current: Sequence[int]) -> list[tuple[in
     return found
 
 
-def _repair(evaluator: DesignEvaluator, current: list[int], group: Sequence[int]) -> None:
+def _repair(
+    evaluator: DesignEvaluator, current: list[int], group: Sequence[int], *, is_hurried: bool
+) -> None:
     """Let the cheapest FIFOs of a group grow until it suffices, all others unbounded."""
     fifos = evaluator.system.design.fifos
     trial: list[int | None] = [None] * len(fifos)
@@ -58,8 +61,10 @@ def _repair(evaluator: DesignEvaluator, current: list[int], group: Sequence[int]
         if evaluator.circuit(trial) is None:
             break
     for place in reversed(grow):
-        current[place] = _least(evaluator, trial, place, current[place] - 1)
-        trial[place] = current[place]
+        enough = evaluator.enough(trial, place)
+        if not is_hurried or enough is None:
+            enough = _least(evaluator, trial, place, current[place] - 1, enough)
+        trial[place] = current[place] = max(enough, current[place])
 
 
 def _frame_bits(fifo: Fifo) -> int:
@@ -67,7 +72,11 @@ def _frame_bits(fifo: Fifo) -> int:
 
 
 def _least(
-    evaluator: DesignEvaluator, trial: Sequence[int | None], place: int, below: int
+    evaluator: DesignEvaluator,
+    trial: Sequence[int | None],
+    place: int,
+    below: int,
+    enough: int | None = None,
 ) -> int:
     """The least depth above `below` of one FIFO that does, the others being as in the trial."""
     own = list(trial)
@@ -76,10 +85,12 @@ def _least(
         own[place] = depth
         return evaluator.circuit(own) is None
 
-    low, step = below, 1
-    while not does(low + step):
-        low, step = low + step, 2 * step
-    high = low + step
+    low, high = below, enough
+    if high is None or high <= below or not does(high):
+        step = 1
+        while not does(low + step):
+            low, step = low + step, 2 * step
+        high = low + step
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if does(middle) else (middle, high)

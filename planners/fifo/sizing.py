@@ -73,6 +73,7 @@ class Sizer:
         )
         self._best: tuple[int, ...] = ()
         self._floor = list(floor or [LEAST_DEPTH] * len(fifos))
+        self._start: Sequence[int] = self._floor
         self._bound = self._size(self._floor)
         self._is_narrow = False
         self._search: EvenExploration | None = None
@@ -110,7 +111,7 @@ class Sizer:
 
     def _find(self) -> None:
         least = tuple(map(max, least_depths(self._evaluator), self._floor))
-        self._bound = self._size(least)
+        self._start, self._bound = least, self._size(least)
         variables = [
             Variable(channels=(), least=one, step=1, weight=weight)
             for one, weight in zip(least, self._weights, strict=True)
@@ -150,7 +151,7 @@ class Sizer:
     def _hurry(self) -> None:
         """Find anything that suffices, after the watch has ended the work."""
         self._evaluator.watch = lambda: None
-        for _, found in grown(self._evaluator, self._floor):
+        for _, found in grown(self._evaluator, self._start, is_hurried=True):
             if found is not None:
                 self._best = found
 

@@ -95,7 +95,7 @@ def study(
     written = None
     if sizing.depths:
         cores = cores_of(design, sizing.depths, is_split=is_split)
-        written = _depths(EventSystem(with_cores(design, cores)[0]), with_cores(design, cores)[1])
+        written = _written(system, cores, sizing, is_split=is_split)
     return Study(
         design=design, full=full, slowest=slowest, periods=periods, given=given, shallow=shallow,
         automatic=_automatic(system, full), sizing=sizing, cores=cores, written=written,
@@ -110,6 +110,21 @@ def _depths(system: EventSystem, depths: Sequence[int]) -> Depths:
     except GaveUp:
         circuit = None
     return Depths(depths=tuple(depths), bits=system.design.bits(depths), circuit=circuit)
+
+
+def _written(
+    system: EventSystem, cores: Sequence[Sequence[Core]], sizing: Sizing, *, is_split: bool
+) -> Depths:
+    """What the cores do: larger depths are never slower, but a row of cores passes words on later."""
+    design, depths = system.design, tuple(sum(core.depth for core in row) for row in cores)
+    in_rows = any(len(row) > 1 for row in cores)
+    if in_rows or is_split:
+        design, depths = with_cores(design, cores)
+        system = EventSystem(design)
+    elif sizing.period is not None:  # a larger FIFO is never slower, and nothing beats the full rate
+        circuit = Circuit(period=sizing.period, fifos=(), layers=())
+        return Depths(depths=depths, bits=design.bits(depths), circuit=circuit)
+    return _depths(system, depths)
 
 
 def _given(system: EventSystem) -> Depths | None:
