@@ -174,7 +174,6 @@ def growth(frame, period, slots, total, active, events, base, times, answer):
 
 def trace(
     frame,
-    period,
     scale,
     slots,
     total,

@@ -36,9 +36,7 @@ class EvenExploration(Exploration):
         """The depths with the largest common cost above these that are still insufficient."""
 
         def limits(cost: int) -> dict[int, int]:
-            return {
-                place: capacities[place] + cost // self._weights[place] for place in holding
-            }
+            return {place: capacities[place] + cost // self._weights[place] for place in holding}
 
         def suffices(cost: int) -> bool:
             self._watch()
@@ -64,5 +62,3 @@ class EvenExploration(Exploration):
     def least_cost(self, capacities: Sequence[int]) -> int:
         """Return what every sufficient distribution costs at least, from what is known now."""
         return max(self.lower_bound, self.size(capacities) + self._cuts.bound(capacities)[0])
-
-

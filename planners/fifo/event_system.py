@@ -14,8 +14,9 @@ from csdf.analysis.components import strong_components
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from csdf.kernels import event_times
+from csdf.kernels.event_times import NONE
 from planners.fifo.design import Design
-from planners.fifo.timing.cluster import NONE, Numbers, Port
+from planners.fifo.timing.cluster import Numbers, Port
 
 FEWEST_SLOTS, MOST_SLOTS = 6, 64  # frames whose times are kept
 ROOM = 12_000_000  # times that are kept, where that allows more than the fewest slots
@@ -64,7 +65,7 @@ class EventSystem:
         events: list[int] = []
         gaps: list[int] = []
         gap_at: list[int] = []
-        waits = []
+        waits: list[tuple[int, ...]] = []
         for number, layer in enumerate(self.design.layers):
             begin = len(events)
             self._series_of.append(begin)
@@ -122,7 +123,7 @@ class EventSystem:
         self._numbers = self._array(numbers)
         self._wait_start = self._array([0, *accumulate(counts)])
         (_, self._source, self._token_at, self._shift, self._tokens, self._event_at,
-         self._delay, self._delay_at, kind, subject) = map(self._array, columns)  # fmt: skip
+         self._delay, self._delay_at) = map(self._array, columns[:8])  # fmt: skip
         self._kind, self._subject, self._source_list = columns[8], columns[9], columns[1]
         self._waiter = waiter
         self._data = [0] * len(self.design.fifos)
@@ -275,7 +276,9 @@ class Restricted:
                 raise GaveUp(f"{self._system.design.name} deadlocks in these depths")
         table = np.asarray(times, dtype=np.int64).reshape(self._slots, self.events)
         return {
-            int(one): table[:frames, int(self._base[one]) : int(self._base[one] + self._events[one])]
+            int(one): table[
+                :frames, int(self._base[one]) : int(self._base[one] + self._events[one])
+            ]
             // period.denominator
             for one in self._active
         }
@@ -307,8 +310,8 @@ class Restricted:
         way = [self._blank(self.events + 1) for _ in range(4)]
         met = self._system._array(np.full(self.events, -1, dtype=np.int64))
         status = self._backend.kernel(event_times.trace)(
-            frame, period.numerator, period.denominator, self._slots, self.events,
-            *self._fixed(), times, *place, met, *way, self._answer,
+            frame, period.denominator, self._slots, self.events, *self._fixed(), times, *place,
+            met, *way, self._answer,
         )  # fmt: skip
         if status != event_times.CYCLE:
             return None
@@ -317,8 +320,8 @@ class Restricted:
         waits = len(self._system._kind) + 2
         codes = np.asarray(way[0][first:length]) * waits + np.asarray(way[3][first:length])
         distinct, places = np.unique(codes + 2, return_index=True)
-        in_order = (int(one) - 2 for one in distinct[np.argsort(places)])
-        return self._circuit(period_found, [((one + 2) // waits, (one + 2) % waits - 2) for one in in_order])
+        in_order = [int(one) for one in distinct[np.argsort(places)]]
+        return self._circuit(period_found, [(one // waits, one % waits - 2) for one in in_order])
 
     def _circuit(self, period: Fraction | None, steps: list[tuple[int, int]]) -> Circuit:
         own = self._system

@@ -14,9 +14,7 @@ def least_depths(evaluator: DesignEvaluator) -> Depths:
     """Return for each FIFO the least depth that does if all others have no bound."""
     fifos = len(evaluator.system.design.fifos)
     unbounded: list[int | None] = [None] * fifos
-    return tuple(
-        _least(evaluator, unbounded, number, LEAST_DEPTH - 1) for number in range(fifos)
-    )
+    return tuple(_least(evaluator, unbounded, number, LEAST_DEPTH - 1) for number in range(fifos))
 
 
 def grown(

@@ -60,7 +60,9 @@ class Study:
     def estimate(self) -> tuple[int, str] | None:
         """The slowest layer by the notes of its builder, which takes it for the period."""
         noted = [
-            (layer.estimate, layer.name) for layer in self.design.layers if layer.estimate is not None
+            (layer.estimate, layer.name)
+            for layer in self.design.layers
+            if layer.estimate is not None
         ]
         return max(noted, key=lambda one: one[0], default=None)
 
@@ -95,7 +97,7 @@ def study(
     written = None
     if sizing.depths:
         cores = cores_of(design, sizing.depths, is_split=is_split)
-        written = _written(system, cores, sizing, is_split=is_split)
+        written = _written(system, cores, sizing, full)
     return Study(
         design=design, full=full, slowest=slowest, periods=periods, given=given, shallow=shallow,
         automatic=_automatic(system, full), sizing=sizing, cores=cores, written=written,
@@ -113,16 +115,15 @@ def _depths(system: EventSystem, depths: Sequence[int]) -> Depths:
 
 
 def _written(
-    system: EventSystem, cores: Sequence[Sequence[Core]], sizing: Sizing, *, is_split: bool
+    system: EventSystem, cores: Sequence[Sequence[Core]], sizing: Sizing, full: Fraction
 ) -> Depths:
     """What the cores do: larger depths are never slower, but a row of cores passes words on later."""
     design, depths = system.design, tuple(sum(core.depth for core in row) for row in cores)
-    in_rows = any(len(row) > 1 for row in cores)
-    if in_rows or is_split:
+    if any(len(row) > 1 for row in cores):
         design, depths = with_cores(design, cores)
         system = EventSystem(design)
-    elif sizing.period is not None:  # a larger FIFO is never slower, and nothing beats the full rate
-        circuit = Circuit(period=sizing.period, fifos=(), layers=())
+    elif sizing.period == full:  # which nothing beats
+        circuit = Circuit(period=full, fifos=(), layers=())
         return Depths(depths=depths, bits=design.bits(depths), circuit=circuit)
     return _depths(system, depths)
 

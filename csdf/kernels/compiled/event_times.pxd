@@ -35,7 +35,7 @@ cpdef int64_t growth(
     pause=int64_t,
 )
 cpdef int64_t trace(
-    int64_t frame, int64_t period, int64_t scale, int64_t slots, int64_t total,
+    int64_t frame, int64_t scale, int64_t slots, int64_t total,
     int64_t[::1] events, int64_t[::1] base, int64_t[::1] gap, int64_t[::1] gap_at,
     int64_t[::1] wait_start, int64_t[::1] enabled, int64_t[::1] source, int64_t[::1] token_at,
     int64_t[::1] shift, int64_t[::1] tokens, int64_t[::1] event_at, int64_t[::1] delay,

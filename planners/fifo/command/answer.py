@@ -22,7 +22,8 @@ def as_text(found: Study, megahertz: Fraction, *, all_layers: bool = False) -> s
     """Return the answer: the rate, the depths in other ways, the depths, the layers."""
     lines = [
         f"{found.design.name}: {_counts(found.design)}",
-        f"  full rate  {_rate(found.full, megahertz)}: {_layer(found.design, found.slowest)} needs them",
+        f"  full rate  {_rate(found.full, megahertz)}",
+        f"  slowest    {_layer(found.design, found.slowest)} needs these cycles by itself",
         *_estimate(found),
         f"  depth 2    {_in_words(found.design, found.shallow, megahertz)}",
         *_given(found, megahertz),
@@ -60,7 +61,9 @@ def _estimate(found: Study) -> list[str]:
     cycles, name = found.estimate
     own = found.periods[found.design.layer(name)]
     off = cycles - own
-    verdict = "as it needs" if not off else f"it needs {own}, {abs(off)} {'fewer' if off > 0 else 'more'}"
+    verdict = (
+        "as it needs" if not off else f"it needs {own}, {abs(off)} {'fewer' if off > 0 else 'more'}"
+    )
     return [f"  estimate   FINN expects {cycles}, by {name}: {verdict}"]
 
 
@@ -141,9 +144,7 @@ def in_proof(sizing: Sizing) -> str:
     if sizing.status == OPTIMAL:
         return "proved the smallest"
     narrow = "no single depth can be less, " if sizing.is_narrow else ""
-    return (
-        f"{narrow}at most {float(sizing.gap):.1%} above the smallest (at least {sizing.lower_bound})"
-    )
+    return f"{narrow}at most {float(sizing.gap):.1%} above the smallest (at least {sizing.lower_bound})"
 
 
 def _fifos(found: Study) -> list[str]:

@@ -120,7 +120,7 @@ def _found(design: Design, options: argparse.Namespace) -> Study:
 
 
 def _block_weight(bits: int) -> int:
-    """Block RAM for 512 words, in the bits of these blocks: what a word costs where blocks are scarce."""
+    """What a word costs where block RAMs are scarce: those for 512 words, in bits of a row."""
     return blocks(512, padded(bits)) * 36
 
 
@@ -151,7 +151,9 @@ def _changed(found: Study, other: Study, more: int) -> str:
 def _front(design: Design, options: argparse.Namespace) -> int:
     points = front(design, watch=lambda: _watch(design, options))
     if not points:
-        raise CsdfError(f"{design.name} deadlocks whatever its FIFOs hold, or nothing was found in time")
+        raise CsdfError(
+            f"{design.name} deadlocks whatever its FIFOs hold, or nothing was found in time"
+        )
     if options.json:
         print(json.dumps(front_json(design, points), indent=2))
     else:
@@ -170,14 +172,14 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         PROGRAM,
-        "The smallest FIFO depths of a design of FINN, from its ONNX model: layers are timed from their "
-        "attributes, cycle by cycle, and the depths are searched. By default for the full rate, "
+        "The smallest FIFO depths of a design of FINN, from its ONNX model: layers are timed from "
+        "their attributes, cycle by cycle, and the depths are searched. By default for the full rate, "
         "which the slowest layer sets. A folding file alone is read and counted.",
         "csdf fifo finn models/fifo/residual.onnx",
         "csdf fifo finn models/fifo/residual.onnx --fps 50000 --clock 200 -o folding_out.json",
         "csdf fifo finn models/fifo/residual.onnx --least --latency DuplicateStreams=5",
-        notes="RTL layers of FINN are timed exactly. The latencies of HLS layers are decided by the HLS "
-        "scheduler: the answer lists what was assumed, --latency says it, --sensitivity tells how "
+        notes="RTL layers of FINN are timed exactly. The latencies of HLS layers are decided by the "
+        "HLS scheduler: the answer lists what was assumed, --latency says it, --sensitivity tells how "
         "much it matters. Sizes are proved for this model of the design.",
     )
     parser.add_argument("model", metavar="MODEL", help="the hardware layers: .onnx or .onnx.gz")
@@ -215,7 +217,11 @@ def command_parser() -> argparse.ArgumentParser:
         help="cycles from a read to its write, of an HLS operator or of one node",
     )
     parser.add_argument(
-        "--idle", type=answers.from_zero, metavar="N", default=0, help="of HLS layers between frames"
+        "--idle",
+        type=answers.from_zero,
+        metavar="N",
+        default=0,
+        help="of HLS layers between frames",
     )
     parser.add_argument(
         "--dsp", type=int, choices=(48, 58), default=48, help="DSP of the part; default: 48"
@@ -227,7 +233,9 @@ def command_parser() -> argparse.ArgumentParser:
         help="say which depths change if assumed latencies are N longer",
     )
     parser.add_argument(
-        "--split", action="store_true", help="rows of cores as by SplitLargeFIFOs, not one rounded up"
+        "--split",
+        action="store_true",
+        help="rows of cores as by SplitLargeFIFOs, not one rounded up",
     )
     parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
     parsers.add_budget_option(parser, "for each search; then the best by then", BUDGET)

@@ -36,7 +36,9 @@ def folding_text(
     many FIFO nodes on a stream as cores, each is told its depth and style; where it has fewer, the
     last one holds the rest.
     """
-    found: dict[str, dict[str, Any]] = {name: dict(entry) for name, entry in (folding or {}).items()}
+    found: dict[str, dict[str, Any]] = {
+        name: dict(entry) for name, entry in (folding or {}).items()
+    }
     found.setdefault("Defaults", {})
     for number, layer in enumerate(design.layers):
         if layer.name.endswith(CONVERTER):
@@ -59,7 +61,10 @@ def _shared(row: Sequence[Core], nodes: int) -> list[Core]:
         return [*row, *[least] * (nodes - len(row))]
     rest = sum(core.depth for core in row[nodes - 1 :])
     last = row[nodes - 1]
-    return [*row[: nodes - 1], Core(style="vivado", depth=1 << (rest - 1).bit_length(), ram=last.ram)]
+    return [
+        *row[: nodes - 1],
+        Core(style="vivado", depth=1 << (rest - 1).bit_length(), ram=last.ram),
+    ]
 
 
 def _depths(

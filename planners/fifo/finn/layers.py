@@ -38,7 +38,9 @@ def _matrix_vector(node: Node, options: TimingOptions) -> Cluster:
         return _locked(rtl.matrix_vector(vectors, (synapse, neuron), core, bits=bits), core)
     steps = counting(vectors * synapse * neuron)
     reads = steps[steps % (synapse * neuron) < synapse]
-    return _loop(node, options, len(steps), (reads, bits[0]), (steps[synapse - 1 :: synapse], bits[1]))
+    return _loop(
+        node, options, len(steps), (reads, bits[0]), (steps[synapse - 1 :: synapse], bits[1])
+    )
 
 
 def _vector_vector(node: Node, options: TimingOptions) -> Cluster:
@@ -51,11 +53,16 @@ def _vector_vector(node: Node, options: TimingOptions) -> Cluster:
     bits = lanes * node.bits("inputDataType"), node.whole("PE") * node.bits("outputDataType")
     if node.style == "rtl":
         core = options.core(
-            node.whole("SIMD"), node.bits("weightDataType"), node.bits("inputDataType"), is_vvau=True
+            node.whole("SIMD"),
+            node.bits("weightDataType"),
+            node.bits("inputDataType"),
+            is_vvau=True,
         )
         return _locked(rtl.matrix_vector(made, (synapse, 1), core, bits=bits), core)
     steps = counting(made * synapse)
-    return _loop(node, options, len(steps), (steps, bits[0]), (steps[synapse - 1 :: synapse], bits[1]))
+    return _loop(
+        node, options, len(steps), (steps, bits[0]), (steps[synapse - 1 :: synapse], bits[1])
+    )
 
 
 def _locked(found: tuple[Cluster, bool], core: int) -> Cluster:
@@ -114,7 +121,7 @@ def _padding(node: Node, options: TimingOptions) -> Cluster:
     return _loop(node, options, len(steps), (np.flatnonzero(inner), bits), (steps, bits))
 
 
-def _sliding_window(node: Node, options: TimingOptions) -> Cluster:
+def _sliding_window(node: Node, _: TimingOptions) -> Cluster:
     window = windows.window_of(node)
     _require_few(node, window.written * (window.folds if window.is_parallel else 1))
     simd = node.whole("SIMD")
@@ -132,7 +139,9 @@ def _converter(node: Node, options: TimingOptions) -> Cluster:
     narrow, wide = node.whole("inWidth"), node.whole("outWidth")
     total = prod(node.wholes("shape")) * node.bits("dataType")
     if total % narrow or total % wide:
-        raise node.refusal(f"a frame of {total} bits is not whole words of {narrow} and {wide} bits")
+        raise node.refusal(
+            f"a frame of {total} bits is not whole words of {narrow} and {wide} bits"
+        )
     return converter_cluster(node, options, total, (narrow, wide))
 
 
@@ -163,7 +172,9 @@ def _any_ratio(
     words = np.maximum.accumulate(np.searchsorted(begin, end, side="left") - 1)
     ratio = max(read[0], write[0])
     if read[0] >= write[0]:
-        return _loop(node, options, ratio, (counting(ratio), read[1]), (words.astype(np.int64), write[1]))
+        return _loop(
+            node, options, ratio, (counting(ratio), read[1]), (words.astype(np.int64), write[1])
+        )
     first = np.searchsorted(end, begin, side="right").astype(np.int64)
     return _loop(node, options, ratio, (first, read[1]), (counting(ratio), write[1]))
 
@@ -226,9 +237,7 @@ def _elementwise(node: Node, options: TimingOptions) -> Cluster:
         if given not in (prod(shape), 0) and prod(shape) % given:
             raise node.refusal(f"a {side}_shape of {given} elements for {prod(shape)}")
         taken = max(1, given // lanes)
-        reads.append(
-            (counting(taken) * (words // taken), lanes * node.bits(f"{side}_dtype"))
-        )
+        reads.append((counting(taken) * (words // taken), lanes * node.bits(f"{side}_dtype")))
     each = counting(words)
     return _loop_of(node, options, words, reads, [(each, lanes * node.bits("out_dtype"))])
 
@@ -240,7 +249,9 @@ def _pool(node: Node, options: TimingOptions) -> Cluster:
     steps = counting(made * kernel)
     _require_few(node, len(steps))
     bits = lanes * node.bits("InputDataType"), lanes * node.bits("OutputDataType")
-    return _loop(node, options, len(steps), (steps, bits[0]), (steps[kernel - 1 :: kernel], bits[1]))
+    return _loop(
+        node, options, len(steps), (steps, bits[0]), (steps[kernel - 1 :: kernel], bits[1])
+    )
 
 
 def _global_pool(node: Node, options: TimingOptions) -> Cluster:
@@ -268,7 +279,11 @@ def _label_select(node: Node, options: TimingOptions) -> Cluster:
     writes = ends + np.tile(each + latency + counting(kept), node.vectors)
     given = node.bits("outputDataType") if node.has("outputDataType") else 32
     return _loop(
-        node, options, length * node.vectors, (reads, lanes * node.bits("inputDataType")), (writes, given)
+        node,
+        options,
+        length * node.vectors,
+        (reads, lanes * node.bits("inputDataType")),
+        (writes, given),
     )
 
 
@@ -277,7 +292,10 @@ def _max_pool(node: Node, options: TimingOptions) -> Cluster:
     image, pool = node.wholes("ImgDim", 2), node.wholes("PoolDim", 2)
     channels, lanes = node.whole("NumChannels"), node.whole("PE")
     folds = node.divided(channels, "PE", "NumChannels")
-    made = [(size + one - 1) // one if node["CeilMode"] else size // one for size, one in zip(image, pool, strict=True)]
+    made = [
+        (size + one - 1) // one if node["CeilMode"] else size // one
+        for size, one in zip(image, pool, strict=True)
+    ]
     reading, writing = pool[0] * image[1] * folds, made[1] * folds
     rows = counting(made[0]) * (reading + writing)
     reads = (rows[:, None] + counting(reading)[None, :]).ravel()[: image[0] * image[1] * folds]
@@ -294,7 +312,9 @@ def _upsample(node: Node, options: TimingOptions) -> Cluster:
     size, grown = windows.resized(node)
     lanes = "SIMD" if node.has("SIMD") else "PE"
     folds = node.divided(node.whole("NumChannels"), lanes, "NumChannels")
-    rows, columns = (np.repeat(counting(one), two // one) for one, two in zip(size, grown, strict=True))
+    rows, columns = (
+        np.repeat(counting(one), two // one) for one, two in zip(size, grown, strict=True)
+    )
     is_new = np.append(True, np.diff(rows) > 0)[:, None] & np.append(True, np.diff(columns) > 0)
     reads = np.flatnonzero(np.repeat(is_new.ravel(), folds)).astype(np.int64)
     steps = counting(prod(grown) * folds)

@@ -29,7 +29,9 @@ OLDER_NAMES = {
     "ConvolutionInputGenerator_MMV": "ConvolutionInputGenerator",
 }
 
-DEFAULTS: Mapping[str, Any] = {  # of FINN's get_nodeattr_types, for attributes that a file may leave out
+DEFAULTS: Mapping[
+    str, Any
+] = {  # of FINN's get_nodeattr_types, for attributes that a file may leave out
     "SIMD": 1,
     "PE": 1,
     "Stride": (1, 1),
@@ -105,7 +107,7 @@ class Node:
         return value
 
     def wholes(self, key: str, length: int | None = None, least: int = 1) -> tuple[int, ...]:
-        """Return an attribute that is a list of integers; one number where two are meant counts twice."""
+        """Return an attribute that is a list of integers; one number for two counts twice."""
         value = self[key]
         found = tuple(value) if isinstance(value, (list, tuple)) else (value,)
         if length == 2 and len(found) == 1:
@@ -129,7 +131,9 @@ class Node:
 
     def bits(self, key: str) -> int:
         """Return the width of a data type."""
-        return type_bits(str(self[key]), lambda: self.refusal(f"data type {self[key]!r} of {key!r}"))
+        return type_bits(
+            str(self[key]), lambda: self.refusal(f"data type {self[key]!r} of {key!r}")
+        )
 
     @property
     def vectors(self) -> int:

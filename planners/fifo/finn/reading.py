@@ -87,7 +87,8 @@ def _require_hardware(path: str, graph: PlainGraph) -> None:
             raise UnreadableFile(f"{path}: node {one.name!r} is a loop of layers; unroll it first")
     if not any(one.domain.startswith(DOMAIN) for one in graph.nodes):
         raise UnreadableFile(
-            f"{path}: no hardware layer of FINN in it (domain {DOMAIN}); this is a network, not a design"
+            f"{path}: no hardware layer of FINN in it (domain {DOMAIN}); "
+            "this is a network, not a design"
         )
 
 
@@ -136,12 +137,15 @@ def _require_names(
     names = [node.name for node in nodes]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UnreadableFile(f"{path}: two nodes are named {twice!r}; run FINN's GiveUniqueNodeNames")
+        raise UnreadableFile(
+            f"{path}: two nodes are named {twice!r}; run FINN's GiveUniqueNodeNames"
+        )
     strange = [
         name
         for name in folding
-        if name not in names and name != "Defaults" and operator_of(name.rpartition("_")[0])[0] not in
-        (FIFO, CONVERTER)
+        if name not in names
+        and name != "Defaults"
+        and operator_of(name.rpartition("_")[0])[0] not in (FIFO, CONVERTER)
     ]
     if strange:
         raise UnreadableFile(
@@ -240,7 +244,9 @@ def _design(
         fifos.append(replace(first, input=0))
         second = _fifo(nodes, stream, (middle, end), read.bits, read.words)
         fifos.append(replace(second, output=0, given=None, nodes=()))
-    return Design(name=name, layers=tuple(layers), fifos=_named(layers, fifos), remarks=tuple(remarks))
+    return Design(
+        name=name, layers=tuple(layers), fifos=_named(layers, fifos), remarks=tuple(remarks)
+    )
 
 
 def _require_port(node: Node, cluster: Cluster, port: int) -> None:
@@ -288,7 +294,13 @@ def _converter(
 ) -> Layer:
     name = f"{start} to {end} (converter)"
     node = Node(
-        name=name, operator=CONVERTER, style="", written=CONVERTER, attributes={}, inputs=(), outputs=()
+        name=name,
+        operator=CONVERTER,
+        style="",
+        written=CONVERTER,
+        attributes={},
+        inputs=(),
+        outputs=(),
     )
     return Layer(name=name, kind=CONVERTER, cluster=converter_cluster(node, options, total, widths))
 

@@ -114,7 +114,10 @@ def inner_positions(node: Node) -> Numbers:
     folds = node.divided(node.whole("NumChannels"), "SIMD", "NumChannels")
     if node.operator == "FMPaddingPixel":
         stride = node.wholes("Stride", 2)
-        axes = [np.arange((one - 1) * step + 1) % step == 0 for one, step in zip(size, stride, strict=True)]
+        axes = [
+            np.arange((one - 1) * step + 1) % step == 0
+            for one, step in zip(size, stride, strict=True)
+        ]
     else:
         top, left, bottom, right = node.wholes("Padding", 4, least=0)
         axes = [

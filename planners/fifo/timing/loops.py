@@ -70,7 +70,8 @@ def _union(lists: Sequence[Numbers]) -> Numbers:
     if all(np.array_equal(one, lists[0]) for one in lists):
         return lists[0]
     merged = np.sort(np.concatenate(lists))
-    return merged[np.append(True, np.diff(merged) > 0)]
+    found: Numbers = merged[np.append(True, np.diff(merged) > 0)]
+    return found
 
 
 def _same(writes: Sequence[Stream], outputs: Sequence[Port], one: Stream) -> int | None:
@@ -123,10 +124,12 @@ def _wait(waiter: int, source: int, events: Numbers, delays: Numbers) -> Wait:
 def _latest(places: Numbers, moments: Numbers, frame: int) -> Numbers:
     """The last event not after each moment; a frame before the first event has negative numbers."""
     frames, rest = np.divmod(moments, frame)
-    return np.searchsorted(places, rest, side="right") - 1 + frames * len(places)
+    found: Numbers = np.searchsorted(places, rest, side="right") - 1 + frames * len(places)
+    return found
 
 
 def _time(places: Numbers, events: Numbers, frame: int) -> Numbers:
     """When these events are in the time of the pipeline."""
     frames, rest = np.divmod(events, len(places))
-    return places[rest] + frames * frame
+    found: Numbers = places[rest] + frames * frame
+    return found

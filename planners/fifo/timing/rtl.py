@@ -161,8 +161,8 @@ def matrix_vector(
 ) -> tuple[Cluster, bool]:
     """Return an MVAU that replays its input, or not, and whether its lock is modelled.
 
-    folds: synapse fold SF, neuron fold NF; core: cycles of the pipeline. With NF > 1 words are kept in a
-    memory of a power of two, and P, the prefetch, reads it one step before C, the computation.
+    folds: synapse fold SF, neuron fold NF; core: cycles of the pipeline. With NF > 1 words are kept
+    in a memory of a power of two, and P, the prefetch, reads it one step before C, the computation.
     Results that are refused lock the input with hysteresis. Where SF >= core + 2 a result is complete
     only when the one before has left, which costs no time and is never too fast; else the lock is left
     out, and the model is exact only while the output is not refused. Source: mvu_vvu_axi.sv,
@@ -185,7 +185,10 @@ def matrix_vector(
             delay=core + 2,
         ),
     ]
-    series = (Series(name="read", events=read), Series(name="write", events=made))
+    series: tuple[Series, ...] = (
+        Series(name="read", events=read),
+        Series(name="write", events=made),
+    )
     if neuron > 1:
         series += (Series(name="compute", events=steps),)
         waits += _replay(step, synapse, neuron, read)
@@ -203,7 +206,9 @@ def _replay(step: Numbers, synapse: int, neuron: int, read: int) -> list[Wait]:
     room = 1 << (synapse - 1).bit_length() if synapse > 1 else 2
     fold = step % (synapse * neuron) // synapse
     needed = np.where(
-        fold == 0, step // (synapse * neuron) * synapse + step % synapse, waiting_for_nothing(len(step))
+        fold == 0,
+        step // (synapse * neuron) * synapse + step % synapse,
+        waiting_for_nothing(len(step)),
     )
     old = counting(read) - room
     last_use = old // synapse * synapse * neuron + (neuron - 1) * synapse + old % synapse

@@ -179,7 +179,7 @@ def thresholding(stages):
 
 
 def matrix_vector(synapse, neuron, core, *, unfinished):
-    """An MVAU that replays its input. unfinished: results that may wait, with the cycle that frees one."""
+    """An MVAU that replays its input. unfinished: results that may wait, and what frees one."""
     room = 2
     while room < synapse:
         room *= 2

@@ -15,7 +15,9 @@ from tests.planners.fifo.handshakes import Times, cluster_rules
 FRAMES = 3
 MOST = 400  # words of a frame, for the time that drawing takes
 small = st.integers(1, 3)
-refusing = st.tuples(st.sampled_from([0, 0, 30, 70]), st.sampled_from([0, 0, 30, 70]), st.integers(0, 99))
+refusing = st.tuples(
+    st.sampled_from([0, 0, 30, 70]), st.sampled_from([0, 0, 30, 70]), st.integers(0, 99)
+)
 instances = settings(max_examples=60, deadline=None)
 
 
@@ -99,9 +101,7 @@ def test_a_sliding_window_is_that_of_the_verilog(window, depthwise, rates):
     )
     if len(cur) > MOST or kernel == (1, 1):  # one pixel alone is of the parallel style
         return
-    cluster = layer_cluster(
-        window_node(window, made, depthwise=int(depthwise)), TimingOptions()
-    )
+    cluster = layer_cluster(window_node(window, made, depthwise=int(depthwise)), TimingOptions())
     ours, theirs = ports(cluster, recurrences.sliding_window(cur, first, room, read), rates)
     assert ours == theirs
 
@@ -155,7 +155,11 @@ def test_narrowing_is_never_later_than_the_verilog(ratio, words, rates):
     # The clause that is left out can only delay.
     cluster = rtl.narrowing(words, ratio, bits=8 * ratio)
     ours, theirs = ports(cluster, recurrences.narrowing(ratio, with_clause=True), rates)
-    assert all(one <= two for mine, other in zip(ours, theirs, strict=True) for one, two in zip(mine, other, strict=True))
+    assert all(
+        one <= two
+        for mine, other in zip(ours, theirs, strict=True)
+        for one, two in zip(mine, other, strict=True)
+    )
 
 
 @instances
@@ -181,7 +185,9 @@ def test_a_matrix_unit_is_that_of_the_verilog(synapse, neuron, vectors, core, ra
     assert ours == theirs
 
 
-@pytest.mark.parametrize(("synapse", "neuron"), [(1, 1), (3, 1), (9, 1), (1, 4), (8, 4), (9, 2), (32, 2)])
+@pytest.mark.parametrize(
+    ("synapse", "neuron"), [(1, 1), (3, 1), (9, 1), (1, 4), (8, 4), (9, 2), (32, 2)]
+)
 def test_the_lock_of_a_matrix_unit_costs_nothing_while_its_output_is_taken(synapse, neuron):
     # A vector takes SF * NF cycles, whatever the pipeline: FINN's estimate, which its RTL keeps.
     cluster, _ = rtl.matrix_vector(6, (synapse, neuron), 6, bits=(8, 8))
