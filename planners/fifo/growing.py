@@ -19,18 +19,18 @@ def least_depths(evaluator: DesignEvaluator) -> Depths:
 
 def grown(
     evaluator: DesignEvaluator, start: Sequence[int], *, is_hurried: bool = False
-) -> Iterator[tuple[tuple[int, ...], Depths | None]]:
-    """Yield each group of FIFOs that is too small together, at last with depths that suffice.
+) -> Iterator[tuple[Depths, bool]]:
+    """Yield ever larger depths, and whether they suffice: the last ones do.
 
-    In a group the FIFO grows whose words hold the fewest bits of a frame: there a word waits cheapest.
-    is_hurried: take the first depth that does.
+    Where FIFOs are too small together, that one grows whose words hold the fewest bits of a frame:
+    there a word waits cheapest. is_hurried: take the first depth that does.
     """
     current = list(start)
     while groups := _groups(evaluator, current):
         for group in groups:
-            yield group, None
-            _repair(evaluator, current, group, is_hurried=is_hurried)
-    yield (), tuple(current)
+            for _ in _repair(evaluator, current, group, is_hurried=is_hurried):
+                yield tuple(current), False
+    yield tuple(current), True
 
 
 def _groups(evaluator: DesignEvaluator, current: Sequence[int]) -> list[tuple[int, ...]]:
@@ -46,8 +46,8 @@ def _groups(evaluator: DesignEvaluator, current: Sequence[int]) -> list[tuple[in
 
 def _repair(
     evaluator: DesignEvaluator, current: list[int], group: Sequence[int], *, is_hurried: bool
-) -> None:
-    """Let the cheapest FIFOs of a group grow until it suffices, all others unbounded."""
+) -> Iterator[None]:
+    """Let the cheapest FIFOs of a group grow until it suffices, all others unbounded; yield for each."""
     fifos = evaluator.system.design.fifos
     trial: list[int | None] = [None] * len(fifos)
     for place in group:
@@ -63,6 +63,7 @@ def _repair(
         if not is_hurried or enough is None:
             enough = _least(evaluator, trial, place, current[place] - 1, enough)
         trial[place] = current[place] = max(enough, current[place])
+        yield
 
 
 def _frame_bits(fifo: Fifo) -> int:
@@ -83,8 +84,10 @@ def _least(
         own[place] = depth
         return evaluator.circuit(own) is None
 
-    low, high = below, enough
-    if high is None or high <= below or not does(high):
+    if does(below + 1):
+        return below + 1
+    low, high = below + 1, enough
+    if high is None or high <= low or not does(high):
         step = 1
         while not does(low + step):
             low, step = low + step, 2 * step

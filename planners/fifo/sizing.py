@@ -117,8 +117,9 @@ class Sizer:
             for one, weight in zip(least, self._weights, strict=True)
         ]
         self._search = EvenExploration(self._evaluator, variables, self._look)  # type: ignore[arg-type]
-        for _, found in grown(self._evaluator, least):
-            if found is not None:
+        for found, is_enough in grown(self._evaluator, least):
+            self._start = found
+            if is_enough:
                 self._take(found)
         for found in narrowed(self._evaluator, self._best, least, self._weights):
             self._take(found)
@@ -151,9 +152,7 @@ class Sizer:
     def _hurry(self) -> None:
         """Find anything that suffices, after the watch has ended the work."""
         self._evaluator.watch = lambda: None
-        for _, found in grown(self._evaluator, self._start, is_hurried=True):
-            if found is not None:
-                self._best = found
+        *_, (self._best, _) = grown(self._evaluator, self._start, is_hurried=True)
 
     def _sizing(self, status: str, reason: str, circuit: Circuit | None = None) -> Sizing:
         size = self._size(self._best)

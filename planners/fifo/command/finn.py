@@ -31,7 +31,7 @@ from planners.fifo.study import Study, front, study
 from planners.fifo.timing.options import TimingOptions
 
 PROGRAM = "csdf fifo finn"
-BUDGET = 2.5  # seconds
+BUDGET = 3.0  # seconds
 OBJECTIVES = ("bits", "words", "bram")
 
 
