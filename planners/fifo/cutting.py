@@ -39,7 +39,7 @@ class EvenExploration(Exploration):
             return {place: capacities[place] + cost // self._weights[place] for place in holding}
 
         def suffices(cost: int) -> bool:
-            self._watch()
+            self._look()
             trial: list[int | None] = [None] * len(capacities)
             for place, limit in limits(cost).items():
                 trial[place] = limit

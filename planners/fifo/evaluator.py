@@ -8,7 +8,7 @@ from fractions import Fraction
 from csdf.search.evaluator import Evaluation
 from planners.fifo.event_system import Circuit, EventSystem, Restricted
 
-Watch = Callable[[], None]
+Look = Callable[[], None]
 Depths = Sequence[int | None]
 
 
@@ -29,11 +29,11 @@ class DesignEvaluator:
         *,
         required: Fraction | None = None,
         only_live: bool = False,
-        watch: Watch = lambda: None,
+        look: Look = lambda: None,
     ) -> None:
         self.system = system
         self.count = 0
-        self.watch = watch
+        self.look = look
         self._required = required
         self._only_live = only_live
         self._known: dict[tuple[tuple[int, ...], tuple[int | None, ...]], Circuit | None] = {}
@@ -77,14 +77,14 @@ class DesignEvaluator:
         )
         key = (tuple(layers), own)
         if key not in self._known:
-            self.watch()
+            self.look()
             part = self.system.restricted(layers, depths)
             if self._only_live:
                 self._known[key] = part.deadlock()
             elif self._required is not None:
-                self._known[key] = part.circuit_above(self._required, self.watch)
+                self._known[key] = part.circuit_above(self._required, self.look)
             else:
-                self._known[key] = critical(part, self._slowest(layers), self.watch)
+                self._known[key] = critical(part, self._slowest(layers), self.look)
         return self._known[key]
 
     def enough(self, depths: Depths, place: int) -> int | None:
@@ -99,7 +99,7 @@ class DesignEvaluator:
         end = self.system.design.fifos[place].producer
         groups = [group for group in self.system.components(bounded) if end in group]
         part = self.system.restricted(groups[0], depths)
-        if part.circuit_above(self._required, self.watch) is not None:
+        if part.circuit_above(self._required, self.look) is not None:
             return None
         return part.most_held(place, self._required)
 
@@ -111,7 +111,7 @@ class DesignEvaluator:
         known = self.system.alone
         if layer not in known:
             part = self.system.restricted([layer], [None] * len(self.system.design.fifos))
-            found = critical(part, self._guess(layer), self.watch)
+            found = critical(part, self._guess(layer), self.look)
             known[layer] = (found.period if found is not None else None) or self._guess(layer)
         return known[layer]
 
@@ -123,10 +123,10 @@ class DesignEvaluator:
         )
 
 
-def critical(part: Restricted, low: Fraction, watch: Watch) -> Circuit | None:
+def critical(part: Restricted, low: Fraction, look: Look) -> Circuit | None:
     """Return the slowest circuit with a period above `low`; None if there is none."""
     found = None
-    while (slower := part.circuit_above(low, watch)) is not None:
+    while (slower := part.circuit_above(low, look)) is not None:
         found = slower
         if slower.period is None:
             break

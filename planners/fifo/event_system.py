@@ -23,7 +23,7 @@ ROOM = 12_000_000  # times that are kept, where that allows more than the fewest
 MOST_FRAMES = 3_000  # simulated, before giving up
 LOOKS = (2, 4, 8, 16, 32, 64)  # frames after which a cycle is looked for; then every 64
 
-Watch = Callable[[], None]
+Look = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +218,7 @@ class Restricted:
         stuck = self._frame(0, Fraction(0), times)
         return self._stuck() if stuck else None
 
-    def circuit_above(self, period: Fraction, watch: Watch = lambda: None) -> Circuit | None:
+    def circuit_above(self, period: Fraction, look: Look = lambda: None) -> Circuit | None:
         """Return a cycle of events that takes longer than a period, None if there is none.
 
         None is proved by times that repeat, a circuit by its events: both are exact.
@@ -228,7 +228,7 @@ class Restricted:
             return self._stuck()
         settled = 0
         for frame in range(1, MOST_FRAMES):
-            watch()
+            look()
             self._frame(frame, period, times)
             scaled = period.numerator
             most = self._backend.kernel(event_times.growth)(

@@ -11,37 +11,48 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from csdf.errors import GaveUp
+from csdf.outcome import Reason, Status, Why, because
 from csdf.search.variables import Variable
+from csdf.stopping import ENDS, Stop, reason_of
 from planners.fifo.cutting import EvenExploration
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_system import Circuit, EventSystem
 from planners.fifo.growing import grown, least_depths, narrowed
 
-Watch = Callable[[], None]
-OPTIMAL, FEASIBLE, INFEASIBLE, GAVE_UP = "optimal", "feasible", "infeasible", "gave up"
+Look = Callable[[], None]
+
+
+class SizingWhy(Why):
+    """Why a search for depths ended by itself."""
+
+    PROVED = "no fewer bits suffice"
+    NO_DEPTHS = "no depths reach it"
+
+
+def _never() -> None:
+    """Look at nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
     """Depths in the order of the FIFOs, and what is known about them.
 
-    period: the one asked for, None for no deadlock. status: "optimal" if no depths of fewer bits do, of
-    all whole numbers from 2 on, in the model of the design; "feasible" with a proved bound of the bits;
-    "infeasible" if no depths do, with the circuit; "gave up" if none were found in time.
+    period: the one asked for, None for no deadlock. status: optimal if no depths of fewer bits do, of
+    all whole numbers from 2 on, in the model of the design; feasible with a proved bound of the bits;
+    infeasible if no depths do, with the circuit; gave up if none were found in time.
     is_narrow: whether it was found out that no single depth can be less.
     """
 
     period: Fraction | None
-    status: str
+    status: Status
     depths: tuple[int, ...]
     bits: int
     lower_bound: int
     is_narrow: bool
     circuit: Circuit | None
     evaluations: int
-    reason: str = ""
+    reason: Reason = because(SizingWhy.PROVED)
 
     @property
     def gap(self) -> Fraction:
@@ -60,16 +71,16 @@ class Sizer:
         self,
         system: EventSystem,
         period: Fraction | None,
-        watch: Watch,
+        stop: Stop,
         weights: Sequence[int] | None = None,
         floor: Sequence[int] | None = None,
     ) -> None:
         fifos = system.design.fifos
         self._period = period
-        self._watch = watch
+        self._stop = stop
         self._weights = [one.bits for one in fifos] if weights is None else list(weights)
         self._evaluator = DesignEvaluator(
-            system, required=period, only_live=period is None, watch=watch
+            system, required=period, only_live=period is None, look=stop.look
         )
         self._best: tuple[int, ...] = ()
         self._floor = list(floor or [LEAST_DEPTH] * len(fifos))
@@ -82,23 +93,23 @@ class Sizer:
         return sum(map(int.__mul__, depths, self._weights))
 
     def answer(self) -> Sizing:
-        """Return the smallest depths, or the best by the time the watch ends the work."""
+        """Return the smallest depths, or the best by the time the stop ends the work."""
         try:
             if (circuit := self._unbounded()) is not None:
-                return self._sizing(INFEASIBLE, "no depths reach it", circuit)
+                return self._sizing(Status.INFEASIBLE, because(SizingWhy.NO_DEPTHS), circuit)
             self._find()
             self._prove()
         except _Proved:
-            return self._sizing(OPTIMAL, "no fewer bits suffice")
-        except (GaveUp, KeyboardInterrupt) as end:
+            return self._sizing(Status.OPTIMAL, because(SizingWhy.PROVED))
+        except ENDS as end:
             self._note_bound()
-            reason = str(end) or "interrupted"
+            reason = reason_of(end)
             if not self._best:
                 self._hurry()
             if self._best and self._size(self._best) == self._bound:
-                return self._sizing(OPTIMAL, "no fewer bits suffice")
-            return self._sizing(FEASIBLE if self._best else GAVE_UP, reason)
-        return self._sizing(OPTIMAL, "no fewer bits suffice")
+                return self._sizing(Status.OPTIMAL, because(SizingWhy.PROVED))
+            return self._sizing(Status.FEASIBLE if self._best else Status.GAVE_UP, reason)
+        return self._sizing(Status.OPTIMAL, because(SizingWhy.PROVED))
 
     def _unbounded(self) -> Circuit | None:
         """What holds the design back even with FIFOs without end."""
@@ -140,7 +151,7 @@ class Sizer:
 
     def _look(self) -> None:
         """Look at the watch, and whether the bound has reached what was found."""
-        self._watch()
+        self._stop.look()
         self._note_bound()
         if self._best and self._bound >= self._size(self._best):
             raise _Proved
@@ -150,15 +161,15 @@ class Sizer:
             self._bound = max(self._bound, self._search.lower_bound)
 
     def _hurry(self) -> None:
-        """Find anything that suffices, after the watch has ended the work."""
-        self._evaluator.watch = lambda: None
+        """Find anything that suffices, after the stop has ended the work."""
+        self._evaluator.look = _never
         *_, (self._best, _) = grown(self._evaluator, self._start, is_hurried=True)
 
-    def _sizing(self, status: str, reason: str, circuit: Circuit | None = None) -> Sizing:
+    def _sizing(self, status: Status, reason: Reason, circuit: Circuit | None = None) -> Sizing:
         size = self._size(self._best)
         return Sizing(
             period=self._period, status=status, depths=self._best, bits=size,
-            lower_bound=size if status == OPTIMAL else min(self._bound, size) if size else self._bound,
+            lower_bound=size if status is Status.OPTIMAL else min(self._bound, size) if size else self._bound,
             is_narrow=self._is_narrow, circuit=circuit, evaluations=self._evaluator.count,
             reason=reason,
         )  # fmt: skip
@@ -168,7 +179,7 @@ def smallest_depths(
     system: EventSystem,
     period: Fraction | None,
     *,
-    watch: Watch = lambda: None,
+    stop: Stop | None = None,
     weights: Sequence[int] | None = None,
     floor: Sequence[int] | None = None,
 ) -> Sizing:
@@ -176,12 +187,12 @@ def smallest_depths(
 
     weights: what a word of each FIFO costs; by default its bits. floor: depths that none goes below.
     """
-    return Sizer(system, period, watch, weights, floor).answer()
+    return Sizer(system, period, stop or Stop(), weights, floor).answer()
 
 
-def period_of(system: EventSystem, depths: Sequence[int], watch: Watch = lambda: None) -> Circuit:
+def period_of(system: EventSystem, depths: Sequence[int]) -> Circuit:
     """Return the circuit that sets the period of a design in these depths; None is a deadlock."""
-    found = DesignEvaluator(system, watch=watch).circuit(depths)
+    found = DesignEvaluator(system).circuit(depths)
     if found is None:
         raise AssertionError("without a required period there is always a circuit")
     return found

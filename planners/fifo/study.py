@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from csdf.errors import GaveUp
+from csdf.stopping import Stop
 from planners.fifo.cores import Core, Cost, cores_of, total_cost, with_cores
 from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_system import Circuit, EventSystem
 from planners.fifo.occupancy import automatic_depths
 from planners.fifo.sizing import (
-    GAVE_UP,
-    INFEASIBLE,
     Sizing,
     full_rate,
     period_of,
     smallest_depths,
 )
 
-Watch = Callable[[], None]
+Stops = Callable[[], Stop]  # one for each search
 POINTS = 8  # of a front between the full rate and the least memory
 
 
@@ -67,10 +66,6 @@ class Study:
         return max(noted, key=lambda one: one[0], default=None)
 
 
-def _for_ever() -> None:
-    """A watch that ends nothing."""
-
-
 def study(
     design: Design,
     *,
@@ -78,12 +73,12 @@ def study(
     only_live: bool = False,
     is_split: bool = False,
     weights: Sequence[int] | None = None,
-    watch: Callable[[], Watch] = lambda: _for_ever,
+    stops: Stops = Stop,
 ) -> Study:
     """Return the smallest depths for a period, by default that of the full rate, and all around them.
 
     only_live: the least memory without deadlock instead. weights: what a word of each FIFO costs.
-    watch: called for each search, returns what it is watched by.
+    stops: called for each search, returns its stop.
     """
     system = EventSystem(design)
     full, slowest = full_rate(system)
@@ -92,7 +87,7 @@ def study(
     asked = None if only_live else period or full
     shallow = _depths(system, [LEAST_DEPTH] * len(design.fifos))
     given = _given(system)
-    sizing = smallest_depths(system, asked, watch=watch(), weights=weights)
+    sizing = smallest_depths(system, asked, stop=stops(), weights=weights)
     cores: tuple[tuple[Core, ...], ...] = ()
     written = None
     if sizing.depths:
@@ -102,7 +97,7 @@ def study(
         design=design, full=full, slowest=slowest, periods=periods, given=given, shallow=shallow,
         automatic=_automatic(system, full), sizing=sizing, cores=cores, written=written,
         cost=total_cost(design, cores) if cores else Cost(),
-        repair=_repair(system, given or shallow, asked, watch(), sizing),
+        repair=_repair(system, given or shallow, asked, stops(), sizing),
     )  # fmt: skip
 
 
@@ -145,33 +140,33 @@ def _automatic(system: EventSystem, period: Fraction) -> Depths | None:
 
 
 def _repair(
-    system: EventSystem, start: Depths, asked: Fraction | None, watch: Watch, sizing: Sizing
+    system: EventSystem, start: Depths, asked: Fraction | None, stop: Stop, sizing: Sizing
 ) -> Sizing | None:
     """The least that has to be added to some depths so that they do not deadlock."""
     is_dead = start.circuit is not None and start.circuit.period is None
-    if not is_dead or sizing.status in (INFEASIBLE, GAVE_UP):
+    if not is_dead or not sizing.depths:
         return None
     if asked is None and max(start.depths, default=LEAST_DEPTH) == LEAST_DEPTH:
         return sizing
-    return smallest_depths(system, None, watch=watch, floor=start.depths)
+    return smallest_depths(system, None, stop=stop, floor=start.depths)
 
 
-def front(design: Design, *, watch: Callable[[], Watch]) -> list[Sizing]:
+def front(design: Design, *, stops: Stops = Stop) -> list[Sizing]:
     """Return the trade-off: the smallest depths without deadlock, at full rate, and between.
 
-    watch: called for each point, returns the watch of its search. The period of the first point is that
+    stops: called for each point, returns the stop of its search. The period of the first point is that
     of its depths. Points that are no faster than one with fewer bits are left out.
     """
     system = EventSystem(design)
     full, _ = full_rate(system)
-    least = smallest_depths(system, None, watch=watch())
+    least = smallest_depths(system, None, stop=stops())
     if not least.depths:
         return []
     slow = period_of(system, least.depths).period or full
     found = [least]
     for number in range(1, POINTS):
         asked = slow + (full - slow) * Fraction(number, POINTS - 1)
-        found.append(smallest_depths(system, asked, watch=watch()))
+        found.append(smallest_depths(system, asked, stop=stops()))
     return _improving(system, found)
 
 

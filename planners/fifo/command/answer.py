@@ -7,19 +7,25 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.cli import answers
+from csdf.outcome import Status
 from planners.fifo.cores import Core, cost
 from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.event_system import Circuit
 from planners.fifo.finn.folding_file import Folding, fifo_depths
-from planners.fifo.sizing import INFEASIBLE, OPTIMAL, Sizing
+from planners.fifo.sizing import Sizing
 from planners.fifo.study import Depths, Study
 
 SHOWN_LAYERS = 5
 HERTZ = 10**6  # of a megahertz
 
 
-def as_text(found: Study, megahertz: Fraction, *, all_layers: bool = False) -> str:
-    """Return the answer: the rate, the depths in other ways, the depths, the layers."""
+def as_text(
+    found: Study, megahertz: Fraction, *, all_layers: bool = False, builder: str = "FINN"
+) -> str:
+    """Return the answer: the rate, the depths in other ways, the depths, the layers.
+
+    builder: whose design it is; cores and their costs are those of FINN.
+    """
     lines = [
         f"{found.design.name}: {_counts(found.design)}",
         f"  full rate  {_rate(found.full, megahertz)}",
@@ -29,7 +35,7 @@ def as_text(found: Study, megahertz: Fraction, *, all_layers: bool = False) -> s
         *_given(found, megahertz),
         *_automatic(found),
         *_repair(found),
-        *_sizing(found, megahertz),
+        *_sizing(found, megahertz, builder),
         *_fifos(found),
         *_layers(found, all_layers=all_layers),
         *[f"  remark     {one}" for one in found.design.remarks],
@@ -107,19 +113,25 @@ def _repair(found: Study) -> list[str]:
         )
         if new > old
     ]
-    proof = "the smallest change" if found.repair.status == OPTIMAL else "a change that is enough"
+    proof = (
+        "the smallest change"
+        if found.repair.status is Status.OPTIMAL
+        else "a change that is enough"
+    )
     extra = found.design.bits(found.repair.depths) - start.bits
     return [f"  no more    {proof}: {', '.join(more)}; {extra} bits more"]
 
 
-def _sizing(found: Study, megahertz: Fraction) -> list[str]:
+def _sizing(found: Study, megahertz: Fraction, builder: str) -> list[str]:
     sizing = found.sizing
     goal = "no deadlock" if sizing.period is None else _rate(sizing.period, megahertz)
-    if sizing.status == INFEASIBLE:
+    if sizing.status is Status.INFEASIBLE:
         return [f"  depths     none for {goal}: {_why_not(found)}"]
     if not sizing.depths:
         return [f"  depths     none found for {goal}: {sizing.reason}"]
     lines = [f"  depths     {sizing.bits} bits for {goal}: {in_proof(sizing)}"]
+    if builder != "FINN":
+        return lines
     luts, blocks, ultra = found.cost.luts, found.cost.blocks, found.cost.ultra
     lines.append(
         f"  cores      {sum(map(len, found.cores))} FIFO cores: {luts} LUTs, {blocks} block RAMs "
@@ -141,7 +153,7 @@ def _why_not(found: Study) -> str:
 
 def in_proof(sizing: Sizing) -> str:
     """Say what is proved about depths, in the model of the design."""
-    if sizing.status == OPTIMAL:
+    if sizing.status is Status.OPTIMAL:
         return "proved the smallest"
     narrow = "no single depth can be less, " if sizing.is_narrow else ""
     return f"{narrow}at most {float(sizing.gap):.1%} above the smallest (at least {sizing.lower_bound})"
@@ -297,7 +309,7 @@ def _depths_json(design: Design, found: Depths | None) -> dict[str, Any] | None:
 def _sizing_json(design: Design, sizing: Sizing) -> dict[str, Any]:
     return {
         "status": sizing.status,
-        "reason": sizing.reason,
+        "reason": str(sizing.reason),
         "period": None if sizing.period is None else str(sizing.period),
         "bits": sizing.bits,
         "lower_bound": sizing.lower_bound,

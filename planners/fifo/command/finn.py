@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import PurePath
 
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame.long_work import stop_after
 from csdf.cli.frame.output import remark
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
+from csdf.outcome import Status
+from csdf.stopping import Stop
 from planners.fifo.command.answer import (
     as_json,
     as_text,
@@ -26,7 +29,6 @@ from planners.fifo.cores import blocks, padded
 from planners.fifo.design import Design
 from planners.fifo.finn.folding_file import Folding, fifo_depths, folding_text, read_folding
 from planners.fifo.finn.reading import read_design
-from planners.fifo.sizing import GAVE_UP, INFEASIBLE
 from planners.fifo.study import Study, front, study
 from planners.fifo.timing.options import TimingOptions
 
@@ -98,9 +100,9 @@ def _study(
     if options.output and found.cores:
         write_text(options.output, folding_text(design, found.cores, folding))
         remark(PROGRAM, f"wrote {options.output}: a folding file with these depths")
-    if found.sizing.status == INFEASIBLE:
+    if found.sizing.status is Status.INFEASIBLE:
         return answers.NO
-    return answers.GAVE_UP if found.sizing.status == GAVE_UP else answers.ANSWERED
+    return answers.GAVE_UP if found.sizing.status is Status.GAVE_UP else answers.ANSWERED
 
 
 def _found(design: Design, options: argparse.Namespace) -> Study:
@@ -115,7 +117,7 @@ def _found(design: Design, options: argparse.Namespace) -> Study:
         only_live=options.least,
         is_split=options.split,
         weights=weights,
-        watch=lambda: _watch(design, options),
+        stops=lambda: _stop(design, options),
     )
 
 
@@ -124,8 +126,8 @@ def _block_weight(bits: int) -> int:
     return blocks(512, padded(bits)) * 36
 
 
-def _watch(design: Design, options: argparse.Namespace) -> Callable[[], None]:
-    return answers.watch(f"{design.name}: sizing its FIFOs", options.budget)
+def _stop(design: Design, options: argparse.Namespace) -> Stop:
+    return stop_after(options.budget, f"{design.name}: sizing its FIFOs")
 
 
 def _period(options: argparse.Namespace) -> Fraction | None:
@@ -149,7 +151,7 @@ def _changed(found: Study, other: Study, more: int) -> str:
 
 
 def _front(design: Design, options: argparse.Namespace) -> int:
-    points = front(design, watch=lambda: _watch(design, options))
+    points = front(design, stops=lambda: _stop(design, options))
     if not points:
         raise CsdfError(
             f"{design.name} deadlocks whatever its FIFOs hold, or nothing was found in time"
