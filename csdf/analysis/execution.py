@@ -32,6 +32,19 @@ class SteadyState(NamedTuple):
         return Fraction(self.time, self.iterations)
 
 
+class _Rings(NamedTuple):
+    """The tokens in each channel, in arrays of the kernel's kind: see `self_timed.Queues`."""
+
+    start: Any
+    size: Any
+    head: Any
+    length: Any
+    counts: Any  # of each batch of tokens
+    times: Any
+    tokens: Any
+    last_time: Any
+
+
 class Execution:
     """A graph that is being executed, iteration by iteration.
 
@@ -55,58 +68,42 @@ class Execution:
                 firings, graph.phases, graph.duration_start, strict=True
             )
         )
-        actors, channels = len(graph.phases), len(graph.producer)
         self.iterations = 0
-        self._fixed = [
-            self._backend.array(column)
-            for column in (
-                graph.phases, graph.duration_start, graph.duration,
-                graph.input_start, graph.input_channel, graph.output_start, graph.output_channel,
-                graph.consumer, graph.consumption_start, graph.consumption,
-                graph.production_start, graph.production,
-            )
-        ]  # fmt: skip
-        self._tokens = self._backend.array(graph.initial_tokens)
+        make = self._backend.kernel
+        self._wiring = make(self_timed.Wiring)(graph, self._backend.array)
+        self._actors = make(self_timed.Actors)(len(graph.phases), self._backend.blank)
         sizes = [min(max(4, firings[actor] + 2), 256) for actor in graph.producer]
-        self._set_rings(sizes, [[(count, 0)] if count else [] for count in graph.initial_tokens])
-        self._last_time = self._backend.array([0] * channels)
-        self._phase = self._backend.array([0] * actors)
-        self._latest_start = self._backend.array([0] * actors)
-        self._scratch = (self._backend.array([0] * actors), self._backend.array([0] * actors))
+        batches = [[(count, 0)] if count else [] for count in graph.initial_tokens]
+        tokens = self._backend.array(graph.initial_tokens)
+        self._lay_out(sizes, batches, tokens, self._backend.blank(len(sizes)))
 
-    def _set_rings(self, sizes: list[int], batches: list[list[tuple[int, int]]]) -> None:
-        starts = [0]
-        for size in sizes:
-            starts.append(starts[-1] + size)
+    def _lay_out(
+        self, sizes: list[int], batches: list[list[tuple[int, int]]], tokens: Any, last_time: Any
+    ) -> None:
+        """Take rings of these sizes, which hold these batches of tokens and their times."""
+        starts = [0, *accumulate(sizes)]
         counts, times = [0] * starts[-1], [0] * starts[-1]
         for start, queue in zip(starts, batches, strict=False):
             for i, (count, time) in enumerate(queue):
                 counts[start + i], times[start + i] = count, time
-        self._sizes = sizes
-        self._rings = [
-            self._backend.array(column)
-            for column in (
-                starts[:-1], sizes, [0] * len(sizes), [len(queue) for queue in batches],
-                counts, times,
-            )
-        ]  # fmt: skip
+        columns = starts[:-1], sizes, [0] * len(sizes), map(len, batches), counts, times
+        self._rings = _Rings(*map(self._backend.array, columns), tokens=tokens, last_time=last_time)
+        self._queues = self._backend.kernel(self_timed.Queues)(self._rings)
 
     def _batches(self, channel: int) -> list[tuple[int, int]]:
-        starts, _, heads, lengths, counts, times = self._rings
-        at = [
-            int(starts[channel]) + (int(heads[channel]) + i) % self._sizes[channel]
-            for i in range(int(lengths[channel]))
-        ]
-        return [(int(counts[i]), int(times[i])) for i in at]
+        rings = self._rings
+        start, size, head = rings.start[channel], rings.size[channel], rings.head[channel]
+        at = [start + (head + i) % size for i in range(rings.length[channel])]
+        return [(rings.counts[i], rings.times[i]) for i in at]
 
     def _grow(self, full: int) -> None:
         """Give every ring that is at least half full four times its room."""
-        batches = [self._batches(channel) for channel in range(len(self._sizes))]
+        batches = [self._batches(channel) for channel in range(len(self._rings.size))]
         sizes = [
             size * 4 if channel == full or 2 * len(batches[channel]) > size else size
-            for channel, size in enumerate(self._sizes)
+            for channel, size in enumerate(self._rings.size)
         ]
-        self._set_rings(sizes, batches)
+        self._lay_out(sizes, batches, self._rings.tokens, self._rings.last_time)
 
     def recorded(self, iterations: int) -> Any:
         """Carry out so many iterations; return the start times, or None in a deadlock.
@@ -115,14 +112,15 @@ class Execution:
         Raises NoRecurrence where times would leave 64 bits.
         """
         per_actor = [count * iterations for count in self._firings]
-        record_at = self._backend.array([0, *accumulate(per_actor)][:-1])
         record = self._backend.blank(sum(per_actor))
+        self._actors.record_at = self._backend.array([0, *accumulate(per_actor)][:-1])
+        self._actors.record = record
         for _ in range(iterations):
-            if not self._advance(record_at, record):
+            if not self._advance():
                 return None
         return record
 
-    def _advance(self, record_at: Any, record: Any) -> bool:
+    def _advance(self) -> bool:
         """Carry out one more iteration; False if it gets stuck in a deadlock."""
         if (
             self._backend.is_compiled
@@ -130,15 +128,12 @@ class Execution:
         ):
             raise NoRecurrence(f"times pass {compiler.SAFE} after {self.iterations} iterations")
         run = self._backend.kernel(self_timed.advance)
-        quota = self._backend.array(self._firings)
+        self._actors.quota = self._backend.array(self._firings)
         least = FUEL if self._backend.is_compiled else PLAIN_FUEL
         fuel = max(least, len(self._firings))  # each call looks at every actor first
         answer = self._backend.array([0])
         while True:
-            status = run(
-                *self._fixed, self._tokens, *self._rings, self._last_time, self._phase,
-                self._latest_start, quota, *self._scratch, record_at, record, fuel, answer,
-            )  # fmt: skip
+            status = run(self._wiring, self._queues, self._actors, fuel, answer)
             if status == self_timed.FULL:
                 self._grow(int(answer[0]))
             elif status == self_timed.PAUSED:
@@ -151,15 +146,14 @@ class Execution:
     @property
     def now(self) -> int:
         """Start of the latest firing of the first actor: a clock to compare states by."""
-        return int(self._latest_start[0])
+        return int(self._actors.latest_start[0])
 
     def state(self) -> bytes | tuple[int, ...]:
         """Everything the future depends on, times relative to `now`."""
         run = self._backend.kernel(self_timed.pack_state)
-        arguments = (*self._rings, self._last_time, self._latest_start, self.now)
-        length = run(*arguments, self._backend.array([]))
+        length = run(self._queues, self._actors, self.now, self._backend.array([]))
         packed = self._backend.blank(length)
-        run(*arguments, packed)
+        run(self._queues, self._actors, self.now, packed)
         return packed.tobytes() if self._backend.is_compiled else tuple(packed)
 
 
