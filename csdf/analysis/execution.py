@@ -87,7 +87,8 @@ class Execution:
             for i, (count, time) in enumerate(queue):
                 counts[start + i], times[start + i] = count, time
         columns = starts[:-1], sizes, [0] * len(sizes), map(len, batches), counts, times
-        self._rings = _Rings(*map(self._backend.array, columns), tokens=tokens, last_time=last_time)
+        arrays = map(self._backend.array, columns)
+        self._rings = _Rings._make((*arrays, tokens, last_time))
         self._queues = self._backend.kernel(self_timed.Queues)(self._rings)
 
     def _batches(self, channel: int) -> list[tuple[int, int]]:
