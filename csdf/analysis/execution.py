@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, count, pairwise
 from typing import Any, NamedTuple
 
-from csdf.errors import NoRecurrence
+from csdf.errors import GaveUp, NoRecurrence
 from csdf.kernels import compile as compiler
 from csdf.kernels import self_timed
 from csdf.model.indexed import IndexedGraph
@@ -84,8 +84,8 @@ class Execution:
         starts = [0, *accumulate(sizes)]
         counts, times = [0] * starts[-1], [0] * starts[-1]
         for start, queue in zip(starts, batches, strict=False):
-            for i, (count, time) in enumerate(queue):
-                counts[start + i], times[start + i] = count, time
+            for i, (held, time) in enumerate(queue):
+                counts[start + i], times[start + i] = held, time
         columns = starts[:-1], sizes, [0] * len(sizes), map(len, batches), counts, times
         arrays = map(self._backend.array, columns)
         self._rings = _Rings._make((*arrays, tokens, last_time))
@@ -194,6 +194,55 @@ def steady_state(
                 f"of which {remembered} bytes were remembered"
             )
     raise NoRecurrence(f"no state recurred in {limit} iterations")
+
+
+def recurrence(
+    graph: IndexedGraph,
+    firings: Sequence[int],
+    *,
+    limit: int,
+    watch: Callable[[], None] = lambda: None,
+) -> SteadyState | None:
+    """Return the steady part, or None where no state recurs within so many iterations.
+
+    The graph has no deadlock. watch: see `steady_state`; it ends the wait by raising GaveUp.
+    """
+    try:
+        return steady_state(graph, firings, limit=limit, watch=watch)
+    except GaveUp:
+        return None
+
+
+def first_starts(
+    graph: IndexedGraph,
+    repetitions: Mapping[str, int],
+    iterations: int,
+    *,
+    watch: Callable[[], None] = lambda: None,
+) -> dict[str, tuple[int, ...]]:
+    """Return the start times of the first iterations, actor by actor, of a graph without deadlock.
+
+    Raises NoRecurrence where times would leave 64 bits, and what `watch` raises.
+    """
+    firings = list(repetitions.values())
+    record = Execution(graph, firings, watch=watch).recorded(iterations)
+    if record is None:
+        raise GaveUp("a graph without deadlock got stuck")
+    begins = accumulate((count * iterations for count in firings), initial=0)
+    return {
+        name: tuple(int(start) for start in record[begin:end])
+        for name, (begin, end) in zip(repetitions, pairwise(begins), strict=True)
+    }
+
+
+def repeated(starts: Sequence[int], *, transient: int, period: int) -> Iterator[int]:
+    """Yield the start times of one actor for ever: as listed, then the steady part again and again.
+
+    transient: how many of the listed firings come before the steady part, which lasts `period`.
+    """
+    yield from starts
+    for later in count(period, period):
+        yield from (start + later for start in starts[transient:])
 
 
 def _largest(graph: IndexedGraph, firings: Sequence[int]) -> int:

@@ -41,13 +41,11 @@ class Field:
             start.append(start[-1] + len(entries))
         columns = blocks.neighbour_start, blocks.neighbour, blocks.rise, blocks.lift
         self.conflicts = backend.kernel(kernel.Conflicts)(*map(backend.view, columns))
-        columns = (
-            start,
-            [number for entries in of_block for number, _ in entries],
-            [weight for entries in of_block for _, weight in entries],
-        )
         self.cliques = backend.kernel(kernel.Cliques)(
-            *map(backend.array, columns), backend.blank(len(cliques))
+            backend.array(start),
+            backend.array([number for entries in of_block for number, _ in entries]),
+            backend.array([weight for entries in of_block for _, weight in entries]),
+            backend.blank(len(cliques)),
         )
         self.sizes = backend.array(blocks.size), backend.array(blocks.alignment)
         totals = [sum(clique.weights) for clique in cliques]

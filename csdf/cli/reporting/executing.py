@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import accumulate, count, pairwise
+from functools import partial
+from itertools import takewhile
+from operator import gt
 
 from csdf.analysis.bounded import bound_channels, with_capacities
-from csdf.analysis.execution import Execution, SteadyState, steady_state
+from csdf.analysis.execution import first_starts, recurrence, repeated
 from csdf.cli.reporting.budget import Budget
 from csdf.draw.report.findings import Run
 from csdf.draw.report.timeline import LARGEST_TIME
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
-from csdf.model.indexed import IndexedGraph, indexed
+from csdf.model.indexed import indexed
 
 MOST_FIRINGS = 30_000  # of a run on the page
 MOST_ACTORS = 2000  # rows of a schedule
@@ -48,11 +50,12 @@ def executed(
     """
     bounded = with_capacities(graph, capacities)
     numbers, firings = indexed(bound_channels(bounded)), list(repetitions.values())
-    found = _recurrence(numbers, firings, budget)
+    watch = budget.quiet_watch(0.4, "waiting for a state to recur")
+    found = recurrence(numbers, firings, limit=PATIENCE, watch=watch)
     wanted = ITERATIONS if found is None else found.transient + found.iterations
     shown = min(wanted, MOST_FIRINGS // sum(firings))
     watch = budget.quiet_watch(0.5, f"executing {graph.name}")
-    starts = _starts(numbers, repetitions, shown, watch)
+    starts = first_starts(numbers, repetitions, shown, watch=watch)
     run = Run(
         title=title,
         graph=bounded,
@@ -69,25 +72,6 @@ def executed(
     return _continued(run) if found is not None and shown == wanted and found.time else run
 
 
-def _starts(
-    numbers: IndexedGraph,
-    repetitions: Mapping[str, int],
-    iterations: int,
-    watch: Callable[[], None],
-) -> dict[str, tuple[int, ...]]:
-    """Start times of the first iterations, actor by actor. Raises GaveUp."""
-    firings = list(repetitions.values())
-    execution = Execution(numbers, firings, watch=watch)
-    record = execution.recorded(iterations)
-    if record is None:
-        raise GaveUp("a graph without deadlock got stuck")
-    begins = accumulate((fired * iterations for fired in firings), initial=0)
-    return {
-        name: tuple(int(start) for start in record[begin:end])
-        for name, (begin, end) in zip(repetitions, pairwise(begins), strict=True)
-    }
-
-
 def _last_end(graph: Graph, starts: Mapping[str, tuple[int, ...]]) -> int:
     return max(
         start + actor.durations[index % actor.phases]
@@ -101,27 +85,15 @@ def _continued(run: Run) -> Run:
     settled, cycle = run.settled or 0, run.cycle or 1
     for rounds in (2, 1):
         end = settled + rounds * cycle
-        starts = {name: tuple(_starts_before(run, name, end)) for name in run.starts}
+        starts = {
+            name: tuple(takewhile(partial(gt, end), _endless(run, name))) for name in run.starts
+        }
         if sum(map(len, starts.values())) <= MOST_FIRINGS:
             return replace(run, starts=starts, end=end)
     return run
 
 
-def _starts_before(run: Run, name: str, end: int) -> Iterator[int]:
-    """The listed starts, and then those of the steady part again and again."""
-    listed = run.starts[name]
-    steady = listed[run.repetitions[name] * (run.transient or 0) :]
-    yield from (start for start in listed if start < end)
-    for later in count(run.cycle or 1, run.cycle or 1):
-        if steady[0] + later >= end:
-            return
-        yield from (start + later for start in steady if start + later < end)
-
-
-def _recurrence(graph: IndexedGraph, firings: list[int], budget: Budget) -> SteadyState | None:
-    """The steady part, or None where no state was seen again in time."""
-    try:
-        watch = budget.quiet_watch(0.4, "waiting for a state to recur")
-        return steady_state(graph, firings, limit=PATIENCE, watch=watch)
-    except GaveUp:
-        return None
+def _endless(run: Run, name: str) -> Iterator[int]:
+    """The start times of an actor, for ever."""
+    transient = run.repetitions[name] * (run.transient or 0)
+    return repeated(run.starts[name], transient=transient, period=run.cycle or 1)
