@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
 from cnn2csdf.network import Shape
+from cnn2csdf.readers.reading_order import reading_order
 from csdf.errors import InvalidNetwork, UnreadableFile
 from csdf.model.exact import value_fault
 
@@ -99,27 +99,15 @@ def _ordered(
 ) -> tuple[StatedLayer, ...]:
     """Layers behind those they read, otherwise in the order of the file."""
     places = {layer.name: place for place, layer in enumerate(layers)}
-    readers: dict[str, list[str]] = {name: [] for name in places}
-    for consumer, producers in sources.items():
-        for producer in producers:
-            readers[producer].append(consumer)
-    missing = {name: len(producers) for name, producers in sources.items()}
-    ready = [place for name, place in places.items() if not missing[name]]
-    ordered = []
-    while ready:
-        layer = layers[heapq.heappop(ready)]
-        ordered.append(layer)
-        for consumer in readers[layer.name]:
-            missing[consumer] -= 1
-            if not missing[consumer]:
-                heapq.heappush(ready, places[consumer])
+    read = {places[name]: [places[one] for one in sources[name]] for name in places}
+    ordered = [layers[place] for place in reading_order(read)]
     if len(ordered) < len(layers):
-        waiting = {name for name, count in missing.items() if count}
+        waiting = places.keys() - {layer.name for layer in ordered}
         raise InvalidNetwork(f"{file}: the layers {_cycle(waiting, sources)} form a cycle")
     return tuple(ordered)
 
 
-def _cycle(waiting: set[str], sources: dict[str, tuple[str, ...]]) -> str:
+def _cycle(waiting: Set[str], sources: dict[str, tuple[str, ...]]) -> str:
     """A cycle among layers of which each waits for another one."""
     path: list[str] = [min(waiting)]
     while True:

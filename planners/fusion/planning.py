@@ -24,7 +24,7 @@ from planners.fusion.choices import (
 )
 from planners.fusion.configurations import Configuration, Group, Way, check_configuration
 from planners.fusion.cost import LayerCost, lengths, price_of
-from planners.fusion.memory import last_steps, most_alive, tiled_buffers, whole_buffers
+from planners.fusion.memory import last_steps, tiled_buffers, whole_buffers
 from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.fusion.search import Point, best_under, front, merged
 from planners.fusion.streaming import Streams, streaming_buffers
@@ -37,6 +37,7 @@ from planners.plan import (
     Buffer,
     MemoryPlan,
     Problem,
+    most_alive,
 )
 from planners.tiling.regions import COLUMNS, ROWS, Needs
 

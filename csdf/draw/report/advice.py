@@ -10,7 +10,8 @@ from csdf.analysis.liveness import Deadlock
 from csdf.analysis.throughput import CriticalCycle
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import best_buy
-from csdf.draw.report.words import counted, exact, listed, percent, size
+from csdf.draw.report.words import exact, listed, percent, size
+from csdf.errors import counted
 
 MOST_WAITING = 30  # of a cycle that blocks itself
 
