@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from csdf.model.builder import GraphBuilder
     from csdf.model.graph import Actor, Channel, Graph
     from csdf.model.schedule import Firing, PeriodicSchedule
+    from csdf.outcome import Reason, Status
     from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
     from csdf.search.trade_off import pareto_front, smallest_storage, sufficient_capacities
     from csdf.search.variables import Choice
+    from csdf.stopping import Progress, Stop
 
 _HOMES = {
     "Actor": "csdf.model.graph",
@@ -56,9 +58,13 @@ _HOMES = {
     "ParetoFront": "csdf.search.pareto",
     "ParetoPoint": "csdf.search.pareto",
     "PeriodicSchedule": "csdf.model.schedule",
+    "Progress": "csdf.stopping",
+    "Reason": "csdf.outcome",
     "SelfTimedExecution": "csdf.analysis.self_timed",
     "SmallestStorage": "csdf.search.pareto",
     "Statistics": "csdf.analysis.statistics",
+    "Status": "csdf.outcome",
+    "Stop": "csdf.stopping",
     "Throughput": "csdf.analysis.throughput",
     "check_periodic_schedule": "csdf.analysis.judge",
     "check_schedule": "csdf.analysis.judge",

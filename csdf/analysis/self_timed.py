@@ -18,6 +18,7 @@ from csdf.model.graph import Channel, Graph
 from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing
 from csdf.model.shown import Shown
+from csdf.stopping import Budget, stop_of
 
 RECURRENCE_LIMIT = 1_000  # iterations to wait for a state of the whole graph to recur
 FIRINGS_LIMIT = 5_000_000  # most firings that are kept as objects
@@ -63,14 +64,18 @@ class SelfTimedExecution(Shown):
         return [{name: getattr(one, name) for name in names} for one in self.firings]
 
 
-def self_timed_execution(graph: Graph, *, iterations: int | None = None) -> SelfTimedExecution:
+def self_timed_execution(
+    graph: Graph, *, iterations: int | None = None, budget: Budget = None
+) -> SelfTimedExecution:
     """Execute the graph and return its firings; capacities count.
 
     iterations: how many to list; by default the transient and one steady part, or ten where no
-    state of the whole graph recurs. Raises InconsistentGraph, and CsdfError where the firings to
-    list are more than five million.
+    state of the whole graph recurs. budget: a stop, or seconds.
+    Raises InconsistentGraph, GaveUp where the budget ends the execution, and CsdfError where the
+    firings to list are more than five million.
     """
-    blocked = deadlock(graph)
+    stop = stop_of(budget)
+    blocked = deadlock(graph, budget=stop)
     if blocked is not None:
         return SelfTimedExecution(
             firings=(), iterations=0, transient=None, steady=None, period=None,
@@ -80,10 +85,10 @@ def self_timed_execution(graph: Graph, *, iterations: int | None = None) -> Self
     repetitions = repetition_vector(graph)
     numbers = indexed(bound_channels(graph))
     require_few(sum(repetitions.values()))
-    steady = recurrence(numbers, list(repetitions.values()), limit=RECURRENCE_LIMIT)
+    steady = recurrence(numbers, list(repetitions.values()), limit=RECURRENCE_LIMIT, budget=stop)
     shown = iterations or (10 if steady is None else steady.transient + steady.iterations)
     require_few(sum(repetitions.values()) * shown)
-    starts = first_starts(numbers, repetitions, shown)
+    starts = first_starts(numbers, repetitions, shown, budget=stop)
     observed: Mapping[str, Sequence[int]] = starts
     if iterations is None and steady is not None and steady.time:
         observed = _continued(graph, starts, repetitions, steady)

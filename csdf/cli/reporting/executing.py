@@ -9,17 +9,18 @@ from itertools import takewhile
 from operator import gt
 
 from csdf.analysis.bounded import bound_channels, with_capacities
-from csdf.analysis.execution import first_starts, recurrence, repeated
-from csdf.cli.reporting.budget import Budget
+from csdf.analysis.execution import SteadyState, first_starts, recurrence, repeated
+from csdf.cli.frame.long_work import shown
 from csdf.draw.report.findings import Run
 from csdf.draw.report.timeline import LARGEST_TIME
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
-from csdf.model.indexed import indexed
+from csdf.model.indexed import IndexedGraph, indexed
+from csdf.stopping import Stop
 
 MOST_FIRINGS = 30_000  # of a run on the page
 MOST_ACTORS = 2000  # rows of a schedule
-PATIENCE = 300  # iterations to wait for a state that recurs
+MOST_ITERATIONS = 300  # iterations to wait for a state that recurs
 ITERATIONS = 4  # shown where none recurs
 
 
@@ -41,27 +42,26 @@ def executed(
     *,
     title: str,
     capacities: Mapping[str, int],
-    budget: Budget,
+    stop: Stop,
 ) -> Run:
     """Return the transient part and two rounds of the steady part, or as much as there is room for.
 
-    Raises GaveUp where times leave what a browser can count, or the budget ends before anything is
-    known.
+    Raises GaveUp where times leave what a browser can count, or where the stop ends the run before
+    anything is known.
     """
     bounded = with_capacities(graph, capacities)
     numbers, firings = indexed(bound_channels(bounded)), list(repetitions.values())
-    watch = budget.quiet_watch(0.4, "waiting for a state to recur")
-    found = recurrence(numbers, firings, limit=PATIENCE, watch=watch)
+    found = _recurrence(numbers, firings, stop)
     wanted = ITERATIONS if found is None else found.transient + found.iterations
-    shown = min(wanted, MOST_FIRINGS // sum(firings))
-    watch = budget.quiet_watch(0.5, f"executing {graph.name}")
-    starts = first_starts(numbers, repetitions, shown, watch=watch)
+    listed = min(wanted, MOST_FIRINGS // sum(firings))
+    part = stop.part(share=0.5, report=shown(f"executing {graph.name}"))
+    starts = first_starts(numbers, repetitions, listed, budget=part)
     run = Run(
         title=title,
         graph=bounded,
         repetitions=repetitions,
         starts=starts,
-        iterations=shown,
+        iterations=listed,
         transient=None if found is None else found.transient,
         steady=None if found is None else found.iterations,
         cycle=None if found is None else found.time,
@@ -69,7 +69,7 @@ def executed(
     )
     if run.end > LARGEST_TIME:
         raise GaveUp(f"times pass {LARGEST_TIME}, the largest that a browser counts exactly")
-    return _continued(run) if found is not None and shown == wanted and found.time else run
+    return _continued(run) if found is not None and listed == wanted and found.time else run
 
 
 def _last_end(graph: Graph, starts: Mapping[str, tuple[int, ...]]) -> int:
@@ -97,3 +97,12 @@ def _endless(run: Run, name: str) -> Iterator[int]:
     """The start times of an actor, for ever."""
     transient = run.repetitions[name] * (run.transient or 0)
     return repeated(run.starts[name], transient=transient, period=run.cycle or 1)
+
+
+def _recurrence(graph: IndexedGraph, firings: list[int], stop: Stop) -> SteadyState | None:
+    """The steady part, or None where no state was seen again in time."""
+    try:
+        part = stop.part(share=0.4, report=shown("waiting for a state to recur"))
+        return recurrence(graph, firings, limit=MOST_ITERATIONS, budget=part)
+    except GaveUp:
+        return None
