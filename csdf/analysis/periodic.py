@@ -59,12 +59,43 @@ class PeriodicSolution:
     work: int  # edges looked at
 
 
+class _Columns(NamedTuple):
+    """What the constraints are made from, but for the tokens: see `periodic.Layout`."""
+
+    node_start: Sequence[int]
+    phases: Sequence[int]
+    copies: Sequence[int]
+    wrap_height: Sequence[int]
+    input_start: Sequence[int]
+    input_channel: Sequence[int]
+    producer: Sequence[int]
+    produced: Sequence[int]
+    produced_before: Sequence[int]
+    production_start: Sequence[int]
+    consumed: Sequence[int]
+    consumed_upto: Sequence[int]
+    consumption_start: Sequence[int]
+    step: Sequence[int]
+    step_height: Sequence[int]
+    is_ordered: Sequence[int]
+
+
+class _Edges(NamedTuple):
+    """Constraints as the kernel wrote them, and their number."""
+
+    number: int
+    start: Any
+    source: Any
+    height: Any
+    channel: Any
+    listed: Any  # the kernel's own
+
+
 class _Layout(NamedTuple):
-    """Arguments of the kernels that depend on the copies, not on the tokens."""
+    """What depends on the copies, not on the tokens, as the kernels want it."""
 
     nodes: int
-    before_tokens: tuple[Any, ...]
-    after_tokens: tuple[Any, ...]
+    columns: Any
     times: Any
     owner: Any  # of each node, its actor
     starts: list[int]  # the first node of each actor
@@ -153,26 +184,24 @@ class PeriodicProblem:
         """Solve on one backend; None where its numbers do not hold the sums."""
         if max(self.scale, int(low)) > backend.limit:
             return None
-        edge_start, source, height, channel = self._edges(layout, tokens, backend)
-        nodes = len(edge_start) - 1
-        policy, value, cycle, order, mark = (backend.blank(nodes) for _ in range(5))
-        others = backend.blank(2 * nodes)
-        answer = backend.blank(5)
-        status = backend.kernel(periodic.maximum_cycle_ratio)(
-            edge_start, source, height, layout.times, int(low), self.scale, backend.limit,
-            policy, value, cycle, others, order, mark, answer,
-        )  # fmt: skip
+        edges = self._edges(layout, tokens, backend)
+        value, cycle = backend.blank(layout.nodes), backend.blank(layout.nodes)
+        others = backend.blank(2 * layout.nodes)
+        policy = backend.kernel(periodic.Policy)(value, cycle, others, backend.blank)
+        policy.within(int(low), self.scale, backend.limit)
+        status = backend.kernel(periodic.maximum_cycle_ratio)(edges.listed, layout.times, policy)
         if status == periodic.OVERFLOW:
             return None
         # Edges come from consumer to producer; in the order of time they read backwards.
-        edges = [int(edge) for edge in cycle[: answer[2]]][::-1]
+        critical = [int(edge) for edge in cycle[: policy.length]][::-1]
+        nodes = backend.take(edges.source, critical)
         circuit = self.circuit(
-            backend.take(source, edges),
-            backend.take(channel, edges),
+            nodes,
+            backend.take(edges.channel, critical),
             layout.starts,
-            backend.take(layout.owner, backend.take(source, edges)),
-            time=int(answer[0]),
-            height=int(answer[1]),
+            backend.take(layout.owner, nodes),
+            time=policy.time,
+            height=policy.height,
         )
         exact = self.is_exact(copies, circuit)
         feasible = status == periodic.OPTIMAL
@@ -185,9 +214,11 @@ class PeriodicProblem:
             scale=(period / self.scale).denominator if period is not None else 1,
             others=()
             if exact
-            else _separated(backend.take(others, range(answer[3])), source, layout.owner),
+            else _separated(
+                backend.take(others, range(policy.reported)), edges.source, layout.owner
+            ),
             is_exact=exact,
-            work=len(source) + int(answer[4]),
+            work=edges.number + policy.work,
         )
 
     def circuit(
@@ -217,22 +248,27 @@ class PeriodicProblem:
         """Return the constraints with so many copies. Raises OverflowError if a number does not fit."""
         layout = self._layout(copies, backend, unit_times=False)
         edges = self._edges(layout, self.graph.initial_tokens, backend)
-        return Constraints(*edges, layout.times, layout.owner, layout.starts)
+        return Constraints(
+            edge_start=edges.start,
+            source=edges.source[: edges.number],
+            height=edges.height[: edges.number],
+            channel=edges.channel[: edges.number],
+            times=layout.times,
+            owner=layout.owner,
+            starts=layout.starts,
+        )
 
-    def _edges(
-        self, layout: _Layout, tokens: Sequence[int], backend: compiler.Backend
-    ) -> tuple[Any, Any, Any, Any]:
-        """Where each node's edges begin, and their sources, heights and channels."""
-        expand = backend.kernel(periodic.expand)
-        edge_start = backend.blank(layout.nodes + 1)
-        arguments = (*layout.before_tokens, backend.array(tokens), *layout.after_tokens)
-        room = layout.room[0]
+    def _edges(self, layout: _Layout, tokens: Sequence[int], backend: compiler.Backend) -> _Edges:
+        """The constraints for so many initial tokens."""
+        expand, make = backend.kernel(periodic.expand), backend.kernel(periodic.Edges)
+        start, initial_tokens = backend.blank(layout.nodes + 1), backend.array(tokens)
         while True:
-            source, height, channel = (backend.blank(room) for _ in range(3))
-            edges = expand(*arguments, edge_start, source, height, channel)
-            if edges <= room:
-                return edge_start, source[:edges], height[:edges], channel[:edges]
-            room = layout.room[0] = edges
+            source, height, channel = (backend.blank(layout.room[0]) for _ in range(3))
+            listed = make(start, source, height, channel)
+            count = expand(layout.columns, initial_tokens, listed)
+            if count <= layout.room[0]:
+                return _Edges(count, start, source, height, channel, listed)
+            layout.room[0] = count
 
     def _layout(
         self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
@@ -261,16 +297,27 @@ class PeriodicProblem:
             for c, step in enumerate(steps)
         ]
         wrap = [self.scale * k // r for k, r in zip(copies, self.cycles, strict=True)]
-        before = (
-            starts[:-1], graph.phases, copies, wrap, graph.input_start, graph.input_channel,
-            graph.producer, self._produced, self._before, graph.production_start,
-            self._consumed, self._upto, graph.consumption_start,
-        )  # fmt: skip
-        after = (steps, step_height, self._is_ordered)
+        columns = _Columns(
+            node_start=starts[:-1],
+            phases=graph.phases,
+            copies=copies,
+            wrap_height=wrap,
+            input_start=graph.input_start,
+            input_channel=graph.input_channel,
+            producer=graph.producer,
+            produced=self._produced,
+            produced_before=self._before,
+            production_start=graph.production_start,
+            consumed=self._consumed,
+            consumed_upto=self._upto,
+            consumption_start=graph.consumption_start,
+            step=steps,
+            step_height=step_height,
+            is_ordered=self._is_ordered,
+        )
         return _Layout(
             nodes=starts[-1],
-            before_tokens=tuple(backend.array(column) for column in before),
-            after_tokens=tuple(backend.array(column) for column in after),
+            columns=backend.kernel(periodic.Layout)(columns, backend.array),
             times=backend.array(
                 [1] * starts[-1] if unit_times else self._times(copies, graph.duration)
             ),
@@ -280,10 +327,10 @@ class PeriodicProblem:
         )
 
     def _times(self, copies: Sequence[int], durations: Sequence[int]) -> list[int]:
-        graph = self.graph
         times: list[int] = []
-        for actor, start in enumerate(graph.duration_start):
-            times += list(durations[start : start + graph.phases[actor]]) * copies[actor]
+        for actor, start in enumerate(self.graph.duration_start):
+            phases = self.graph.phases[actor]
+            times += list(durations[start : start + phases]) * copies[actor]
         return times
 
     def nodes(self, copies: Sequence[int]) -> int:

@@ -11,7 +11,8 @@ from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.liveness import Deadlock
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import best_buy
-from csdf.draw.report.words import counted, exact, listed, percent, size
+from csdf.draw.report.words import exact, listed, percent, size
+from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.outcome import Status
 
