@@ -47,7 +47,7 @@ def _groups(evaluator: DesignEvaluator, current: Sequence[int]) -> list[tuple[in
 def _repair(
     evaluator: DesignEvaluator, current: list[int], group: Sequence[int], *, is_hurried: bool
 ) -> Iterator[None]:
-    """Let the cheapest FIFOs of a group grow until it suffices, all others unbounded; yield for each."""
+    """Let the cheapest FIFOs of a group grow until it suffices, all others unbounded."""
     fifos = evaluator.system.design.fifos
     trial: list[int | None] = [None] * len(fifos)
     for place in group:
