@@ -47,7 +47,7 @@ def _groups(evaluator: DesignEvaluator, current: Sequence[int]) -> list[tuple[in
 def _repair(
     evaluator: DesignEvaluator, current: list[int], group: Sequence[int], *, is_hurried: bool
 ) -> Iterator[None]:
-    """Let the cheapest FIFOs of a group grow until it suffices, all others unbounded; yield for each."""
+    """Let the cheapest FIFOs of a group grow until it suffices, all others unbounded."""
     fifos = evaluator.system.design.fifos
     trial: list[int | None] = [None] * len(fifos)
     for place in group:
@@ -60,10 +60,26 @@ def _repair(
             break
     for place in reversed(grow):
         enough = evaluator.enough(trial, place)
-        if not is_hurried or enough is None:
+        if is_hurried and enough is not None:
+            enough = _coarse(
+                evaluator, trial, place, (current[place], enough // 64, enough // 8, enough)
+            )
+        else:
             enough = _least(evaluator, trial, place, current[place] - 1, enough)
         trial[place] = current[place] = max(enough, current[place])
         yield
+
+
+def _coarse(
+    evaluator: DesignEvaluator, trial: Sequence[int | None], place: int, depths: Sequence[int]
+) -> int:
+    """The first of ever larger depths of one FIFO that does; the last is known to do."""
+    own = list(trial)
+    for depth in sorted(depths)[:-1]:
+        own[place] = depth
+        if depth >= LEAST_DEPTH and evaluator.circuit(own) is None:
+            return depth
+    return max(depths)
 
 
 def _frame_bits(fifo: Fifo) -> int:

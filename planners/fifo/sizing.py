@@ -52,7 +52,7 @@ class Sizing:
     is_narrow: bool
     circuit: Circuit | None
     evaluations: int
-    reason: Reason = because(SizingWhy.PROVED)
+    reason: Reason
 
     @property
     def gap(self) -> Fraction:
@@ -150,7 +150,7 @@ class Sizer:
         return period is not None and (self._period is None or period <= self._period)
 
     def _look(self) -> None:
-        """Look at the watch, and whether the bound has reached what was found."""
+        """Look at the stop, and whether the bound has reached what was found."""
         self._stop.look()
         self._note_bound()
         if self._best and self._bound >= self._size(self._best):
@@ -167,9 +167,10 @@ class Sizer:
 
     def _sizing(self, status: Status, reason: Reason, circuit: Circuit | None = None) -> Sizing:
         size = self._size(self._best)
+        bound = min(self._bound, size) if size else self._bound
         return Sizing(
             period=self._period, status=status, depths=self._best, bits=size,
-            lower_bound=size if status is Status.OPTIMAL else min(self._bound, size) if size else self._bound,
+            lower_bound=size if status is Status.OPTIMAL else bound,
             is_narrow=self._is_narrow, circuit=circuit, evaluations=self._evaluator.count,
             reason=reason,
         )  # fmt: skip

@@ -6,6 +6,8 @@ import argparse
 
 from csdf.cli import answers, parsers
 from csdf.cli.options import concurrency
+from csdf.io.files import read_bytes
+from csdf.io.layer_table import layer_widths
 from csdf.model.graph import Graph
 from csdf.search.variables import UNITS, Choice
 from csdf.stopping import Progress
@@ -62,8 +64,17 @@ def choice_of(options: argparse.Namespace) -> Choice:
         excluded=options.exclude,
         shared=options.share,
         unit=options.unit,
+        widths=_widths(options) if options.unit == "bits" else None,
         with_self_loops=options.count_self_loops,
     )
+
+
+def _widths(options: argparse.Namespace) -> dict[str, int]:
+    """The widths that a table of layers says; other files have sizes of tokens."""
+    if not options.file.lower().endswith(".csv"):
+        return {}
+    text = read_bytes(options.file, options.file_limit).decode("utf-8", "replace")
+    return layer_widths(text, options.file)
 
 
 def in_words(progress: Progress) -> str:

@@ -36,7 +36,7 @@ def as_text(
         *_automatic(found),
         *_repair(found),
         *_sizing(found, megahertz, builder),
-        *_fifos(found),
+        *_fifos(found, builder),
         *_layers(found, all_layers=all_layers),
         *[f"  remark     {one}" for one in found.design.remarks],
         *_assumed(found.design),
@@ -159,7 +159,7 @@ def in_proof(sizing: Sizing) -> str:
     return f"{narrow}at most {float(sizing.gap):.1%} above the smallest (at least {sizing.lower_bound})"
 
 
-def _fifos(found: Study) -> list[str]:
+def _fifos(found: Study, builder: str) -> list[str]:
     rows = [
         (fifo.name, str(depth), f"{fifo.bits} bits", _cores(row))
         for fifo, depth, row in zip(
@@ -170,7 +170,8 @@ def _fifos(found: Study) -> list[str]:
     others = len(found.sizing.depths) - len(rows)
     if not found.sizing.depths:
         return []
-    lines = ["", *table([("FIFO", "depth", "word", "core"), *rows])] if rows else []
+    shown = [("FIFO", "depth", "word", "core"), *rows]
+    lines = ["", *table([row if builder == "FINN" else row[:3] for row in shown])] if rows else []
     if others:
         lines.append(f"  {answers.counted(others, 'other FIFO')}: depth 2")
     return lines
@@ -183,7 +184,7 @@ def _cores(row: Sequence[Core]) -> str:
 def _layers(found: Study, *, all_layers: bool) -> list[str]:
     order = sorted(range(len(found.periods)), key=lambda one: -found.periods[one])
     shown = order if all_layers else order[:SHOWN_LAYERS]
-    rows = [("layer", "cycles", "FINN's", "slack", "folding")]
+    rows = [("layer", "cycles", "estimate", "slack", "folding")]
     for one in shown:
         layer = found.design.layers[one]
         rows.append(

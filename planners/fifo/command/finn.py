@@ -226,7 +226,11 @@ def command_parser() -> argparse.ArgumentParser:
         help="of HLS layers between frames",
     )
     parser.add_argument(
-        "--dsp", type=int, choices=(48, 58), default=48, help="DSP of the part; default: 48"
+        "--dsp",
+        type=answers.positive,
+        choices=(48, 58),
+        default=48,
+        help="DSP of the part; default: 48",
     )
     parser.add_argument(
         "--sensitivity",

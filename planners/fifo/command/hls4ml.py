@@ -61,8 +61,8 @@ def command_parser() -> argparse.ArgumentParser:
         "C++ says which functions work on which streams, and in which order words pass.",
         "csdf fifo hls4ml my_project -o depths.json",
         "csdf fifo hls4ml my_project/hls4ml_config.yml --in-place",
-        notes="A word is a pixel with all its channels. Cycles are those of the loops in nnet_utils with "
-        "assumed latencies: true ones are in the synthesis report, and --latency gives them. A "
+        notes="A word is a pixel with all its channels. Cycles are those of the loops in nnet_utils "
+        "with assumed latencies: true ones are in the synthesis report, and --latency gives them. A "
         "project with strategy Resource has no interval in its source; then the reuse factor is taken.",
     )
     parser.add_argument(

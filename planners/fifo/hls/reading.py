@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 
 import numpy as np
+from numpy.typing import NDArray
 
 from csdf.errors import UnreadableFile
 from planners.fifo.design import Design, Fifo, Layer
@@ -109,8 +110,8 @@ class Reader:
         missing = [key for key in keys if key not in known]
         if missing:
             raise UnreadableFile(
-                f"{self.source.file}: {call.function} ({call.name}): {call.templates[-1]} in parameters.h "
-                f"has no {', '.join(missing)}"
+                f"{self.source.file}: {call.function} ({call.name}): {call.templates[-1]} in "
+                f"parameters.h has no {', '.join(missing)}"
             )
         return [known[key] for key in keys]
 
@@ -147,7 +148,10 @@ class Reader:
             Loop(
                 iterations=iterations, latency=latency, interval=interval, idle=self._options.idle
             ),
-            [Stream(iterations=one, bits=self.bits(name)) for one, name in zip(reads, streams, strict=False)],
+            [
+                Stream(iterations=one, bits=self.bits(name))
+                for one, name in zip(reads, streams, strict=False)
+            ],
             [
                 Stream(iterations=one, bits=self.bits(name))
                 for one, name in zip(writes, streams[len(reads) :], strict=False)
@@ -156,10 +160,11 @@ class Reader:
         )  # fmt: skip
 
 
-def _ends(size: int, kernel: int, stride: int) -> Numbers:
+def _ends(size: int, kernel: int, stride: int) -> NDArray[np.bool_]:
     """For each place along an axis whether a window ends there."""
     places = counting(size) - (kernel - 1)
-    return (places >= 0) & (places % stride == 0)
+    found: NDArray[np.bool_] = (places >= 0) & (places % stride == 0)
+    return found
 
 
 def _windows(reader: Reader, call: Call, kernel: tuple[str, str], *, is_computing: bool) -> Cluster:

@@ -1,4 +1,4 @@
-"""The C++ that hls4ml writes, as far as streams are concerned: read as text, for it is made by templates."""
+"""What the C++ that hls4ml writes says about streams; templates make it, so it is read as text."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Source:
 
 
 def read_source(path: str) -> Source:
-    """Return what a project says; path: its folder, or the configuration in it. Raises UnreadableFile."""
+    """Return what a project says; path: its folder or hls4ml_config.yml. Raises UnreadableFile."""
     folder = _firmware(path)
     file = _top(folder, path)
     text = _text(file)
@@ -85,8 +85,8 @@ def _firmware(path: str) -> Path:
     folder = (place if place.is_dir() else place.parent) / "firmware"
     if not folder.is_dir():
         raise UnreadableFile(
-            f"{path}: no folder 'firmware' beside or in it; give the folder of a project that hls4ml has "
-            "written (model.write()), or the hls4ml_config.yml in that folder"
+            f"{path}: no folder 'firmware' beside or in it; give the folder of a project that "
+            "hls4ml has written (model.write()), or the hls4ml_config.yml in that folder"
         )
     return folder
 

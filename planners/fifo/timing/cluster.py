@@ -18,7 +18,7 @@ from csdf.kernels.event_times import NONE
 Numbers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Series:
     """Events in a fixed order, the same number in every frame.
 
@@ -32,7 +32,7 @@ class Series:
     gaps: Numbers | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wait:
     """Events of one series that wait for events of another.
 
@@ -48,7 +48,7 @@ class Wait:
     delays: Numbers | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Port:
     """Where words enter or leave a layer: one word at each of the events of a series.
 
@@ -61,7 +61,7 @@ class Port:
     events: Numbers | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cluster:
     """The series of one layer, what they wait for, and its ports in the order of the node."""
 
