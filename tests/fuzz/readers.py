@@ -22,7 +22,7 @@ from csdf.io.fifo_depths import folding_config, parse_depths
 from csdf.io.files import read_bytes
 from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
-from planners.arena.command.main import read_problems
+from planners.arena.command.problems import read_problems
 from planners.formats.json_problems import format_problems
 from planners.formats.tflite_micro import parse_offline_plan
 from planners.primitives.profiling.table import read_profile
