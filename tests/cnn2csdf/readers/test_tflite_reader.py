@@ -193,10 +193,15 @@ BAD = {
         UnsupportedOperator,
         "'x' of shape 2x4; expected a batch of 1",
     ),
-    "16 bits": (
-        one_node("RELU", [Tensor("x", (1, 4), "int16", (0.1,))], Tensor("y", (1, 4))),
+    "unsigned": (
+        one_node("RELU", [Tensor("x", (1, 4), "uint8", (0.1,))], Tensor("y", (1, 4))),
         UnsupportedOperator,
-        "quantised as int16; int8 is supported",
+        "quantised uint8; int8 and int16 are supported",
+    ),
+    "16 bits around a number": (
+        one_node("RELU", [Tensor("x", (1, 4), "int16", (0.1,), 5)], Tensor("y", (1, 4))),
+        UnsupportedOperator,
+        "int16 with a zero point of 5; expected 0",
     ),
     "hybrid": (
         one_node(
