@@ -62,7 +62,7 @@ class Convolution(Operator):
             halves = (part._replace(end=middle), part._replace(begin=middle))
             return np.concatenate([self.computed(half) for half in halves], axis=1)
         cells = window_cells(self.window, part, fill=0.0)
-        return self._summed(cells, part.weights, part)
+        return self.summed(cells, part.weights, part)
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the rows of the part; sums of integers are exact in double precision."""
@@ -76,12 +76,12 @@ class Convolution(Operator):
         cells -= given.zero_point
         weights = {role: array.astype(np.float64) for role, array in part.weights.items()}
         weights["kernel"] -= kernel.zero_point
-        sums = self._summed(cells, weights, part).astype(np.int64)
+        sums = self.summed(cells, weights, part).astype(np.int64)
         ratios = channel_ratios(given, kernel, result, self.filters)
         return rescaled_sums(sums, ratios, result, is_wide=has_wide_sums(given, part.weights))
 
-    def _summed(self, cells: Array, weights: Mapping[str, Array], part: Part) -> Array:
-        """The products of what the windows see with the kernel, plus the bias."""
+    def summed(self, cells: Array, weights: Mapping[str, Array], part: Part) -> Array:
+        """Return the products of what the windows see with the kernel, plus the bias."""
         seen = unfolded(cells, self.window, part.rows, part.shape.width)
         is_depthwise = self.groups == part.inputs[0].shape.channels
         sums = (_depthwise if is_depthwise else _as_product)(self, part, seen, weights["kernel"])
