@@ -38,17 +38,8 @@ def _steps(node: onnx.NodeProto) -> Iterable[onnx.NodeProto]:
     domain = "" if node.domain == "ai.onnx" else node.domain
     if (domain, node.op_type) in PLAIN:
         return _plain(_Steps(node), *PLAIN[domain, node.op_type])
-    special: Mapping[tuple[str, str], Callable[[_Steps], Iterator[onnx.NodeProto]]] = {
-        ("", "QLinearConv"): _convolution,
-        (RUNTIME, "QGemm"): _gemm,
-        (RUNTIME, "QLinearConcat"): _concatenation,
-        (RUNTIME, "QuantizeLinear"): _as_standard,
-        (RUNTIME, "DequantizeLinear"): _as_standard,
-        (RUNTIME, "DynamicQuantizeMatMul"): _dynamic_product,
-        (RUNTIME, "MatMulIntegerToFloat"): _real_product,
-    }
-    if (domain, node.op_type) in special:
-        return special[domain, node.op_type](_Steps(node))
+    if (domain, node.op_type) in SPECIAL:
+        return SPECIAL[domain, node.op_type](_Steps(node))
     return [node]
 
 
@@ -188,3 +179,20 @@ def _rescaled_product(
     yield helper.make_node("Mul", [real, scale], [result])
     if steps.input(bias):
         yield helper.make_node("Add", [result, steps.input(bias)], [steps.output])
+
+
+SPECIAL: Mapping[tuple[str, str], Callable[[_Steps], Iterator[onnx.NodeProto]]] = {
+    ("", "QLinearConv"): _convolution,
+    (RUNTIME, "QGemm"): _gemm,
+    (RUNTIME, "QLinearConcat"): _concatenation,
+    (RUNTIME, "QuantizeLinear"): _as_standard,
+    (RUNTIME, "DequantizeLinear"): _as_standard,
+    (RUNTIME, "DynamicQuantizeMatMul"): _dynamic_product,
+    (RUNTIME, "MatMulIntegerToFloat"): _real_product,
+}
+
+
+def kinds() -> list[str]:
+    """Return the operators that are opened, those of the runtime with its domain in front."""
+    found = [f"{domain}.{kind}".lstrip(".") for domain, kind in (*PLAIN, *SPECIAL)]
+    return sorted(found)
