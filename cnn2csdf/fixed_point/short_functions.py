@@ -57,7 +57,19 @@ def short_sigmoid(values: Integers, scale: float) -> Integers:
 
 def short_hyperbolic_tangent(values: Integers, scale: float) -> Integers:
     """Return tanh x of 16-bit integers of that scale, in steps of 1 / 2 ** 15."""
-    scaled = _scaled(values, scale, range(2))
+    return _hyperbolic_tangent(_scaled(values, scale, range(2)))
+
+
+def power_hyperbolic_tangent(values: Integers, power: int) -> Integers:
+    """Return tanh x of 16-bit integers whose scale is that power of two, in 1 / 2 ** 15."""
+    shift = 12 + power
+    if shift >= 0:
+        return _hyperbolic_tangent(values * (3 << shift))
+    return _hyperbolic_tangent((values * 3 + (1 << (-shift - 1))) >> -shift)
+
+
+def _hyperbolic_tangent(scaled: Integers) -> Integers:
+    """Of integers in steps of 1 / (3 * 4096)."""
     place, rest, table = np.abs(scaled) >> 8, np.abs(scaled) & 255, _sigmoids()
     left, right = table[np.minimum(place, LAST - 1)], table[np.minimum(place, LAST - 1) + 1]
     found = np.where(place >= LAST, 0xFFFF << 8, (left << 8) + rest * (right - left))

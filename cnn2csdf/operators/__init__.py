@@ -34,6 +34,7 @@ from cnn2csdf.operators.normalizations import (
 from cnn2csdf.operators.operator import Operator
 from cnn2csdf.operators.poolings import GlobalPooling, Pooling
 from cnn2csdf.operators.products import FullyConnected, MatrixProduct
+from cnn2csdf.operators.quantized_cells import QuantizedLstm, QuantizedSvdf
 from cnn2csdf.operators.recurrences import Recurrence
 from cnn2csdf.operators.repetitions import (
     ConstantConcatenation,

@@ -11,6 +11,7 @@ from cnn2csdf.onnx_files.conversion.assembly import Assembly
 from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.weights import Array
+from csdf.errors import UnreadableFile
 
 
 def dynamic_quantization(node: Node, assembly: Assembly) -> None:
@@ -36,12 +37,19 @@ def zero_points(node: Node, assembly: Assembly, places: Sequence[int]) -> list[s
     return found
 
 
-def without_zero_point(node: Node, assembly: Assembly, place: int, numbers: Numbers) -> Numbers:
-    """Return trained integers less their zero point, which lies along the first or last axis."""
+def without_zero_point(
+    node: Node, assembly: Assembly, place: int, numbers: Numbers, channels: int
+) -> Numbers:
+    """Return trained integers less their zero point, which lies along the first or last axis.
+
+    channels: how many there may be. Raises UnreadableFile for another number.
+    """
     zero = node.input(place)
     if zero is None:
         return numbers
-    assembly.integers(node, place, "the zero point of the weights")
+    found = assembly.integers(node, place, "the zero point of the weights") or ()
+    if len(found) not in (1, channels):
+        raise UnreadableFile(f"{node}: {len(found)} zero points of weights for {channels} channels")
 
     def centred() -> Array:
         values = np.asarray(numbers.read(), np.float32)
@@ -66,6 +74,6 @@ def integer_product(node: Node, assembly: Assembly) -> None:
         raise unsupported(node, f"a constant operand with {len(dims)} axes, expected a matrix")
     zeros = zero_points(node, assembly, (2,))
     operator = op.IntegerProduct(units=dims[1], has_zeros=(bool(zeros), False))
-    numbers = without_zero_point(node, assembly, 3, assembly.numbers(matrix))
+    numbers = without_zero_point(node, assembly, 3, assembly.numbers(matrix), dims[1])
     step = Step(operator=operator, weights={"matrix": numbers})
     assembly.add(node, step, inputs=(left, *zeros))

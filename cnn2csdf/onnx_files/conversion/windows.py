@@ -48,7 +48,7 @@ def integer_convolution(node: Node, assembly: Assembly) -> None:
         groups=groups,
         has_zero=bool(zeros),
     )
-    numbers = without_zero_point(node, assembly, 3, assembly.numbers(kernel))
+    numbers = without_zero_point(node, assembly, 3, assembly.numbers(kernel), dims[0])
     step = Step(operator=operator, weights={"kernel": numbers})
     assembly.add(node, step, inputs=(node.inputs[0], *zeros))
 

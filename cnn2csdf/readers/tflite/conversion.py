@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from cnn2csdf.readers.tflite import functions, moves, windows
+from cnn2csdf.readers.tflite import cells, functions, moves, windows
 from cnn2csdf.readers.tflite.assembly import Assembly
 from cnn2csdf.readers.tflite.model_file import Node
 
@@ -68,8 +68,10 @@ CONVERTERS: Mapping[str, Callable[[Node, Assembly], None]] = {
     "STRIDED_SLICE": moves.strided_slice,
     "SUB": partial(functions.elementwise, function="subtract"),
     "SUM": partial(functions.reduction, function="sum"),
+    "SVDF": cells.svdf,
     "TANH": partial(functions.activation, function="tanh"),
     "TRANSPOSE": moves.transpose,
     "TRANSPOSE_CONV": windows.transposed_convolution,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": cells.lstm,
     "UNPACK": moves.unpack,
 }

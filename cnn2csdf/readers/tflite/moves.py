@@ -35,6 +35,8 @@ def reshape(node: Node, assembly: Assembly) -> None:
 def pack(node: Node, assembly: Assembly) -> None:
     """Add a concatenation along a new axis."""
     dims = assembly.output(node).dims
+    if not dims:
+        raise UnreadableFile(f"{node}: an output without axes")
     axis = options_of(node).integer(1, "i") % len(dims)
     one = (*dims[:axis], 1, *dims[axis + 1 :])
     sources = [

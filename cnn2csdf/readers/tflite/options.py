@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import same_padding
 from cnn2csdf.readers.tflite.assembly import Assembly, Trained, refusal
@@ -11,6 +13,7 @@ from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile
 
 SAME, VALID = 0, 1
+MOST_COVERED = 2**24  # places of one window
 
 
 def options_of(node: Node) -> Record:
@@ -49,6 +52,9 @@ def window_of(node: Node, kernel: op.Pair, *, dilations: int | None) -> op.Windo
     dilation = (1, 1)
     if dilations is not None:
         dilation = (options.integer(dilations + 1, "i", 1), options.integer(dilations, "i", 1))
+    covered = prod(1 + size * step for size, step in zip(kernel, dilation, strict=True))
+    if covered > MOST_COVERED:
+        raise refusal(node, f"windows that cover {covered} places, at most {MOST_COVERED}")
     return op.Window(kernel=kernel, stride=(down, across), dilation=dilation)
 
 
@@ -63,8 +69,17 @@ def require_one_type(node: Node, assembly: Assembly, given: int = 0) -> None:
         )
 
 
-def require_centred(node: Node, trained: Trained) -> None:
-    """Raise UnsupportedOperator for weights with a zero point."""
+def require_scales(node: Node, trained: Trained, channels: int) -> None:
+    """Raise UnreadableFile where weights have scales for another number of channels."""
+    quantization = trained.stored.quantization
+    if quantization is not None and len(quantization.scales) not in (1, channels):
+        found = len(quantization.scales)
+        raise UnreadableFile(f"{node}: {found} scales of weights for {channels} channels")
+
+
+def require_centred(node: Node, trained: Trained, channels: int = 1) -> None:
+    """Raise an error for weights with a zero point, and for scales of another number of channels."""
+    require_scales(node, trained, channels)
     quantization = trained.stored.quantization
     if quantization is not None and quantization.zero_point:
         raise refusal(node, f"weights with a zero point of {quantization.zero_point}, expected 0")

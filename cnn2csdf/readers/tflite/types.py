@@ -61,6 +61,8 @@ IN_INTEGERS = {  # types beside single precision, as TensorFlow Lite Micro compu
             "REDUCE_MIN",
             "RESIZE_BILINEAR",
             "SPACE_TO_DEPTH",
+            "SVDF",
+            "UNIDIRECTIONAL_SEQUENCE_LSTM",
             "UNPACK",
         ),
         BYTES,
@@ -81,6 +83,9 @@ RESTRICTIONS = {
     "SLICE": "constant places",
     "SOFTMAX": "a beta of 1; over the last axis",
     "STRIDED_SLICE": "constant places, steps forward; no ellipses, no new axes",
+    "SVDF": "int8 only; each frame begins with a state of zero, which has no buffer",
     "TRANSPOSE": "the batch stays first",
     "TRANSPOSE_CONV": "constant weights",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "1 x frames x elements; each frame of the network begins with a "
+    "state of zero, which has no buffer; no peepholes, projections or normalised gates",
 }

@@ -17,6 +17,7 @@ from cnn2csdf.readers.tflite.options import (
     padded,
     require_centred,
     require_one_type,
+    require_scales,
     window_of,
 )
 from csdf.errors import UnreadableFile
@@ -80,7 +81,7 @@ def _add_convolution(
 ) -> None:
     filters, rows, columns = kernel.shape[0], kernel.shape[2], kernel.shape[3]
     trained = assembly.trained(node, 1, "kernel", kernel)
-    require_centred(node, trained)
+    require_centred(node, trained, filters)
     bias = _bias(node, assembly, filters)
     window = window_of(node, (rows, columns), dilations=dilations)
     operator = op.Convolution(
@@ -130,7 +131,7 @@ def transposed_convolution(node: Node, assembly: Assembly) -> None:
         extra=(max(-after[0], 0), max(-after[1], 0)),
     )
     trained = [assembly.trained(node, 1, "kernel", kernel.transpose(3, 0, 1, 2))]
-    require_centred(node, trained[0])
+    require_centred(node, trained[0], kernel.shape[0])
     bias = _bias(node, assembly, kernel.shape[0], place=3)
     source = assembly.source(node, 2)
     assembly.add(
@@ -150,7 +151,9 @@ def fully_connected(node: Node, assembly: Assembly) -> None:
         matrix = np.moveaxis(matrix.reshape(places), 3, 1).reshape(units, -1)
     bias = _bias(node, assembly, units)
     operator = op.FullyConnected(units=units, has_bias=bool(bias))
-    trained = [assembly.trained(node, 1, "matrix", matrix), *bias]
+    weights = assembly.trained(node, 1, "matrix", matrix)
+    require_scales(node, weights, units)
+    trained = [weights, *bias]
     source = assembly.source(node, 0)
     assembly.add(node, operator, sources=[source], trained=trained, fused=fused_behind(node, 0))
 

@@ -20,7 +20,7 @@ from cnn2csdf.simplify import drop_identities, simplified
 from cnn2csdf.weights import Model
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.self_timed import self_timed_execution
-from csdf.errors import UnsupportedOperator
+from csdf.errors import UnreadableFile, UnsupportedOperator
 from csdf.search.trade_off import smallest_storage
 from tests.cnn2csdf.onnx_models import runtime_outputs, saved
 
@@ -292,3 +292,19 @@ def test_a_product_of_the_runtime_is_its_steps(kind, tmp_path):
     (expected,) = runtime_outputs(path, {"x": x})
     (found,) = run_whole(read_onnx(path, with_weights=True), {"x": x[0]}).values()
     np.testing.assert_allclose(found, expected[0], rtol=1e-5, atol=1e-5)
+
+
+def test_zero_points_of_weights_are_one_or_one_for_each_channel(tmp_path):
+    constants = scales(w=np.ones((2, 3, 1, 1), S), o=np.zeros(5, S))
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("ConvInteger", ["q", "w", "z", "o"], ["y"], name="c"),
+    ]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "zeros", [value("x", TensorProto.FLOAT, (1, 3, 2, 2))],
+        [value("y", TensorProto.INT32, (1, 2, 2, 2))], constants,
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    with pytest.raises(UnreadableFile, match="5 zero points of weights for 2 channels"):
+        read_onnx(saved(model, tmp_path), with_weights=True)

@@ -186,7 +186,7 @@ BAD = {
     "text": (b"not a model at all", UnreadableFile, "is not a TensorFlow Lite model"),
     "cut": (small_network()[:200], UnreadableFile, "is not a TensorFlow Lite model"),
     "unknown": (
-        one_node("SVDF", [X], Tensor("y", MAPS)), UnsupportedOperator, r"SVDF \(1x\)",
+        one_node("TOPK_V2", [X], Tensor("y", MAPS)), UnsupportedOperator, r"TOPK_V2 \(1x\)",
     ),
     "batch": (
         one_node("RELU", [Tensor("x", (2, 4))], Tensor("y", (2, 4))),
@@ -202,6 +202,24 @@ BAD = {
         one_node("RELU", [Tensor("x", (1, 4), "int16", (0.1,), 5)], Tensor("y", (1, 4))),
         UnsupportedOperator,
         "int16 with a zero point of 5; expected 0",
+    ),
+    "scales": (
+        one_node(
+            "FULLY_CONNECTED",
+            [
+                Tensor("x", (1, 4), "int8", (0.1,)),
+                constant("w", np.ones((3, 4), np.int8), (0.1, 0.2)),
+            ],
+            Tensor("y", (1, 3), "int8", (0.1,)),
+            [(0, "b", 0)],
+        ),
+        UnreadableFile,
+        "2 scales of weights for 3 channels",
+    ),
+    "truths": (
+        one_node("RELU", [Tensor("x", (1, 4), "bool", (0.1,))], Tensor("y", (1, 5), "bool", (1.0,))),
+        UnsupportedOperator,
+        "its output would be",
     ),
     "hybrid": (
         one_node(

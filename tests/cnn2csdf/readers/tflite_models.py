@@ -17,7 +17,7 @@ CODES = {
     "PRELU": 54, "QUANTIZE": 114, "REDUCE_MAX": 82, "RELU": 19, "RELU6": 21, "RESHAPE": 22,
     "RESIZE_BILINEAR": 23, "RESIZE_NEAREST_NEIGHBOR": 97, "SLICE": 65, "SOFTMAX": 25,
     "SPACE_TO_DEPTH": 26, "SPLIT": 49, "SPLIT_V": 102, "STRIDED_SLICE": 45, "SUB": 41, "SUM": 74,
-    "SVDF": 27, "TANH": 28, "TRANSPOSE": 39, "TRANSPOSE_CONV": 67, "UNPACK": 88,
+    "SVDF": 27, "TOPK_V2": 48, "TANH": 28, "TRANSPOSE": 39, "TRANSPOSE_CONV": 67, "UNPACK": 88,
 }  # fmt: skip
 OPTIONS = {  # numbers of the union BuiltinOptions
     "ABS": 78, "ADD": 11, "AVERAGE_POOL_2D": 5, "CONCATENATION": 10, "CONV_2D": 1,
@@ -28,7 +28,7 @@ OPTIONS = {  # numbers of the union BuiltinOptions
     "SPACE_TO_DEPTH": 19, "SPLIT": 35, "SPLIT_V": 79, "STRIDED_SLICE": 32, "SUB": 28, "SUM": 27,
     "TRANSPOSE": 26, "TRANSPOSE_CONV": 49, "UNPACK": 64,
 }  # fmt: skip
-TYPES = {"float32": 0, "int32": 2, "uint8": 3, "int64": 4, "int16": 7, "int8": 9}
+TYPES = {"float32": 0, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7, "int8": 9}
 FORMS = {"b": "Int8", "i": "Int32", "f": "Float32"}
 
 
