@@ -9,6 +9,7 @@ from cnn2csdf.onnx_files import writer
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.readers.tflite.reader import parse_tflite
+from cnn2csdf.simplify import simplified
 from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile, UnsupportedOperator
 from tests.cnn2csdf.readers.tflite_models import (
     Node,
@@ -253,3 +254,27 @@ def test_a_file_cut_anywhere_is_refused():
     for length in range(0, len(content), 7):
         with pytest.raises(CsdfError, match=r"^cut\.tflite: "):
             parse_tflite(content[:length], "cut.tflite", with_weights=True)
+
+
+def test_a_convolution_pads_quantised_maps_with_their_zero_point_itself():
+    generator = np.random.default_rng(3)
+    x = Tensor("x", (1, 5, 6, 2), "int8", (0.05,), 17)
+    amounts = constant("p", np.array([[0, 0], [1, 2], [0, 1], [0, 0]], np.int32))
+    kernel = constant("w", generator.integers(-127, 128, (3, 3, 3, 2)).astype(np.int8), (0.01,))
+    content = tflite_bytes(
+        [x, amounts, Tensor("padded", (1, 8, 7, 2), "int8", (0.05,), 17), kernel,
+         constant("b", np.array([5, -9, 100], np.int32)),
+         Tensor("y", (1, 3, 3, 3), "int8", (0.3,), -4)],
+        [Node("PAD", [0, 1], [2]),
+         Node("CONV_2D", [2, 3, 4], [5],
+              [(0, "b", 1), (1, "i", 2), (2, "i", 2), (3, "b", 0), (4, "i", 1), (5, "i", 1)])],
+        [0],
+        [5],
+    )  # fmt: skip
+    model = parse_tflite(content, "padded.tflite", with_weights=True)
+    folded = simplified(model, ("pad",))
+    assert len(folded.network.layers) == len(model.network.layers) - 1
+    assert folded.network.layers[1].operator.window.padding == (1, 0, 2, 1)
+    frame = {"x": generator.integers(-128, 128, (2, 5, 6)).astype(np.int8)}
+    (whole,), (found,) = (run_whole(one, frame).values() for one in (model, folded))
+    assert np.array_equal(found, whole)
