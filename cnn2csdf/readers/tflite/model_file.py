@@ -153,7 +153,11 @@ def parse_graph(content: bytes, known: Collection[str]) -> Graph:
     nodes = tuple(_node(number, found, kinds) for number, found in enumerate(graphs[0].records(3)))
     unknown = Counter(node.kind for node in nodes if node.kind not in known)
     if unknown:
-        listed = ", ".join(f"{kind} ({count}x)" for kind, count in sorted(unknown.items()))
+        first = {node.kind: node.number for node in reversed(nodes)}
+        listed = ", ".join(
+            f"{kind} ({count}x, {'first ' if count > 1 else ''}operator {first[kind]})"
+            for kind, count in sorted(unknown.items())
+        )
         raise UnsupportedOperator(f"operators that are not supported: {listed}")
     graph = Graph(
         tensors=tensors,

@@ -187,7 +187,7 @@ BAD = {
     "text": (b"not a model at all", UnreadableFile, "is not a TensorFlow Lite model"),
     "cut": (small_network()[:200], UnreadableFile, "is not a TensorFlow Lite model"),
     "unknown": (
-        one_node("TOPK_V2", [X], Tensor("y", MAPS)), UnsupportedOperator, r"TOPK_V2 \(1x\)",
+        one_node("TOPK_V2", [X], Tensor("y", MAPS)), UnsupportedOperator, r"TOPK_V2 \(1x, operator 0\)",
     ),
     "batch": (
         one_node("RELU", [Tensor("x", (2, 4))], Tensor("y", (2, 4))),
@@ -278,3 +278,24 @@ def test_a_convolution_pads_quantised_maps_with_their_zero_point_itself():
     frame = {"x": generator.integers(-128, 128, (2, 5, 6)).astype(np.int8)}
     (whole,), (found,) = (run_whole(one, frame).values() for one in (model, folded))
     assert np.array_equal(found, whole)
+
+
+def test_all_operators_that_are_refused_are_said_at_once():
+    weights = constant("w", np.ones((4, 4), np.int8), (0.1,))
+    vectors = [Tensor(name, (1, 4)) for name in "xyz"]
+    content = tflite_bytes(
+        [*vectors, weights, Tensor("v", (1, 4))],
+        [
+            Node("FULLY_CONNECTED", [0, 3], [1], [(0, "b", 0)]),
+            Node("RELU", [1], [2]),  # behind a refused one: not looked at
+            Node("FULLY_CONNECTED", [0, 3], [4], [(0, "b", 0)]),
+        ],
+        [0],
+        [2, 4],
+    )
+    with pytest.raises(UnsupportedOperator) as found:
+        parse_tflite(content, "hybrid.tflite")
+    said = str(found.value)
+    assert said.startswith("hybrid.tflite: operator 0 (FULLY_CONNECTED): ")
+    assert "; operator 2 (FULLY_CONNECTED): " in said
+    assert "RELU" not in said
