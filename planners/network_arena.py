@@ -16,7 +16,7 @@ from csdf.outcome import because
 from csdf.stopping import Budget, Stop, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.plan import Buffer, MemoryPlan, Problem
-from planners.reuse.application.application import Application, undivided
+from planners.reuse.application.application import Application, undivided, with_one_size
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.cost.tensor_places import tensor_places
 
@@ -78,11 +78,11 @@ def parts_arena(
 
     Of these buffers, with the lifetimes of one schedule on one processor, it is the least, or has a
     lower bound. Other buffers or schedules may need less. element_bytes: of all tensors; by default
-    those of the largest element of the network. budget: as in `whole_arena`.
+    each has its own. budget: as in `whole_arena`.
     """
-    size = element_bytes or max(layer.element_bytes for layer in network.layers)
-    costs = Costs(element_bytes=size, parameter_bytes=size)
-    application = Application(name=network.name, members=(undivided(network),))
+    sized = network if element_bytes is None else with_one_size(network)
+    application = Application(name=network.name, members=(undivided(sized),))
+    costs = Costs(element_bytes=element_bytes or application.unit, parameter_bytes=element_bytes)
     evaluator = Evaluator(application, costs)
     names = application.members[0].layers
     plan = evaluator.plan(tuple(granularity.layers.get(one, granularity.rows) for one in names))

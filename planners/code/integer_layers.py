@@ -10,8 +10,8 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.fixed_point.arithmetic import SUM_BITS
 from cnn2csdf.integers import LARGEST, channel_ratios, multiplier, multipliers, quantized
-from cnn2csdf.operators.elementwise import SUM_BITS
 from planners.code.described import Call, Described
 from planners.code.folds import cube_fields, reduced_to
 from planners.code.layers import (
@@ -264,7 +264,7 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
     else:
         step = 2 * max(one_.scale for one_ in types)
         pairs = [multiplier(one_.scale / step) for one_ in types]
-        pairs.append(multiplier(step / (2**SUM_BITS * _result(one).scale)))
+        pairs.append(multiplier(step / (2 ** SUM_BITS[Element.INT8] * _result(one).scale)))
     one.tables.wanted.add("operand")
     fields = (
         "{" + ", ".join(operands) + "}",
@@ -280,6 +280,8 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
 def _activation(one: Described, operator: op.Activation) -> Call:
     if operator.function not in ("relu", "clip"):
         raise one.refusal(f"of quantised integers: {operator.function}")
+    if operator.function == "clip" and _given(one) != _result(one):
+        raise one.refusal("with other scales before than behind it")
     return _rescaled(one)
 
 

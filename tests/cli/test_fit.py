@@ -10,6 +10,7 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.network_arena import whole_arena
 from tests.cli.running import answer, run
+from tests.shared_data import SHARED, each
 
 __all__ = ["answer", "run"]
 
@@ -104,3 +105,14 @@ def test_the_picture_is_drawn(run, tmp_path):
     file = tmp_path / "front.svg"
     assert run("fit", "keyword_spotting", *INT8, "--plot", file)[0] == 0
     assert "RAM in kB" in file.read_text()
+
+
+MCUNET = SHARED / "networks" / "tflite" / "mcunet_vww1_int8.tflite"
+
+
+@each("path", [MCUNET] if MCUNET.exists() else [])
+def test_strips_of_a_quantised_network_are_computed_in_integers(path, run):
+    code, output, _ = run("fit", path, "--ram", "90kB", "--budget", "5s", "--verify")
+    assert code == 0
+    assert "mcunet_vww1_int8: equal" in output
+    assert "largest difference 0 of" in output

@@ -17,7 +17,7 @@ from csdf.cli.options.limits import add_limit_options
 from csdf.cli.pictures import require_drawing, suffix_of
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
-from planners.reuse.application.application import Application
+from planners.reuse.application.application import Application, of_one_size
 from planners.reuse.buffers.sharing import best_shared, shared_buffers
 from planners.reuse.command.answer import ReusePlans, as_json, as_text, plot
 from planners.reuse.command.application import add_application_options, application_of
@@ -37,6 +37,8 @@ def main(argv: Sequence[str]) -> int:
     demands = Demands(throughput=dict(options.throughput))
     _require_possible(options)
     application = application_of(options)
+    if options.is_element_given:
+        application = of_one_size(application)
     demands.check_names(application)
     answer = _answer(application, options, demands)
     if options.plot:
@@ -59,8 +61,8 @@ def _require_possible(options: argparse.Namespace) -> None:
     require_drawing(options.plot)
     if options.output and suffix_of(options.output) not in FORMATS:
         raise UnwritableFile(f"{options.output}: expected .json, or .h for C")
-    if options.verify and options.element_bytes != 4:
-        raise CsdfError("--verify runs in single precision: --element-bytes 4")
+    if options.verify and options.is_element_given and options.element_bytes != 4:
+        raise CsdfError("--verify runs with the elements of the file, or with --element-bytes 4")
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -168,9 +170,10 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
 
 def _answer(application: Application, options: argparse.Namespace, demands: Demands) -> ReusePlans:
     begin = time.perf_counter()
+    size = options.element_bytes if options.is_element_given else application.unit
     costs = Costs(
-        element_bytes=options.element_bytes,
-        parameter_bytes=options.parameter_bytes or options.element_bytes,
+        element_bytes=size,
+        parameter_bytes=options.parameter_bytes or (size if options.is_element_given else None),
         platform=PLATFORMS[options.platform],
     )
     share = best_shared if options.method == "beyond" else shared_buffers

@@ -43,7 +43,7 @@ class PartitionState(NamedTuple):
 class LayerTimes:
     """Nanoseconds of one frame in each layer of a network, for any rows of its parts."""
 
-    def __init__(self, network: Network, platform: Platform, element_bytes: int) -> None:
+    def __init__(self, network: Network, platform: Platform, element_bytes: int | None) -> None:
         self._network = network
         self._platform = platform
         self._element_bytes = element_bytes
@@ -71,8 +71,9 @@ class EvaluatedPartition:
         partition: Partition,
         times: LayerTimes,
         residents: Residents,
+        unit: int,
     ) -> None:
-        self.model = PartitionModel(network, partition)
+        self.model = PartitionModel(network, partition, unit)
         self._names = partition.layers
         self._times = times
         self._stays = {number: stay for number, (_, stay) in residents.items()}

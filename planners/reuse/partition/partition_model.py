@@ -38,8 +38,9 @@ class PartitionModel:
     layers that fire after all before them have begun, and before any behind them does.
     """
 
-    def __init__(self, network: Network, partition: Partition) -> None:
-        self.table = PartitionRows(network, partition)
+    def __init__(self, network: Network, partition: Partition, unit: int) -> None:
+        """Prepare the partition; unit: bytes in which sizes are counted."""
+        self.table = PartitionRows(network, partition, unit)
         self.blocks = _blocks(len(partition.layers), self.table.edges)
         self.above, self.below = _reached(len(partition.layers), self.table.edges)
         self.gates = _gates(self.above, self._waiting())
