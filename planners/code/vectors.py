@@ -12,6 +12,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.weights import Array, Model
 from planners.code.names import number as number_text
 from planners.code.names import wrapped
+from planners.code.parts import source
 from planners.code.sources import Port, Written
 
 Frame = Mapping[str, Array]
@@ -84,28 +85,7 @@ int {name}_test(void)
 }}
 
 #ifndef NO_MAIN
-#ifdef ON_TARGET
-#include "target.h"
-#else
-#include <stdio.h>
-
-static void say(const char *text)
-{{
-    fputs(text, stdout);
-}}
-#endif
-
-static void say_number(uint32_t number)
-{{
-    char digits[11];
-    int place = 10;
-    digits[place] = 0;
-    do {{
-        digits[--place] = (char)('0' + number % 10);
-        number /= 10;
-    }} while (number);
-    say(digits + place);
-}}
+{source("say.c")}
 
 int main(void)
 {{
