@@ -71,12 +71,16 @@ def target_files() -> dict[str, str]:
     return {name: source(name) for name in names}
 
 
-def cmake_lists(name: str) -> str:
-    """Return CMakeLists.txt: a library, and a test where this is the project itself."""
+def cmake_lists(name: str, library: Sequence[str], sources: Sequence[str] = ()) -> str:
+    """Return CMakeLists.txt: a library, and a test where this is the project itself.
+
+    sources: all of the test program beside main.c; the library's by default.
+    """
+    more = " ".join(one for one in sources if one not in library)
     return f"""cmake_minimum_required(VERSION 3.13)
 project({name} C)
 
-add_library({name} STATIC {name}.c {name}_weights.c)
+add_library({name} STATIC {" ".join(library)})
 target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
 set_target_properties({name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON)
 if(UNIX)
@@ -85,7 +89,7 @@ endif()
 
 if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR AND NOT CMAKE_CROSSCOMPILING)
   enable_testing()
-  add_executable({name}_check main.c)
+  add_executable({name}_check {f"main.c {more}".strip()})
   target_link_libraries({name}_check {name})
   add_test(NAME {name} COMMAND {name}_check)
 endif()

@@ -50,16 +50,6 @@ def placed(array: Array) -> Array:
 def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
     """Return main.c: it runs the frames twice, by row where the input streams, and compares."""
     name = written.name
-    arrays = []
-    for number, vector in enumerate(vectors):
-        for ports, found in ((written.inputs, vector.frame), (written.outputs, vector.outputs)):
-            arrays += [_array(port, number, found[port.layer]) for port in ports]
-    checks = "\n".join(_check(written, number) for number in range(len(vectors)))
-    results = "\n".join(
-        f"static {port.kind} found_{port.parameter}[{port.elements}];" for port in written.outputs
-    )
-    kinds = sorted({_test_of(port) for port in written.outputs})
-    tests = "\n\n".join(_TESTS[kind] for kind in kinds)
     return f"""/* Runs {name} on test vectors and compares with what they are to give. */
 #include <math.h>
 #include <string.h>
@@ -68,25 +58,12 @@ def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
 
 int {name}_test(void);
 
-{chr(10).join(arrays)}
-
 static {name}_element arena[{name.upper()}_ARENA_ELEMENTS];
-static {name}_state state;
-{results}
 
-{tests}
-
-int {name}_test(void)
-{{
-    int failed = 0;
-    {name}_init(&state, arena);
-{checks}
-    return failed;
-}}
+{_tested(written, vectors, "void")}
 
 #ifndef NO_MAIN
 {source("say.c")}
-
 int main(void)
 {{
     int failed = {name}_test();
@@ -104,6 +81,50 @@ int main(void)
 }}
 #endif
 """
+
+
+def shared_test(written: Written, vectors: Sequence[TestVector]) -> str:
+    """Return NAME_test.c: the same frames in an arena that others use before and after."""
+    name = written.name
+    return f"""/* Runs {name} on test vectors and compares with what they are to give. */
+#include <math.h>
+#include <string.h>
+
+#include "{name}.h"
+
+int {name}_test({name}_element *arena);
+
+{_tested(written, vectors, f"{name}_element *arena")}
+"""
+
+
+def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) -> str:
+    """The vectors, what compares, and the function that runs them all."""
+    name = written.name
+    arrays = []
+    for number, vector in enumerate(vectors):
+        for ports, found in ((written.inputs, vector.frame), (written.outputs, vector.outputs)):
+            arrays += [_array(port, number, found[port.layer]) for port in ports]
+    checks = "\n".join(_check(written, number) for number in range(len(vectors)))
+    results = "\n".join(
+        f"static {port.kind} found_{port.parameter}[{port.elements}];" for port in written.outputs
+    )
+    kinds = sorted({_test_of(port) for port in written.outputs})
+    tests = "\n\n".join(_TESTS[kind] for kind in kinds)
+    return f"""{chr(10).join(arrays)}
+
+static {name}_state state;
+{results}
+
+{tests}
+
+int {name}_test({parameters})
+{{
+    int failed = 0;
+    {name}_init(&state, arena);
+{checks}
+    return failed;
+}}"""
 
 
 def _test_of(port: Port) -> str:
