@@ -190,7 +190,9 @@ static void work(const run *r, const element *row)
     columns.end = s->result->width;
     if (s->course == ARRIVING) {
         view out = tensor_view(r, s->result);
-        copy_elements(row_at(&out, r->firing), row, s->result->stride);
+        if (row) {
+            copy_elements(row_at(&out, r->firing), row, s->result->stride);
+        }
         return;
     }
     last = &s->layers[s->layer_count - 1];
