@@ -16,6 +16,13 @@ from planners.code.tables import TYPES, Tables, array_items
 from planners.streaming.plan import StreamingPlan
 
 STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of 64 bits
+VECTORS = """#if defined(__ARM_FEATURE_SIMD32)
+#include <arm_acle.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+"""
 RESERVED = ("state", "row", "arena", "number")  # names of parameters beside those of the network
 
 
@@ -204,11 +211,12 @@ int {name}_push_row({name}_state *state, const {self.inputs[0].kind} *row);
 
     def _prologue(self) -> str:
         name, capitals, schedule = self.name, self.capitals, self.schedule
+        vectors = VECTORS if schedule.is_integer else ""
         return f"""#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "{name}.h"
+{vectors}#include "{name}.h"
 
 typedef {name}_element element;
 typedef {name}_state instance;
