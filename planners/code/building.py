@@ -16,6 +16,7 @@ def makefile(name: str, sources: Sequence[str]) -> str:
     objects = " ".join(f"$(BUILD)/{one.removesuffix('.c')}.o" for one in sources)
     return f"""# make test: run the test program; make qemu: on an emulated Cortex-M4
 # make qemu-m55: on an emulated Cortex-M55; make size: RAM and flash
+# make instructions: those of a frame, counted by QEMU; TARGET=m55: of the Cortex-M55
 CC ?= cc
 CFLAGS ?= -O2
 WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wconversion
@@ -26,23 +27,28 @@ CORE_m4 = -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16
 CORE_m55 = -mcpu=cortex-m55 -mthumb -mfloat-abi=hard
 MACHINE_m4 = mps2-an386
 MACHINE_m55 = mps3-an547
+QUARTERS_m4 = 160
+QUARTERS_m55 = 125
 SECTIONS = -ffunction-sections -fdata-sections
 SOURCES = {" ".join(sources)}
 BUILD = build/$(TARGET)
 OBJECTS = {objects}
-QEMU ?= qemu-system-arm -M $(MACHINE_$(TARGET))
+QEMU ?= qemu-system-arm -M $(MACHINE_$(TARGET)) $(ICOUNT)
 
-.PHONY: test qemu qemu-m55 size clean
+.PHONY: test qemu qemu-m55 instructions size clean
 
 test: build/test
 	./build/test
 
 qemu: $(BUILD)/target.elf
-	$(QEMU) -nographic -monitor none -serial none \
+	$(QEMU) -nographic -monitor none -serial none \\
 	-semihosting-config enable=on,target=native -kernel $(BUILD)/target.elf
 
 qemu-m55:
 	$(MAKE) TARGET=m55 qemu
+
+instructions:
+	$(MAKE) BUILD=build/$(TARGET)-counted COUNTED=-DCOUNTED ICOUNT="-icount shift=0" qemu
 
 size: $(BUILD)/target.elf
 	$(ARM)size $(OBJECTS) $(BUILD)/target.elf
@@ -52,8 +58,9 @@ build/test: $(SOURCES) main.c {name}.h
 	$(CC) $(CFLAGS) $(WARNINGS) $(SOURCES) main.c -lm -o $@
 
 $(BUILD)/target.elf: $(OBJECTS) main.c target.c target_$(TARGET).ld
-	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) -std=c99 -Wall -Wextra -DON_TARGET \
-	-nostartfiles -T target_$(TARGET).ld -Wl,--gc-sections -Wl,-Map=$(BUILD)/target.map \
+	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) -std=c99 -Wall -Wextra -DON_TARGET \\
+	$(COUNTED) -DQUARTERS=$(QUARTERS_$(TARGET)) -nostartfiles -T target_$(TARGET).ld \\
+	-Wl,--gc-sections -Wl,-Map=$(BUILD)/target.map \\
 	main.c target.c $(OBJECTS) -lm -lc -lgcc -o $@
 
 $(BUILD)/%.o: %.c {name}.h

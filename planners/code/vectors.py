@@ -76,6 +76,14 @@ int main(void)
     say("\\nstack bytes: ");
     say_number(stack_bytes());
 #endif
+#ifdef COUNTED
+    {{
+        uint32_t before = thousand_instructions();
+        {_run_of(written, 0)}
+        say("\\nthousand instructions of a frame: ");
+        say_number(thousand_instructions() - before);
+    }}
+#endif
     say("\\n");
     return failed;
 }}
@@ -168,11 +176,15 @@ def _shown(value: np.generic) -> str:
     return "NAN" if np.isnan(single) else number_text(float(single))
 
 
-def _check(written: Written, number: int) -> str:
-    name = written.name
+def _run_of(written: Written, number: int) -> str:
     inputs = [f"{port.parameter}_{number}" for port in written.inputs]
     results = [f"found_{port.parameter}" for port in written.outputs]
-    lines = [f"    {name}_run({', '.join(['&state', *inputs, *results])});"]
+    return f"{written.name}_run({', '.join(['&state', *inputs, *results])});"
+
+
+def _check(written: Written, number: int) -> str:
+    results = [f"found_{port.parameter}" for port in written.outputs]
+    lines = [f"    {_run_of(written, number)}"]
     lines += [
         f"    failed |= !{_test_of(port)}({result}, {port.parameter}_{number}, {port.elements});"
         for result, port in zip(results, written.outputs, strict=True)

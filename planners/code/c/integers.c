@@ -70,15 +70,15 @@ static void add_quads(int32_t *restrict sums, const element *restrict values, in
         memcpy(&four, values, sizeof four);
         memcpy(all, weights, sizeof all);
         even = __sxtab16(less, four);
-        odd = __sxtab16(less, (int8x4_t)__ror((uint32_t)four, 8));
+        odd = __sxtab16(less, (int8x4_t)TURNED(four));
         a = __smlad(__sxtb16(all[0]), even, a);
         b = __smlad(__sxtb16(all[1]), even, b);
         c = __smlad(__sxtb16(all[2]), even, c);
         d = __smlad(__sxtb16(all[3]), even, d);
-        a = __smlad(__sxtb16((int8x4_t)__ror((uint32_t)all[0], 8)), odd, a);
-        b = __smlad(__sxtb16((int8x4_t)__ror((uint32_t)all[1], 8)), odd, b);
-        c = __smlad(__sxtb16((int8x4_t)__ror((uint32_t)all[2], 8)), odd, c);
-        d = __smlad(__sxtb16((int8x4_t)__ror((uint32_t)all[3], 8)), odd, d);
+        a = __smlad(__sxtb16((int8x4_t)TURNED(all[0])), odd, a);
+        b = __smlad(__sxtb16((int8x4_t)TURNED(all[1])), odd, b);
+        c = __smlad(__sxtb16((int8x4_t)TURNED(all[2])), odd, c);
+        d = __smlad(__sxtb16((int8x4_t)TURNED(all[3])), odd, d);
         weights += BLOCK * QUAD;
     }
     sums[0] = a;
@@ -283,9 +283,9 @@ static void add_lanes(const convolution *c, const view *in, const element *const
             memcpy(&v, values, sizeof v);
             memcpy(&w, with, sizeof w);
             even = (int32_t)__sxtab16(less, v);
-            odd = (int32_t)__sxtab16(less, (int8x4_t)__ror((uint32_t)v, 8));
+            odd = (int32_t)__sxtab16(less, (int8x4_t)TURNED(v));
             even_with = (int32_t)__sxtb16(w);
-            odd_with = (int32_t)__sxtb16((int8x4_t)__ror((uint32_t)w, 8));
+            odd_with = (int32_t)__sxtb16((int8x4_t)TURNED(w));
             d0 += (int16_t)even * (int16_t)even_with;
             d1 += (int16_t)odd * (int16_t)odd_with;
             d2 += (even >> 16) * (even_with >> 16);

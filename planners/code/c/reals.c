@@ -2,7 +2,7 @@
    stay in registers; compilers make vectors of them. */
 enum { BLOCK = 16 };
 
-static void add_sixteen_products(element *restrict sums, const element *restrict values,
+BY_LANES static void add_sixteen_products(element *restrict sums, const element *restrict values,
                                  const element *restrict weights, int32_t count, int32_t step)
 {
     element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
@@ -48,7 +48,7 @@ static void add_sixteen_products(element *restrict sums, const element *restrict
     sums[15] = p;
 }
 
-static void add_eight_products(element *restrict sums, const element *restrict values,
+BY_LANES static void add_eight_products(element *restrict sums, const element *restrict values,
                                const element *restrict weights, int32_t count, int32_t step)
 {
     element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
@@ -164,7 +164,7 @@ static void convolve(const run *r, const layer *l, range rows, range columns)
 enum { LANES = 8 };
 
 /* One filter a channel; weights: tap by tap, channel by channel. Adds eight channels. */
-static void add_eight_lanes(const convolution *of, const view *in, const element *const *rows,
+BY_LANES static void add_eight_lanes(const convolution *of, const view *in, const element *const *rows,
                             range down, range across, int32_t x, int32_t first,
                             element *restrict sums)
 {

@@ -236,6 +236,7 @@ static void fire(instance *state, int32_t number, const element *row)
     bottom = state->staged_bottom;
     find_ranges(s, firing, found);
     r.arena = state->arena;
+    r.scratch = SCRATCH(state);
     r.stage = s;
     r.ranges = found;
     r.firing = firing;

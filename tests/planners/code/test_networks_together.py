@@ -1,5 +1,6 @@
 """Several networks in one arena: run in turn, on the machine at hand and on a Cortex-M."""
 
+import shutil
 import subprocess
 
 import pytest
@@ -12,7 +13,12 @@ from planners.code.together import Member, together, write_together
 from planners.streaming.fit import fit
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler
 from tests.planners.code.test_library_on_target import make, needs_target, printed
-from tests.planners.code.test_quantised_libraries import everything, quantised, random_plan
+from tests.planners.code.test_quantised_libraries import (
+    everything,
+    quantised,
+    random_plan,
+    wide,
+)
 from tests.planners.code.test_writing_libraries import planned, small
 
 pytestmark = pytest.mark.slow
@@ -29,9 +35,11 @@ def members():
         model = Model(network=network, weights=random_weights(network, 0))
         plan = fit(network, element_bytes=4, input=input_).least.plan
         found.append(Member(model=model, plan=plan))
-    model = quantised(everything(), 1)
-    plan = random_plan(model.network, 1, is_streamed=False, element_bytes=1)
-    return [*found, Member(model=model, plan=plan)]
+    for network in (everything(), wide()):
+        model = simplified(quantised(network, 1), ("fuse",))
+        plan = random_plan(model.network, 1, is_streamed=False, element_bytes=1)
+        found.append(Member(model=model, plan=plan))
+    return found
 
 
 def build(folder, sources):
@@ -81,6 +89,23 @@ def test_networks_take_turns_on_a_cortex_m(tmp_path, target):
     assert ran.returncode == 0, said
     assert printed(said, "arena") == found.arena_bytes
     assert printed(said, "stack") <= 1000
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("level", ["-O1", "-O2", "-O3", "-Os"])
+def test_no_compiler_warns_and_all_give_the_same(tmp_path, compiler, level):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    found = write_together(members(), tmp_path)
+    sources = [name for name in found.files if name.endswith(".c") and name != "target.c"]
+    built = subprocess.run(
+        [compiler, *FLAGS[:-1], level, *sources, "-lm", "-o", "all"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (built.returncode, built.stderr) == (0, "")
+    assert subprocess.run(["./all"], cwd=tmp_path, capture_output=True).returncode == 0
 
 
 def test_no_name_begins_another():

@@ -142,6 +142,22 @@ def everything(dims=(6, 9, 8)):
     return builder.network()
 
 
+def wide():
+    """Channels in whole blocks and beyond, which are summed four by four and eight by eight."""
+    builder = NetworkBuilder("wide")
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    last = builder.add(op.Convolution(filters=8, window=window), builder.input((3, 7, 6)))
+    last = builder.add(op.Convolution(filters=8, groups=8, window=window), last)
+    last = builder.add(op.Activation(function="clip", parameters=(-0.5, 1.0)), last)
+    last = builder.add(op.Convolution(filters=20, window=window), last)
+    last = builder.add(op.Activation(function="relu"), last)
+    last = builder.add(op.Convolution(filters=20, groups=20, window=window), last)
+    last = builder.add(op.Convolution(filters=6, window=op.Window(kernel=(1, 1))), last)
+    builder.output(builder.add(op.FullyConnected(units=9), last))
+    builder.output(builder.add(op.Convolution(filters=12, groups=3, window=window), last))
+    return builder.network()
+
+
 @needs_compiler
 def test_every_integer_operator_gives_the_bytes_of_the_whole_network(tmp_path):
     made = []
@@ -150,6 +166,11 @@ def test_every_integer_operator_gives_the_bytes_of_the_whole_network(tmp_path):
         model = simplified(model, ("fuse",)) if seed % 2 else model
         plan = random_plan(model.network, seed, is_streamed=seed % 3 == 0, element_bytes=1)
         made.append(library(model, plan, name=f"net{seed}"))
+    for seed in range(4):
+        model = quantised(wide(), seed)
+        model = simplified(model, ("fuse",)) if seed % 2 else model
+        plan = random_plan(model.network, seed, is_streamed=seed > 1, element_bytes=1)
+        made.append(library(model, plan, name=f"wide{seed}"))
     for number, kind in enumerate(("mean", "pool", "units"), start=6):
         model = quantised(summing(kind), number)
         for input_ in INPUTS:
