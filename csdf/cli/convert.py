@@ -10,7 +10,7 @@ from csdf.analysis.bounded import limit_concurrency, with_capacities
 from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
 from csdf.analysis.throughput import throughput
 from csdf.cli import answers, parsers
-from csdf.cli.deadline import deadline
+from csdf.cli.frame.long_work import limited
 from csdf.model.graph import Graph
 
 
@@ -21,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
     if (options.target is None) == (options.output is None):
         parser.error("give one file to write: as the second argument or with -o")
     options.output = options.output or options.target
-    with deadline(options.budget):
+    with limited(options.budget):
         _convert(options)
     return answers.ANSWERED
 

@@ -12,6 +12,8 @@ ROOT = Listing(
         "buffers",
         "pareto",
         "schedule",
+        "map",
+        "scenarios",
         "convert",
         "generate",
         "fit",

@@ -13,11 +13,12 @@ from cnn2csdf.commands.cnn.trained import with_weights
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
+from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError
+from csdf.outcome import Status
 from planners.code.library import write_library
 from planners.code.sources import Written
 from planners.code.together import Member, write_together
-from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE
 from planners.streaming.command.options import add_plan_options
 from planners.streaming.fit import Fit, FitWay, fit
 
@@ -37,14 +38,14 @@ def main(argv: Sequence[str]) -> int:
     for source in options.models:
         model = _model(source, options)
         found = _fitted(model, options)
-        if found.best is None or found.status != FEASIBLE:
+        if found.best is None or found.status != Status.FEASIBLE:
             print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
-            return answers.GAVE_UP if found.status == GAVE_UP else answers.NO
+            return answers.GAVE_UP if found.status == Status.GAVE_UP else answers.NO
         planned.append(Planned(model, found, found.best))
     stored = sum(one.fit.flash_bytes for one in planned)
     if options.flash is not None and stored > options.flash:
         print(
-            f"csdf deploy: {INFEASIBLE}: the trained numbers of {len(planned)} networks take "
+            f"csdf deploy: {Status.INFEASIBLE}: the trained numbers of {len(planned)} networks take "
             f"{stored} bytes; the flash has {options.flash}",
             file=sys.stderr,
         )
@@ -77,7 +78,7 @@ def _fitted(model: Model, options: argparse.Namespace) -> Fit:
         ram=options.ram,
         flash=options.flash,
         input=options.input,
-        watch=answers.watch(f"{model.network.name}: lines and strips", options.budget),
+        budget=stop_after(options.budget, f"{model.network.name}: lines and strips"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from csdf.analysis.consistency import cycle_vector, repetition_vector
 from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
+from csdf.stopping import Budget, Stop, stop_of
 from planners.code.graph.looped import (
     Effects,
     Interleaved,
@@ -26,7 +27,6 @@ from planners.code.graph.turns import downstream_first, firing_order, short_loop
 
 ORDERS = ("least", "nested", "demand")
 MOST_SHORT = 200_000  # firings up to which the order by demand is tried beside nested loops
-Watch = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,22 +83,24 @@ class PlannedGraph:
 
 
 def planned_graph(
-    graph: Graph, *, token_bytes: int = 4, order: str = "least", watch: Watch = lambda: None
+    graph: Graph, *, token_bytes: int = 4, order: str = "least", budget: Budget = None
 ) -> PlannedGraph | Deadlock:
     """Return a schedule of one iteration on one processor, with its buffers; or why there is none.
 
     Capacities of the graph are kept; a channel without one gets what the schedule needs.
     token_bytes: of tokens whose size the graph does not say. order: `nested`, `demand`, or `least`
-    for the one with fewer bytes, a fixed order before one that is decided at run time.
+    for the one with fewer bytes, a fixed order before one that is decided at run time. budget: a
+    stop, or seconds, after which GaveUp is raised.
 
     Raises InconsistentGraph, and GaveUp where too many firings would have to be looked at.
     """
     if order not in ORDERS:
         raise CsdfError(f"order {order!r}; expected one of {', '.join(ORDERS)}")
-    blocked = deadlock(graph, watch=watch)
+    stop = stop_of(budget)
+    blocked = deadlock(graph, budget=stop)
     if blocked is not None:
         return blocked
-    planning = _Planning(graph, token_bytes, watch)
+    planning = _Planning(graph, token_bytes, stop)
     ways = []
     firings = sum(repetition_vector(graph).values())
     if order != "demand":
@@ -109,8 +111,8 @@ def planned_graph(
 
 
 class _Planning:
-    def __init__(self, graph: Graph, token_bytes: int, watch: Watch) -> None:
-        self._graph, self._watch = graph, watch
+    def __init__(self, graph: Graph, token_bytes: int, stop: Stop) -> None:
+        self._graph, self._stop = graph, stop
         self._bound = bound_channels(graph)
         self._cycles = cycle_vector(graph)
         self._phases = {actor.name: actor.phases for actor in graph.actors}
@@ -171,7 +173,7 @@ class _Planning:
                 feeds[channel.producer].append(channel.consumer)
         order = downstream_first(feeds)
         counts = tuple(cycles[name] * self._phases[name] for name in order)
-        firings = firing_order(part, order, counts, self._watch)
+        firings = firing_order(part, order, counts, self._stop)
         piece = Interleaved(order, counts, short_loops(firings))
         self._orders[piece] = firings
         return piece

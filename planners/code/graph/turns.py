@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from csdf.errors import GaveUp
 from csdf.model.graph import Channel, Graph
+from csdf.stopping import Stop
 from planners.code.graph.looped import Fire, Loop, Node, looped
 
 MOST_FIRINGS = 2_000_000  # that are counted one by one: some seconds
@@ -15,7 +16,7 @@ PLACES_EACH = 6  # how often an actor may stand in loops before they are no long
 
 
 def firing_order(
-    graph: Graph, order: Sequence[str], firings: Sequence[int], watch: Callable[[], None]
+    graph: Graph, order: Sequence[str], firings: Sequence[int], stop: Stop
 ) -> list[str]:
     """Return the firings of some actors, always the first of `order` that can fire.
 
@@ -33,7 +34,7 @@ def firing_order(
         turns.fire(actor)
         found.append(actor)
         if len(found) % 10_000 == 0:
-            watch()
+            stop.look()
     if any(turns.left.values()):
         raise GaveUp(f"no actor of {', '.join(order)} can fire; they block one another")
     return found

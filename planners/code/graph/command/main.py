@@ -11,27 +11,40 @@ from typing import Any
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.liveness import Deadlock
 from csdf.cli import answers, parsers
+from csdf.cli.frame.long_work import limited, shown, telling
 from csdf.model.graph import Graph
 from csdf.names import quoted
-from csdf.search.trade_off import Progress, smallest_storage
+from csdf.outcome import Status
+from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
+from csdf.stopping import Progress, Stop
 from planners.code.graph.looped import in_words
 from planners.code.graph.planning import ORDERS, PlannedGraph, planned_graph
 from planners.code.graph.writing import WrittenGraph, write_graph_program
 
+SEARCH = 0.5  # of the time, for the smallest buffers
 SHOWN = 300  # characters of a schedule
 
 
 def main(argv: Sequence[str]) -> int:
     """Write the program; return the exit code: 1 for a graph that deadlocks."""
     options = command_parser().parse_args(argv)
+    with limited(options.budget) as stop:
+        return _planned(options, stop)
+
+
+def _planned(options: argparse.Namespace, stop: Stop) -> int:
     graph = answers.read(options.file, options)
     if options.capacity:
         graph = with_capacities(graph, dict(options.capacity))
     if options.smallest:
-        graph = _with_smallest(graph, options.budget)
-    look = answers.watch(f"scheduling {graph.name}", options.budget)
-    planned = planned_graph(graph, token_bytes=options.token_size, order=options.order, watch=look)
+        graph = _with_smallest(graph, stop)
+    planned = planned_graph(
+        graph,
+        token_bytes=options.token_size,
+        order=options.order,
+        budget=telling(stop, f"scheduling {graph.name}"),
+    )
     if isinstance(planned, Deadlock):
         print(f"csdf codegen: {quoted(f'{graph.name} deadlocks: {planned}')}", file=sys.stderr)
         return answers.NO
@@ -43,12 +56,12 @@ def main(argv: Sequence[str]) -> int:
     return answers.ANSWERED
 
 
-def _with_smallest(graph: Graph, budget: float | None) -> Graph:
+def _with_smallest(graph: Graph, stop: Stop) -> Graph:
     """The graph with the fewest tokens of capacity without a deadlock, as far as was found."""
-    found = smallest_storage(graph, Choice(), watch=answers.watch_progress(budget, _so_far))
+    found = smallest_storage(graph, Choice(), budget=stop.part(share=SEARCH, report=shown(_so_far)))
     if found.point is None:
         return graph  # it deadlocks, which the schedule will tell
-    if found.status != "optimal":
+    if found.status != Status.OPTIMAL:
         print(
             f"csdf codegen: {found.reason}: buffers of {found.point.size} tokens, "
             f"at least {found.lower_bound} are needed",
@@ -63,14 +76,14 @@ def _so_far(progress: Progress) -> str:
 
 def _as_text(planned: PlannedGraph, written: WrittenGraph, folder: str) -> str:
     words = in_words(planned.schedule)
-    shown = words if len(words) <= SHOWN else f"{words[:SHOWN]} ..."
+    short = words if len(words) <= SHOWN else f"{words[:SHOWN]} ..."
     apart = sum(ring.size for ring in planned.rings)
     way = "fixed" if planned.is_static else "in part decided at run time"
     return answers.one_text(
         [
             f"{planned.graph.name}: {answers.counted(planned.firings, 'firing')} an iteration, "
             f"{planned.arena_bytes} B for all channels ({apart} B without sharing)",
-            f"  order    {way}: {shown}",
+            f"  order    {way}: {short}",
             f"  state    at most {written.state_bytes} B beside the arena",
             f"  wrote    {', '.join(written.files)} in {folder}",
             f"  next     make -C {folder} test",
