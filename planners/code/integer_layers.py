@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -10,9 +11,13 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.integers import LARGEST, channel_ratios, multiplier, multipliers, quantized
+from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators.elementwise import SUM_BITS
-from cnn2csdf.weights import Array
+from cnn2csdf.operators.ends import Input, Output
+from cnn2csdf.weights import Array, Model
+from csdf.errors import ExecutionError
 from planners.code.described import Call, Described
 from planners.code.folds import cube_fields, reduced_to
 from planners.code.layers import (
@@ -80,7 +85,7 @@ def integer_steps(one: Described) -> list[str]:
     if isinstance(one.layer.operator, op.Convolution | op.FullyConnected):
         return []
     operators = [*one.layer.epilogue]
-    if isinstance(one.layer.operator, op.Activation):
+    if isinstance(one.layer.operator, op.Activation) and _is_limit(one, one.layer.operator):
         operators.insert(0, one.layer.operator)
     found = []
     for operator in operators:
@@ -320,9 +325,51 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
 
 
 def _activation(one: Described, operator: op.Activation) -> Call:
-    if operator.function not in ("relu", "clip"):
-        raise one.refusal(f"of quantised integers: {operator.function}")
-    return _rescaled(one)
+    if operator.function == "prelu":
+        return _prelu(one)
+    return Call("copy_region") if _is_limit(one, operator) else _looked_up(one, operator)
+
+
+def _is_limit(one: Described, operator: op.Activation) -> bool:
+    """Whether an activation keeps integers within limits, and does nothing else."""
+    return operator.function in ("relu", "clip") and _given(one) == _result(one)
+
+
+def _looked_up(one: Described, operator: op.Activation) -> Call:
+    """A table of what each of the 256 integers becomes, as cnn2csdf computes it."""
+    source = Input(dims=(1, 1, 256))
+    given = Layer(
+        name="given",
+        operator=source,
+        inputs=(),
+        shape=Shape(dims=source.dims),
+        element=Element.INT8,
+        quantization=_given(one),
+    )
+    found = replace(given, name="found", operator=operator, inputs=("given",))
+    found = replace(found, quantization=_result(one))
+    result = replace(found, name="result", operator=Output(), inputs=("found",))
+    model = Model(network=Network(name="table", layers=(given, found, result)), weights={})
+    values = np.arange(-128, 128, dtype=np.int8).reshape(source.dims)
+    try:
+        table = run_whole(model, {"given": values})["result"]
+    except ExecutionError:
+        raise one.refusal(f"of quantised integers: {operator.function}") from None
+    return Call("look_up_region", one.structure("table", one.symbol("table", table)))
+
+
+def _prelu(one: Described) -> Call:
+    """Integers below nought times a slope for each channel, which is an integer too."""
+    given, slopes, result = _given(one), _stored_types(one, "slope"), _result(one)
+    above = multiplier(given.scale / result.scale)
+    below = multiplier(given.scale * slopes.scale / result.scale)
+    shape = one.layer.shape
+    values = one.weights["slope"]
+    if not shape.is_map:
+        values = np.repeat(values, shape.elements // len(values))
+    zeros = (given.zero_point, slopes.zero_point, result.zero_point)
+    fields = (one.symbol("slope", values), *above, *below, *zeros)
+    return Call("slope_region", one.structure("sloping", *fields))
 
 
 def _rescaled(one: Described) -> Call:

@@ -763,6 +763,59 @@ static void rescale_region(const run *r, const layer *l, range rows, range colum
     finish_region(l, &out, rows, columns);
 }
 
+/* What each of the 256 integers becomes. */
+typedef struct {
+    const element *values;
+} table;
+
+static void look_up_region(const run *r, const layer *l, range rows, range columns)
+{
+    const table *t = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row_at(&in, y) + column_at(&in, x);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < out.channels; c++) {
+                to[c] = t->values[from[c] + 128];
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Integers below nought times a slope of their channel. */
+typedef struct {
+    const element *slopes;
+    int32_t multiplier, exponent, below_multiplier, below_exponent;
+    int32_t zero_in, zero_slope, zero_out;
+} sloping;
+
+static void slope_region(const run *r, const layer *l, range rows, range columns)
+{
+    const sloping *s = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row_at(&in, y) + column_at(&in, x);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < out.channels; c++) {
+                int32_t value = from[c] - s->zero_in, found;
+                if (value >= 0) {
+                    found = rescaled(value, s->multiplier, s->exponent);
+                } else {
+                    found = rescaled(value * (s->slopes[c] - s->zero_slope), s->below_multiplier,
+                                     s->below_exponent);
+                }
+                to[c] = stored(found + s->zero_out);
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
 /* Single-precision numbers take four elements each. */
 static void quantize_region(const run *r, const layer *l, range rows, range columns)
 {
