@@ -18,6 +18,7 @@ from planners.code.integer_layers import (
 )
 from planners.code.layers import call_of, channels_calls, sums_call
 from planners.code.names import comment
+from planners.code.recurrences import scratch_elements
 from planners.code.rules import Rule, all_of, rule_of
 from planners.code.steps import most_neighbours, steps_of
 from planners.code.tables import NULL, Tables
@@ -74,7 +75,7 @@ class Schedule:
         self._readers: list[str] = []
         self._first_reader: dict[str, tuple[int, int]] = {}
         self.most_taps = self.most_ranges = self.most_layers = 1
-        self.most_neighbours = 0
+        self.most_neighbours = self.scratch = 0
         self._find_readers()
         for stage in self.stages:
             self._add_stage(stage)
@@ -230,6 +231,7 @@ class Schedule:
         if isinstance(layer.operator, op.Convolution | op.Pooling):
             self.most_taps = max(self.most_taps, layer.operator.window.kernel[0])
         self.most_neighbours = max(self.most_neighbours, most_neighbours(one))
+        self.scratch = max(self.scratch, scratch_elements(layer.operator))
 
     def _rule(self, layer: Layer, index: int, axis: int) -> Rule:
         """The rule of what a layer needs of an input along an axis."""

@@ -23,7 +23,6 @@ from csdf.io.files import read_bytes
 from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
 from figures.published.reuse_example import worked_example
-from planners.arena.command.main import read_problems
 from planners.arena.command.problems import read_problems
 from planners.formats.json_problems import format_problems
 from planners.formats.tflite_micro import parse_offline_plan
