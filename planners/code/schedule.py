@@ -59,6 +59,7 @@ class Schedule:
 
     def __init__(self, model: Model, plan: StreamingPlan, tables: Tables) -> None:
         """Take a model with weights, and a plan for its network."""
+        require_all_inside(plan)
         self.network, self.plan, self.tables = model.network, plan, tables
         self._weights = model.weights or {}
         self.is_integer = any(layer.quantization is not None for layer in self.network.layers)
@@ -274,6 +275,16 @@ class Schedule:
             *(self.elements(pool.offset), self.elements(pool.size)),
         )
         return f"{{{', '.join(map(str, fields))}}},"
+
+
+def require_all_inside(plan: StreamingPlan) -> None:
+    """Raise InvalidPlan, naming the tensor, where a plan has one that is not in the arena."""
+    for buffer in plan.buffers:
+        if buffer.kind is Kind.OUTSIDE:
+            raise InvalidPlan(
+                f"tensor {buffer.tensor!r} lies outside the arena, which generated code cannot "
+                "read or write; plan with input and result resident or by rows"
+            )
 
 
 def _placed_stages(network: Network, groups: Sequence[PlannedGroup]) -> list[PlacedStage]:

@@ -23,23 +23,28 @@ from cnn2csdf.parameters import parameter_bytes as stored_bytes
 from csdf.errors import GaveUp
 from planners.network_arena import whole_arena
 from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE
-from planners.streaming.course import course_of
+from planners.streaming.course import Course, course_of
 from planners.streaming.making import plan_of
 from planners.streaming.moves import Move, Moves, OnceMoves
 from planners.streaming.plan import StreamingPlan
-from planners.streaming.search import GroupWay, PlanWay, front
+from planners.streaming.search import ALL, GroupWay, front
 from planners.streaming.stages import Stage, StageTable
 
 Watch = Callable[[], None]  # called now and then; ends the search by raising GaveUp
 
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row
-INPUTS = (RESIDENT, ROWS)
+OUTSIDE = "outside"  # inputs are read from, results written to memory that is not the arena's
+INPUTS = (RESIDENT, ROWS, OUTSIDE)
+RESULTS = (RESIDENT, OUTSIDE)
+
+WIDTHS = (12, 100, ALL)  # labels at a place, one search after the other
 
 WHOLE_LAYERS = "whole layers"
 BY_ROWS = "rows"
 LINES = "lines, nothing twice"
 STRIPS = "lines and strips"
+PLAIN = (WHOLE_LAYERS, BY_ROWS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +78,7 @@ class Fit:
 
     network: str
     input: str
+    result: str
     ram: int | None
     flash: int | None
     flash_bytes: int
@@ -100,6 +106,7 @@ class Fit:
             "status": self.status,
             "reason": self.reason,
             "input": self.input,
+            "result": self.result,
             "ways": [
                 {
                     "name": way.name,
@@ -121,6 +128,7 @@ def fit(
     element_bytes: int | None = None,
     parameter_bytes: int | None = None,
     input: str = RESIDENT,  # noqa: A002 - the word of the command
+    result: str = RESIDENT,
     platform: Platform | None = None,
     watch: Watch = lambda: None,
 ) -> Fit:
@@ -128,13 +136,20 @@ def fit(
 
     nanoseconds: of a frame, at most, as the platform predicts it.
     element_bytes: of all tensors and trained numbers; by default as the network says.
-    parameter_bytes: of each trained number, if it is another. A network of several
-    inputs has them all resident. The search ends early where the watch raises GaveUp; the best way
-    found by then stands, marked in the reason.
+    parameter_bytes: of each trained number, if it is another. input, result: of INPUTS and RESULTS; a
+    network of several inputs has them all resident or all outside, results that layers read are
+    resident. The search ends early where the watch raises GaveUp; the best way found by then stands,
+    marked in the reason.
     """
     limits = _Limits(ram, flash, nanoseconds)
     return _Fitting(
-        network, limits, element_bytes, parameter_bytes or element_bytes, input, platform, watch
+        network,
+        limits,
+        element_bytes,
+        parameter_bytes or element_bytes,
+        (input, result),
+        platform,
+        watch,
     ).answer()
 
 
@@ -155,16 +170,19 @@ class _Fitting:
         limits: _Limits,
         element_bytes: int | None,
         parameter_bytes: int | None,
-        input_: str,
+        ends: tuple[str, str],
         platform: Platform | None,
         watch: Watch,
     ) -> None:
         self._course = course_of(network)
-        self._table = StageTable(network, element_bytes=element_bytes)
+        self._result = ends[1]
+        outside = _outside(self._course, ends)
+        self._table = StageTable(network, element_bytes=element_bytes, outside=outside)
         self._moves = Moves(self._course, self._table)
         self._ram, self._flash, self._longest = limits
         self._flash_bytes = stored_bytes(network, parameter_bytes)
-        self._is_streamed = input_ == ROWS and not self._course.others
+        self._is_streamed = ends[0] == ROWS and not self._course.others
+        self._input = RESIDENT if ends[0] == ROWS and not self._is_streamed else ends[0]
         self._platform = platform
         self._watch = watch
         self._ways: list[FitWay] = []
@@ -204,7 +222,8 @@ class _Fitting:
             GroupWay(0, 0, cut, cut + 1, (self._moves.apart(cut)[0],), is_apart=True)
             for cut in range(len(course.cuts) - 1)
         ]
-        arena = whole_arena(network, element_bytes=self._table.element_bytes).plan
+        size, outside = self._table.element_bytes, self._table.outside
+        arena = whole_arena(network, element_bytes=size, outside=outside).plan
         plan = plan_of(course, self._table, groups, is_streamed=False, offsets=arena.offsets)
         self._add_plan(WHOLE_LAYERS, plan)
 
@@ -214,22 +233,37 @@ class _Fitting:
         return [GroupWay(0, 0, 0, last, (Move(0, last, stages),))]
 
     def _search(self) -> None:
-        """Lines alone first; strips below what lines need."""
-        most = min(way.ram_bytes for way in self._ways)
-        for way in self._front(OnceMoves(self._course, self._table), most):
-            self._add(LINES, way.groups)
-        least = min(way.ram_bytes for way in self._ways)
-        if self._ram is not None and least <= self._ram:
-            return
-        for limit in _limits(least, self._ram):
-            found = self._front(self._moves, limit)
-            for way in found:
-                self._add(STRIPS, way.groups)
-            if self._ram is not None and found:
+        """Lines alone first, strips below what lines need; with more and more labels at a place."""
+        once = OnceMoves(self._course, self._table)
+        for labels in WIDTHS:
+            most = min(way.ram_bytes for way in self._ways if way.name in PLAIN)
+            is_complete = self._take(LINES, once, most, labels)
+            least = min(way.ram_bytes for way in self._ways if way.work == 1)
+            if self._ram is None or least > self._ram:
+                is_complete &= self._strips(least, labels)
+            if is_complete:
                 return
 
-    def _front(self, moves: Moves, limit: int) -> list[PlanWay]:
-        return front(moves, limit, is_streamed=self._is_streamed, watch=self._watch)
+    def _strips(self, least: int, labels: int) -> bool:
+        """Look for strips below the least bytes of lines; return whether nothing was left out."""
+        is_complete = True
+        for limit in _limits(least, self._ram):
+            before = len(self._ways)
+            is_complete &= self._take(STRIPS, self._moves, limit, labels)
+            if self._ram is not None and len(self._ways) > before:
+                break
+        return is_complete
+
+    def _take(self, name: str, moves: Moves, limit: int, labels: int) -> bool:
+        """Add the plans of a front that are new; return whether none is missing."""
+        found = front(moves, limit, is_streamed=self._is_streamed, labels=labels, watch=self._watch)
+        for way in found.plans:
+            if not any(
+                known.ram_bytes <= way.memory and known.plan.multiply_accumulates <= way.work
+                for known in self._ways
+            ):
+                self._add(name, way.groups)
+        return found.is_complete
 
     def _nanoseconds(self, plan: StreamingPlan) -> int | None:
         if self._platform is None:
@@ -270,7 +304,8 @@ class _Fitting:
         status, reason = self._verdict(ways, best)
         return Fit(
             network=self._course.network.name,
-            input=ROWS if self._is_streamed else RESIDENT,
+            input=self._input,
+            result=self._result,
             ram=self._ram,
             flash=self._flash,
             flash_bytes=self._flash_bytes,
@@ -317,9 +352,16 @@ class _Fitting:
         """Bytes that lie in the arena at the start, or at the end, of any plan."""
         inputs = () if self._is_streamed else (self._course.at(0), *self._course.others)
         return max(
-            sum(self._table.tensor_bytes(name) for name in inputs),
-            sum(self._table.tensor_bytes(name) for name in self._course.results),
+            sum(self._table.arena_bytes(name) for name in inputs),
+            sum(self._table.arena_bytes(name) for name in self._course.results),
         )
+
+
+def _outside(course: Course, ends: tuple[str, str]) -> frozenset[str]:
+    """Inputs, and results that no layer reads, where they are outside."""
+    read = {source for name in course.layers for source in course.network.layer(name).inputs}
+    inputs = {course.at(0), *course.others} if ends[0] == OUTSIDE else set()
+    return frozenset(inputs | (course.results - read if ends[1] == OUTSIDE else set()))
 
 
 def _limits(least: int, ram: int | None) -> Iterator[int]:
@@ -339,7 +381,7 @@ def _worth_showing(ways: Sequence[FitWay]) -> Iterator[FitWay]:
     least_work: Fraction | None = None
     for way in sorted(ways, key=lambda one: (one.ram_bytes, one.work, len(one.plan.groups))):
         improves = least_work is None or way.work < least_work
-        if improves or way.name in (WHOLE_LAYERS, BY_ROWS):
+        if improves or way.name in PLAIN:
             yield way
         if improves:
             least_work = way.work

@@ -44,7 +44,7 @@ class Machine:
         for layer in self.network.inputs:
             if layer.name == self.plan.groups[0].arriving:
                 continue
-            tensor = HeldTensor(layer, self._buffer(layer.name, Kind.WHOLE, 0))
+            tensor = HeldTensor(layer, self._all_rows(layer.name))
             self._whole[layer.name] = tensor
             for row in range(layer.shape.rows):
                 self._put(tensor, row, self._frame_row(layer.name, row))
@@ -69,6 +69,12 @@ class Machine:
             ) and buffer.begin <= group < buffer.end:
                 return buffer
         raise ExecutionError(f"group {group + 1}: there is no {kind.value} buffer for {tensor!r}")
+
+    def _all_rows(self, name: str) -> StreamBuffer:
+        for buffer in self.plan.buffers:
+            if buffer.tensor == name and buffer.has_all_rows:
+                return buffer
+        raise ExecutionError(f"there is no buffer for the input {name!r}")
 
     def row_bytes(self, tensor: str) -> int:
         """Bytes of a row."""
@@ -120,7 +126,7 @@ class _GroupRun:
         for buffer in machine.plan.buffers:
             if (
                 buffer.tensor == stage.result
-                and buffer.kind in (Kind.WHOLE, Kind.LINE)
+                and (buffer.has_all_rows or buffer.kind is Kind.LINE)
                 and buffer.begin <= self.number < buffer.end
             ):
                 return HeldTensor(machine.network.layer(stage.result), buffer)
@@ -136,7 +142,7 @@ class _GroupRun:
                     stage = maker[lacking]
                 self._fire(stage)
         for name, tensor in self.tensors.items():
-            if tensor.buffer.kind is Kind.WHOLE:
+            if tensor.buffer.has_all_rows:
                 tensor.done = {}
                 self.machine._whole[name] = tensor
 
@@ -170,7 +176,7 @@ class _GroupRun:
         self.pending = staged
 
     def _has_no_room(self, tensor: HeldTensor, rows: int) -> bool:
-        if tensor.buffer.kind is Kind.WHOLE:
+        if tensor.buffer.has_all_rows:
             return False
         return tensor.made - tensor.first + rows > tensor.buffer.rows
 

@@ -7,6 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+import numpy as np
+
+from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.weights import Array
 from planners.streaming.course import Course
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
@@ -47,12 +51,34 @@ class MoveCost(NamedTuple):
     work: int
 
 
+class Choices(NamedTuple):
+    """The moves behind a cut as arrays, ordered by where they lead.
+
+    keys: cuts and rows a batch they lead to; key: the number of that, end: the cut. lines and work:
+    as in MoveCost. most: bytes that come and go where the group ends with the move, onward: where it
+    goes on. result: bytes of the tensor at the end. left: the least work behind the end.
+    """
+
+    moves: tuple[Move, ...]
+    keys: tuple[tuple[int, int], ...]
+    key: Array
+    end: Array
+    lines: Array
+    work: Array
+    most: Array
+    onward: Array
+    result: Array
+    left: Array
+
+
 class Moves:
     """All moves of a course, and what they cost."""
 
     def __init__(self, course: Course, table: StageTable) -> None:
         self.course = course
         self.table = table
+        self._left = _work_left(course)
+        self._arrays: dict[tuple[int, int], Choices] = {}
         self._paces: dict[Move, Pace] = {}
         self._choices: dict[
             tuple[int, int], dict[tuple[int, int], list[tuple[MoveCost, Move]]]
@@ -124,6 +150,29 @@ class Moves:
             self._choices[begin, entry] = {key: _best(every) for key, every in found.items()}
         return self._choices[begin, entry]
 
+    def whole_bytes(self, cut: int) -> int:
+        """Bytes of the arena that the tensor at a cut takes where it lies whole."""
+        return self.table.arena_bytes(self.course.at(cut))
+
+    def arrays(self, begin: int, entry: int) -> Choices:
+        """Return the choices behind a cut as arrays."""
+        if (begin, entry) not in self._arrays:
+            self._arrays[begin, entry] = self._as_arrays(self.choices(begin, entry))
+        return self._arrays[begin, entry]
+
+    def _as_arrays(self, choices: dict[tuple[int, int], list[tuple[MoveCost, Move]]]) -> Choices:
+        keys = tuple(sorted(choices))
+        every = [(key, *one) for key, place in enumerate(keys) for one in choices[place]]
+        rows = []
+        for key, cost, move in every:
+            batch = move.rows * self.table.row_bytes(self.course.at(move.end))
+            most = max(cost.passing, cost.last)
+            onward = max(cost.passing, cost.last + batch)
+            whole, left = self.whole_bytes(move.end), self._left[move.end]
+            rows.append((key, move.end, cost.lines, cost.work, most, onward, whole, left))
+        columns = np.array(rows, np.int64).reshape(-1, 8).T
+        return Choices(tuple(move for _, _, move in every), keys, *columns)
+
     def cost(self, move: Move, entry: int) -> MoveCost:
         """Return what a move keeps: the tensor it begins with, and all up to its own result."""
         if len(move.stages) == 1:
@@ -184,7 +233,7 @@ class Moves:
             *sorted(self.course.results & inside),
             *(self.course.others if move.begin == 0 else ()),
         ]
-        return sum(self.table.tensor_bytes(name) for name in names)
+        return sum(self.table.arena_bytes(name) for name in names)
 
     def apart(self, section: int) -> tuple[Move, int]:
         """Return the layers between a cut and the next one after another, each whole, and the peak.
@@ -202,7 +251,7 @@ class Moves:
         begun = {name: number for number, name in enumerate(layers)}
         peak = max(
             sum(
-                table.tensor_bytes(name)
+                table.arena_bytes(name)
                 for name, end in last_read.items()
                 if begun.get(name, 0) <= number <= end
             )
@@ -218,6 +267,16 @@ class Moves:
             source = self.course.at(move.begin)
             self._paces[move] = pace_of(firings, source)
         return self._paces[move]
+
+
+def _work_left(course: Course) -> tuple[int, ...]:
+    """Multiply-accumulates behind each cut, nothing done twice."""
+    network = course.network
+    work = [
+        multiply_accumulates(one, network.input_shapes(one))
+        for one in map(network.layer, course.layers)
+    ]
+    return tuple(sum(work[place + 1 :]) for place in course.cuts)
 
 
 def _best(every: list[tuple[MoveCost, Move]]) -> list[tuple[MoveCost, Move]]:

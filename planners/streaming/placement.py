@@ -6,17 +6,19 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-TRIES = 400  # orders in which the buffers are placed
+TRIES = 120  # orders in which the buffers are placed, for each size of the arena that is tried
+ROUNDS = 12  # sizes of the arena that are tried
 
 
 class Piece(NamedTuple):
-    """Bytes over some groups."""
+    """Bytes over some groups. is_inner: whether they are of one group alone."""
 
     name: str
     size: int
     begin: int
     end: int
     alignment: int
+    is_inner: bool = False
 
 
 class Lead(NamedTuple):
@@ -27,52 +29,116 @@ class Lead(NamedTuple):
     bytes: int
 
 
+class _Order(NamedTuple):
+    """Pieces in the order in which they are placed, and those that go as high as they can."""
+
+    pieces: Sequence[Piece]
+    high: frozenset[str]
+
+
 def placed(pieces: Sequence[Piece], leads: Sequence[Lead], *, enough: int) -> dict[str, int]:
     """Return an offset for each piece, such that the arena is small.
 
     Pieces alive at one time do not overlap, unless a lead allows it. enough: an arena of so many
-    bytes cannot be improved on. Places the pieces at the lowest offset that is free, in many orders
-    drawn from one seed; a heuristic.
+    bytes cannot be improved on. Halves the arenas between those that succeed and those that fail:
+    in each the pieces are placed as low or as high as they can be, in many orders drawn from one
+    seed. A heuristic: an arena in which no order succeeds may be large enough nevertheless.
     """
     allowed = {(lead.below, lead.above): lead.bytes for lead in leads}
+    room = sum(piece.size + piece.alignment for piece in pieces)
     best: dict[str, int] = {}
-    best_end = -1
+    best_end, lower = room, enough
+    for number in range(ROUNDS):
+        if best and best_end <= lower:
+            break
+        cap = room if number == 0 else lower if number == 1 else (lower + best_end - 1) // 2
+        found = _within(pieces, allowed, cap, enough)
+        if found is None:
+            lower = cap + 1
+        else:
+            best = found
+            best_end = _end(pieces, found)
+    return best
+
+
+def _end(pieces: Sequence[Piece], offsets: Mapping[str, int]) -> int:
+    return max((offsets[piece.name] + piece.size for piece in pieces), default=0)
+
+
+def _within(
+    pieces: Sequence[Piece], allowed: Mapping[tuple[str, str], int], cap: int, enough: int
+) -> dict[str, int] | None:
+    """The least arena of all orders that succeed within a cap; the first, if it is small enough."""
+    best: dict[str, int] | None = None
     for order in _orders(pieces):
-        found = _lowest(order, allowed)
-        end = max((found[piece.name] + piece.size for piece in pieces), default=0)
-        if best_end < 0 or end < best_end:
-            best, best_end = found, end
-        if best_end <= enough:
+        found = _tried(order, allowed, cap)
+        if found is None:
+            continue
+        if best is None or _end(pieces, found) < _end(pieces, best):
+            best = found
+        if _end(pieces, best) <= max(enough, cap - cap // 64):
             break
     return best
 
 
-def _orders(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
-    yield sorted(pieces, key=lambda one: (-one.size, one.begin))
-    yield sorted(pieces, key=lambda one: (one.begin, -one.size))
-    yield sorted(pieces, key=lambda one: (-one.end, -one.size))
-    yield sorted(pieces, key=lambda one: (-(one.end - one.begin), -one.size))
+def _orders(pieces: Sequence[Piece]) -> Iterator[_Order]:
+    nothing: frozenset[str] = frozenset()
+    whole = frozenset(piece.name for piece in pieces if not piece.is_inner)
+    inner = frozenset(piece.name for piece in pieces if piece.is_inner)
+    in_time = sorted(pieces, key=lambda one: (one.is_inner, one.begin, -one.size))
+    for high in (nothing, whole, inner):
+        yield _Order(sorted(pieces, key=lambda one: (-one.size, one.begin)), high)
+        yield _Order(sorted(pieces, key=lambda one: (one.begin, -one.size)), high)
+        yield _Order(in_time, high)
+        yield _Order(sorted(pieces, key=lambda one: (one.is_inner, -one.end, -one.size)), high)
     source = random.Random(0)
-    for _ in range(TRIES):
-        yield sorted(pieces, key=lambda one: -one.size * source.uniform(0.3, 1.0))
+    for number in range(TRIES):
+        high = (nothing, whole, inner)[number % 3]
+        if number % 2:
+            high = frozenset(one.name for one in pieces if source.random() < 0.5)
+        spread = {piece.name: source.uniform(0.3, 1.0) for piece in pieces}
+        first = number % 4 < 2  # whole tensors before what lies inside groups
+        yield _Order(
+            sorted(pieces, key=lambda one: (first and one.is_inner, -one.size * spread[one.name])),
+            high,
+        )
 
 
-def _lowest(order: Sequence[Piece], allowed: Mapping[tuple[str, str], int]) -> dict[str, int]:
+def _tried(
+    order: _Order, allowed: Mapping[tuple[str, str], int], cap: int
+) -> dict[str, int] | None:
+    """Offsets within a cap, one piece after the other; None where one finds no room."""
     offsets: dict[str, int] = {}
     done: list[Piece] = []
-    for piece in order:
-        barred = sorted(
+    for piece in order.pieces:
+        barred = [
             _barred(piece, other, offsets[other.name], allowed)
             for other in done
             if piece.begin < other.end and other.begin < piece.end and other.size
-        )
-        offset = 0
-        for first, end in barred:  # offsets from first + 1 to end - 1 are taken
-            if first < offset < end:
-                offset = -(-end // piece.alignment) * piece.alignment
+        ]
+        is_high = piece.name in order.high
+        offset = _highest(piece, barred, cap) if is_high else _lowest(piece, barred)
+        if not 0 <= offset <= cap - piece.size:
+            return None
         offsets[piece.name] = offset
         done.append(piece)
     return offsets
+
+
+def _lowest(piece: Piece, barred: list[tuple[int, int]]) -> int:
+    offset = 0
+    for first, end in sorted(barred):  # offsets from first + 1 to end - 1 are taken
+        if first < offset < end:
+            offset = -(-end // piece.alignment) * piece.alignment
+    return offset
+
+
+def _highest(piece: Piece, barred: list[tuple[int, int]], cap: int) -> int:
+    offset = (cap - piece.size) // piece.alignment * piece.alignment
+    for first, end in sorted(barred, key=lambda one: -one[1]):
+        if first < offset < end:
+            offset = first // piece.alignment * piece.alignment
+    return offset
 
 
 def _barred(

@@ -21,6 +21,7 @@ class Kind(Enum):
     """What a buffer holds."""
 
     WHOLE = "whole"  # all rows of a tensor
+    OUTSIDE = "outside"  # all rows of an input or result, in the caller's memory
     LINE = "line"  # a window of full rows
     SUMS = "sums"  # a sum for each element of a result
     POOL = "pool"  # staged batches, and strips
@@ -41,6 +42,11 @@ class StreamBuffer:
     offset: int
     begin: int
     end: int
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether each row of the tensor has a place of its own."""
+        return self.kind in (Kind.WHOLE, Kind.OUTSIDE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +73,7 @@ class StreamingPlan:
     """A network in an arena.
 
     element_bytes: of all tensors; None where each has its own. multiply_accumulates: of a frame,
-    with those that are done again.
+    with those that are done again. What is outside begins behind the arena.
     """
 
     network: str
@@ -76,6 +82,12 @@ class StreamingPlan:
     buffers: tuple[StreamBuffer, ...]
     arena_bytes: int
     multiply_accumulates: int
+
+    @property
+    def all_bytes(self) -> int:
+        """Bytes of the arena and of what is outside."""
+        ends = (one.offset + one.size for one in self.buffers if one.kind is Kind.OUTSIDE)
+        return max(ends, default=self.arena_bytes)
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as a JSON value."""

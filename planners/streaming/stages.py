@@ -88,12 +88,20 @@ class Geometry:
 class StageTable:
     """The geometry of the stages of a network, each worked out once.
 
-    element_bytes: of every tensor; by default each has its own.
+    element_bytes: of every tensor; by default each has its own. outside: inputs, and results that no
+    layer reads, which lie in memory that is not the arena's.
     """
 
-    def __init__(self, network: Network, *, element_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        network: Network,
+        *,
+        element_bytes: int | None = None,
+        outside: frozenset[str] = frozenset(),
+    ) -> None:
         self.network = network
         self.element_bytes = element_bytes
+        self.outside = outside
         self._needs = Needs(network)
         self._readers = network.consumers
         self._found: dict[Stage, Geometry] = {}
@@ -115,6 +123,10 @@ class StageTable:
     def tensor_bytes(self, tensor: str) -> int:
         """Bytes of a whole tensor."""
         return self.network.layer(tensor).shape.elements * self.bytes_of(tensor)
+
+    def arena_bytes(self, tensor: str) -> int:
+        """Bytes of the arena that a tensor takes where it lies whole."""
+        return 0 if tensor in self.outside else self.tensor_bytes(tensor)
 
     def can_be_stage(self, layers: Sequence[str]) -> bool:
         """Whether these layers make one tensor only, and all can work on some rows and columns."""

@@ -29,6 +29,7 @@ def test_json_has_these_keys_and_no_others(answer):
         "status",
         "reason",
         "input",
+        "result",
         "ways",
         "seconds",
     }
