@@ -59,7 +59,7 @@ class Schedule:
 
     def __init__(self, model: Model, plan: StreamingPlan, tables: Tables) -> None:
         """Take a model with weights, and a plan for its network."""
-        require_all_inside(plan)
+        require_known(plan)
         self.network, self.plan, self.tables = model.network, plan, tables
         self._weights = model.weights or {}
         self.is_integer = any(layer.quantization is not None for layer in self.network.layers)
@@ -277,8 +277,15 @@ class Schedule:
         return f"{{{', '.join(map(str, fields))}}},"
 
 
-def require_all_inside(plan: StreamingPlan) -> None:
-    """Raise InvalidPlan, naming the tensor, where a plan has one that is not in the arena."""
+def require_known(plan: StreamingPlan) -> None:
+    """Raise InvalidPlan where a plan works in a way of which there is no code, naming the tensor."""
+    for group in plan.groups:
+        for one in group.stages:
+            if one.stage.summing is not None:
+                raise InvalidPlan(
+                    f"the stage that makes {one.stage.result!r} works in {one.stage.parts} parts of "
+                    "its channels, which generated code cannot; plan without channels in parts"
+                )
     for buffer in plan.buffers:
         if buffer.kind is Kind.OUTSIDE:
             raise InvalidPlan(

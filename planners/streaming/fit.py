@@ -25,7 +25,7 @@ from planners.network_arena import whole_arena
 from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE
 from planners.streaming.course import Course, course_of
 from planners.streaming.making import plan_of
-from planners.streaming.moves import Move, Moves, OnceMoves
+from planners.streaming.moves import PARTS, Move, Moves, OnceMoves
 from planners.streaming.plan import StreamingPlan
 from planners.streaming.search import ALL, GroupWay, front
 from planners.streaming.stages import Stage, StageTable
@@ -35,7 +35,8 @@ Watch = Callable[[], None]  # called now and then; ends the search by raising Ga
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row
 OUTSIDE = "outside"  # inputs are read from, results written to memory that is not the arena's
-INPUTS = (RESIDENT, ROWS, OUTSIDE)
+INPUTS = (RESIDENT, ROWS)  # of which planners.code writes code
+PLACES_OF_INPUTS = (*INPUTS, OUTSIDE)
 RESULTS = (RESIDENT, OUTSIDE)
 
 WIDTHS = (12, 100, ALL)  # labels at a place, one search after the other
@@ -44,6 +45,9 @@ WHOLE_LAYERS = "whole layers"
 BY_ROWS = "rows"
 LINES = "lines, nothing twice"
 STRIPS = "lines and strips"
+IN_PARTS = "strips, channels in parts"
+SEARCHED = (LINES, STRIPS, IN_PARTS)
+GENERATED = (LINES, STRIPS)  # the searched ways of which planners.code writes code
 PLAIN = (WHOLE_LAYERS, BY_ROWS)
 
 
@@ -129,6 +133,7 @@ def fit(
     parameter_bytes: int | None = None,
     input: str = RESIDENT,  # noqa: A002 - the word of the command
     result: str = RESIDENT,
+    searched: Sequence[str] = GENERATED,
     platform: Platform | None = None,
     watch: Watch = lambda: None,
 ) -> Fit:
@@ -136,10 +141,11 @@ def fit(
 
     nanoseconds: of a frame, at most, as the platform predicts it.
     element_bytes: of all tensors and trained numbers; by default as the network says.
-    parameter_bytes: of each trained number, if it is another. input, result: of INPUTS and RESULTS; a
-    network of several inputs has them all resident or all outside, results that layers read are
-    resident. The search ends early where the watch raises GaveUp; the best way found by then stands,
-    marked in the reason.
+    parameter_bytes: of each trained number, if it is another. input: of PLACES_OF_INPUTS, result:
+    of RESULTS; a network of several inputs has them all resident or all outside, results that layers
+    read are resident. searched: of SEARCHED, beside the plain ways; by default those of which
+    planners.code writes code. The search ends early where the watch raises GaveUp; the best way found
+    by then stands, marked in the reason.
     """
     limits = _Limits(ram, flash, nanoseconds)
     return _Fitting(
@@ -148,6 +154,7 @@ def fit(
         element_bytes,
         parameter_bytes or element_bytes,
         (input, result),
+        searched,
         platform,
         watch,
     ).answer()
@@ -171,6 +178,7 @@ class _Fitting:
         element_bytes: int | None,
         parameter_bytes: int | None,
         ends: tuple[str, str],
+        searched: Sequence[str],
         platform: Platform | None,
         watch: Watch,
     ) -> None:
@@ -179,6 +187,14 @@ class _Fitting:
         outside = _outside(self._course, ends)
         self._table = StageTable(network, element_bytes=element_bytes, outside=outside)
         self._moves = Moves(self._course, self._table)
+        self._spaces = {
+            name: moves
+            for name, moves in (
+                (STRIPS, self._moves),
+                (IN_PARTS, Moves(self._course, self._table, PARTS)),
+            )
+            if name in searched
+        }
         self._ram, self._flash, self._longest = limits
         self._flash_bytes = stored_bytes(network, parameter_bytes)
         self._is_streamed = ends[0] == ROWS and not self._course.others
@@ -247,11 +263,12 @@ class _Fitting:
     def _strips(self, least: int, labels: int) -> bool:
         """Look for strips below the least bytes of lines; return whether nothing was left out."""
         is_complete = True
-        for limit in _limits(least, self._ram):
-            before = len(self._ways)
-            is_complete &= self._take(STRIPS, self._moves, limit, labels)
-            if self._ram is not None and len(self._ways) > before:
-                break
+        for name, moves in self._spaces.items():
+            for limit in _limits(least, self._ram):
+                before = len(self._ways)
+                is_complete &= self._take(name, moves, limit, labels)
+                if self._ram is not None and len(self._ways) > before:
+                    break
         return is_complete
 
     def _take(self, name: str, moves: Moves, limit: int, labels: int) -> bool:

@@ -112,10 +112,11 @@ class HeldStrip(NamedTuple):
     room: int  # rows
     columns: int
     offset: int
+    channels: int  # that are there at a time
 
     def place(self, row: int, column: int, unit: int) -> int:
         """Where a place lies."""
         if not 0 <= row - self.rows[0] < self.room:
             raise ExecutionError(f"row {row} of the strip of {self.layer.name!r} has no room")
         at = (row - self.rows[0]) * self.columns + column % self.columns
-        return self.offset + at * self.layer.shape.channels * unit
+        return self.offset + at * self.channels * unit

@@ -171,7 +171,8 @@ class _Making:
         for one in group.geometry:
             if one.accumulator:
                 yield self._buffer(Kind.SUMS, one.firings.result, 0, one.accumulator, number)
-        yield self._buffer(Kind.POOL, group.result, 0, max(kept.passing), number)
+        size = -(-max(kept.passing) // self._widest) * self._widest
+        yield self._buffer(Kind.POOL, group.result, 0, size, number)
 
     def _buffer(self, kind: Kind, tensor: str, rows: int, size: int, group: int) -> StreamBuffer:
         return StreamBuffer(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ from planners.streaming.stages import Manner, Stage, StageTable, sums_over_rows
 
 ROWS_AT_A_TIME = (1, 2, 4, 8, 16)  # of stages of several layers
 LONGEST_STAGE = 10  # layers
+PARTS = (2, 4, 8, 16)  # into which the channels of a stage are cut
+MOST_ROWS_IN_PARTS = 2  # a firing
 LONGEST_SECTION = 8  # layers between two cuts of which all partitions into stages are tried
 
 
@@ -74,9 +77,11 @@ class Choices(NamedTuple):
 class Moves:
     """All moves of a course, and what they cost."""
 
-    def __init__(self, course: Course, table: StageTable) -> None:
+    def __init__(self, course: Course, table: StageTable, parts: Sequence[int] = ()) -> None:
+        """Take the parts, beside one, into which the channels of a stage may be cut."""
         self.course = course
         self.table = table
+        self._parts = parts
         self._left = _work_left(course)
         self._arrays: dict[tuple[int, int], Choices] = {}
         self._paces: dict[Move, Pace] = {}
@@ -97,10 +102,21 @@ class Moves:
             if entry == WHOLE and self.table.can_go_by_channels(layers):
                 yield Move(begin, end, (Stage(layers=layers, manner=Manner.CHANNELS),))
             if self._is_stage(layers) and len(layers) <= LONGEST_STAGE:
-                for rows in self._batches(layers):
-                    yield Move(begin, end, (Stage(layers=layers, rows=rows),))
+                for stage in self._stages(layers):
+                    yield Move(begin, end, (stage,))
             if end == begin + 1 and len(layers) > 1:
                 yield from self._partitions(begin, layers)
+
+    def _stages(self, layers: tuple[str, ...]) -> Iterator[Stage]:
+        """The rows a firing, and the parts, that are worth a try."""
+        summing = self.table.summing_layer(layers) if self._parts else None
+        for rows in self._batches(layers):
+            yield Stage(layers=layers, rows=rows)
+            if summing is not None and rows <= MOST_ROWS_IN_PARTS:
+                channels = self.table.network.layer(layers[0]).shape.channels
+                for parts in self._parts:
+                    if parts <= channels:
+                        yield Stage(layers=layers, rows=rows, parts=parts, summing=summing)
 
     def _is_stage(self, layers: Sequence[str]) -> bool:
         return not self.course.results & set(layers[:-1]) and self.table.can_be_stage(layers)
@@ -137,6 +153,23 @@ class Moves:
             )
             if max(stage.rows for stage in stages) == rows:
                 yield Move(begin, begin + 1, stages)
+                if rows <= MOST_ROWS_IN_PARTS:
+                    yield from self._in_parts(begin, stages)
+
+    def _in_parts(self, begin: int, stages: Sequence[Stage]) -> Iterator[Move]:
+        """The same parts in all stages of a section that can work so."""
+        summing = [self.table.summing_layer(stage.layers) for stage in stages]
+        if not any(summing):
+            return
+        for parts in self._parts:
+            yield Move(
+                begin,
+                begin + 1,
+                tuple(
+                    stage if layer is None else replace(stage, parts=parts, summing=layer)
+                    for stage, layer in zip(stages, summing, strict=True)
+                ),
+            )
 
     def choices(self, begin: int, entry: int) -> dict[tuple[int, int], list[tuple[MoveCost, Move]]]:
         """Return the moves behind a cut that no other improves on, by their end and batch.

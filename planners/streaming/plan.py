@@ -2,8 +2,9 @@
 
 Tensors lie row by row, in a row column by column, the feature maps of a place side by side. Row y
 of a tensor that lies whole is its row y; of a line of R rows it is row y mod R, of a strip of K
-columns column x is column x mod K. What is staged lies in the pool of the group, at its bottom or
-at its top in turn, and strips lie in the pool between the two.
+columns column x is column x mod K, with the channels of one part. What is staged lies in the pool of
+the group, at its bottom or at its top in turn; strips, and behind them the sums of a firing, lie in
+the pool between the two.
 """
 
 from __future__ import annotations
@@ -105,6 +106,8 @@ class StreamingPlan:
                             "layers": list(one.stage.layers),
                             "course": one.stage.manner.value,
                             "rows": one.stage.rows,
+                            "parts": one.stage.parts,
+                            "summing": one.stage.summing,
                             "strips": [
                                 {"layer": layer, "rows": rows, "columns": columns}
                                 for layer, rows, columns in one.strips

@@ -17,7 +17,7 @@ from csdf.errors import CsdfError
 from planners.code.library import Library, write_library
 from planners.plan import FEASIBLE, GAVE_UP
 from planners.streaming.command.options import add_plan_options
-from planners.streaming.fit import Fit, FitWay, fit
+from planners.streaming.fit import GENERATED, Fit, FitWay, fit
 
 
 def main(argv: Sequence[str]) -> int:
@@ -29,6 +29,7 @@ def main(argv: Sequence[str]) -> int:
         ram=options.ram,
         flash=options.flash,
         input=options.input,
+        searched=GENERATED,
         watch=answers.watch("lines and strips", options.budget),
     )
     if found.best is None or found.status != FEASIBLE:

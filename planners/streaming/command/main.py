@@ -21,7 +21,7 @@ from planners.plan import FEASIBLE, GAVE_UP
 from planners.streaming.command.answer import as_json, as_text
 from planners.streaming.command.options import add_plan_options
 from planners.streaming.computing import ModelComputing
-from planners.streaming.fit import INPUTS, RESIDENT, RESULTS, Fit, FitWay, fit
+from planners.streaming.fit import PLACES_OF_INPUTS, RESIDENT, RESULTS, SEARCHED, Fit, FitWay, fit
 from planners.streaming.machine import Machine
 
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
@@ -71,6 +71,7 @@ def _fitted(source: str, options: argparse.Namespace) -> Fitted:
         parameter_bytes=options.parameter_bytes,
         input=options.input,
         result=options.result,
+        searched=SEARCHED,
         platform=PLATFORMS[options.platform],
         watch=answers.watch(f"{source}: lines and strips", options.budget),
     )
@@ -132,7 +133,7 @@ def command_parser() -> argparse.ArgumentParser:
         help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue",
     )
     shared.add_reading_options(parser, simplify=shared.ALL_STEPS)
-    add_plan_options(parser, INPUTS)
+    add_plan_options(parser, PLACES_OF_INPUTS)
     parser.add_argument(
         "--result",
         choices=RESULTS,

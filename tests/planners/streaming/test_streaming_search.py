@@ -110,9 +110,9 @@ def improved(points):
 
 
 @settings(max_examples=40, deadline=None)
-@given(network=small_chains(), is_streamed=st.booleans())
-def test_the_front_is_that_of_all_groups_and_moves(network, is_streamed):
-    moves = space(network, element_bytes=1)
+@given(network=small_chains(), is_streamed=st.booleans(), parts=st.sampled_from([(), (2,)]))
+def test_the_front_is_that_of_all_groups_and_moves(network, is_streamed, parts):
+    moves = space(network, element_bytes=1, parts=parts)
     found = front(moves, 10**9, is_streamed=is_streamed).plans
     # The least of two ways that end alike may be that of another overlap, so memory may be above.
     wanted = improved(every_plan(moves, is_streamed))
