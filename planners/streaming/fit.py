@@ -255,8 +255,9 @@ class _Fitting:
             most = min(way.ram_bytes for way in self._ways if way.name in PLAIN)
             is_complete = self._take(LINES, once, most, labels)
             least = min(way.ram_bytes for way in self._ways if way.work == 1)
-            if self._ram is None or least > self._ram:
-                is_complete &= self._strips(least, labels)
+            if self._ram is not None and least <= self._ram:
+                return
+            is_complete &= self._strips(least, labels)
             if is_complete:
                 return
 
