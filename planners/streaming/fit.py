@@ -25,7 +25,7 @@ from planners.network_arena import whole_arena
 from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE
 from planners.streaming.course import Course, course_of
 from planners.streaming.making import plan_of
-from planners.streaming.moves import PARTS, Move, Moves, OnceMoves
+from planners.streaming.moves import PARTS, Move, Moves, OnceMoves, PlainMoves
 from planners.streaming.plan import StreamingPlan
 from planners.streaming.search import ALL, GroupWay, front
 from planners.streaming.stages import Stage, StageTable
@@ -251,6 +251,8 @@ class _Fitting:
     def _search(self) -> None:
         """Lines alone first, strips below what lines need; with more and more labels at a place."""
         once = OnceMoves(self._course, self._table)
+        most = min(way.ram_bytes for way in self._ways)
+        self._take(LINES, PlainMoves(self._course, self._table), most, WIDTHS[0])
         for labels in WIDTHS:
             most = min(way.ram_bytes for way in self._ways if way.name in PLAIN)
             is_complete = self._take(LINES, once, most, labels)

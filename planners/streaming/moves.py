@@ -77,6 +77,9 @@ class Choices(NamedTuple):
 class Moves:
     """All moves of a course, and what they cost."""
 
+    longest_stage = LONGEST_STAGE
+    longest_section = LONGEST_SECTION
+
     def __init__(self, course: Course, table: StageTable, parts: Sequence[int] = ()) -> None:
         """Take the parts, beside one, into which the channels of a stage may be cut."""
         self.course = course
@@ -95,13 +98,13 @@ class Moves:
         first = course.cuts[begin] + 1
         for end in range(begin + 1, len(course.cuts)):
             layers = course.layers[first : course.cuts[end] + 1]
-            if len(layers) > LONGEST_STAGE and end > begin + 1:
+            if len(layers) > self.longest_stage and end > begin + 1:
                 return
             if len(layers) == 1 and sums_over_rows(course.network, course.network.layer(layers[0])):
                 yield Move(begin, end, (Stage(layers=layers, manner=Manner.SUMS),))
             if entry == WHOLE and self.table.can_go_by_channels(layers):
                 yield Move(begin, end, (Stage(layers=layers, manner=Manner.CHANNELS),))
-            if self._is_stage(layers) and len(layers) <= LONGEST_STAGE:
+            if self._is_stage(layers) and len(layers) <= self.longest_stage:
                 for stage in self._stages(layers):
                     yield Move(begin, end, (stage,))
             if end == begin + 1 and len(layers) > 1:
@@ -131,8 +134,8 @@ class Moves:
     def _partitions(self, begin: int, layers: Sequence[str]) -> Iterator[Move]:
         """Stages that share a section between two cuts."""
         count = len(layers)
-        many = range(count - 1) if count > LONGEST_SECTION else range(1, count)
-        if count > LONGEST_SECTION:
+        many = range(count - 1) if count > self.longest_section else range(1, count)
+        if count > self.longest_section:
             yield Move(begin, begin + 1, tuple(Stage(layers=(name,), rows=1) for name in layers))
             return
         for pieces in many:
@@ -334,3 +337,10 @@ class OnceMoves(Moves):
         for move in super().from_cut(begin, entry):
             if not any(self.table.repeats(stage) for stage in move.stages):
                 yield move
+
+
+class PlainMoves(OnceMoves):
+    """The moves of layers on their own, or in pairs, that compute nothing twice: a first answer."""
+
+    longest_stage = 2
+    longest_section = 1
