@@ -14,6 +14,7 @@ from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, InvalidPlan
+from figures.branched_networks import lraspp_like, yolov8n_like
 from planners.code.library import library
 from planners.streaming.fit import PLACES_OF_INPUTS, RESULTS, SEARCHED, fit
 from planners.streaming.machine import Machine
@@ -77,6 +78,18 @@ def test_every_way_that_fit_prints_runs(name, input_, result):
     assert len(found.ways) >= 3
     for way in found.ways:
         require_equal(outputs(model, way.plan, frame), run_whole(model, frame))
+
+
+@pytest.mark.parametrize("make", [yolov8n_like, lraspp_like])
+def test_graphs_with_many_branches_run_in_the_planned_bytes(make):
+    network = simplified(Model(network=make(resolution=64, classes=3))).network
+    model = Model(network=network, weights=random_weights(network, 0))
+    frame = random_frame(network, 0)
+    for result in RESULTS:
+        found = fit(network, element_bytes=4, input="rows", result=result)
+        wanted = run_whole(model, frame)
+        require_equal(outputs(model, found.least.plan, frame), wanted)
+        assert found.least.ram_bytes < found.ways[-1].ram_bytes
 
 
 def bottleneck():
