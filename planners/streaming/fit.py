@@ -202,6 +202,7 @@ class _Fitting:
         self._platform = platform
         self._watch = watch
         self._ways: list[FitWay] = []
+        self._planned: set[tuple[object, ...]] = set()  # plans that were made, by their moves
         self._once = sum(
             multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers
         )
@@ -278,6 +279,10 @@ class _Fitting:
         """Add the plans of a front that are new; return whether none is missing."""
         found = front(moves, limit, is_streamed=self._is_streamed, labels=labels, watch=self._watch)
         for way in found.plans:
+            key = (name, *(group.moves for group in way.groups))
+            if key in self._planned:
+                continue
+            self._planned.add(key)
             if not any(
                 known.ram_bytes <= way.memory and known.plan.multiply_accumulates <= way.work
                 for known in self._ways

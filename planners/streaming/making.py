@@ -10,8 +10,8 @@ from planners.streaming.course import Course
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
 from planners.streaming.moves import made_by_rows
+from planners.streaming.offsets.placement import Lead, Piece, placed
 from planners.streaming.overlap import least_lead, pace_of
-from planners.streaming.placement import Lead, Piece, placed
 from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan
 from planners.streaming.search import GroupWay
 from planners.streaming.stages import ACCUMULATOR_BYTES, Geometry, StageTable

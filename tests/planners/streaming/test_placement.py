@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planners.streaming.labels import undominated
-from planners.streaming.placement import Lead, Piece, placed
+from planners.streaming.offsets.placement import Lead, Piece, placed
 
 TRIPLES = st.lists(st.tuples(*(st.integers(0, 6),) * 3), min_size=1, max_size=40)
 

@@ -6,8 +6,12 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from planners.streaming.offsets.chain_placement import ChainGroup, chain_offsets
+
 TRIES = 120  # orders in which the buffers are placed, for each size of the arena that is tried
 ROUNDS = 12  # sizes of the arena that are tried
+FEWER_ROUNDS = 3  # where the chain has given an arena
+NEAR = 256  # an arena above the least that could be by this part of it is near enough
 
 
 class Piece(NamedTuple):
@@ -46,12 +50,12 @@ def placed(pieces: Sequence[Piece], leads: Sequence[Lead], *, enough: int) -> di
     """
     allowed = {(lead.below, lead.above): lead.bytes for lead in leads}
     room = sum(piece.size + piece.alignment for piece in pieces)
-    best: dict[str, int] = {}
-    best_end, lower = room, enough
-    for number in range(ROUNDS):
-        if best and best_end <= lower:
+    best = _along_the_chain(pieces, leads, enough, room)
+    best_end, lower = _end(pieces, best) if best else room, enough
+    for number in range(FEWER_ROUNDS if best else ROUNDS):
+        if best and best_end <= lower + lower // NEAR:
             break
-        cap = room if number == 0 else lower if number == 1 else (lower + best_end - 1) // 2
+        cap = room if not best else lower if number < 2 else (lower + best_end - 1) // 2
         found = _within(pieces, allowed, cap, enough)
         if found is None:
             lower = cap + 1
@@ -59,6 +63,55 @@ def placed(pieces: Sequence[Piece], leads: Sequence[Lead], *, enough: int) -> di
             best = found
             best_end = _end(pieces, found)
     return best
+
+
+def _along_the_chain(
+    pieces: Sequence[Piece], leads: Sequence[Lead], enough: int, room: int
+) -> dict[str, int]:
+    """Offsets where each group reads one whole tensor and writes one; none where that is not so."""
+    groups = _chain(pieces, leads)
+    if groups is None:
+        return {}
+    unit = max(piece.alignment for piece in pieces)
+    sizes = {piece.name: -(-piece.size // unit) * unit for piece in pieces if not piece.is_inner}
+    best: dict[str, int] = {}
+    lower, upper = enough, room
+    while lower <= upper:
+        cap = lower if lower == enough else (lower + upper) // 2
+        found = chain_offsets(groups, sizes, cap, unit)
+        if found is None:
+            lower = cap + 1 + lower // NEAR
+        else:
+            found = {piece.name: found.get(piece.name, 0) for piece in pieces}  # nought: no bytes
+            best, upper = found, min(_end(pieces, found), cap) - 1 - lower // NEAR
+    return best
+
+
+def _chain(pieces: Sequence[Piece], leads: Sequence[Lead]) -> list[ChainGroup] | None:
+    known = {(lead.below, lead.above): lead.bytes for lead in leads}
+    unit = max((piece.alignment for piece in pieces), default=1)
+    groups: list[ChainGroup] = []
+    for number in range(max((piece.end for piece in pieces), default=0)):
+        alive = [piece for piece in pieces if piece.begin <= number < piece.end]
+        whole = sorted((one for one in alive if not one.is_inner), key=lambda one: one.begin)
+        old = [one.name for one in whole if one.begin < number or one.end == number + 1]
+        new = [one.name for one in whole if one.name not in old]
+        is_last = not new and len(old) == 2
+        source, result = (old[0], old[1]) if is_last else (_only(old), _only(new))
+        if source is None or result is None or (groups and source != groups[-1].result):
+            return None
+        inner = tuple(
+            (one.name, -(-one.size // unit) * unit) for one in alive if one.is_inner and one.size
+        )
+        whole_size = {one.name: one.size for one in whole}.get(result, 0)
+        lead = known.get((result, source), whole_size)
+        groups.append(ChainGroup(source, result, -(-lead // unit) * unit, inner))
+    return groups or None
+
+
+def _only(names: Sequence[str]) -> str | None:
+    """The only one of some names, "" of none, None of several."""
+    return None if len(names) > 1 else "".join(names)
 
 
 def _end(pieces: Sequence[Piece], offsets: Mapping[str, int]) -> int:
