@@ -11,11 +11,12 @@ space of moves.Moves, unless the number of labels at a place is limited.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
+from csdf.stopping import Budget, Stop, stop_of
 from planners.streaming.labels import GroupLabels, Labels, Limits
 from planners.streaming.moves import Move, Moves
 from planners.streaming.overlap import least_lead
@@ -57,27 +58,25 @@ def front(
     is_streamed: bool,
     most_work: int = ANY_WORK,
     labels: int = ALL,
-    watch: Callable[[], None] = lambda: None,
+    budget: Budget = None,
 ) -> Front:
     """Return the plans within a limit that no other improves on.
 
     is_streamed: whether the input comes row by row. most_work: of a plan. labels: kept at a place at
-    most. watch: called now and then; it may raise.
+    most. budget: ends the search by GaveUp.
     """
     limits = Limits(limit, most_work, labels)
-    return _Search(moves, limits, watch, is_streamed=is_streamed).front()
+    return _Search(moves, limits, stop_of(budget), is_streamed=is_streamed).front()
 
 
 class _Search:
     """One search over groups, from the input to the end."""
 
-    def __init__(
-        self, moves: Moves, limits: Limits, watch: Callable[[], None], *, is_streamed: bool
-    ) -> None:
+    def __init__(self, moves: Moves, limits: Limits, stop: Stop, *, is_streamed: bool) -> None:
         self._moves = moves
         self._limits = limits
         self._is_streamed = is_streamed
-        self._watch = watch
+        self._stop = stop
         self._is_complete = True
 
     def front(self) -> Front:
@@ -86,7 +85,7 @@ class _Search:
         best: dict[int, list[PlanWay]] = defaultdict(list)
         best[0] = [PlanWay(0, 0, ())]
         for cut in range(last):
-            self._watch()
+            self._stop.look()
             if not best[cut]:
                 continue
             least = min(plan.work for plan in best[cut])
@@ -100,7 +99,7 @@ class _Search:
         search = GroupLabels(self._moves, begin, limits, is_streamed=self._is_streamed)
         found: dict[int, list[Labels]] = defaultdict(list)
         for end, labels in search.ends():
-            self._watch()
+            self._stop.look()
             found[end].append(labels)
         self._is_complete &= not search.has_left_out
         groups = {end: self._best(search, begin, end, some) for end, some in found.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE
+from csdf.outcome import Status
 from planners.streaming.fit import Fit
 
 
@@ -43,20 +43,20 @@ class Together:
         return sum(known) if len(known) == len(times) else None
 
     @property
-    def verdict(self) -> tuple[str, str]:
+    def verdict(self) -> tuple[Status, str]:
         """Whether they fit together: a status, and why."""
-        for status in (INFEASIBLE, GAVE_UP):
+        for status in (Status.INFEASIBLE, Status.GAVE_UP):
             for one in self.fits:
                 if one.status == status:
                     return status, f"{one.network}: {one.reason}"
         if self.flash is not None and self.flash_bytes > self.flash:
-            return INFEASIBLE, (
+            return Status.INFEASIBLE, (
                 f"the parameters of all need {self.flash_bytes} bytes of flash, {self.flash} are there"
             )
         time = self.nanoseconds
         if self.longest is not None and (time is None or time > self.longest):
-            return INFEASIBLE, (
+            return Status.INFEASIBLE, (
                 f"a frame of each takes {time} ns in turn, as the platform predicts; "
                 f"there are {int(self.longest)}"
             )
-        return FEASIBLE, "the neediest network sets the RAM"
+        return Status.FEASIBLE, "the neediest network sets the RAM"

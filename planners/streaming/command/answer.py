@@ -8,7 +8,7 @@ from typing import Any
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.execution.compare import Difference
 from csdf.cli import answers
-from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE
+from csdf.outcome import Status
 from planners.streaming.fit import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
 from planners.streaming.together import Together
 
@@ -43,12 +43,12 @@ def _headline(one: Fit) -> str:
         f"{bytes_in_words(way.ram_bytes)} of RAM, {float(way.work):.4g} times the work, "
         f"{bytes_in_words(one.flash_bytes)} of flash"
     )
-    if one.ram is None and one.status == FEASIBLE:
+    if one.ram is None and one.status == Status.FEASIBLE:
         return f"{one.network}: with the least work: {figures}"
-    if one.status == FEASIBLE:
+    if one.status == Status.FEASIBLE:
         spare = bytes_in_words((one.ram or 0) - way.ram_bytes)
         return f"{one.network}: fits: {figures}; {spare} of RAM to spare"
-    verdict = "does not fit" if one.status == INFEASIBLE else "gave up"
+    verdict = "does not fit" if one.status == Status.INFEASIBLE else "gave up"
     return f"{one.network}: {verdict}: the least found is {figures}"
 
 
@@ -93,7 +93,11 @@ def time_in_words(nanoseconds: int) -> str:
 
 def _together(all_of: Together) -> list[str]:
     status, reason = all_of.verdict
-    word = {FEASIBLE: "fit", INFEASIBLE: "do not fit", GAVE_UP: "gave up"}[status]
+    word = {
+        Status.FEASIBLE: "fit",
+        Status.INFEASIBLE: "do not fit",
+        Status.GAVE_UP: "gave up",
+    }[status]
     time = all_of.nanoseconds
     each = "" if time is None else f", {time_in_words(time)} for a frame of each"
     return [
@@ -114,12 +118,12 @@ def as_json(all_of: Together, checks: Sequence[Difference], seconds: float) -> d
     status, reason = all_of.verdict
     return {
         "networks": values,
-        "fits": None if status == GAVE_UP else status == FEASIBLE,
+        "fits": None if status == Status.GAVE_UP else status == Status.FEASIBLE,
         "ram_bytes": all_of.ram_bytes,
         "flash_bytes": all_of.flash_bytes,
         "predicted_nanoseconds": all_of.nanoseconds,
         "lower_bound_bytes": all_of.lower_bound,
-        "status": status,
+        "status": str(status),
         "reason": reason,
         "seconds": round(seconds, 6),
     }

@@ -16,9 +16,10 @@ from cnn2csdf.execution.compare import Difference, difference, random_frames, wo
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame.long_work import stop_after
 from csdf.errors import UnwritableFile
 from csdf.io.files import write_text
-from planners.plan import FEASIBLE, GAVE_UP
+from csdf.outcome import Status
 from planners.streaming.command.answer import as_json, as_text
 from planners.streaming.command.options import add_plan_options
 from planners.streaming.computing import ModelComputing
@@ -80,7 +81,7 @@ def _fitted(source: str, options: argparse.Namespace) -> Fitted:
         result=options.result,
         searched=SEARCHED,
         platform=PLATFORMS[options.platform],
-        watch=answers.watch(f"{source}: lines and strips", options.budget),
+        budget=stop_after(options.budget, f"{source}: lines and strips"),
     )
     check = _verified(model, found.best or found.least, options) if options.verify else None
     return Fitted(found, check)
@@ -115,9 +116,9 @@ def _exit_code(all_of: Together, checks: Sequence[Difference]) -> int:
     if any(check.relative > TOLERANCE for check in checks):
         return answers.NO
     status, _ = all_of.verdict
-    if status == GAVE_UP:
+    if status == Status.GAVE_UP:
         return answers.GAVE_UP
-    return answers.ANSWERED if status == FEASIBLE else answers.NO
+    return answers.ANSWERED if status == Status.FEASIBLE else answers.NO
 
 
 def command_parser() -> argparse.ArgumentParser:

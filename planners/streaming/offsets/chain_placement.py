@@ -43,7 +43,7 @@ def chain_offsets(
     for group in groups:
         possible = _possible(group, sizes, cap, grid) & reached[:, None]
         before.append(possible.argmax(axis=0))
-        reached = possible.any(axis=0)
+        reached = np.asarray(possible.any(axis=0))
         if not reached.any():
             return None
     return _traced(groups, sizes, before, int(reached.argmax()), grid, alignment)
