@@ -31,10 +31,12 @@ class NetworkArena:
     order: tuple[str, ...]
 
 
-def whole_tensors(network: Network, *, element_bytes: int | None = None) -> Problem:
+def whole_tensors(
+    network: Network, *, element_bytes: int | None = None, outside: frozenset[str] = frozenset()
+) -> Problem:
     """Return a buffer for each tensor of a network that works layer by layer, without scratch.
 
-    element_bytes: of all tensors; by default each has its own.
+    element_bytes: of all tensors; by default each has its own. outside: tensors in other memory.
     """
     last = {layer.name: step for step, layer in enumerate(network.layers)}
     for step, layer in enumerate(network.layers):
@@ -48,19 +50,24 @@ def whole_tensors(network: Network, *, element_bytes: int | None = None) -> Prob
             alignment=element_bytes or layer.element_bytes,
         )
         for step, layer in enumerate(network.layers)
-        if not isinstance(layer.operator, Output)
+        if not isinstance(layer.operator, Output) and layer.name not in outside
     )
     return Problem(name=network.name, buffers=buffers)
 
 
 def whole_arena(
-    network: Network, *, element_bytes: int | None = None, budget: Budget = None
+    network: Network,
+    *,
+    element_bytes: int | None = None,
+    outside: frozenset[str] = frozenset(),
+    budget: Budget = None,
 ) -> NetworkArena:
     """Return one arena for the whole tensors of a network: the least, or with a lower bound.
 
-    budget: a stop, or seconds; it ends the search with the best arena by then, as Ctrl-C does.
+    outside: tensors in other memory. budget: a stop, or seconds; it ends the search with the best
+    arena by then, as Ctrl-C does.
     """
-    problem = whole_tensors(network, element_bytes=element_bytes)
+    problem = whole_tensors(network, element_bytes=element_bytes, outside=outside)
     return NetworkArena(
         plan=plan_arena(problem, budget=_at_most(budget)),
         order=tuple(layer.name for layer in network.layers),

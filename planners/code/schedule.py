@@ -60,6 +60,7 @@ class Schedule:
 
     def __init__(self, model: Model, plan: StreamingPlan, tables: Tables) -> None:
         """Take a model with weights, and a plan for its network."""
+        require_known(plan)
         self.network, self.plan, self.tables = model.network, plan, tables
         self._weights = model.weights or {}
         self.is_integer = any(layer.quantization is not None for layer in self.network.layers)
@@ -276,6 +277,23 @@ class Schedule:
             *(self.elements(pool.offset), self.elements(pool.size)),
         )
         return f"{{{', '.join(map(str, fields))}}},"
+
+
+def require_known(plan: StreamingPlan) -> None:
+    """Raise InvalidPlan where a plan works in a way of which there is no code, naming the tensor."""
+    for group in plan.groups:
+        for one in group.stages:
+            if one.stage.summing is not None:
+                raise InvalidPlan(
+                    f"the stage that makes {one.stage.result!r} works in {one.stage.parts} parts of "
+                    "its channels, which generated code cannot; plan without channels in parts"
+                )
+    for buffer in plan.buffers:
+        if buffer.kind is Kind.OUTSIDE:
+            raise InvalidPlan(
+                f"tensor {buffer.tensor!r} lies outside the arena, which generated code cannot "
+                "read or write; plan with input and result resident or by rows"
+            )
 
 
 def _placed_stages(network: Network, groups: Sequence[PlannedGroup]) -> list[PlacedStage]:

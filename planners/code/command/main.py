@@ -20,7 +20,7 @@ from planners.code.library import write_library
 from planners.code.sources import Written
 from planners.code.together import Member, write_together
 from planners.streaming.command.options import add_plan_options
-from planners.streaming.fit import Fit, FitWay, fit
+from planners.streaming.fit import GENERATED, Fit, FitWay, fit
 
 
 class Planned(NamedTuple):
@@ -78,6 +78,7 @@ def _fitted(model: Model, options: argparse.Namespace) -> Fit:
         ram=options.ram,
         flash=options.flash,
         input=options.input,
+        searched=GENERATED,
         budget=stop_after(options.budget, f"{model.network.name}: lines and strips"),
     )
 

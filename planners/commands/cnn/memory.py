@@ -55,7 +55,7 @@ CSV_COLUMNS = (
 )
 KIND = (
     "least of all layers whole and all by parts; csdf plan reuse mixes the two, csdf plan fusion "
-    "cuts tiles: they may need less"
+    "cuts tiles, csdf fit lays lines and strips into one arena: they may need less"
 )
 
 
