@@ -34,6 +34,8 @@ class Choice:
     fixed: channels that keep the given capacity; it counts. excluded: channels that stay as the
     graph has them and do not count. shared: groups of channels with one common capacity. unit: of
     the size, tokens or bytes. with_self_loops: whether self-loops are bounded and count.
+    copies: None for the smallest storage of all executions. A number K asks for that of periodic
+    schedules in which K cycles of each actor repeat; it is found sooner, and never smaller.
     """
 
     fixed: Mapping[str, int] | None = None
@@ -41,6 +43,11 @@ class Choice:
     shared: Sequence[Collection[str]] = ()
     unit: str = "tokens"
     with_self_loops: bool = False
+    copies: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.copies is not None and self.copies < 1:
+            raise CsdfError(f"{self.copies} copies of each cycle; expected at least 1")
 
 
 def prepared(graph: Graph, choice: Choice) -> tuple[Graph, tuple[Variable, ...], int]:

@@ -79,9 +79,9 @@ def test_a_deadlock_in_the_start_alone_is_a_deadlock(tmp_path, capsys):
 
 
 def test_all_lists_of_an_actor_need_as_many_initial_phases():
-    with pytest.raises(UnreadableFile, match="has 1 initial phase .*but port 'o' has 2"):
+    with pytest.raises(UnreadableFile, match=r"has 1 initial phase .*but port 'o' has 2"):
         parse_sdf3(sdf3(rate_a="4,4;1"))
-    with pytest.raises(UnreadableFile, match="has 0 initial phases .*but port 'o' has 1"):
+    with pytest.raises(UnreadableFile, match=r"has 0 initial phases .*but port 'o' has 1"):
         parse_sdf3(sdf3(time_a="3"))
     with pytest.raises(InvalidGraph, match="initial phases"):
         after_start(ring(), {"ab": InitialRates(production=(1,))})
