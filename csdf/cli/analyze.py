@@ -26,7 +26,7 @@ from csdf.stopping import Stop
 UNKNOWN: dict[str, Any] = {  # keys of a throughput without an answer
     "deadlock": False,
     "blocked": [],
-    **dict.fromkeys(("period", "throughput", "bottleneck", "method")),
+    **dict.fromkeys(("period", "throughput", "bottleneck", "exact", "method")),
 }
 COLUMNS = (
     "file", "graph", "type", "actors", "channels", "firings_per_iteration", "answer", "period",
