@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from csdf.cli import answers, parsers, pictures, storage_options
+from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame.long_work import limited, telling
-from csdf.cli.options import concurrency, methods
+from csdf.cli.options import concurrency, methods, storage
 from csdf.io.files import write_text
 from csdf.model.graph import Graph
 from csdf.search.pareto import ParetoFront
@@ -25,12 +25,12 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     pictures.require_drawing(options.plot)
     with limited(options.budget) as stop:
-        graph = storage_options.read(options.file, options)
+        graph = storage.read(options.file, options)
         begin = time.perf_counter()
         front = pareto_front(
             graph,
-            storage_options.choice_of(options),
-            budget=telling(stop, storage_options.in_words),
+            storage.choice_of(options),
+            budget=telling(stop, storage.in_words),
             max_size=options.max_size,
             points=options.points,
             gap=options.gap,
@@ -63,7 +63,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("file", metavar="FILE", help=parsers.GRAPH_HELP)
     _add_extent_options(parser)
-    storage_options.add_choice_options(parser)
+    storage.add_choice_options(parser)
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
     form.add_argument("--csv", action="store_true", help="print one line for each point")
