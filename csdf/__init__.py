@@ -30,7 +30,11 @@ if TYPE_CHECKING:
     from csdf.analysis.mapping.execution import MappedExecution, mapped_execution
     from csdf.analysis.mapping.throughput import MappedThroughput, mapped_throughput
     from csdf.analysis.scenarios.throughput import ScenarioThroughput, scenario_throughput
-    from csdf.analysis.schedules import periodic_schedule, strictly_periodic_schedule
+    from csdf.analysis.schedules import (
+        periodic_schedule,
+        periodic_throughput,
+        strictly_periodic_schedule,
+    )
     from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
     from csdf.analysis.statistics import Statistics, statistics
     from csdf.analysis.throughput import Throughput, throughput
@@ -135,6 +139,7 @@ _HOMES = {
     "parametric_regions": "csdf.analysis.whatif.regions",
     "pareto_front": "csdf.search.trade_off",
     "periodic_schedule": "csdf.analysis.schedules",
+    "periodic_throughput": "csdf.analysis.schedules",
     "random_graph": "csdf.generation.random_graphs",
     "read_graph": "csdf.io.graph_files",
     "read_mapping": "csdf.io.mapping.files",

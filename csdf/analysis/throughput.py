@@ -28,13 +28,14 @@ class Throughput(Shown):
 
     period: time of one iteration in the units of the user; 0 if nothing limits the graph (no cycle of
     it takes time); None if it deadlocks. critical_cycle: why it is not less; None if nothing does.
-    method: what found it.
+    method: what found it. is_exact: if not, the period is an upper bound: that of some schedules.
     """
 
     period: Fraction | None
     critical_cycle: CriticalCycle | None
     deadlock: Deadlock | None
     method: str
+    is_exact: bool = True
 
     @property
     def throughput(self) -> Fraction | None:
@@ -52,6 +53,7 @@ class Throughput(Shown):
             "period": None if period is None else str(period),
             "throughput": None if speed is None else str(speed),
             "bottleneck": None if cycle is None else cycle.to_json(),
+            "exact": self.is_exact,
             "method": self.method,
         }
 

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 from csdf.analysis.concurrency import why_unlimited
 from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.schedules import periodic_throughput
 from csdf.analysis.throughput import METHODS, Throughput, throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, telling
-from csdf.cli.options import concurrency
+from csdf.cli.options import concurrency, methods
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.graph import Graph
 from csdf.names import quoted
@@ -25,7 +26,7 @@ from csdf.stopping import Stop
 UNKNOWN: dict[str, Any] = {  # keys of a throughput without an answer
     "deadlock": False,
     "blocked": [],
-    **dict.fromkeys(("period", "throughput", "bottleneck", "method")),
+    **dict.fromkeys(("period", "throughput", "bottleneck", "exact", "method")),
 }
 COLUMNS = (
     "file", "graph", "type", "actors", "channels", "firings_per_iteration", "answer", "period",
@@ -77,9 +78,11 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--method",
-        choices=METHODS,
+        type=methods.one_of(METHODS),
+        metavar="METHOD",
         default="auto",
-        help="periodic: refine periodic schedules; execution: run until a state recurs; default: auto",
+        help="periodic: refine periodic schedules; execution: run until a state recurs; default: auto; "
+        f"{methods.BOUND}",
     )
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
@@ -134,7 +137,11 @@ def _analyse(graph: Graph, method: str, stop: Stop) -> Analysis:
     result = inconsistency = gave_up = None
     try:
         repetitions = repetition_vector(graph)
-        result = throughput(graph, method=method, budget=telling(stop, f"analysing {graph.name}"))
+        rest, copies = telling(stop, f"analysing {graph.name}"), methods.copies_of(method)
+        if copies is None:
+            result = throughput(graph, method=method, budget=rest)
+        else:
+            result = periodic_throughput(graph, copies, budget=rest)
     except InconsistentGraph as error:
         inconsistency = error
     except GaveUp as error:
@@ -286,8 +293,9 @@ def _period_rows(graph: Graph, result: Throughput) -> list[tuple[str, str]]:
             *([("hint", hint)] if hint else []),
         ]
     speed = answers.number(1 / result.period)
+    bound = "" if result.is_exact else f"; at most: {methods.MEANING}"
     return [
-        ("period", answers.number(result.period)),
+        ("period", f"{answers.number(result.period)}{bound}"),
         ("throughput", f"{speed} iterations per time unit"),
         ("limited by", f"{_names(cycle.actors)}"),
         ("", f"over {_names(cycle.channels)}: {cycle.time} time units "

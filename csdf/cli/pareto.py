@@ -13,7 +13,7 @@ from typing import Any
 
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame.long_work import limited, telling
-from csdf.cli.options import concurrency, storage
+from csdf.cli.options import concurrency, methods, storage
 from csdf.io.files import write_text
 from csdf.model.graph import Graph
 from csdf.search.pareto import ParetoFront
@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     if options.json:
         print(json.dumps(_as_json(graph, front, options.unit, seconds), indent=2))
     else:
-        print(_as_csv(front) if options.csv else _as_text(graph, front, options.unit, seconds))
+        print(_as_csv(front) if options.csv else _as_text(graph, front, options, seconds))
     return _exit_code(front)
 
 
@@ -108,7 +108,8 @@ def _as_csv(front: ParetoFront) -> str:
     return text.getvalue().rstrip("\n")
 
 
-def _as_text(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> str:
+def _as_text(graph: Graph, front: ParetoFront, options: argparse.Namespace, seconds: float) -> str:
+    unit, method = options.unit, options.method
     state = "complete" if front.is_complete else "AS ASKED" if front.is_as_asked else "INCOMPLETE"
     lines = [
         f"{graph.name}: {answers.counted(len(front.points), 'point')}, {state}: {front.reason}"
@@ -119,6 +120,8 @@ def _as_text(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> str
     if front.points:
         names = list(front.points[0].capacities)
         lines.append(f"{'size (' + unit + ')':>16}  {'period':<28} capacities: {', '.join(names)}")
+    if method != "exact":
+        lines.append(f"method {method}: {methods.STORAGE}")
     for point in front.points:
         capacities = " ".join(str(capacity) for capacity in point.capacities.values())
         lines.append(f"{point.size:>16}  {answers.number(point.period or 0):<28} {capacities}")

@@ -10,7 +10,7 @@ from fractions import Fraction
 from lxml import etree
 
 from csdf.errors import InvalidGraph, Suspicious
-from csdf.io import files, sdf3_actors, sdf3_document, sequences
+from csdf.io import files, sdf3_actors, sdf3_document, sdf3_start, sequences
 from csdf.io.sdf3_actors import ActorText, Port, ProcessorTimes
 from csdf.io.sdf3_document import Sdf3Document
 from csdf.model.exact import MalformedText, natural, rational
@@ -66,7 +66,11 @@ def parse_sdf3(
     the graph's origin alone. The attribute `size` of a channel is a token size in bytes.
     most: bytes of the text.
 
-    Raises UnreadableFile, whose message names file, line and object.
+    Where actors have initial phases (`a;b`, as Kiter writes them) the graph is the one that these
+    leave behind, see csdf.model.start, and SuspiciousFile says so.
+
+    Raises UnreadableFile, whose message names file, line and object; StuckStart for a deadlock in the
+    initial phases.
     """
     document = sdf3_document.open_document(text, name, most)
     actors = sdf3_actors.read_actor_texts(document, assume_zero_times=assume_zero_times)
@@ -77,7 +81,12 @@ def parse_sdf3(
         *_short_sequences(actors),
     ):
         warnings.warn(f"{name}:{remark}", SuspiciousFile, stacklevel=2)
-    return _graph(document, actors, channels, buffer_sizes=buffer_sizes)
+    graph = _graph(document, actors, channels, buffer_sizes=buffer_sizes)
+    ends = {
+        one.name: ((one.producer, one.source), (one.consumer, one.destination))
+        for one in channels.values()
+    }
+    return sdf3_start.without_initial_phases(document, graph, ends, SuspiciousFile)
 
 
 def read_channel_texts(

@@ -61,9 +61,10 @@ def smallest_storage(
     with its gap.
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
-    if period is None:
+    if period is None and choice.copies is None:
         return _smallest_live(graph, choice, stop_of(budget))
-    return _smallest_fast(graph, choice, _required(period), stop_of(budget))
+    required = None if period is None else _required(period)
+    return _smallest_fast(graph, choice, required, stop_of(budget))
 
 
 def _required(period: Exact) -> Fraction:

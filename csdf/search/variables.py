@@ -36,6 +36,8 @@ class Choice:
     graph has them and do not count. shared: groups of channels with one common capacity. unit: of
     the size, tokens, bytes or bits. with_self_loops: whether self-loops are bounded and count.
     widths: bits of a token, by channel; where a channel has none they are those of its token size.
+    copies: None for the smallest storage of all executions. A number K asks for that of periodic
+    schedules in which K cycles of each actor repeat; it is found sooner, and never smaller.
     """
 
     fixed: Mapping[str, int] | None = None
@@ -44,6 +46,11 @@ class Choice:
     unit: str = "tokens"
     widths: Mapping[str, int] | None = None
     with_self_loops: bool = False
+    copies: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.copies is not None and self.copies < 1:
+            raise CsdfError(f"{self.copies} copies of each cycle; expected at least 1")
 
 
 def prepared(graph: Graph, choice: Choice) -> tuple[Graph, tuple[Variable, ...], int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from csdf.cli import answers, parsers
-from csdf.cli.options import concurrency
+from csdf.cli.options import concurrency, methods
 from csdf.io.files import read_bytes
 from csdf.io.layer_table import layer_widths
 from csdf.model.graph import Graph
@@ -44,6 +44,13 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--count-self-loops", action="store_true", help="bound self-loops and count them too"
     )
+    parser.add_argument(
+        "--method",
+        type=methods.one_of(("exact",)),
+        metavar="METHOD",
+        default="exact",
+        help=f"exact (default) or {methods.BOUND}",
+    )
     parsers.add_budget_option(parser, "end with what is proved by then")
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
@@ -66,6 +73,7 @@ def choice_of(options: argparse.Namespace) -> Choice:
         unit=options.unit,
         widths=_widths(options) if options.unit == "bits" else None,
         with_self_loops=options.count_self_loops,
+        copies=methods.copies_of(options.method),
     )
 
 
