@@ -68,7 +68,7 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "numpy": ("cnn2csdf", "planners"),  # maps and weights; no analysis uses it
     "onnx": ("cnn2csdf.onnx_files",),
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
-    "ortools": ("planners.arena.cp_sat",),
+    "ortools": ("csdf.search.mapping.exact", "planners.arena.cp_sat"),
     "scipy": ("planners.primitives.selection.integer_program",),
     "shtab": ("csdf.cli.completion",),
 }

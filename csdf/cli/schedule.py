@@ -127,7 +127,7 @@ def _self_timed(graph: Graph, options: argparse.Namespace, stop: Stop) -> Listed
     execution = self_timed_execution(graph, iterations=options.iterations, budget=stop)
     times: list[Fraction] = []
     if execution.period is not None:
-        times = iteration_times(graph, execution, source=options.source, sink=options.sink)
+        times = iteration_times(graph, execution.firings, source=options.source, sink=options.sink)
     return ListedFirings(execution.firings, _execution_facts(execution, times))
 
 
