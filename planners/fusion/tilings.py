@@ -35,7 +35,7 @@ class Tilings(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[int, int]]) -> Tilings:
-        """Return the tilings of these pairs; one tile is none."""
+        """Return the tilings of these pairs. A pair of one and one, which tiles nothing, is left out."""
         found = frozenset(pair for pair in pairs if pair != (1, 1))
         return cls(
             found,

@@ -269,7 +269,7 @@ def reshape(node: Node, assembly: Assembly) -> None:
 
 
 def _our_axis(node: Node, rank: int, axis: int) -> int:
-    """Which axis of the layer an axis of the tensor is; the batch is none."""
+    """Which axis of the layer an axis of the tensor is; layers have no axis for the batch."""
     if not -rank <= axis < rank or axis % rank == 0:
         raise refusal(node, f"axis {axis} of a tensor with {rank} axes")
     place = axis % rank - 1
