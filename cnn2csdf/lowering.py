@@ -148,7 +148,7 @@ def _elements(rows: Sequence[int], shape: Shape) -> tuple[int, ...]:
 
 
 def _distinct(channels: Sequence[Channel], kept: Collection[str]) -> Iterator[Channel]:
-    """The channels, where others than those kept are numbered if their name is taken."""
+    """The channels; a channel that is not kept gets a number if its name is taken."""
     taken = set(kept)
     for channel in channels:
         name = free_name(channel.name, taken) if channel.is_self_loop else channel.name

@@ -51,7 +51,7 @@ class Convolution(Operator):
         return {"kernel": kernel} | ({"bias": (self.filters,)} if self.has_bias else {})
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
-        """Return those of all windows, padding included."""
+        """Return the multiply-accumulates of all windows, padding included."""
         return output.elements * (inputs[0].channels // self.groups) * prod(self.window.kernel)
 
     def computed(self, part: Part) -> Array:
@@ -139,7 +139,7 @@ class TransposedConvolution(Operator):
         return {"kernel": kernel} | ({"bias": (self.filters,)} if self.has_bias else {})
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
-        """Return those of all inputs, what is cut off included."""
+        """Return the multiply-accumulates of all inputs; products that are cut off count as well."""
         return inputs[0].elements * (self.filters // self.groups) * prod(self.window.kernel)
 
     def computed(self, part: Part) -> Array:

@@ -101,7 +101,7 @@ def _layer(entry: JsonValue) -> StatedLayer:
 def _ordered(
     layers: list[StatedLayer], sources: dict[str, tuple[str, ...]], file: str
 ) -> tuple[StatedLayer, ...]:
-    """Layers behind those they read, otherwise in the order of the file."""
+    """Each layer behind the layers that it reads, otherwise in the order of the file."""
     places = {layer.name: place for place, layer in enumerate(layers)}
     read = {places[name]: [places[one] for one in sources[name]] for name in places}
     ordered = [layers[place] for place in reading_order(read)]

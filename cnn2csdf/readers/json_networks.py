@@ -49,7 +49,7 @@ def parse_json_network(text: str, name: str, *, repair: bool = False) -> Network
 
 
 def json_contradictions(text: str, name: str) -> tuple[str, ...]:
-    """Return a line for each layer whose stated sizes are not those that follow; none is good."""
+    """Return a line for each layer whose stated sizes contradict its inputs and attributes."""
     return _read(text, name)[1]
 
 

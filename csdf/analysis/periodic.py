@@ -349,7 +349,7 @@ class PeriodicProblem:
         return all(copies[actor] % count == 0 for actor, count in needed.items())
 
     def refined(self, solution: PeriodicSolution) -> list[int]:
-        """Return more copies: as many as the critical cycle, and the others met, need."""
+        """Return more copies: as many as the critical cycle and all other cycles found need."""
         copies = list(solution.copies)
         for actors in (solution.circuit.actors, *solution.others):
             for actor, count in self.needed_copies(actors).items():

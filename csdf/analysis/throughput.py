@@ -157,7 +157,7 @@ def _slowest_by_execution(components: Sequence[ComponentSearch]) -> ComponentSea
 def _slowest_by_refinement(
     components: Sequence[ComponentSearch], *, may_execute: bool
 ) -> ComponentSearch | None:
-    """Refine whatever may be the slowest until its period is known, the others only as needed."""
+    """Refine the component that may be the slowest until its period is known, others only as needed."""
     while components:
         unbounded = [component for component in components if component.bound is None]
         candidate = unbounded[0] if unbounded else max(components, key=lambda one: one.bound or 0)

@@ -87,7 +87,9 @@ def command_parser() -> argparse.ArgumentParser:
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
     form.add_argument("--csv", action="store_true", help="print one line for each file")
-    parsers.add_budget_option(parser, "end with the bounds proved by then", None)
+    parsers.add_budget_option(
+        parser, "stop after this time and print the bounds proved so far", None
+    )
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser

@@ -105,7 +105,7 @@ def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> 
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:
-    """Make a folder, and those that it lies in. Raises UnwritableFile."""
+    """Make a folder, and the folders that it lies in. Raises UnwritableFile."""
     try:
         os.makedirs(path, exist_ok=True)
     except FileExistsError:

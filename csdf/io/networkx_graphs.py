@@ -72,7 +72,7 @@ def from_networkx(found: nx.MultiDiGraph[Any], *, name: str | None = None) -> Gr
 
 
 def _position(edge: tuple[Any, Any, Any, Mapping[str, Any]]) -> float:
-    """Edges that know their place first, in that order; sorting leaves the others as they are."""
+    """Edges with a place come first, by place; sorting keeps the order of edges without a place."""
     position = edge[3].get("position")
     return position if isinstance(position, int) else inf
 

@@ -90,7 +90,7 @@ class Drawing:
             )
 
     def _outputs(self, piece: Piece, wanted: str) -> list[str]:
-        """The names of all outputs of a node; those that nobody reads get names as well."""
+        """The names of all outputs of a node; outputs that nobody reads get names as well."""
         others = [index for index in range(piece.outputs) if index != piece.output]
         names = {index: self.free_name(f"{wanted} {index}") for index in others}
         return [names.get(index, wanted) for index in range(piece.outputs)]

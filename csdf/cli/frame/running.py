@@ -1,4 +1,4 @@
-"""The frame of all commands: finds the one that is meant, and makes one line of every refusal."""
+"""The frame of all commands: finds the command that is meant, and makes one line of every refusal."""
 
 from __future__ import annotations
 

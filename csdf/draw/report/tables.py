@@ -114,7 +114,7 @@ def _sort_key(value: int | Fraction) -> str:
 
 
 def actor_table(findings: GraphFindings) -> Html:
-    """Return the actors of a graph, those with most work first."""
+    """Return the actors of a graph, busiest first."""
     critical = set(findings.critical_actors)
     graph = findings.graph
     period = findings.result.period if findings.result is not None else None

@@ -110,7 +110,7 @@ def _in_flash(answer: FusionAnswer, flash: int | None, weights: int) -> FusionAn
 
 
 def _remark_on_others(network: Network, options: argparse.Namespace) -> None:
-    """Say of which plans there is none, and what other kinds of plans need."""
+    """Say which kinds of plans do not exist here, and what other kinds of plans need."""
     ways = ", ".join(sorted(way.value for way in options.ways))
     print(
         f"csdf plan fusion: that is about groups of layers ({ways}) with scratch {options.scratch}; "

@@ -217,7 +217,7 @@ def _gates(above: Sequence[int], waiting: Sequence[int]) -> tuple[int, ...]:
 
 
 def _reached(layers: int, edges: Sequence[Edge]) -> tuple[list[int], list[int]]:
-    """For each layer, as bits, the layers it depends on, and those that depend on it."""
+    """For each layer, as bits, the layers it depends on, and the layers that depend on it."""
     above, below = [0] * layers, [0] * layers
     for edge in sorted(edges, key=lambda one: one.consumer):
         above[edge.consumer] |= above[edge.producer] | 1 << edge.producer
