@@ -18,6 +18,7 @@ from csdf.search.narrowing import (
 )
 from csdf.search.pareto import ParetoPoint, SmallestStorage
 from csdf.search.refusals import refusal
+from csdf.search.sequential import SequentialRun, raised
 from csdf.search.variables import Choice, prepared
 
 ALONE = 30  # evaluations of a search before narrowing begins beside it,
@@ -60,6 +61,8 @@ class NamedSearch:
         )
         self._exploration = Exploration(self._evaluator, self._variables, self._between)
         self.points: list[ParetoPoint] = []
+        self._only_live = only_live
+        self._start: Distribution | None = None  # live capacities
         self._narrowing: Iterator[Distribution | None] | None = None
         self._narrowed: Distribution | None = None
         self._turn = 0  # evaluations after which narrowing goes on
@@ -122,6 +125,21 @@ class NamedSearch:
         """Return in words why nothing is sufficient."""
         return refusal(self._graph, self._choice, self.best_period, is_sufficient)
 
+    def run_ahead(self) -> None:
+        """Find live capacities in one run, and raise the least ones to what that run proves.
+
+        It must be known that there are any. If the run takes too long, only what it proved counts.
+        """
+        cycles = list(self._evaluator.cycles.values())
+        run = SequentialRun(self._evaluator.bare, self._variables, cycles, self._look)
+        try:
+            self._start = run.grown([variable.least for variable in self._variables])
+        except GaveUp:  # too many steps, unless it was the watch, which then ends this too
+            self._look()
+        finally:
+            self._variables = raised(self._variables, run.cuts)
+            self._exploration = Exploration(self._evaluator, self._variables, self._between)
+
     def next_point(self, is_sufficient: Sufficient) -> Distribution | None:
         """Return the cheapest sufficient distribution, None if there is none."""
         return self._exploration.cheapest(is_sufficient)
@@ -131,7 +149,12 @@ class NamedSearch:
 
         It must be known that there is one.
         """
-        self._narrowing = narrowing(self._evaluator, self._variables, is_sufficient)
+        self.run_ahead()
+        if self._only_live and self._start is not None:
+            self._narrowed = self._start
+            if self._exploration.size(self._start) == self._exploration.lower_bound:
+                return self._start
+        self._narrowing = narrowing(self._evaluator, self._variables, is_sufficient, self._start)
         self._turn = min(ALONE, LONG_WORK // self._evaluator.firings)
         return self._exploration.cheapest(is_sufficient)
 

@@ -37,6 +37,8 @@ def pareto_front(
     reason = "every point was found and proved"
     is_complete = search.best_period is None
     try:
+        if not is_complete:
+            search.run_ahead()
         while not is_complete:
             found = search.next_point(_better_than(best))
             if found is None:
