@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 from csdf.analysis.bounded import bound_channels
@@ -82,6 +83,9 @@ class UntimedRun:
         self._finished = 0  # actors at the front that have no cycle left
         self._is_waiting = [False] * len(self.cycles_left)
         channels = range(len(graph.producer))
+        self._inputs = [
+            tuple(graph.input_channel[begin:end]) for begin, end in pairwise(graph.input_start)
+        ]
         self._produced = [graph.produced(channel) for channel in channels]
         self._consumed = [graph.consumed(channel) for channel in channels]
 
@@ -125,16 +129,11 @@ class UntimedRun:
         outputs = graph.output_channel[graph.output_start[actor] : graph.output_start[actor + 1]]
         return [graph.consumer[channel] for channel in outputs if graph.consumer[channel] != actor]
 
-    def inputs(self, actor: int) -> list[int]:
-        """Return the channels that the actor takes from."""
-        graph = self.graph
-        return graph.input_channel[graph.input_start[actor] : graph.input_start[actor + 1]]
-
     def _step(self, actor: int) -> bool:
         """Fire as many whole cycles as the tokens allow, or else one phase; False if neither."""
         if self.phase[actor] == 0:
             count = self.cycles_left[actor]
-            for channel in self.inputs(actor):
+            for channel in self._inputs[actor]:
                 if self.graph.producer[channel] != actor:
                     count = min(count, self.tokens[channel] // self._consumed[channel])
                 elif not self._loop_allows_a_cycle(channel):
@@ -160,7 +159,7 @@ class UntimedRun:
 
     def _fire_cycles(self, actor: int, count: int) -> None:
         graph = self.graph
-        for channel in self.inputs(actor):
+        for channel in self._inputs[actor]:
             self.tokens[channel] -= count * self._consumed[channel]
         for port in range(graph.output_start[actor], graph.output_start[actor + 1]):
             channel = graph.output_channel[port]
@@ -169,7 +168,7 @@ class UntimedRun:
 
     def _fire_phase(self, actor: int) -> None:
         graph, phase = self.graph, self.phase[actor]
-        for channel in self.inputs(actor):
+        for channel in self._inputs[actor]:
             self.tokens[channel] -= graph.consumption[graph.consumption_start[channel] + phase]
         for port in range(graph.output_start[actor], graph.output_start[actor + 1]):
             channel = graph.output_channel[port]
@@ -185,8 +184,10 @@ class UntimedRun:
 
     def lacking(self, actor: int) -> int | None:
         """Return an input without the tokens of the next phase, or None if the actor can fire."""
-        for channel in self.inputs(actor):
-            if self.tokens[channel] < self.needed(actor, channel):
+        graph, tokens, phase = self.graph, self.tokens, self.phase[actor]
+        consumption, start = graph.consumption, graph.consumption_start
+        for channel in self._inputs[actor]:
+            if tokens[channel] < consumption[start[channel] + phase]:
                 return channel
         return None
 

@@ -18,6 +18,7 @@ from itertools import accumulate
 from math import gcd, lcm
 from typing import Any, NamedTuple
 
+from csdf.analysis.constraint_steps import ConstraintSteps
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from csdf.kernels import periodic
@@ -86,6 +87,8 @@ class PeriodicProblem:
         self._before = _running_sums(graph.production_start, graph.production, inclusive=False)
         self._upto = _running_sums(graph.consumption_start, graph.consumption, inclusive=True)
         self._latest: tuple[tuple[object, ...], _Layout] | None = None
+        self._step = ConstraintSteps(graph, self._produced, self._consumed, self.scale, self.cycles)
+        self._columns: tuple[compiler.Backend, Any, tuple[Any, ...], Any] | None = None
 
     def solve(
         self,
@@ -187,35 +190,41 @@ class PeriodicProblem:
     def _new_layout(
         self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
     ) -> _Layout:
-        graph = self.graph
-        sizes = [k * p for k, p in zip(copies, graph.phases, strict=True)]
+        sizes = list(map(int.__mul__, copies, self.graph.phases))
         starts = [0, *accumulate(sizes)]
-        steps = [
-            gcd(copies[graph.producer[c]] * produced, copies[graph.consumer[c]] * consumed)
-            for c, (produced, consumed) in enumerate(
-                zip(self._produced, self._consumed, strict=True)
-            )
-        ]
-        # One iteration moves cycles * produced tokens and is `scale` units high.
-        step_height = [
-            self.scale * step // (self.cycles[graph.producer[c]] * self._produced[c])
-            for c, step in enumerate(steps)
-        ]
+        self._step.adapt(copies)
         wrap = [self.scale * k // r for k, r in zip(copies, self.cycles, strict=True)]
-        before = (
-            starts[:-1], graph.phases, copies, wrap, graph.input_start, graph.input_channel,
-            graph.producer, self._produced, self._before, graph.production_start,
-            self._consumed, self._upto, graph.consumption_start,
-        )  # fmt: skip
-        after = (steps, step_height, self._is_ordered)
+        phases, rates, is_ordered = self._fixed(backend)
         return _Layout(
             nodes=starts[-1],
-            before_tokens=tuple(backend.array(column) for column in before),
-            after_tokens=tuple(backend.array(column) for column in after),
+            before_tokens=(
+                backend.array(starts[:-1]), phases, backend.array(copies), backend.array(wrap),
+                *rates,
+            ),
+            after_tokens=(
+                backend.array(self._step.tokens), backend.array(self._step.height), is_ordered,
+            ),
             times=backend.array(self._times(copies, unit_times=unit_times)),
             owner=backend.array([a for a, size in enumerate(sizes) for _ in range(size)]),
-            room=[2 * starts[-1] + len(graph.producer)],
-        )
+            room=[2 * starts[-1] + len(self.graph.producer)],
+        )  # fmt: skip
+
+    def _fixed(self, backend: compiler.Backend) -> tuple[Any, tuple[Any, ...], Any]:
+        """What no copies change, as this backend wants it: phases, rates, who fires in order."""
+        if self._columns is None or self._columns[0] is not backend:
+            graph = self.graph
+            rates = (
+                graph.input_start, graph.input_channel, graph.producer,
+                self._produced, self._before, graph.production_start,
+                self._consumed, self._upto, graph.consumption_start,
+            )  # fmt: skip
+            self._columns = (
+                backend,
+                backend.array(graph.phases),
+                tuple(backend.array(column) for column in rates),
+                backend.array(self._is_ordered),
+            )
+        return self._columns[1:]
 
     def _times(self, copies: Sequence[int], *, unit_times: bool) -> list[int]:
         graph = self.graph

@@ -223,7 +223,11 @@ def _as_text(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -
     if point is None and result.status != "infeasible":  # else no size would do
         lines.append(f"  size       at least {result.lower_bound} {unit}")
     if point is not None:
-        proof = "proved the smallest" if result.status == "optimal" else _gap(result)
+        proof = (
+            "proved the smallest"
+            if result.status == "optimal"
+            else answers.gap_above(point.size, result.lower_bound)
+        )
         lines += [
             f"  size       {point.size} {unit}, {proof}",
             f"  period     {_period(point.period)}",
@@ -236,11 +240,6 @@ def _as_text(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -
 
 def _period(period: Fraction | None) -> str:
     return "unknown; finding it takes too long" if period is None else answers.number(period)
-
-
-def _gap(result: SmallestStorage) -> str:
-    gap = float(result.gap or 0)
-    return f"at most {gap:.2%} above the smallest (at least {result.lower_bound})"
 
 
 def _capacities(capacities: Any) -> list[str]:

@@ -175,17 +175,30 @@ class NamedSearch:
         chosen = tuple(capacities[name] for name in first)
         if is_ended:
             self._evaluator.hurry()
-        try:
-            return self._point(chosen)[0]
-        except (GaveUp, KeyboardInterrupt):
-            return self._point_of(chosen, None)
+        return self._quick_point(chosen)
+
+    def started_point(self) -> ParetoPoint | None:
+        """Return the point of the live capacities that the search began with, proved or not."""
+        if self._start is None:
+            return None
+        self._evaluator.hurry()
+        return self._quick_point(self._start)
 
     def whole_iterations(self) -> dict[str, int]:
         """Return capacities, by channel, that run if the graph does without them."""
         found = whole_iterations(self._variables, self._evaluator.cycles)
         return self._named(found)
 
+    def _quick_point(self, capacities: Sequence[int]) -> ParetoPoint:
+        """The point of these capacities, without its period if that takes too long."""
+        try:
+            return self._point(capacities)[0]
+        except (GaveUp, KeyboardInterrupt):
+            return self._point_of(capacities, None)
+
     def _point(self, capacities: Sequence[int]) -> tuple[ParetoPoint, Fraction | None]:
+        if self._only_live:  # nobody asks for it
+            return self._point_of(capacities, None), None
         period = self._evaluator.evaluate(tuple(capacities)).period
         return self._point_of(capacities, self.in_units(period) or Fraction(0)), period
 

@@ -52,7 +52,8 @@ class ParetoFront(Shown):
 
     points: by size; each is proved. is_complete: whether no point is missing. If not, points may be
     missing from size `lower_bound` on, and `reason` says why the search ended. best_period: of the
-    graph without any bound; the last point of a complete front has it.
+    graph without any bound; the last point of a complete front has it. start: where no point was
+    proved, live capacities all the same, if there are any.
     """
 
     points: tuple[ParetoPoint, ...]
@@ -61,6 +62,7 @@ class ParetoFront(Shown):
     best_period: Fraction | None
     reason: str
     evaluations: int
+    start: ParetoPoint | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the front as a JSON value; fractions as texts."""
@@ -71,6 +73,7 @@ class ParetoFront(Shown):
             "reason": self.reason,
             "lower_bound": self.lower_bound,
             "best_period": None if best is None else str(best),
+            "start": None if self.start is None else self.start.to_json(),
             "evaluations": self.evaluations,
         }
 

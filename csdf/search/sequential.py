@@ -134,7 +134,7 @@ class _Walk:
         self._place = [-1] * len(run.cycles_left)
 
     def circle(self) -> list[int]:
-        """Return the channels of a circle of actors that wait for one another."""
+        """Return the channels of a circle of actors that wait for one another; then `turn` it."""
         run = self._run
         self.go_back(run.fired)
         run.fired.clear()
@@ -149,24 +149,18 @@ class _Walk:
             actor = run.graph.producer[channel]
         if actor is None:
             raise AssertionError("who is stuck has cycles left")
-        self._drop_start(self._place[actor])
+        begin = self._place[actor]
+        for passed in self._actors[:begin]:
+            self._place[passed] = -1
+        del self._actors[:begin], self._lacking[:begin]
         return list(self._lacking)
-
-    def _drop_start(self, length: int) -> None:
-        for actor in self._actors[:length]:
-            self._place[actor] = -1
-        self._set(self._actors[length:], self._lacking[length:])
 
     def turn(self, channel: int) -> None:
         """Let the circle end with the actor that lacks this channel: it is the first to fire."""
         end = self._lacking.index(channel) + 1
-        self._set(
-            self._actors[end:] + self._actors[:end], self._lacking[end:] + self._lacking[:end]
-        )
-
-    def _set(self, actors: list[int], lacking: list[int]) -> None:
-        self._actors, self._lacking = actors, lacking
-        for place, actor in enumerate(actors):
+        self._actors = self._actors[end:] + self._actors[:end]
+        self._lacking = self._lacking[end:] + self._lacking[:end]
+        for place, actor in enumerate(self._actors):
             self._place[actor] = place
 
     def go_back(self, changed: Sequence[int]) -> None:

@@ -50,8 +50,10 @@ def pareto_front(
         reason = str(end) or "interrupted"
     if search.best_period is None:
         reason = search.refusal(_better_than(None))
+    points = search.points if is_complete else search.proved_points
     return ParetoFront(
-        points=tuple(search.points if is_complete else search.proved_points),
+        points=tuple(points),
+        start=None if points or is_complete else search.started_point(),
         is_complete=is_complete,
         lower_bound=search.lower_bound,
         best_period=search.in_units(search.best_period),

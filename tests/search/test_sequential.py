@@ -7,12 +7,13 @@ import pytest
 
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.liveness import deadlock
+from csdf.errors import GaveUp
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.model.builder import GraphBuilder
 from csdf.search.evaluator import Evaluator
 from csdf.search.sequential import SequentialRun, raised
-from csdf.search.trade_off import smallest_storage
+from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import Choice, prepared
 
 SHAPE = GraphShape(actors=6, extra_channels=4, most_repetitions=6)
@@ -106,3 +107,19 @@ def test_a_graph_of_a_thousand_actors_has_its_smallest_storage_at_once():
     grown = run.grown([variable.least for variable in variables])
     assert deadlock(with_capacities(graph, named(variables, grown))) is None
     assert sum(grown) == sum(variable.least for variable in raised(variables, run.cuts))
+
+
+def test_a_front_that_ends_before_its_first_point_has_live_capacities():
+    def at_once(progress):
+        if progress.evaluations > 1:
+            raise GaveUp("enough")
+
+    for seed in range(20):
+        graph = random_graph(seed, SHAPE)
+        front = pareto_front(graph, watch=at_once)
+        if front.points:
+            continue
+        assert deadlock(with_capacities(graph, front.start.capacities)) is None
+        assert front.lower_bound <= smallest_storage(graph).point.size <= front.start.size
+        return
+    raise AssertionError("every front was found at once")
