@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from lxml import etree
 
+from csdf.errors import UnreadableFile
 from csdf.io import sequences
 from csdf.io.sdf3_document import Sdf3Document
 from csdf.model.exact import MalformedText, shown
@@ -18,8 +19,7 @@ MOST_RATES = 5 * 10**7  # in one graph, for memory
 LARGEST_TIME_SCALE = 10**100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Port:
+class Port(NamedTuple):
     """Where a channel meets an actor."""
 
     name: str
@@ -33,8 +33,7 @@ class Port:
         return f"port {self.name!r}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessorTimes:
+class ProcessorTimes(NamedTuple):
     """What the file says of an actor on one processor type."""
 
     name: str
@@ -48,8 +47,7 @@ class ProcessorTimes:
         return f"processor {self.name!r}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActorText:
+class ActorText(NamedTuple):
     """An actor as the file has it."""
 
     name: str
@@ -99,10 +97,11 @@ def _actor_text(
 ) -> ActorText:
     children = document.keyed(element, "port", "name")
     ports = {port: _port(document, child, name) for port, child in children.items()}
-    parts: list[Port | ProcessorTimes] = [*ports.values(), *processors]
+    parts: tuple[Port | ProcessorTimes, ...] = (*ports.values(), *processors)
     phases = 1
     for part in parts:
-        phases = math.lcm(phases, _length(document, name, part))
+        if not part.sequence.isdigit():
+            phases = math.lcm(phases, _length(document, name, part))
     if phases > sequences.LARGEST_PHASE_COUNT:
         raise document.refusal(
             element,
@@ -124,7 +123,9 @@ def _length(document: Sdf3Document, actor: str, part: Port | ProcessorTimes) -> 
 
 
 def _port(document: Sdf3Document, element: etree._Element, actor: str) -> Port:
-    name = element.get("name", "")
+    name, direction, rates = element.get("name", ""), element.get("type"), element.get("rate")
+    if rates is not None and (direction == "in" or direction == "out"):
+        return Port(name, direction, rates, element)
     owner = f"actor {actor!r}, port {name!r}"
     direction = document.attribute(element, "type", owner)
     if direction not in ("in", "out"):
@@ -144,23 +145,35 @@ def _processors(
 ) -> tuple[ProcessorTimes, ...]:
     found = []
     for name, element in document.keyed(properties, "processor", "type").items():
-        owner = f"actor {actor!r}, processor {name!r}"
         time = document.only_child(element, "executionTime")
-        if time is None and not assume_zero_times:
-            raise document.refusal(element, f"{owner} has no execution time")
+        sequence = "0" if time is None else time.get("time")
+        if (time is None and not assume_zero_times) or sequence is None:
+            raise _without_time(document, element if time is None else time, actor, name)
         found.append(
             ProcessorTimes(
                 name=name,
-                is_default=_is_default(document, element, owner),
-                sequence="0" if time is None else document.attribute(time, "time", owner),
+                is_default=_is_default(document, element, actor, name),
+                sequence=sequence,
                 element=element if time is None else time,
             )
         )
     return tuple(found)
 
 
-def _is_default(document: Sdf3Document, element: etree._Element, owner: str) -> bool:
+def _without_time(
+    document: Sdf3Document, element: etree._Element, actor: str, processor: str
+) -> UnreadableFile:
+    owner = f"actor {actor!r}, processor {processor!r}"
+    if element.tag == "executionTime":
+        return document.without(element, "time", owner)
+    return document.refusal(element, f"{owner} has no execution time")
+
+
+def _is_default(
+    document: Sdf3Document, element: etree._Element, actor: str, processor: str
+) -> bool:
     default = element.get("default", "false")
+    owner = f"actor {actor!r}, processor {processor!r}"
     if default not in ("true", "false", "1", "0"):
         raise document.refusal(
             element, f"{owner}: default is {shown(default)}; expected true or false"
@@ -205,7 +218,9 @@ def time_scale(document: Sdf3Document, times: Times) -> int:
 
 def actor_of(text: ActorText, lists: list[tuple[Time, ...]], scale: int) -> Actor:
     """Return the actor with its times as integers; processors only where there is a choice."""
-    durations = [tuple(int(time * scale) for time in values) for values in lists]
+    durations = [tuple([int(time * scale) for time in values]) for values in lists]
+    if len(durations) == 1:
+        return Actor(name=text.name, durations=durations[0])
     chosen = chosen_processor([processor.is_default for processor in text.processors])
     if chosen is None:
         return Actor(name=text.name, durations=(0,) * text.phases)
@@ -216,5 +231,5 @@ def actor_of(text: ActorText, lists: list[tuple[Time, ...]], scale: int) -> Acto
     return Actor(
         name=text.name,
         durations=durations[chosen],
-        processors=processors if len(processors) > 1 else (),
+        processors=processors,
     )

@@ -34,14 +34,20 @@ class Sdf3Document:
         """Return an attribute that must be there."""
         value = element.get(key)
         if value is None:
-            raise self.refusal(element, f"{owner}: <{element.tag}> has no attribute {key!r}")
+            raise self.without(element, key, owner)
         return value
+
+    def without(self, element: etree._Element, key: str, owner: str) -> UnreadableFile:
+        """Return the error for an attribute that is not there."""
+        return self.refusal(element, f"{owner}: <{element.tag}> has no attribute {key!r}")
 
     def keyed(self, parent: etree._Element | None, tag: str, key: str) -> dict[str, etree._Element]:
         """Return the children of that tag by an attribute that must differ; in document order."""
         found: dict[str, etree._Element] = {}
         for element in () if parent is None else parent.iterchildren(tag):
-            name = self.attribute(element, key, f"in <{element.getparent().tag}>")  # type: ignore[union-attr]
+            name = element.get(key)
+            if name is None:
+                raise self.without(element, key, f"in <{element.getparent().tag}>")  # type: ignore[union-attr]
             if name in found:
                 raise self.refusal(
                     element,

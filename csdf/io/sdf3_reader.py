@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
+from typing import NamedTuple
 
 from lxml import etree
 
@@ -22,8 +25,7 @@ class SuspiciousFile(Suspicious):
     """A file that can be read, but that may not mean what its author thinks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelText:
+class ChannelText(NamedTuple):
     """A channel as the file has it."""
 
     name: str
@@ -68,16 +70,30 @@ def parse_sdf3(
 
     Raises UnreadableFile, whose message names file, line and object.
     """
-    document = sdf3_document.open_document(text, name, most)
-    actors = sdf3_actors.read_actor_texts(document, assume_zero_times=assume_zero_times)
-    channels = read_channel_texts(document, actors)
-    for remark in (
-        *_doubtful_defaults(actors),
-        *_loose_ports(actors, channels),
-        *_short_sequences(actors),
-    ):
-        warnings.warn(f"{name}:{remark}", SuspiciousFile, stacklevel=2)
-    return _graph(document, actors, channels, buffer_sizes=buffer_sizes)
+    with _without_collection():
+        document = sdf3_document.open_document(text, name, most)
+        actors = sdf3_actors.read_actor_texts(document, assume_zero_times=assume_zero_times)
+        channels = read_channel_texts(document, actors)
+        remarks = (
+            *_doubtful_defaults(actors),
+            *_loose_ports(actors, channels),
+            *_short_sequences(actors),
+        )
+        for remark in remarks:
+            warnings.warn(f"{name}:{remark}", SuspiciousFile, stacklevel=2)
+        return _graph(document, actors, channels, buffer_sizes=buffer_sizes)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Look for no circles of objects: a reader makes none, and of a large file it makes millions."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def read_channel_texts(
@@ -108,6 +124,11 @@ def read_channel_texts(
 
 def _require_own_ports(document: Sdf3Document, texts: dict[str, ChannelText]) -> None:
     taken: dict[int, str] = {}  # ports by identity
+    taken.update({id(text.source): "" for text in texts.values()})
+    taken.update({id(text.destination): "" for text in texts.values()})
+    if len(taken) == 2 * len(texts):
+        return
+    taken.clear()
     for name, text in texts.items():
         for port in (text.source, text.destination):
             other = taken.setdefault(id(port), name)
@@ -121,6 +142,12 @@ def _require_own_ports(document: Sdf3Document, texts: dict[str, ChannelText]) ->
 def _end(
     document: Sdf3Document, element: etree._Element, actors: dict[str, ActorText], side: str
 ) -> tuple[ActorText, Port]:
+    expected = "out" if side == "src" else "in"
+    actor_name, port_name = element.get(f"{side}Actor"), element.get(f"{side}Port")
+    actor = actors.get(actor_name or "")
+    port = None if actor is None else actor.ports.get(port_name or "")
+    if actor is not None and port is not None and port.direction == expected:
+        return actor, port
     where = f"channel {element.get('name')!r}"
     actor_name = document.attribute(element, f"{side}Actor", where)
     port_name = document.attribute(element, f"{side}Port", where)
@@ -130,19 +157,18 @@ def _end(
     port = actor.ports.get(port_name)
     if port is None:
         raise document.refusal(element, f"{where}: actor {actor_name!r} has no port {port_name!r}")
-    expected = "out" if side == "src" else "in"
-    if port.direction != expected:
-        raise document.refusal(
-            element,
-            f"{where}: port {port_name!r} of actor {actor_name!r} has the type "
-            f"{port.direction!r}; expected {expected!r}",
-        )
-    return actor, port
+    raise document.refusal(
+        element,
+        f"{where}: port {port_name!r} of actor {actor_name!r} has the type "
+        f"{port.direction!r}; expected {expected!r}",
+    )
 
 
 def _doubtful_defaults(actors: dict[str, ActorText]) -> list[str]:
     remarks = []
     for actor in actors.values():
+        if len(actor.processors) < 2:
+            continue
         defaults = [processor.name for processor in actor.processors if processor.is_default]
         if len(defaults) > 1:
             remarks.append(
@@ -154,7 +180,10 @@ def _doubtful_defaults(actors: dict[str, ActorText]) -> list[str]:
 
 
 def _loose_ports(actors: dict[str, ActorText], channels: dict[str, ChannelText]) -> list[str]:
-    used = {id(port) for text in channels.values() for port in (text.source, text.destination)}
+    used = {id(text.source) for text in channels.values()}
+    used.update([id(text.destination) for text in channels.values()])
+    if len(used) == sum(len(actor.ports) for actor in actors.values()):
+        return []
     return [
         f"{port.element.sourceline}: actor {actor.name!r}, {port.label} has no channel; "
         "it constrains nothing"
@@ -167,6 +196,8 @@ def _loose_ports(actors: dict[str, ActorText], channels: dict[str, ChannelText])
 def _short_sequences(actors: dict[str, ActorText]) -> list[str]:
     remarks = []
     for actor in actors.values():
+        if actor.phases == 1:
+            continue
         parts: list[Port | ProcessorTimes] = [*actor.ports.values(), *actor.processors]
         lengths = {part.label: sequences.sequence_length(part.sequence) for part in parts}
         remark = short_sequences(actor.name, lengths)
