@@ -25,7 +25,6 @@ class Port(NamedTuple):
     name: str
     direction: str  # in or out
     sequence: str  # of rates
-    element: etree._Element
 
     @property
     def label(self) -> str:
@@ -95,13 +94,12 @@ def _actor_text(
     element: etree._Element,
     processors: tuple[ProcessorTimes, ...],
 ) -> ActorText:
-    children = document.keyed(element, "port", "name")
-    ports = {port: _port(document, child, name) for port, child in children.items()}
+    ports = _ports(document, element, name)
     parts: tuple[Port | ProcessorTimes, ...] = (*ports.values(), *processors)
     phases = 1
     for part in parts:
         if not part.sequence.isdigit():
-            phases = math.lcm(phases, _length(document, name, part))
+            phases = math.lcm(phases, _length(document, name, element, part))
     if phases > sequences.LARGEST_PHASE_COUNT:
         raise document.refusal(
             element,
@@ -115,25 +113,42 @@ def _actor_text(
     return ActorText(name=name, element=element, ports=ports, processors=processors, phases=phases)
 
 
-def _length(document: Sdf3Document, actor: str, part: Port | ProcessorTimes) -> int:
+def _length(
+    document: Sdf3Document, actor: str, element: etree._Element, part: Port | ProcessorTimes
+) -> int:
     try:
         return sequences.sequence_length(part.sequence)
     except MalformedText as error:
-        raise document.refusal(part.element, f"actor {actor!r}, {part.label}: {error}") from None
+        blamed = port_elements(element)[part.name] if isinstance(part, Port) else part.element
+        raise document.refusal(blamed, f"actor {actor!r}, {part.label}: {error}") from None
 
 
-def _port(document: Sdf3Document, element: etree._Element, actor: str) -> Port:
-    name, direction, rates = element.get("name", ""), element.get("type"), element.get("rate")
-    if rates is not None and (direction == "in" or direction == "out"):
-        return Port(name, direction, rates, element)
-    owner = f"actor {actor!r}, port {name!r}"
-    direction = document.attribute(element, "type", owner)
-    if direction not in ("in", "out"):
-        raise document.refusal(
-            element, f"{owner} has the type {shown(direction)}; expected in or out"
-        )
-    rates = document.attribute(element, "rate", owner)
-    return Port(name=name, direction=direction, sequence=rates, element=element)
+def port_elements(actor: etree._Element) -> dict[str, etree._Element]:
+    """Return the ports of an actor by name, where they are known to have names that differ."""
+    return {child.get("name", ""): child for child in actor.iterchildren("port")}
+
+
+def _ports(document: Sdf3Document, element: etree._Element, actor: str) -> dict[str, Port]:
+    ports = {}
+    for child in element.iterchildren("port"):
+        name, direction, rates = child.get("name"), child.get("type"), child.get("rate")
+        if name is None or rates is None or name in ports or direction not in ("in", "out"):
+            raise _wrong_port(document, element, actor)
+        ports[name] = Port(name, direction, rates)
+    return ports
+
+
+def _wrong_port(document: Sdf3Document, element: etree._Element, actor: str) -> UnreadableFile:
+    """The error for the first port that lacks something, or says it twice."""
+    for name, child in document.keyed(element, "port", "name").items():
+        owner = f"actor {actor!r}, port {name!r}"
+        direction = document.attribute(child, "type", owner)
+        if direction not in ("in", "out"):
+            return document.refusal(
+                child, f"{owner} has the type {shown(direction)}; expected in or out"
+            )
+        document.attribute(child, "rate", owner)
+    raise AssertionError("a port that was refused is in order")
 
 
 def _processors(

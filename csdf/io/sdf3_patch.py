@@ -29,8 +29,7 @@ class Sdf3Patch:
         self._actors: Elements = {name: text.element for name, text in actors.items()}
         self._channels: Elements = {name: text.element for name, text in channels.items()}
         self._ports: dict[str, Elements] = {
-            name: {port.name: port.element for port in text.ports.values()}
-            for name, text in actors.items()
+            name: sdf3_actors.port_elements(text.element) for name, text in actors.items()
         }
         self._actor_properties = document.keyed(self._properties, "actorProperties", "actor")
         self._channel_properties = document.keyed(self._properties, "channelProperties", "channel")

@@ -71,17 +71,27 @@ def parse_sdf3(
     Raises UnreadableFile, whose message names file, line and object.
     """
     with _without_collection():
-        document = sdf3_document.open_document(text, name, most)
-        actors = sdf3_actors.read_actor_texts(document, assume_zero_times=assume_zero_times)
-        channels = read_channel_texts(document, actors)
-        remarks = (
-            *_doubtful_defaults(actors),
-            *_loose_ports(actors, channels),
-            *_short_sequences(actors),
+        graph, remarks = _read(
+            text, name, most, assume_zero_times=assume_zero_times, buffer_sizes=buffer_sizes
         )
-        for remark in remarks:
-            warnings.warn(f"{name}:{remark}", SuspiciousFile, stacklevel=2)
-        return _graph(document, actors, channels, buffer_sizes=buffer_sizes)
+    for remark in remarks:
+        warnings.warn(f"{name}:{remark}", SuspiciousFile, stacklevel=2)
+    return graph
+
+
+def _read(
+    text: bytes, name: str, most: int, *, assume_zero_times: bool, buffer_sizes: bool
+) -> tuple[Graph, list[str]]:
+    """The graph of a text, and remarks on it."""
+    document = sdf3_document.open_document(text, name, most)
+    actors = sdf3_actors.read_actor_texts(document, assume_zero_times=assume_zero_times)
+    channels = read_channel_texts(document, actors)
+    remarks = [
+        *_doubtful_defaults(actors),
+        *_loose_ports(actors, channels),
+        *_short_sequences(actors),
+    ]
+    return _graph(document, actors, channels, buffer_sizes=buffer_sizes), remarks
 
 
 @contextmanager
@@ -185,9 +195,10 @@ def _loose_ports(actors: dict[str, ActorText], channels: dict[str, ChannelText])
     if len(used) == sum(len(actor.ports) for actor in actors.values()):
         return []
     return [
-        f"{port.element.sourceline}: actor {actor.name!r}, {port.label} has no channel; "
+        f"{elements[port.name].sourceline}: actor {actor.name!r}, {port.label} has no channel; "
         "it constrains nothing"
         for actor in actors.values()
+        for elements in (sdf3_actors.port_elements(actor.element),)
         for port in actor.ports.values()
         if id(port) not in used
     ]
@@ -266,7 +277,8 @@ def _rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, .
         return sequences.parse_rates(port.sequence, actor.phases)
     except MalformedText as error:
         where = f"actor {actor.name!r}, {port.label}"
-        raise document.refusal(port.element, f"{where}: rate {error}") from None
+        element = sdf3_actors.port_elements(actor.element)[port.name]
+        raise document.refusal(element, f"{where}: rate {error}") from None
 
 
 def _natural(
