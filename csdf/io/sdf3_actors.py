@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from sys import intern
 from typing import NamedTuple
 
 from lxml import etree
@@ -98,7 +99,7 @@ def _actor_text(
     parts: tuple[Port | ProcessorTimes, ...] = (*ports.values(), *processors)
     phases = 1
     for part in parts:
-        if not part.sequence.isdigit():
+        if not part.sequence.isdigit():  # else its length is 1
             phases = math.lcm(phases, _length(document, name, element, part))
     if phases > sequences.LARGEST_PHASE_COUNT:
         raise document.refusal(
@@ -110,7 +111,7 @@ def _actor_text(
         raise document.refusal(
             element, f"actor {name!r} has {phases} phases, but the file has the type sdf"
         )
-    return ActorText(name=name, element=element, ports=ports, processors=processors, phases=phases)
+    return ActorText(name, element, ports, processors, phases)
 
 
 def _length(
@@ -129,12 +130,14 @@ def port_elements(actor: etree._Element) -> dict[str, etree._Element]:
 
 
 def _ports(document: Sdf3Document, element: etree._Element, actor: str) -> dict[str, Port]:
-    ports = {}
+    ports: dict[str, Port] = {}
     for child in element.iterchildren("port"):
-        name, direction, rates = child.get("name"), child.get("type"), child.get("rate")
+        get = child.get
+        name, direction, rates = get("name"), get("type"), get("rate")
         if name is None or rates is None or name in ports or direction not in ("in", "out"):
             raise _wrong_port(document, element, actor)
-        ports[name] = Port(name, direction, rates)
+        # Equal texts are kept once: a large file has millions.
+        ports[name] = Port(name, "in" if direction == "in" else "out", intern(rates))
     return ports
 
 
@@ -166,10 +169,10 @@ def _processors(
             raise _without_time(document, element if time is None else time, actor, name)
         found.append(
             ProcessorTimes(
-                name=name,
-                is_default=_is_default(document, element, actor, name),
-                sequence=sequence,
-                element=element if time is None else time,
+                intern(name),
+                _is_default(document, element, actor, name),
+                intern(sequence),
+                element if time is None else time,
             )
         )
     return tuple(found)
@@ -188,8 +191,8 @@ def _is_default(
     document: Sdf3Document, element: etree._Element, actor: str, processor: str
 ) -> bool:
     default = element.get("default", "false")
-    owner = f"actor {actor!r}, processor {processor!r}"
     if default not in ("true", "false", "1", "0"):
+        owner = f"actor {actor!r}, processor {processor!r}"
         raise document.refusal(
             element, f"{owner}: default is {shown(default)}; expected true or false"
         )

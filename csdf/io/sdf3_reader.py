@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from csdf.errors import InvalidGraph, Suspicious
+from csdf.errors import InvalidGraph, Suspicious, UnreadableFile
 from csdf.io import files, sdf3_actors, sdf3_document, sequences
 from csdf.io.sdf3_actors import ActorText, Port, ProcessorTimes
 from csdf.io.sdf3_document import Sdf3Document
@@ -117,16 +117,10 @@ def read_channel_texts(
             raise document.refusal(element, f"<channelProperties>: there is no channel {name!r}")
     texts = {}
     for name, element in elements.items():
-        producer, source = _end(document, element, actors, "src")
-        consumer, destination = _end(document, element, actors, "dst")
+        producer, source = _end(document, element, actors, "srcActor", "srcPort", "out")
+        consumer, destination = _end(document, element, actors, "dstActor", "dstPort", "in")
         texts[name] = ChannelText(
-            name=name,
-            element=element,
-            properties=properties.get(name),
-            producer=producer,
-            consumer=consumer,
-            source=source,
-            destination=destination,
+            name, element, properties.get(name), producer, consumer, source, destination
         )
     _require_own_ports(document, texts)
     return texts
@@ -150,24 +144,40 @@ def _require_own_ports(document: Sdf3Document, texts: dict[str, ChannelText]) ->
 
 
 def _end(
-    document: Sdf3Document, element: etree._Element, actors: dict[str, ActorText], side: str
+    document: Sdf3Document,
+    element: etree._Element,
+    actors: dict[str, ActorText],
+    actor_key: str,
+    port_key: str,
+    expected: str,
 ) -> tuple[ActorText, Port]:
-    expected = "out" if side == "src" else "in"
-    actor_name, port_name = element.get(f"{side}Actor"), element.get(f"{side}Port")
-    actor = actors.get(actor_name or "")
-    port = None if actor is None else actor.ports.get(port_name or "")
-    if actor is not None and port is not None and port.direction == expected:
-        return actor, port
+    """The actor and its port that these attributes of a channel name."""
+    actor = actors.get(element.get(actor_key, ""))
+    if actor is not None:
+        port = actor.ports.get(element.get(port_key, ""))
+        if port is not None and port.direction == expected:
+            return actor, port
+    raise _wrong_end(document, element, actors, actor_key, port_key, expected)
+
+
+def _wrong_end(
+    document: Sdf3Document,
+    element: etree._Element,
+    actors: dict[str, ActorText],
+    actor_key: str,
+    port_key: str,
+    expected: str,
+) -> UnreadableFile:
     where = f"channel {element.get('name')!r}"
-    actor_name = document.attribute(element, f"{side}Actor", where)
-    port_name = document.attribute(element, f"{side}Port", where)
+    actor_name = document.attribute(element, actor_key, where)
+    port_name = document.attribute(element, port_key, where)
     actor = actors.get(actor_name)
     if actor is None:
-        raise document.refusal(element, f"{where}: there is no actor {actor_name!r}")
+        return document.refusal(element, f"{where}: there is no actor {actor_name!r}")
     port = actor.ports.get(port_name)
     if port is None:
-        raise document.refusal(element, f"{where}: actor {actor_name!r} has no port {port_name!r}")
-    raise document.refusal(
+        return document.refusal(element, f"{where}: actor {actor_name!r} has no port {port_name!r}")
+    return document.refusal(
         element,
         f"{where}: port {port_name!r} of actor {actor_name!r} has the type "
         f"{port.direction!r}; expected {expected!r}",
