@@ -58,19 +58,3 @@ class ConstraintSteps:
             for start, listed in sides
             for channel in listed[start[actor] : start[actor + 1]]
         }
-
-    def _channels_at(self, actors: Sequence[int]) -> Iterable[int]:
-        """The channels that begin or end at one of the actors."""
-        graph = self._graph
-        if 2 * len(actors) > len(self._copies):
-            return range(len(self._moved))
-        sides = (
-            (graph.input_start, graph.input_channel),
-            (graph.output_start, graph.output_channel),
-        )
-        return {
-            channel
-            for actor in actors
-            for start, listed in sides
-            for channel in listed[start[actor] : start[actor + 1]]
-        }

@@ -8,11 +8,9 @@ from fractions import Fraction
 from sys import intern
 from typing import NamedTuple
 
-from lxml import etree
-
 from csdf.errors import UnreadableFile
 from csdf.io import sequences
-from csdf.io.sdf3_document import Sdf3Document
+from csdf.io.sdf3_document import Element, Sdf3Document
 from csdf.model.exact import MalformedText, shown
 from csdf.model.graph import Actor, Processor
 
@@ -39,7 +37,7 @@ class ProcessorTimes(NamedTuple):
     name: str
     is_default: bool
     sequence: str  # of times
-    element: etree._Element
+    element: Element
 
     @property
     def label(self) -> str:
@@ -51,7 +49,7 @@ class ActorText(NamedTuple):
     """An actor as the file has it."""
 
     name: str
-    element: etree._Element
+    element: Element
     ports: dict[str, Port]
     processors: tuple[ProcessorTimes, ...]
     phases: int
@@ -92,7 +90,7 @@ def read_actor_texts(document: Sdf3Document, *, assume_zero_times: bool) -> dict
 def _actor_text(
     document: Sdf3Document,
     name: str,
-    element: etree._Element,
+    element: Element,
     processors: tuple[ProcessorTimes, ...],
 ) -> ActorText:
     ports = _ports(document, element, name)
@@ -115,7 +113,7 @@ def _actor_text(
 
 
 def _length(
-    document: Sdf3Document, actor: str, element: etree._Element, part: Port | ProcessorTimes
+    document: Sdf3Document, actor: str, element: Element, part: Port | ProcessorTimes
 ) -> int:
     try:
         return sequences.sequence_length(part.sequence)
@@ -124,14 +122,16 @@ def _length(
         raise document.refusal(blamed, f"actor {actor!r}, {part.label}: {error}") from None
 
 
-def port_elements(actor: etree._Element) -> dict[str, etree._Element]:
+def port_elements(actor: Element) -> dict[str, Element]:
     """Return the ports of an actor by name, where they are known to have names that differ."""
-    return {child.get("name", ""): child for child in actor.iterchildren("port")}
+    return {child.get("name", ""): child for child in actor if child.tag == "port"}
 
 
-def _ports(document: Sdf3Document, element: etree._Element, actor: str) -> dict[str, Port]:
+def _ports(document: Sdf3Document, element: Element, actor: str) -> dict[str, Port]:
     ports: dict[str, Port] = {}
-    for child in element.iterchildren("port"):
+    for child in element:
+        if child.tag != "port":
+            continue
         get = child.get
         name, direction, rates = get("name"), get("type"), get("rate")
         if name is None or rates is None or name in ports or direction not in ("in", "out"):
@@ -141,7 +141,7 @@ def _ports(document: Sdf3Document, element: etree._Element, actor: str) -> dict[
     return ports
 
 
-def _wrong_port(document: Sdf3Document, element: etree._Element, actor: str) -> UnreadableFile:
+def _wrong_port(document: Sdf3Document, element: Element, actor: str) -> UnreadableFile:
     """The error for the first port that lacks something, or says it twice."""
     for name, child in document.keyed(element, "port", "name").items():
         owner = f"actor {actor!r}, port {name!r}"
@@ -157,7 +157,7 @@ def _wrong_port(document: Sdf3Document, element: etree._Element, actor: str) -> 
 def _processors(
     document: Sdf3Document,
     actor: str,
-    properties: etree._Element | None,
+    properties: Element | None,
     *,
     assume_zero_times: bool,
 ) -> tuple[ProcessorTimes, ...]:
@@ -179,7 +179,7 @@ def _processors(
 
 
 def _without_time(
-    document: Sdf3Document, element: etree._Element, actor: str, processor: str
+    document: Sdf3Document, element: Element, actor: str, processor: str
 ) -> UnreadableFile:
     owner = f"actor {actor!r}, processor {processor!r}"
     if element.tag == "executionTime":
@@ -187,9 +187,7 @@ def _without_time(
     return document.refusal(element, f"{owner} has no execution time")
 
 
-def _is_default(
-    document: Sdf3Document, element: etree._Element, actor: str, processor: str
-) -> bool:
+def _is_default(document: Sdf3Document, element: Element, actor: str, processor: str) -> bool:
     default = element.get("default", "false")
     if default not in ("true", "false", "1", "0"):
         owner = f"actor {actor!r}, processor {processor!r}"

@@ -210,8 +210,9 @@ class Sdf3Patch:
 
 
 def _properties(document: Sdf3Document) -> etree._Element:
-    if document.properties is not None:
-        return document.properties
+    known: etree._Element | None = document.properties
+    if known is not None:
+        return known
     return xml_edit.append_child(document.application, f"{document.structure.tag}Properties")
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
+from importlib import import_module
 from typing import NamedTuple
-
-from lxml import etree
 
 from csdf.errors import InvalidGraph, Suspicious, UnreadableFile
 from csdf.io import files, sdf3_actors, sdf3_document, sequences
 from csdf.io.sdf3_actors import ActorText, Port, ProcessorTimes
-from csdf.io.sdf3_document import Sdf3Document
+from csdf.io.sdf3_document import Element, Sdf3Document, line_of
 from csdf.model.exact import MalformedText, natural, rational
 from csdf.model.graph import Channel, Graph
 from csdf.model.phases import short_sequences
@@ -29,8 +28,8 @@ class ChannelText(NamedTuple):
     """A channel as the file has it."""
 
     name: str
-    element: etree._Element
-    properties: etree._Element | None
+    element: Element
+    properties: Element | None
     producer: ActorText
     consumer: ActorText
     source: Port
@@ -71,19 +70,33 @@ def parse_sdf3(
     Raises UnreadableFile, whose message names file, line and object.
     """
     with _without_collection():
-        graph, remarks = _read(
-            text, name, most, assume_zero_times=assume_zero_times, buffer_sizes=buffer_sizes
+        files.require_size(text, name, most)
+        options = {"assume_zero_times": assume_zero_times, "buffer_sizes": buffer_sizes}
+        graph, remarks = _quickly_read(text, name, options) or _read(
+            import_module("csdf.io.sdf3_source").open_document(text, name, most), **options
         )
     for remark in remarks:
         warnings.warn(f"{name}:{remark}", SuspiciousFile, stacklevel=2)
     return graph
 
 
+def _quickly_read(
+    text: bytes, name: str, options: Mapping[str, bool]
+) -> tuple[Graph, list[str]] | None:
+    """What `_read` gives, or None where there is something to remark upon: that takes lines."""
+    document = sdf3_document.quick_document(text, name)
+    if document is None:
+        return None
+    try:
+        return _read(document, **options)
+    except sdf3_document.Unlocated:
+        return None
+
+
 def _read(
-    text: bytes, name: str, most: int, *, assume_zero_times: bool, buffer_sizes: bool
+    document: Sdf3Document, *, assume_zero_times: bool, buffer_sizes: bool
 ) -> tuple[Graph, list[str]]:
-    """The graph of a text, and remarks on it."""
-    document = sdf3_document.open_document(text, name, most)
+    """The graph of a document, and remarks on it."""
     actors = sdf3_actors.read_actor_texts(document, assume_zero_times=assume_zero_times)
     channels = read_channel_texts(document, actors)
     remarks = [
@@ -145,7 +158,7 @@ def _require_own_ports(document: Sdf3Document, texts: dict[str, ChannelText]) ->
 
 def _end(
     document: Sdf3Document,
-    element: etree._Element,
+    element: Element,
     actors: dict[str, ActorText],
     actor_key: str,
     port_key: str,
@@ -162,7 +175,7 @@ def _end(
 
 def _wrong_end(
     document: Sdf3Document,
-    element: etree._Element,
+    element: Element,
     actors: dict[str, ActorText],
     actor_key: str,
     port_key: str,
@@ -192,7 +205,7 @@ def _doubtful_defaults(actors: dict[str, ActorText]) -> list[str]:
         defaults = [processor.name for processor in actor.processors if processor.is_default]
         if len(defaults) > 1:
             remarks.append(
-                f"{actor.processors[0].element.sourceline}: actor {actor.name!r} has "
+                f"{line_of(actor.processors[0].element)}: actor {actor.name!r} has "
                 f"{len(defaults)} default processors ({', '.join(defaults)}); "
                 f"the last one, {defaults[-1]!r}, is used"
             )
@@ -205,7 +218,7 @@ def _loose_ports(actors: dict[str, ActorText], channels: dict[str, ChannelText])
     if len(used) == sum(len(actor.ports) for actor in actors.values()):
         return []
     return [
-        f"{elements[port.name].sourceline}: actor {actor.name!r}, {port.label} has no channel; "
+        f"{line_of(elements[port.name])}: actor {actor.name!r}, {port.label} has no channel; "
         "it constrains nothing"
         for actor in actors.values()
         for elements in (sdf3_actors.port_elements(actor.element),)
@@ -223,7 +236,7 @@ def _short_sequences(actors: dict[str, ActorText]) -> list[str]:
         lengths = {part.label: sequences.sequence_length(part.sequence) for part in parts}
         remark = short_sequences(actor.name, lengths)
         if remark is not None:
-            remarks.append(f"{actor.element.sourceline}: {remark}")
+            remarks.append(f"{line_of(actor.element)}: {remark}")
     return remarks
 
 
@@ -256,7 +269,7 @@ def _graph(
 def graph_name(document: Sdf3Document) -> str:
     """Return the name of the application graph, or else that of the element within."""
     for element in (document.application, document.structure):
-        name = element.get("name")
+        name: str | None = element.get("name")
         if name is not None:
             return name
     raise document.refusal(document.application, "<applicationGraph> has no attribute 'name'")
@@ -291,9 +304,7 @@ def _rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, .
         raise document.refusal(element, f"{where}: rate {error}") from None
 
 
-def _natural(
-    document: Sdf3Document, element: etree._Element, text: str, channel: str, what: str
-) -> int:
+def _natural(document: Sdf3Document, element: Element, text: str, channel: str, what: str) -> int:
     try:
         return natural(text)
     except MalformedText as error:
@@ -321,7 +332,7 @@ def _buffer_size(document: Sdf3Document, text: ChannelText) -> int | None:
 
 def throughput_constraint(document: Sdf3Document) -> Fraction | None:
     """Return the throughput that the file asks for."""
-    element: etree._Element | None = document.properties
+    element: Element | None = document.properties
     for tag in ("graphProperties", "timeConstraints", "throughput"):
         element = document.only_child(element, tag)
     if element is None:
