@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from csdf.outcome import Reason, told
+
 
 def counted(count: int, noun: str) -> str:
     """Return the count with its noun, in the plural for all but one."""
@@ -58,15 +60,17 @@ class InvalidSchedule(CsdfError):
 class GaveUp(CsdfError):
     """An analysis that ended without an answer because its limit was reached.
 
-    low, high: what was proved by then, in the units of the user; None where nothing was.
+    reason: why, in words or as a value. low, high: what was proved by then, in the units of the user;
+    None where nothing was.
     """
 
     def __init__(
-        self, message: str, *, low: Fraction | None = None, high: Fraction | None = None
+        self, reason: Reason | str, *, low: Fraction | None = None, high: Fraction | None = None
     ) -> None:
+        self.reason = told(reason) if isinstance(reason, str) else reason
         self.low = low
         self.high = high
-        super().__init__(message)
+        super().__init__(str(reason))
 
 
 class NoRecurrence(GaveUp):

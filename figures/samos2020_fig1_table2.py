@@ -59,7 +59,7 @@ def size_table() -> str:
             raise AssertionError(f"{name}: phases {phases}, expected {(second, third)}")
         found = smallest_storage(graph)
         if found.point is None:
-            raise AssertionError(found.reason)
+            raise AssertionError(str(found.reason))
         parts = " + ".join(str(size) for size in found.point.capacities.values())
         lines.append(f"| {name} | {second}, {third} | {parts} | {found.point.size} | {printed} |")
     return "\n".join(lines)

@@ -25,11 +25,11 @@ from cnn2csdf.operators import LocalResponseNormalization
 from cnn2csdf.parameters import layer_parameters
 from cnn2csdf.simplify import absorb_biases, drop_identities
 from cnn2csdf.weights import Model
+from csdf.outcome import Status
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
 from planners.commands.cnn.picture import MemoryBar, memory_picture
 from planners.parts_memory import MemoryComparison, NetworkMemory, memory_comparison
-from planners.plan import OPTIMAL
 
 BYTES = 4
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -76,7 +76,7 @@ def published_bytes(network: Network, granularity: Granularity) -> int:
     graph = lower(network, granularity, overlap=Overlap.SELF_LOOP, element_bytes=BYTES)
     found = smallest_storage(graph, Choice(unit="bytes"))
     if found.point is None:
-        raise AssertionError(found.reason)
+        raise AssertionError(str(found.reason))
     kept = sum(max(one.production) for one in graph.channels if one.name.endswith(" overlap"))
     scratch = sum(
         2 * layer.shape.elements
@@ -117,7 +117,7 @@ def in_arenas(found: MemoryComparison) -> list[str]:
     """Return MB of parameters with whole tensors, and with rows, in one arena; of a gap the end."""
     return [
         f"{(plan.peak + found.whole.parameters) / 1e6:.2f}"
-        + ("" if plan.status == OPTIMAL else f" (at most {float(plan.gap):.1%} too large)")
+        + ("" if plan.status == Status.OPTIMAL else f" (at most {float(plan.gap):.1%} too large)")
         for plan in (found.whole_arena, found.parts_arena)
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from csdf.errors import InvalidPlan
+from csdf.outcome import Status
 from planners.plan import Buffer, MemoryPlan, Problem
 
 
@@ -22,7 +23,7 @@ def check_plan(plan: MemoryPlan, *, capacity: int | None = None) -> None:
             _check_pair(plan, rules, first, second)
     if plan.peak < plan.lower_bound:
         raise InvalidPlan(f"peak {plan.peak} is below its lower bound {plan.lower_bound}")
-    if plan.status == "optimal" and plan.peak != plan.lower_bound:
+    if plan.status == Status.OPTIMAL and plan.peak != plan.lower_bound:
         raise InvalidPlan(f"called optimal at {plan.peak}, but only {plan.lower_bound} is proved")
 
 

@@ -7,22 +7,20 @@ the rows that its readers need, and a step is the firing of one part on one proc
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Output
-from csdf.errors import GaveUp
-from planners.arena.allocation import Progress, plan_arena
+from csdf.outcome import because
+from csdf.stopping import Budget, Stop, stop_of
+from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.plan import Buffer, MemoryPlan, Problem
 from planners.reuse.application.application import Application, undivided
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.cost.tensor_places import tensor_places
 
-PATIENCE = 60  # steps of the search for an arena; the same plan on every machine
-
-Watch = Callable[[Progress], None]
+MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +54,15 @@ def whole_tensors(network: Network, *, element_bytes: int | None = None) -> Prob
 
 
 def whole_arena(
-    network: Network, *, element_bytes: int | None = None, watch: Watch = lambda _: None
+    network: Network, *, element_bytes: int | None = None, budget: Budget = None
 ) -> NetworkArena:
     """Return one arena for the whole tensors of a network: the least, or with a lower bound.
 
-    watch: GaveUp or KeyboardInterrupt from it end the search with the best arena by then.
+    budget: a stop, or seconds; it ends the search with the best arena by then, as Ctrl-C does.
     """
     problem = whole_tensors(network, element_bytes=element_bytes)
     return NetworkArena(
-        plan=plan_arena(problem, watch=_patient(watch)),
+        plan=plan_arena(problem, budget=_at_most(budget)),
         order=tuple(layer.name for layer in network.layers),
     )
 
@@ -74,13 +72,13 @@ def parts_arena(
     granularity: Granularity,
     *,
     element_bytes: int | None = None,
-    watch: Watch = lambda _: None,
+    budget: Budget = None,
 ) -> NetworkArena:
     """Return one arena for a network by parts, in the smallest buffers of its edges.
 
     Of these buffers, with the lifetimes of one schedule on one processor, it is the least, or has a
     lower bound. Other buffers or schedules may need less. element_bytes: of all tensors; by default
-    those of the largest element of the network. watch: as in `whole_arena`.
+    those of the largest element of the network. budget: as in `whole_arena`.
     """
     size = element_bytes or max(layer.element_bytes for layer in network.layers)
     costs = Costs(element_bytes=size, parameter_bytes=size)
@@ -90,18 +88,12 @@ def parts_arena(
     plan = evaluator.plan(tuple(granularity.layers.get(one, granularity.rows) for one in names))
     layers = [layer.name for layer in evaluator.models[0].table.layers]
     return NetworkArena(
-        plan=plan_arena(tensor_places(evaluator, plan).tensors, watch=_patient(watch)),
+        plan=plan_arena(tensor_places(evaluator, plan).tensors, budget=_at_most(budget)),
         order=tuple(layers[number] for number in plan.orders[0]),
     )
 
 
-def _patient(watch: Watch) -> Watch:
-    """A watch that ends the search after so many steps everywhere."""
-    steps = iter(range(PATIENCE))
-
-    def look(progress: Progress) -> None:
-        watch(progress)
-        if next(steps, None) is None:
-            raise GaveUp(f"{PATIENCE} steps found no smaller arena")
-
-    return look
+def _at_most(budget: Budget) -> Stop:
+    """The stop of a search that ends after so many steps everywhere."""
+    reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
+    return stop_of(budget).part(steps=MOST_STEPS, reason=reason)

@@ -19,9 +19,11 @@ from csdf.analysis.bounded import with_capacities
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
+from csdf.outcome import Status, Why, because
 from csdf.search.pareto import ParetoPoint, SmallestStorage
-from csdf.search.trade_off import Progress, smallest_storage
+from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
+from csdf.stopping import Budget, stop_of
 from planners.memory_ways import (
     PARTS_APART,
     PARTS_ARENA,
@@ -31,9 +33,15 @@ from planners.memory_ways import (
     least_way,
     reduction,
 )
-from planners.network_arena import Watch as ArenaWatch
 from planners.network_arena import parts_arena, whole_arena
 from planners.plan import MemoryPlan
+
+
+class MemoryWhy(Why):
+    """Why the memory of a network is not known."""
+
+    NO_BUFFERS = "no buffers for {network!r}: {end}"
+    NO_PERIOD = "no period for the smallest buffers of {network!r}: {end}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +67,7 @@ class NetworkMemory(Shown):
         return self.point.size
 
     @property
-    def status(self) -> str:
+    def status(self) -> Status:
         """What is proved of the buffers: `optimal`, or `feasible` with a gap."""
         return self.smallest.status
 
@@ -93,7 +101,7 @@ class NetworkMemory(Shown):
             "buffer_bytes": self.buffers,
             "parameter_bytes": self.parameters,
             "total_bytes": self.total,
-            "status": self.status,
+            "status": str(self.status),
             "gap": None if self.gap is None else str(self.gap),
             "sequential_nanoseconds": self.sequential,
             "pipelined_nanoseconds": str(self.pipelined),
@@ -193,7 +201,7 @@ def _arena_as_json(plan: MemoryPlan, parameters: int) -> dict[str, Any]:
         "parameter_bytes": parameters,
         "total_bytes": plan.peak + parameters,
         "lower_bound_bytes": plan.lower_bound,
-        "status": plan.status,
+        "status": str(plan.status),
     }
 
 
@@ -203,20 +211,20 @@ def network_memory(
     durations: Durations | None = None,
     *,
     element_bytes: int | None = None,
-    watch: Callable[[Progress], None] = lambda _: None,
+    budget: Budget = None,
 ) -> NetworkMemory:
     """Return what the network needs with the smallest buffers that let it run at all.
 
     A buffer for each input of each layer; windows keep the rows they share in it. durations: by
     default a time unit a phase. element_bytes: of each element and parameter; by default those of
-    the file. Raises GaveUp if `watch` ended the search before any buffers.
+    the file. Raises GaveUp if `budget` ended the search before any buffers.
     """
     graph = lower(network, granularity, durations=durations, element_bytes=element_bytes)
-    found = smallest_storage(graph, Choice(unit="bytes"), watch=watch)
+    found = smallest_storage(graph, Choice(unit="bytes"), budget=budget)
     if found.point is None:
-        raise GaveUp(f"no buffers for {network.name!r}: {found.reason}")
+        raise GaveUp(because(MemoryWhy.NO_BUFFERS, network=network.name, end=found.reason))
     if found.point.period is None:
-        raise GaveUp(f"no period for the smallest buffers of {network.name!r}: {found.reason}")
+        raise GaveUp(because(MemoryWhy.NO_PERIOD, network=network.name, end=found.reason))
     return NetworkMemory(
         graph=with_capacities(graph, found.point.capacities),
         smallest=found,
@@ -240,14 +248,15 @@ def memory_apart(
     durations: Callable[[Granularity], Durations | None] = lambda _: None,
     *,
     element_bytes: int | None = None,
-    watch: Callable[[Progress], None] = lambda _: None,
+    budget: Budget = None,
 ) -> MemoryApart:
     """Return the network by whole layers, and at the given granularity, each buffer apart.
 
-    Raises GaveUp if `watch` ended a search before any buffers.
+    Raises GaveUp if `budget` ended a search before any buffers.
     """
+    stop = stop_of(budget)
     whole, parts = (
-        network_memory(network, chosen, durations(chosen), element_bytes=element_bytes, watch=watch)
+        network_memory(network, chosen, durations(chosen), element_bytes=element_bytes, budget=stop)
         for chosen in (WHOLE, granularity)
     )
     return MemoryApart(whole, parts)
@@ -259,20 +268,20 @@ def memory_comparison(
     durations: Callable[[Granularity], Durations | None] = lambda _: None,
     *,
     element_bytes: int | None = None,
-    watch: Callable[[Progress], None] = lambda _: None,
-    arena_watch: ArenaWatch = lambda _: None,
+    budget: Budget = None,
 ) -> MemoryComparison:
     """Return the network by whole layers, and at the given granularity.
 
-    watch, arena_watch: called by the searches for buffers and for offsets; GaveUp from them ends a
-    search with what it has found. Raises GaveUp where that is nothing.
+    budget: a stop, or seconds, for the searches for buffers and for offsets together; it ends a search
+    with what it has found. Raises GaveUp where that is nothing.
     """
-    apart = memory_apart(network, granularity, durations, element_bytes=element_bytes, watch=watch)
+    stop = stop_of(budget)
+    apart = memory_apart(network, granularity, durations, element_bytes=element_bytes, budget=stop)
     return MemoryComparison(
         whole=apart.whole,
         by_parts=apart.by_parts,
-        whole_arena=whole_arena(network, element_bytes=element_bytes, watch=arena_watch).plan,
+        whole_arena=whole_arena(network, element_bytes=element_bytes, budget=stop).plan,
         parts_arena=parts_arena(
-            network, granularity, element_bytes=element_bytes, watch=arena_watch
+            network, granularity, element_bytes=element_bytes, budget=stop
         ).plan,
     )

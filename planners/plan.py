@@ -22,13 +22,9 @@ from typing import Any
 
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
+from csdf.outcome import Reason, Status
 
 Pair = tuple[str, str]
-
-OPTIMAL = "optimal"  # no plan has a smaller peak
-FEASIBLE = "feasible"  # a plan that fits; a smaller one is not excluded
-INFEASIBLE = "infeasible"  # proved: no plan fits
-GAVE_UP = "gave up"  # neither a plan that fits nor a proof that there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,13 +123,13 @@ class MemoryPlan(Shown):
     problem: Problem
     offsets: Mapping[str, int] = field(default_factory=dict)
     lower_bound: int
-    status: str
-    reason: str
+    status: Status
+    reason: Reason
 
     @property
     def has_offsets(self) -> bool:
         """Whether there is a plan at all."""
-        return self.status != INFEASIBLE and len(self.offsets) == len(self.problem.buffers)
+        return self.status != Status.INFEASIBLE and len(self.offsets) == len(self.problem.buffers)
 
     @property
     def peak(self) -> int:
@@ -156,8 +152,8 @@ class MemoryPlan(Shown):
             "peak": self.peak if self.has_offsets else None,
             "lower_bound": self.lower_bound,
             "gap": str(self.gap) if self.has_offsets else None,
-            "status": self.status,
-            "reason": self.reason,
+            "status": str(self.status),
+            "reason": str(self.reason),
             "offsets": dict(self.offsets),
             "never_needed": list(self.problem.never_needed),
         }

@@ -7,12 +7,13 @@ from fractions import Fraction
 from math import gcd
 
 from csdf.analysis.critical import SteadyTrace, critical_circuit
-from csdf.analysis.execution import steady_state
-from csdf.analysis.liveness import Watch
+from csdf.analysis.execution import ExecutionWhy, steady_state
 from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
 from csdf.errors import GaveUp, NoRecurrence
 from csdf.model.indexed import IndexedGraph, is_one_at_a_time, part_of
+from csdf.outcome import because
+from csdf.stopping import Stop
 
 TRIAL_ITERATIONS = 64  # of an execution, before the periodic method goes on
 TRIAL_SHARE = 12  # an execution is tried once the periodic method did as much work as so many
@@ -35,11 +36,11 @@ class ComponentSearch:
         actors: Sequence[int],
         channels: Sequence[int],
         cycles: Sequence[int],
-        watch: Watch,
+        stop: Stop,
     ) -> None:
         shared = gcd(*cycles)
         self._whole, self.actors, self.channels = graph, actors, channels
-        self._watch = watch
+        self._stop = stop
         self.repeats = shared
         self._cycles = [count // shared for count in cycles]
         self.bound: Fraction | None = None
@@ -95,7 +96,7 @@ class ComponentSearch:
             if self._execute(TRIAL_ITERATIONS):
                 return
         require_room(self._problem, copies)
-        self._watch()
+        self._stop.look()
         solution = self._problem.solve(copies, self._own_low, unit_times=not self._is_known_live)
         self._work += solution.work
         self._solution = solution
@@ -126,12 +127,13 @@ class ComponentSearch:
         if self.period is not None:
             return
         if sum(self._firings) > LONGEST_ITERATION:
-            raise GaveUp(f"{sum(self._firings)} firings an iteration; at most {LONGEST_ITERATION}")
+            firings = sum(self._firings)
+            raise GaveUp(because(ExecutionWhy.TOO_LONG, firings=firings, most=LONGEST_ITERATION))
         self._execute(None)
 
     def _execute(self, limit: int | None) -> bool:
         try:
-            state = steady_state(self._graph, self._firings, limit=limit, watch=self._watch)
+            state = steady_state(self._graph, self._firings, limit=limit, budget=self._stop)
         except NoRecurrence:
             if limit is None:
                 raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -11,11 +11,24 @@ from csdf.errors import NoRecurrence
 from csdf.kernels import compile as compiler
 from csdf.kernels import self_timed
 from csdf.model.indexed import IndexedGraph
+from csdf.outcome import Why, because
+from csdf.stopping import Budget, stop_of
 
 FUEL = 500_000  # firings between two looks at the clock and the keyboard,
 PLAIN_FUEL = 1_000  # or so many where they are not compiled
 INTEGER_BYTES = 40  # of one number in a tuple
 STATE_BYTES = 2**30  # most memory for remembered states
+
+
+class ExecutionWhy(Why):
+    """Why an execution ended before a state recurred, or was not begun."""
+
+    TOO_LONG = "{firings} firings an iteration; at most {most}"
+    TIMES = "times pass {most} after {iterations} iterations"
+    NO_RECURRENCE = "no state recurred in {iterations} iterations"
+    MEMORY = (
+        "no state recurred in {iterations} iterations, of which {remembered} bytes were remembered"
+    )
 
 
 class SteadyState(NamedTuple):
@@ -44,9 +57,9 @@ class Execution:
         graph: IndexedGraph,
         firings: Sequence[int],
         *,
-        watch: Callable[[], None] = lambda: None,
+        budget: Budget = None,
     ) -> None:
-        self._watch = watch
+        self._stop = stop_of(budget)
         self._firings = list(firings)
         self._backend = compiler.backend(fits=_largest(graph, firings) < compiler.SAFE >> 20)
         self._iteration_time = sum(
@@ -128,7 +141,9 @@ class Execution:
             self._backend.is_compiled
             and (self.iterations + 2) * self._iteration_time > compiler.SAFE
         ):
-            raise NoRecurrence(f"times pass {compiler.SAFE} after {self.iterations} iterations")
+            raise NoRecurrence(
+                because(ExecutionWhy.TIMES, most=compiler.SAFE, iterations=self.iterations)
+            )
         run = self._backend.kernel(self_timed.advance)
         quota = self._backend.array(self._firings)
         least = FUEL if self._backend.is_compiled else PLAIN_FUEL
@@ -142,7 +157,7 @@ class Execution:
             if status == self_timed.FULL:
                 self._grow(int(answer[0]))
             elif status == self_timed.PAUSED:
-                self._watch()
+                self._stop.look()
             else:
                 break
         self.iterations += 1
@@ -168,16 +183,16 @@ def steady_state(
     firings: Sequence[int],
     *,
     limit: int | None = None,
-    watch: Callable[[], None] = lambda: None,
+    budget: Budget = None,
 ) -> SteadyState | None:
     """Execute until a state recurs; None if the graph deadlocks.
 
     graph: without capacities. States are compared after whole iterations; in a strongly connected
     graph one recurs in the end, in another only where no part runs ahead for ever.
     limit: most iterations to try. Raises NoRecurrence when it, or the memory for states, is used
-    up. watch: called now and then; may end the work by raising.
+    up. budget: ends the work by GaveUp.
     """
-    execution = Execution(graph, firings, watch=watch)
+    execution = Execution(graph, firings, budget=budget)
     seen: dict[bytes | tuple[int, ...], tuple[int, int]] = {}
     remembered = 0
     while limit is None or execution.iterations < limit:
@@ -195,10 +210,9 @@ def steady_state(
         remembered += len(state) if isinstance(state, bytes) else INTEGER_BYTES * len(state)
         if remembered > STATE_BYTES:
             raise NoRecurrence(
-                f"no state recurred in {execution.iterations} iterations, "
-                f"of which {remembered} bytes were remembered"
+                because(ExecutionWhy.MEMORY, iterations=execution.iterations, remembered=remembered)
             )
-    raise NoRecurrence(f"no state recurred in {limit} iterations")
+    raise NoRecurrence(because(ExecutionWhy.NO_RECURRENCE, iterations=limit))
 
 
 def _largest(graph: IndexedGraph, firings: Sequence[int]) -> int:

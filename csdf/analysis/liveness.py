@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,11 +13,17 @@ from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
 from csdf.model.shown import Shown
+from csdf.outcome import Why, because
+from csdf.stopping import Budget, Stop, stop_of
 
 STEPS = 20_000_000  # most steps of the untimed execution before it gives up
-STRIDE = 10_000  # steps between two looks at the watch
+STRIDE = 10_000  # steps between two looks at the stop
 
-Watch = Callable[[], None]  # called now and then; ends the work by raising
+
+class LivenessWhy(Why):
+    """Why it is not known whether a graph is live."""
+
+    UNDECIDED = "deadlock is undecided after {steps} steps of untimed execution"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +59,10 @@ class Deadlock(Shown):
         return [one.to_json() for one in self.cycle]
 
 
-def deadlock(graph: Graph, *, watch: Watch = lambda: None) -> Deadlock | None:
+def deadlock(graph: Graph, *, budget: Budget = None) -> Deadlock | None:
     """Return the cycle of actors that block one another, or None if the graph is live.
 
-    watch: called now and then; ends the analysis by raising.
+    budget: ends the analysis by GaveUp.
 
     Executes one iteration without times, whole cycles at once where the tokens allow it: a graph
     whose actors can all complete an iteration can do so for ever. Which firing comes first does not
@@ -66,16 +72,16 @@ def deadlock(graph: Graph, *, watch: Watch = lambda: None) -> Deadlock | None:
     """
     cycles = list(cycle_vector(graph).values())
     numbers = indexed(bound_channels(graph))
-    run = UntimedRun(numbers, cycles, watch)
+    run = UntimedRun(numbers, cycles, stop_of(budget))
     return None if run.completes() else _waiting_cycle(numbers, run)
 
 
 class UntimedRun:
     """One iteration by counting tokens; stops where nobody can fire."""
 
-    def __init__(self, graph: IndexedGraph, cycles: Sequence[int], watch: Watch) -> None:
+    def __init__(self, graph: IndexedGraph, cycles: Sequence[int], stop: Stop) -> None:
         self.graph = graph
-        self._watch = watch
+        self._stop = stop
         self.tokens = list(graph.initial_tokens)
         self.phase = [0] * len(cycles)
         self.cycles_left = list(cycles)
@@ -107,7 +113,7 @@ class UntimedRun:
                 steps += 1
                 if steps - looked >= STRIDE:
                     looked = steps
-                    self._watch()
+                    self._stop.look()
                 for follower in self._followers(actor):
                     if not is_waiting[follower]:
                         is_waiting[follower] = True
@@ -115,7 +121,7 @@ class UntimedRun:
             if steps > before:
                 self.fired.append(actor)
             if steps > STEPS:
-                raise GaveUp(f"deadlock is undecided after {STEPS} steps of untimed execution")
+                raise GaveUp(because(LivenessWhy.UNDECIDED, steps=STEPS))
         return self.first_unfinished() is None
 
     def first_unfinished(self) -> int | None:

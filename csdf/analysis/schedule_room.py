@@ -7,9 +7,16 @@ from collections.abc import Sequence
 from csdf.analysis.periodic import PeriodicProblem
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
+from csdf.outcome import Why, because
 
 LARGEST_SCHEDULE = 10_000_000  # about 6 GB
 LARGEST_PLAIN_SCHEDULE = 200_000  # where 64 bits do not hold the heights: some ten seconds
+
+
+class RoomWhy(Why):
+    """Why no periodic schedule is made."""
+
+    TOO_LARGE = "the next periodic schedule has {firings} firings; at most {most}"
 
 
 def require_room(problem: PeriodicProblem, copies: Sequence[int]) -> None:
@@ -17,4 +24,4 @@ def require_room(problem: PeriodicProblem, copies: Sequence[int]) -> None:
     nodes = problem.nodes(copies)
     most = LARGEST_SCHEDULE if problem.scale < compiler.SAFE else LARGEST_PLAIN_SCHEDULE
     if nodes > most:
-        raise GaveUp(f"the next periodic schedule has {nodes} firings; at most {most}")
+        raise GaveUp(because(RoomWhy.TOO_LARGE, firings=nodes, most=most))

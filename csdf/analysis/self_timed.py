@@ -18,6 +18,7 @@ from csdf.model.graph import Channel, Graph
 from csdf.model.indexed import IndexedGraph, indexed
 from csdf.model.schedule import Firing
 from csdf.model.shown import Shown
+from csdf.stopping import Budget, Stop, stop_of
 
 RECURRENCE_LIMIT = 1_000  # iterations to wait for a state of the whole graph to recur
 FIRINGS_LIMIT = 5_000_000  # most firings that are kept as objects
@@ -63,14 +64,18 @@ class SelfTimedExecution(Shown):
         return [{name: getattr(one, name) for name in names} for one in self.firings]
 
 
-def self_timed_execution(graph: Graph, *, iterations: int | None = None) -> SelfTimedExecution:
+def self_timed_execution(
+    graph: Graph, *, iterations: int | None = None, budget: Budget = None
+) -> SelfTimedExecution:
     """Execute the graph and return its firings; capacities count.
 
     iterations: how many to list; by default the transient and one steady part, or ten where no
-    state of the whole graph recurs. Raises InconsistentGraph, and CsdfError where the firings to
-    list are more than five million.
+    state of the whole graph recurs. budget: a stop, or seconds.
+    Raises InconsistentGraph, GaveUp where the budget ends the execution, and CsdfError where the
+    firings to list are more than five million.
     """
-    blocked = deadlock(graph)
+    stop = stop_of(budget)
+    blocked = deadlock(graph, budget=stop)
     if blocked is not None:
         return SelfTimedExecution(
             firings=(), iterations=0, transient=None, steady=None, period=None,
@@ -80,10 +85,10 @@ def self_timed_execution(graph: Graph, *, iterations: int | None = None) -> Self
     repetitions = list(repetition_vector(graph).values())
     numbers = indexed(bound_channels(graph))
     require_few(sum(repetitions))
-    recurrence = _recurrence(numbers, repetitions)
+    recurrence = _recurrence(numbers, repetitions, stop)
     shown = iterations or (10 if recurrence is None else recurrence[0] + recurrence[1])
     require_few(sum(repetitions) * shown)
-    starts = Execution(numbers, repetitions).recorded(shown)
+    starts = Execution(numbers, repetitions, budget=stop).recorded(shown)
     counts = [count * shown for count in repetitions]
     begins = [0, *accumulate(counts)]
     per_actor = {
@@ -107,10 +112,12 @@ def self_timed_execution(graph: Graph, *, iterations: int | None = None) -> Self
     )
 
 
-def _recurrence(graph: IndexedGraph, firings: Sequence[int]) -> tuple[int, int, int] | None:
+def _recurrence(
+    graph: IndexedGraph, firings: Sequence[int], stop: Stop
+) -> tuple[int, int, int] | None:
     """Iterations before a state of the whole graph that recurs, iterations and time until it does."""
     try:
-        state = steady_state(graph, firings, limit=RECURRENCE_LIMIT)
+        state = steady_state(graph, firings, limit=RECURRENCE_LIMIT, budget=stop)
     except NoRecurrence:
         return None
     return None if state is None else (state.transient, state.iterations, state.time)

@@ -11,11 +11,12 @@ from csdf.analysis.bounded import bound_channels
 from csdf.analysis.component_search import ComponentSearch
 from csdf.analysis.components import strong_components
 from csdf.analysis.consistency import cycle_vector
-from csdf.analysis.liveness import Deadlock, Watch, deadlock
+from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
 from csdf.model.shown import Shown
+from csdf.stopping import ENDS, Budget, reason_of, stop_of
 
 METHODS = ("auto", "periodic", "execution")
 
@@ -78,7 +79,7 @@ class Throughput(Shown):
         }
 
 
-def throughput(graph: Graph, *, method: str = "auto", watch: Watch = lambda: None) -> Throughput:
+def throughput(graph: Graph, *, method: str = "auto", budget: Budget = None) -> Throughput:
     """Return the exact period of self-timed execution and the critical cycle that sets it.
 
     Capacities count. In a graph that is not strongly connected the slowest component decides; an
@@ -87,8 +88,9 @@ def throughput(graph: Graph, *, method: str = "auto", watch: Watch = lambda: Non
     method: `periodic` refines periodic schedules until one is optimal; `execution` executes the
     graph until a state recurs; `auto` begins with the first and tries the second where the graph's
     iteration is short against the work of refining. Both are exact.
-    watch: called now and then; the analysis ends when it raises GaveUp or KeyboardInterrupt.
-    Raises InconsistentGraph; GaveUp, with the bounds proved so far, where the watch says so or where
+    budget: a stop, or seconds.
+    Raises InconsistentGraph; GaveUp, with the bounds proved so far, where the budget or Ctrl-C ends the
+    analysis, or where
     the execution finds no recurring state in its memory.
     Source: Bodin et al., DAC 2016; Ghamarian et al., ACSD 2006.
     """
@@ -96,15 +98,16 @@ def throughput(graph: Graph, *, method: str = "auto", watch: Watch = lambda: Non
         raise CsdfError(f"method {method!r}; expected one of {', '.join(METHODS)}")
     cycles = list(cycle_vector(graph).values())
     numbers = indexed(bound_channels(graph))
+    stop = stop_of(budget)
     components = [
-        ComponentSearch(numbers, actors, channels, [cycles[actor] for actor in actors], watch)
+        ComponentSearch(numbers, actors, channels, [cycles[actor] for actor in actors], stop)
         for actors, channels in _cyclic_components(numbers)
     ]
     try:
         slowest = _slowest(components, method)
         is_stuck = slowest is not None and slowest.is_stuck
-        blocked = deadlock(graph, watch=watch) if is_stuck else None
-    except (GaveUp, KeyboardInterrupt) as end:
+        blocked = deadlock(graph, budget=stop) if is_stuck else None
+    except ENDS as end:
         raise _gave_up(end, components, graph.time_unit) from end
     return _answer(graph, numbers, slowest, blocked, method)
 
@@ -139,7 +142,7 @@ def _gave_up(
     bounds = [component.bound for component in components]
     known = [bound for bound in bounds if bound is not None]
     high = max(known) * time_unit if len(known) == len(bounds) else None
-    return GaveUp(str(end) or "interrupted", low=low, high=high)
+    return GaveUp(reason_of(end), low=low, high=high)
 
 
 def _slowest(components: Sequence[ComponentSearch], method: str) -> ComponentSearch | None:

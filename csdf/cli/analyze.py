@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import METHODS, Throughput, throughput
 from csdf.cli import answers, parsers
-from csdf.cli.deadline import deadline
+from csdf.cli.frame.long_work import limited, telling
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.graph import Graph
 from csdf.names import quoted
+from csdf.stopping import Stop
 
 UNKNOWN: dict[str, Any] = {  # keys of a throughput without an answer
     "deadlock": False,
@@ -31,7 +32,7 @@ COLUMNS = (
 SHOWN = 12  # most names listed on one line of a table
 
 
-class Answer(NamedTuple):
+class Analysis(NamedTuple):
     """What was found out about one graph; exactly one of the last three is not None."""
 
     graph: Graph
@@ -119,28 +120,27 @@ def _analyse_all(options: argparse.Namespace) -> int:
     return worst
 
 
-def _analysed(path: str, options: argparse.Namespace) -> Answer:
-    with deadline(options.budget):
-        return _analyse(answers.read(path, options), options)
+def _analysed(path: str, options: argparse.Namespace) -> Analysis:
+    with limited(options.budget) as stop:
+        return _analyse(answers.read(path, options), options.method, stop)
 
 
-def _analyse(graph: Graph, options: argparse.Namespace) -> Answer:
+def _analyse(graph: Graph, method: str, stop: Stop) -> Analysis:
     begin = time.perf_counter()
     repetitions: dict[str, int] = {}
     result = inconsistency = gave_up = None
     try:
         repetitions = repetition_vector(graph)
-        look = answers.watch(f"analysing {graph.name}", options.budget)
-        result = throughput(graph, method=options.method, watch=look)
+        result = throughput(graph, method=method, budget=telling(stop, f"analysing {graph.name}"))
     except InconsistentGraph as error:
         inconsistency = error
     except GaveUp as error:
         gave_up = error
     elapsed = time.perf_counter() - begin
-    return Answer(graph, repetitions, elapsed, result, inconsistency, gave_up)
+    return Analysis(graph, repetitions, elapsed, result, inconsistency, gave_up)
 
 
-def as_json(answer: Answer) -> dict[str, Any]:
+def as_json(answer: Analysis) -> dict[str, Any]:
     """Return the answer under keys that stay; fractions as "p/q"."""
     graph, result = answer.graph, answer.result
     found: dict[str, Any] = {
@@ -163,7 +163,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
     return found
 
 
-def _as_record(answer: Answer) -> dict[str, Any]:
+def _as_record(answer: Analysis) -> dict[str, Any]:
     """The answer in one line of a table: exact numbers, names with `;` between them."""
     graph, result = answer.graph, answer.result
     kind = "inconsistent" if answer.inconsistency is not None else "gave up"
@@ -188,7 +188,7 @@ def _text(value: Fraction | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _row(answer: Answer) -> str:
+def _row(answer: Analysis) -> str:
     graph = answer.graph
     firings = sum(answer.repetitions.values())
     head = f"{len(graph.actors):>7} {len(graph.channels):>8} {firings:>12}  "
@@ -204,7 +204,7 @@ def _row(answer: Answer) -> str:
     return f"{head}{answers.number(answer.result.period or 0)}{limit}"
 
 
-def _as_text(answer: Answer) -> str:
+def _as_text(answer: Analysis) -> str:
     graph = answer.graph
     lines = [
         f"{graph.name}: {graph.kind}, {answers.counted(len(graph.actors), 'actor')}, "
@@ -215,7 +215,7 @@ def _as_text(answer: Answer) -> str:
     return answers.one_text(lines)
 
 
-def _refusal_rows(answer: Answer) -> list[tuple[str, str]]:
+def _refusal_rows(answer: Analysis) -> list[tuple[str, str]]:
     error = answer.inconsistency
     if error is None:
         return [
@@ -234,7 +234,7 @@ def _refusal_rows(answer: Answer) -> list[tuple[str, str]]:
     ]
 
 
-def _bounds(answer: Answer) -> str:
+def _bounds(answer: Analysis) -> str:
     end = answer.gave_up
     if end is None or end.low is None:
         return "unknown"
@@ -242,7 +242,7 @@ def _bounds(answer: Answer) -> str:
     return f"at least {answers.number(end.low)}{above}"
 
 
-def _result_rows(answer: Answer, result: Throughput) -> list[tuple[str, str]]:
+def _result_rows(answer: Analysis, result: Throughput) -> list[tuple[str, str]]:
     firings = sum(answer.repetitions.values())
     rows = [("consistent", f"yes, {answers.counted(firings, 'firing')} an iteration")]
     if result.deadlock is not None:

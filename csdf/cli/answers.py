@@ -1,15 +1,12 @@
-"""What all commands share: exit codes, numbers as text, remarks, and the watch over long work."""
+"""What all commands share: exit codes, numbers as text, remarks."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-import threading
-import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +15,8 @@ from csdf.cli.frame.exit_codes import ANSWERED as ANSWERED
 from csdf.cli.frame.exit_codes import GAVE_UP as GAVE_UP
 from csdf.cli.frame.exit_codes import NO as NO
 from csdf.cli.frame.exit_codes import UNUSABLE as UNUSABLE
-from csdf.errors import GaveUp, UnreadableFile
+from csdf.cli.frame.long_work import working as working
+from csdf.errors import UnreadableFile
 from csdf.errors import counted as counted
 from csdf.io.files import LARGEST_FILE_BYTES
 from csdf.io.graph_files import read_graph, write_graph
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 NETWORKS = (".onnx", ".tflite", ".cfg")
 
 Number = TypeVar("Number")
-Progress = TypeVar("Progress")
 
 SIZE_UNITS = {
     "": 1,
@@ -57,9 +54,6 @@ TIME_UNITS = {
 }
 TIME = re.compile(r"([0-9][0-9./]*) ?([a-z]*)")
 MOST_SECONDS = 10**9
-
-PATIENCE = 2.0  # seconds before progress is shown
-SILENCE = 5.0  # seconds between signs of life from work that knows no progress
 
 
 def number(value: Fraction | int) -> str:
@@ -144,56 +138,6 @@ def seconds(text: str) -> float:
     if not 0 < value < MOST_SECONDS:
         raise unfit(text, "a time above zero, such as 30s or 2m")
     return float(value)
-
-
-@contextmanager
-def working(what: str) -> Iterator[None]:
-    """Say on standard error that work goes on which cannot say itself how far it has come."""
-    ended = threading.Event()
-    begin = time.perf_counter()
-
-    def speak() -> None:
-        pause = PATIENCE
-        while not ended.wait(pause):
-            pause = SILENCE
-            print(f"csdf: {time.perf_counter() - begin:.0f} s, {quoted(what)}", file=sys.stderr)
-
-    speaker = threading.Thread(target=speak, daemon=True)
-    speaker.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        speaker.join()
-
-
-def watch(what: str, budget: float | None) -> Callable[[], None]:
-    """Return a function that long work calls: it shows progress and ends the work in time."""
-    look = watch_progress(budget, lambda _: what)
-    return lambda: look(None)
-
-
-def watch_progress(
-    budget: float | None, describe: Callable[[Progress], str]
-) -> Callable[[Progress], None]:
-    """Return a function that long work calls with how far it has come.
-
-    Once a second, when patience is at its end, that is shown on standard error; after the budget
-    (seconds) it raises GaveUp.
-    """
-    begin = time.monotonic()
-    shown = begin + PATIENCE - 1
-
-    def look(progress: Progress) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if budget is not None and now - begin > budget:
-            raise GaveUp(f"the budget of {budget:g} s is used up")
-        if now - shown > 1:
-            shown = now
-            print(f"csdf: {now - begin:.0f} s, {quoted(describe(progress))}", file=sys.stderr)
-
-    return look
 
 
 def unfit(text: str, expected: str) -> argparse.ArgumentTypeError:

@@ -16,23 +16,25 @@ from csdf.analysis.judge import check_periodic_schedule
 from csdf.analysis.schedules import periodic_schedule
 from csdf.analysis.throughput import throughput
 from csdf.cli import answers, parsers, storage_options
-from csdf.cli.deadline import deadline
+from csdf.cli.frame.long_work import limited, telling
 from csdf.errors import UnwritableFile
 from csdf.io.fifo_depths import depth_table, folding_config, parse_depths
 from csdf.io.files import read_bytes, write_text
 from csdf.io.graph_files import require_format, write_graph
 from csdf.model.graph import Graph
 from csdf.names import quoted
+from csdf.outcome import Status
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
+from csdf.stopping import Stop
 
 DEPTHS = {"folding": "FINN-style folding JSON", "depths": "JSON by FIFO, hls4ml-style"}
 JUDGED_CYCLES = 3  # of each actor that the judge looks at
 EXIT_CODES = {
-    "optimal": answers.ANSWERED,
-    "feasible": answers.ANSWERED,
-    "infeasible": answers.NO,
-    "gave up": answers.GAVE_UP,
+    Status.OPTIMAL: answers.ANSWERED,
+    Status.FEASIBLE: answers.ANSWERED,
+    Status.INFEASIBLE: answers.NO,
+    Status.GAVE_UP: answers.GAVE_UP,
 }
 
 
@@ -45,11 +47,11 @@ def main(argv: Sequence[str]) -> int:
     if options.check and _of_a_search(options):
         parser.error(f"--check searches nothing; {_of_a_search(options)} belongs to a search")
     period = options.period if options.throughput is None else 1 / options.throughput
-    with deadline(options.budget):
+    with limited(options.budget) as stop:
         graph = answers.read(options.file, options)
         if options.check:
-            return _check(graph, period, options)
-        return _search(graph, period, options)
+            return _check(graph, period, options, stop)
+        return _search(graph, period, options, stop)
 
 
 def _of_a_search(options: argparse.Namespace) -> str | None:
@@ -67,13 +69,13 @@ def _of_a_search(options: argparse.Namespace) -> str | None:
     return next((name for name, value in given.items() if value), None)
 
 
-def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace) -> int:
+def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace, stop: Stop) -> int:
     begin = time.perf_counter()
     result = smallest_storage(
         graph,
         storage_options.choice_of(options),
         period=period,
-        watch=storage_options.watch(options.budget),
+        budget=telling(stop, storage_options.in_words),
     )
     seconds = time.perf_counter() - begin
     if options.output and result.point is not None:
@@ -185,7 +187,7 @@ def _remark(text: str) -> None:
     print(f"csdf buffers: {quoted(text)}", file=sys.stderr)
 
 
-def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace) -> int:
+def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace, stop: Stop) -> int:
     """Say what given depths do: the period they leave, or the cycle that deadlocks.
 
     The answer is "no" for a deadlock, and for a period above the required one.
@@ -193,7 +195,7 @@ def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace)
     name = options.check
     depths = parse_depths(read_bytes(name).decode("utf-8", "replace"), graph, name)
     with answers.working(f"analysing {graph.name} in these depths"):
-        result = throughput(with_capacities(graph, depths))
+        result = throughput(with_capacities(graph, depths), budget=stop)
     total = sum(depths.values())
     is_slow = required is not None and result.period is not None and result.period > required
     if options.json:
@@ -220,12 +222,12 @@ def _as_json(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -
 def _as_text(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -> str:
     lines = [f"{graph.name}: {result.status}: {result.reason}"]
     point = result.point
-    if point is None and result.status != "infeasible":  # else no size would do
+    if point is None and result.status is not Status.INFEASIBLE:  # else no size would do
         lines.append(f"  size       at least {result.lower_bound} {unit}")
     if point is not None:
         proof = (
             "proved the smallest"
-            if result.status == "optimal"
+            if result.status is Status.OPTIMAL
             else answers.gap_above(point.size, result.lower_bound)
         )
         lines += [

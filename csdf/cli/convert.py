@@ -10,7 +10,8 @@ from csdf.analysis.bounded import limit_concurrency, with_capacities
 from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
 from csdf.analysis.throughput import throughput
 from csdf.cli import answers, parsers
-from csdf.cli.deadline import deadline
+from csdf.cli.frame.long_work import limited
+from csdf.io.files import is_same_file
 from csdf.model.graph import Graph
 
 
@@ -21,7 +22,9 @@ def main(argv: Sequence[str]) -> int:
     if (options.target is None) == (options.output is None):
         parser.error("give one file to write: as the second argument or with -o")
     options.output = options.output or options.target
-    with deadline(options.budget):
+    if is_same_file(options.input, options.output) and not options.overwrite:
+        parser.error(f"{options.output} is the input; name another file, or add --overwrite")
+    with limited(options.budget):
         _convert(options)
     return answers.ANSWERED
 
@@ -46,6 +49,9 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("input", metavar="FILE", help=parsers.GRAPH_HELP)
     parser.add_argument("target", nargs="?", type=parsers.output_file, metavar="FILE", help="as -o")
     parsers.add_output_option(parser, "the new file: .xml, .json or .dot", required=False)
+    parser.add_argument(
+        "--overwrite", action="store_true", help="the new file may take the place of the input"
+    )
     parser.add_argument(
         "--kind", choices=("sdf", "csdf"), help="type of an SDF3 file; default: as it was"
     )

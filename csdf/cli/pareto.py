@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from csdf.cli import answers, parsers, pictures, storage_options
-from csdf.cli.deadline import deadline
+from csdf.cli.frame.long_work import limited, telling
 from csdf.io.files import write_text
 from csdf.model.graph import Graph
 from csdf.search.pareto import ParetoFront, ParetoPoint
@@ -22,11 +22,13 @@ def main(argv: Sequence[str]) -> int:
     """Print the front; return the exit code: 0 complete, 1 a deadlock, 3 incomplete."""
     options = command_parser().parse_args(argv)
     pictures.require_drawing(options.plot)
-    with deadline(options.budget):
+    with limited(options.budget) as stop:
         graph = answers.read(options.file, options)
         begin = time.perf_counter()
         front = pareto_front(
-            graph, storage_options.choice_of(options), watch=storage_options.watch(options.budget)
+            graph,
+            storage_options.choice_of(options),
+            budget=telling(stop, storage_options.in_words),
         )
     seconds = time.perf_counter() - begin
     if options.plot:

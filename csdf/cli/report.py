@@ -10,8 +10,8 @@ from types import ModuleType
 
 from csdf.cli import answers, parsers
 from csdf.cli.frame import entries
+from csdf.cli.frame.long_work import stop_after
 from csdf.cli.pictures import suffix_of
-from csdf.cli.reporting.budget import Budget
 from csdf.cli.reporting.graph_answers import graph_findings
 from csdf.cli.reporting.origin import origin_of
 from csdf.cli.reporting.subject import GraphSubject, Subject
@@ -20,6 +20,7 @@ from csdf.draw.report.page import report_page
 from csdf.draw.report.sections import Contribution, Surroundings
 from csdf.errors import UnwritableFile
 from csdf.io.files import read_bytes, write_text
+from csdf.stopping import Stop
 
 GRAPH_FORMAT = b'"csdf-graph"'  # what every graph in JSON says of itself
 BUDGET = 20.0  # seconds
@@ -34,11 +35,11 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     if suffix_of(options.output) not in SUFFIXES:
         raise UnwritableFile(f"{options.output}: the page is HTML; expected .html or .htm")
-    budget = Budget(options.budget)
-    kind, subject = _subject(options, budget)
-    added = list(_added(kind, subject, budget))
+    stop = stop_after(options.budget)
+    kind, subject = _subject(options, stop)
+    added = list(_added(kind, subject, stop))
     graph = graph_findings(
-        subject.graph, budget, unit=subject.unit, time=subject.time, smallest=subject.smallest
+        subject.graph, stop, unit=subject.unit, time=subject.time, smallest=subject.smallest
     )
     around = subject.surroundings(graph, added)
     origin = origin_of(argv, options.model, subject.files, subject.terms)
@@ -79,13 +80,13 @@ def _readers() -> dict[str, ModuleType]:
     return {kind: entries.loaded(entry) for kind, entry in found.items()}
 
 
-def _subject(options: argparse.Namespace, budget: Budget) -> tuple[str, Subject]:
+def _subject(options: argparse.Namespace, stop: Stop) -> tuple[str, Subject]:
     """What the page is about, and its kind: a graph, or what the first reader makes of the name."""
     readers = _readers()
     if not _is_graph(options.model):
         for kind, reader in readers.items():
             if reader.reads(options.model):
-                return kind, reader.subject(options, budget)
+                return kind, reader.subject(options, stop)
     for reader in readers.values():
         reader.refuse(options)
     return GRAPH, GraphSubject(graph=answers.read(options.model, options), options=options)
@@ -96,11 +97,11 @@ def _is_graph(name: str) -> bool:
     return PurePath(name).suffix.lower() == ".json" and GRAPH_FORMAT in read_bytes(name)
 
 
-def _added(kind: str, subject: Subject, budget: Budget) -> Iterator[Contribution]:
+def _added(kind: str, subject: Subject, stop: Stop) -> Iterator[Contribution]:
     """What others know about subjects of this kind, in the order of their names."""
     for name, entry in sorted(entries.every(entries.REPORT_SECTIONS).items()):
         if name.startswith(f"{kind}."):
-            found = entries.loaded(entry).contribution(subject, budget)
+            found = entries.loaded(entry).contribution(subject, stop)
             if found is not None:
                 yield found
 

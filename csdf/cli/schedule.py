@@ -21,18 +21,19 @@ from csdf.analysis.schedules import (
 )
 from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
 from csdf.cli import answers, parsers
-from csdf.cli.deadline import deadline
+from csdf.cli.frame.long_work import limited, telling
 from csdf.io.files import write_text
 from csdf.io.trace import schedule_to_trace
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
 from csdf.names import quoted
+from csdf.stopping import Stop
 
 ROWS = 40  # most firings in the table; the other formats list all
 COLUMNS = ("actor", "index", "phase", "start", "end")
 
 
-class Answer(NamedTuple):
+class ListedFirings(NamedTuple):
     """The firings to show, and what is to be said about them in one line each."""
 
     firings: Sequence[Firing]
@@ -42,20 +43,23 @@ class Answer(NamedTuple):
 def main(argv: Sequence[str]) -> int:
     """Print the schedule; return the exit code."""
     options = command_parser().parse_args(argv)
-    with deadline(options.budget):
-        return _scheduled(options)
+    with limited(options.budget) as stop:
+        return _scheduled(options, stop)
 
 
-def _scheduled(options: argparse.Namespace) -> int:
+def _scheduled(options: argparse.Namespace, stop: Stop) -> int:
     graph = answers.read(options.file, options)
     for name in filter(None, (options.source, options.sink)):
         graph.actor(name)
-    look = answers.watch(f"looking for a deadlock of {graph.name}", options.budget)
-    blocked = deadlock(graph, watch=look)
+    blocked = deadlock(graph, budget=telling(stop, f"looking for a deadlock of {graph.name}"))
     if blocked is not None:
         return _report_deadlock(graph, blocked, options)
     with answers.working(f"scheduling {graph.name}"):
-        answer = (_self_timed if options.kind == "self-timed" else _periodic)(graph, options)
+        answer = (
+            _self_timed(graph, options, stop)
+            if options.kind == "self-timed"
+            else _periodic(graph, options)
+        )
     if answer is None:
         print(
             f"csdf schedule: {quoted(graph.name)} has no strictly periodic schedule; "
@@ -119,12 +123,12 @@ def _report_deadlock(graph: Graph, blocked: Deadlock, options: argparse.Namespac
     return answers.NO
 
 
-def _self_timed(graph: Graph, options: argparse.Namespace) -> Answer | None:
-    execution = self_timed_execution(graph, iterations=options.iterations)
+def _self_timed(graph: Graph, options: argparse.Namespace, stop: Stop) -> ListedFirings | None:
+    execution = self_timed_execution(graph, iterations=options.iterations, budget=stop)
     times: list[Fraction] = []
     if execution.period is not None:
-        times = iteration_times(graph, execution, source=options.source, sink=options.sink)
-    return Answer(execution.firings, _execution_facts(execution, times))
+        times = iteration_times(graph, execution.firings, source=options.source, sink=options.sink)
+    return ListedFirings(execution.firings, _execution_facts(execution, times))
 
 
 def _execution_facts(execution: SelfTimedExecution, times: list[Fraction]) -> dict[str, Any]:
@@ -138,13 +142,13 @@ def _execution_facts(execution: SelfTimedExecution, times: list[Fraction]) -> di
     }
 
 
-def _periodic(graph: Graph, options: argparse.Namespace) -> Answer | None:
+def _periodic(graph: Graph, options: argparse.Namespace) -> ListedFirings | None:
     make = periodic_schedule if options.kind == "periodic" else strictly_periodic_schedule
     schedule = make(graph)
     if schedule is None:
         return None
     firings = listed_firings(graph, schedule, iterations=options.iterations or 1)
-    return Answer(firings, _schedule_facts(schedule, options))
+    return ListedFirings(firings, _schedule_facts(schedule, options))
 
 
 def _schedule_facts(schedule: PeriodicSchedule, options: argparse.Namespace) -> dict[str, Any]:
@@ -155,7 +159,7 @@ def _schedule_facts(schedule: PeriodicSchedule, options: argparse.Namespace) -> 
     }
 
 
-def _print(graph: Graph, answer: Answer, form: str) -> None:
+def _print(graph: Graph, answer: ListedFirings, form: str) -> None:
     if form == "json":
         firings = [one.to_json() for one in answer.firings]
         found = {"graph": graph.name, "deadlock": False, **answer.facts, "firings": firings}
@@ -174,7 +178,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int) else str(value)
 
 
-def _print_table(graph: Graph, answer: Answer) -> None:
+def _print_table(graph: Graph, answer: ListedFirings) -> None:
     repetitions = repetition_vector(graph)
     width = max(len("actor"), *(len(quoted(name)) for name in repetitions))
     print(f"{'start':>14} {'end':>14}  {'actor':<{width}} phase iteration")

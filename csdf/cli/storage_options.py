@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
 from csdf.cli import answers, parsers
-from csdf.search.trade_off import Progress
 from csdf.search.variables import UNITS, Choice
+from csdf.stopping import Progress
 
 
 def add_choice_options(parser: argparse.ArgumentParser) -> None:
@@ -56,13 +55,10 @@ def choice_of(options: argparse.Namespace) -> Choice:
     )
 
 
-def watch(budget: float) -> Callable[[Progress], None]:
-    """Return a function that shows progress on standard error and ends the search in time."""
-    return answers.watch_progress(
-        budget,
-        lambda progress: (
-            f"{answers.counted(progress.points, 'point')}, "
-            f"nothing missing below size {progress.lower_bound}, "
-            f"{answers.counted(progress.evaluations, 'distribution')} evaluated"
-        ),
+def in_words(progress: Progress) -> str:
+    """Return how far a search over storage distributions has come."""
+    return (
+        f"{answers.counted(progress.found, 'point')}, "
+        f"nothing missing below size {progress.lower_bound}, "
+        f"{answers.counted(progress.done or 0, 'distribution')} evaluated"
     )

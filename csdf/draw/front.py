@@ -25,7 +25,7 @@ def _figure(name: str, front: ParetoFront, unit: str) -> Figure:
     axes.set_ylabel("throughput (iterations per time unit)")
     points = [(point.size, float(point.throughput or 0)) for point in front.points]
     if not points:
-        axes.text(0.5, 0.5, front.reason, ha="center", transform=axes.transAxes)
+        axes.text(0.5, 0.5, str(front.reason), ha="center", transform=axes.transAxes)
         return figure
     sizes, speeds = [size for size, _ in points], [speed for _, speed in points]
     end = sizes[-1] if front.is_complete else max(front.lower_bound, sizes[-1])

@@ -48,10 +48,14 @@ class JsonValue:
         found = shown if len(shown) <= 40 else f"{shown[:37]}..."
         return UnreadableFile(f"{self.where}: found {found}; {expectation}")
 
-    def require_keys(self, keys: tuple[str, ...]) -> None:
-        """Refuse anything but an object with these keys."""
+    def require_object(self) -> None:
+        """Refuse anything but an object, whatever its keys."""
         if type(self.value) is not dict:
             raise self.refusal("expected an object")
+
+    def require_keys(self, keys: tuple[str, ...]) -> None:
+        """Refuse anything but an object with these keys."""
+        self.require_object()
         for key in keys:
             if key not in self.value:
                 raise UnreadableFile(f"{self.where}: the key {key!r} is missing")

@@ -123,8 +123,8 @@ def quick_document(text: bytes, name: str) -> Sdf3Document | None:
 def framed(root: Element, name: str, text: str, tree: Any) -> Sdf3Document:
     """Return the frame around the root of a document. Raises UnreadableFile, or Unlocated."""
     kind = _kind(root, name)
-    application = _only(root, ("applicationGraph",), name)
-    structure = _only(application, KINDS, name)
+    application = only_of(root, ("applicationGraph",), name)
+    structure = only_of(application, KINDS, name)
     properties = children(application, "sdfProperties", "csdfProperties")
     if len(properties) > 1:
         raise UnreadableFile(
@@ -155,7 +155,8 @@ def _kind(root: Element, name: str) -> str:
     return kind
 
 
-def _only(parent: Element, tags: tuple[str, ...], name: str) -> Element:
+def only_of(parent: Element, tags: tuple[str, ...], name: str) -> Element:
+    """Return the child that has one of the tags; refuse none and two."""
     found = children(parent, *tags)
     if len(found) != 1:
         line = line_of(found[1] if found else parent)

@@ -278,8 +278,8 @@ def graph_name(document: Sdf3Document) -> str:
 def _channel(document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool) -> Channel:
     capacity = _buffer_size(document, text) if buffer_sizes else None
     tokens = text.element.get("initialTokens", "0")
-    production = _rates(document, text.producer, text.source)
-    consumption = _rates(document, text.consumer, text.destination)
+    production = rates(document, text.producer, text.source)
+    consumption = rates(document, text.consumer, text.destination)
     try:
         return Channel(
             name=text.name,
@@ -287,7 +287,7 @@ def _channel(document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool) -
             consumer=text.consumer.name,
             production=production,
             consumption=consumption,
-            initial_tokens=_natural(document, text.element, tokens, text.name, "initial tokens"),
+            initial_tokens=natural_of(document, text.element, tokens, text.name, "initial tokens"),
             capacity=capacity,
             token_size=_token_size(document, text),
         )
@@ -295,7 +295,8 @@ def _channel(document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool) -
         raise document.refusal(text.element, str(error)) from None
 
 
-def _rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, ...]:
+def rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, ...]:
+    """Return the tokens that each phase of an actor moves through a port."""
     try:
         return sequences.parse_rates(port.sequence, actor.phases)
     except MalformedText as error:
@@ -304,7 +305,8 @@ def _rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, .
         raise document.refusal(element, f"{where}: rate {error}") from None
 
 
-def _natural(document: Sdf3Document, element: Element, text: str, channel: str, what: str) -> int:
+def natural_of(document: Sdf3Document, element: Element, text: str, channel: str, what: str) -> int:
+    """Return the integer >= 0 that a text about a channel says, or blame its element."""
     try:
         return natural(text)
     except MalformedText as error:
@@ -315,11 +317,11 @@ def _token_size(document: Sdf3Document, text: ChannelText) -> int | None:
     element = document.only_child(text.properties, "tokenSize")
     if element is not None:
         size = document.attribute(element, "sz", f"channel {text.name!r}")
-        return _natural(document, element, size, text.name, "token size")
+        return natural_of(document, element, size, text.name, "token size")
     attribute = text.element.get("size")
     if attribute is None:
         return None
-    return _natural(document, text.element, attribute, text.name, "token size")
+    return natural_of(document, text.element, attribute, text.name, "token size")
 
 
 def _buffer_size(document: Sdf3Document, text: ChannelText) -> int | None:
@@ -327,7 +329,7 @@ def _buffer_size(document: Sdf3Document, text: ChannelText) -> int | None:
     size = None if element is None else element.get("sz")
     if element is None or size is None:
         return None
-    return _natural(document, element, size, text.name, "buffer size")
+    return natural_of(document, element, size, text.name, "buffer size")
 
 
 def throughput_constraint(document: Sdf3Document) -> Fraction | None:

@@ -20,9 +20,9 @@ def open_document(text: bytes, name: str, most: int = files.LARGEST_FILE_BYTES) 
     files.require_size(text, name, most)
     if not text.strip():
         raise UnreadableFile(f"{name}:1: the file is empty; expected an SDF3 document")
-    root = _parse(text, name)
+    root = parse_root(text, name)
     tree = root.getroottree()
-    return framed(root, name, _decoded(text, tree, name), tree)
+    return framed(root, name, decoded(text, tree, name), tree)
 
 
 def reopen_document(text: str) -> Sdf3Document:
@@ -32,7 +32,8 @@ def reopen_document(text: str) -> Sdf3Document:
     return open_document(known, "<origin>", most=len(known))
 
 
-def _parse(text: bytes, name: str) -> etree._Element:
+def parse_root(text: bytes, name: str) -> etree._Element:
+    """Return the root of an XML text in which nothing is fetched or expanded."""
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
     )
@@ -54,7 +55,8 @@ def _doctype_complaint(name: str, text: bytes) -> str:
     return f"{name}:{line}: a DOCTYPE is refused, it can name other files; remove it"
 
 
-def _decoded(text: bytes, tree: etree._ElementTree, name: str) -> str:
+def decoded(text: bytes, tree: etree._ElementTree, name: str) -> str:
+    """Return an XML text in the encoding that it declares."""
     encoding = tree.docinfo.encoding or "UTF-8"
     try:
         return text.decode(encoding).removeprefix("\ufeff")

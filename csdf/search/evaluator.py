@@ -13,12 +13,17 @@ from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
+from csdf.outcome import Why, because
 from csdf.search.variables import Variable, with_searched_spaces
 
-MOST_LATE = 20_000  # phases of a schedule that is made after the watch has ended the search
-LONG = 1_000  # phases of a schedule from which on it takes long enough to look at the watch first
+MOST_LATE = 20_000  # phases of a schedule that is made after the stop has ended the search
+LONG = 1_000  # phases of a schedule from which on it takes long enough to look at the stop first
 
-Watch = Callable[[], None]  # called now and then; ends the work by raising
+
+class EvaluationWhy(Why):
+    """Why the period of a distribution is not known."""
+
+    NO_TIME = "no time for a schedule of {firings} firings after the end of the search"
 
 
 class Evaluation(NamedTuple):
@@ -39,7 +44,7 @@ class Evaluator:
     belong to no variable keep what the graph says, self-loops only where they are bounded at all.
     Evaluations are exact, and remembered. only_live: a period is then no more than the sign that
     there is no deadlock, which takes less to find out.
-    watch: called between the steps of long evaluations; may end them by raising.
+    look: called between the steps of long evaluations; may end them by raising.
     """
 
     def __init__(
@@ -49,10 +54,10 @@ class Evaluator:
         *,
         with_self_loops: bool = False,
         only_live: bool = False,
-        watch: Watch = lambda: None,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         self.count = 0
-        self.watch = watch
+        self._look_at_stop = look
         self._is_late = False
         self._only_live = only_live
         self._groups = [variable.channels for variable in variables]
@@ -105,12 +110,12 @@ class Evaluator:
 
     def _look(self, nodes: int) -> None:
         if self._is_late and nodes > MOST_LATE:
-            raise GaveUp(f"no time for a schedule of {nodes} firings after the end of the search")
+            raise GaveUp(because(EvaluationWhy.NO_TIME, firings=nodes))
         if nodes >= LONG and not self._is_late:
-            self.watch()
+            self._look_at_stop()
 
     def hurry(self) -> None:
-        """Look at no watch any more, and give up what takes more than a moment."""
+        """Look at no stop any more, and give up what takes more than a moment."""
         self._is_late = True
 
 

@@ -34,11 +34,11 @@ class Exploration:
         self,
         evaluator: Evaluator,
         variables: Sequence[Variable],
-        watch: Callable[[], None],
+        look: Callable[[], None],
     ) -> None:
         self.evaluator = evaluator
         self._variables = variables
-        self._watch = watch
+        self._look = look
         self._steps = [variable.step for variable in variables]
         self._weights = [variable.weight for variable in variables]
         self._cuts = Cuts(self._steps, self._weights)
@@ -66,7 +66,7 @@ class Exploration:
     def cheapest(self, is_sufficient: Sufficient) -> tuple[int, ...] | None:
         """Return the cheapest sufficient distribution; None if there is none, or no memory left."""
         while self._queue and not self._is_full:
-            self._watch()
+            self._look()
             bound, negative_size, capacities, cuts_then = heapq.heappop(self._queue)
             cost, cut = self._cuts.bound(capacities)
             self._looked_at += len(self._cuts) + 1
@@ -122,7 +122,7 @@ class Exploration:
         start, step = limits[place] or 0, self._steps[place]
 
         def suffices(steps: int | None) -> bool:
-            self._watch()
+            self._look()
             trial = list(limits)
             trial[place] = None if steps is None else start + steps * step
             return is_sufficient(self.evaluator.evaluate(tuple(trial)).period)

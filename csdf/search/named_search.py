@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
+from csdf.outcome import Reason, Status, Why, because
 from csdf.search.evaluator import Evaluator
 from csdf.search.exploration import Exploration, Sufficient
 from csdf.search.narrowing import (
@@ -20,6 +20,7 @@ from csdf.search.pareto import ParetoPoint, SmallestStorage
 from csdf.search.refusals import refusal
 from csdf.search.sequential import SequentialRun, raised
 from csdf.search.variables import Choice, prepared
+from csdf.stopping import ENDS, Progress, Stop
 
 ALONE = 30  # evaluations of a search before narrowing begins beside it,
 LONG_WORK = 1_000_000  # or fewer if they have so many firings;
@@ -27,15 +28,14 @@ SHARE = 4  # then one evaluation of every so many is for narrowing
 LEAST_EFFORT = 50  # distributions to evaluate after the end of a search, to have any answer
 
 
-class Progress(NamedTuple):
-    """How far a search has come."""
+class StorageWhy(Why):
+    """Why a search over storage distributions ended by itself."""
 
-    points: int
-    lower_bound: int  # size below which nothing is missing
-    evaluations: int
-
-
-Watch = Callable[[Progress], None]
+    NO_SMALLER = "no smaller storage suffices"
+    EVERY_POINT = "every point was found and proved"
+    NOTHING_SUFFICES = "no capacity of the searched channels suffices"
+    IS_FULL = "the queue of candidates is full"
+    NO_MORE_POINTS = "no more points"
 
 
 class NamedSearch:
@@ -46,18 +46,18 @@ class NamedSearch:
     """
 
     def __init__(
-        self, graph: Graph, choice: Choice, watch: Watch, *, only_live: bool = False
+        self, graph: Graph, choice: Choice, stop: Stop, *, only_live: bool = False
     ) -> None:
         bare, self._variables, self._fixed_size = prepared(graph, choice)
         self._fixed = dict(choice.fixed or {})
         self._graph, self._choice = graph, choice
-        self._watch = watch
+        self._stop = stop
         self._evaluator = Evaluator(
             bare,
             self._variables,
             with_self_loops=choice.with_self_loops,
             only_live=only_live,
-            watch=self._look,
+            look=self._look,
         )
         self._exploration = Exploration(self._evaluator, self._variables, self._between)
         self.points: list[ParetoPoint] = []
@@ -83,14 +83,16 @@ class NamedSearch:
         return self._evaluator.is_simply_live()
 
     def _between(self) -> None:
-        """Look at the watch, and give narrowing its share of the evaluations."""
+        """Look at the stop, and give narrowing its share of the evaluations."""
         self._look()
         if self._narrowing is not None and self.evaluations >= self._turn:
             self._narrowed = next(self._narrowing, self._narrowed)
             self._turn = self.evaluations + SHARE
 
     def _look(self) -> None:
-        self._watch(Progress(len(self.points), self.lower_bound, self.evaluations))
+        self._stop.look(
+            Progress(done=self.evaluations, lower_bound=self.lower_bound, found=len(self.points))
+        )
 
     @property
     def lower_bound(self) -> int:
@@ -113,16 +115,17 @@ class NamedSearch:
         return self._exploration.is_exhausted
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> Reason:
         """Why the search ended by itself."""
-        return "the queue of candidates is full" if self._exploration.is_full else "no more points"
+        is_full = self._exploration.is_full
+        return because(StorageWhy.IS_FULL if is_full else StorageWhy.NO_MORE_POINTS)
 
     def in_units(self, period: Fraction | None) -> Fraction | None:
         """Return the period in the units of the user."""
         return None if period is None else period * self._graph.time_unit
 
-    def refusal(self, is_sufficient: Sufficient) -> str:
-        """Return in words why nothing is sufficient."""
+    def refusal(self, is_sufficient: Sufficient) -> Reason:
+        """Return why nothing is sufficient."""
         return refusal(self._graph, self._choice, self.best_period, is_sufficient)
 
     def run_ahead(self) -> None:
@@ -131,10 +134,11 @@ class NamedSearch:
         It must be known that there are any. If the run takes too long, only what it proved counts.
         """
         cycles = list(self._evaluator.cycles.values())
-        run = SequentialRun(self._evaluator.bare, self._variables, cycles, self._look)
+        stop = Stop(report=lambda _: self._look())
+        run = SequentialRun(self._evaluator.bare, self._variables, cycles, stop)
         try:
             self._start = run.grown([variable.least for variable in self._variables])
-        except GaveUp:  # too many steps, unless it was the watch, which then ends this too
+        except GaveUp:  # too many steps, unless it was the stop, which then ends this too
             self._look()
         finally:
             self._variables = raised(self._variables, run.cuts)
@@ -169,7 +173,7 @@ class NamedSearch:
     def named_point(self, capacities: Mapping[str, int], *, is_ended: bool) -> ParetoPoint:
         """Return the point of these capacities, by channel; without period if that takes too long.
 
-        is_ended: whether the watch has ended the search, so that only an interrupt ends this.
+        is_ended: whether the stop has ended the search, so that only an interrupt ends this.
         """
         first = [variable.channels[0].name for variable in self._variables]
         chosen = tuple(capacities[name] for name in first)
@@ -193,7 +197,7 @@ class NamedSearch:
         """The point of these capacities, without its period if that takes too long."""
         try:
             return self._point(capacities)[0]
-        except (GaveUp, KeyboardInterrupt):
+        except ENDS:
             return self._point_of(capacities, None)
 
     def _point(self, capacities: Sequence[int]) -> tuple[ParetoPoint, Fraction | None]:
@@ -215,22 +219,25 @@ class NamedSearch:
             named |= {channel.name: capacity for channel in variable.channels}
         return named
 
-    def smallest(self, status: str, reason: str) -> SmallestStorage:
+    def smallest(self, status: Status, reason: Reason) -> SmallestStorage:
         """Return the answer with the latest point."""
         return SmallestStorage(
             status=status,
             point=self.points[-1] if self.points else None,
-            lower_bound=self.points[-1].size if status == "optimal" else self.lower_bound,
+            lower_bound=self.points[-1].size if status is Status.OPTIMAL else self.lower_bound,
             reason=reason,
             evaluations=self.evaluations,
         )
 
     def sufficient(self, is_sufficient: Sufficient) -> ParetoPoint | None:
         """Return the point of a sufficient distribution in which no single capacity can be less."""
-        found = sufficient_distribution(self._evaluator, self._variables, is_sufficient, None)
+        found = None
+        for best in narrowing(self._evaluator, self._variables, is_sufficient):
+            self._look()
+            found = best
         return None if found is None else self._point(found)[0]
 
-    def narrowed(self, is_sufficient: Sufficient, reason: str) -> SmallestStorage:
+    def narrowed(self, is_sufficient: Sufficient, reason: Reason) -> SmallestStorage:
         """The distribution that was narrowed beside the search; if there is none, one that is now."""
         found = self._narrowed
         self._evaluator.hurry()
@@ -239,10 +246,10 @@ class NamedSearch:
                 found = sufficient_distribution(
                     self._evaluator, self._variables, is_sufficient, LEAST_EFFORT
                 )
-        except (GaveUp, KeyboardInterrupt):  # not even the time, or the memory, for that
+        except ENDS:  # not even the time, or the memory, for that
             pass
         if found is None:
-            return self.smallest("gave up", reason)
+            return self.smallest(Status.GAVE_UP, reason)
         self.add(found)
         is_proved = self.points[-1].size == self.lower_bound
-        return self.smallest("optimal" if is_proved else "feasible", reason)
+        return self.smallest(Status.OPTIMAL if is_proved else Status.FEASIBLE, reason)

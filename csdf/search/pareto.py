@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.model.shown import Shown
+from csdf.outcome import Reason, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ class ParetoFront(Shown):
     is_complete: bool
     lower_bound: int
     best_period: Fraction | None
-    reason: str
+    reason: Reason
     evaluations: int
     start: ParetoPoint | None = None
 
@@ -70,7 +71,7 @@ class ParetoFront(Shown):
         return {
             "points": [point.to_json() for point in self.points],
             "complete": self.is_complete,
-            "reason": self.reason,
+            "reason": str(self.reason),
             "lower_bound": self.lower_bound,
             "best_period": None if best is None else str(best),
             "start": None if self.start is None else self.start.to_json(),
@@ -87,13 +88,13 @@ class SmallestStorage(Shown):
     """The smallest storage that meets a requirement, or what is known about it.
 
     status: `optimal` and `infeasible` are proved; `feasible` comes with a gap; `gave up` with nothing
-    but the lower bound. point: None unless optimal or feasible. reason: why, in words.
+    but the lower bound. point: None unless optimal or feasible. reason: why.
     """
 
-    status: str
+    status: Status
     point: ParetoPoint | None
     lower_bound: int
-    reason: str
+    reason: Reason
     evaluations: int
 
     @property
@@ -110,8 +111,8 @@ class SmallestStorage(Shown):
             "size": None if point is None else point.size,
             "capacities": {} if point is None else dict(point.capacities),
             "period": None if point is None else _text(point.period),
-            "status": self.status,
-            "reason": self.reason,
+            "status": self.status.value,
+            "reason": str(self.reason),
             "lower_bound": self.lower_bound,
             "gap": None if self.gap is None else str(self.gap),
             "evaluations": self.evaluations,

@@ -6,14 +6,41 @@ from dataclasses import replace
 from fractions import Fraction
 
 from csdf.model.graph import Channel, Graph
+from csdf.outcome import Reason, Why, because
 from csdf.search.bounds import least_capacity
 from csdf.search.evaluator import Evaluator
 from csdf.search.exploration import Sufficient
 from csdf.search.variables import Choice
 
 
-def refusal(graph: Graph, choice: Choice, best: Fraction | None, is_sufficient: Sufficient) -> str:
-    """Return in words why even `best` is not sufficient.
+class GraphWhy(Why):
+    """Why no storage distribution meets a requirement."""
+
+    DEADLOCKS = "even without bounds the graph deadlocks"
+    IS_SLOW = "even without bounds the graph has period {period}"
+    KEPT_DEADLOCKS = "with {kept}, and no other bound, the graph deadlocks{short}"
+    KEPT_IS_SLOW = "with {kept}, and no other bound, the graph has period {period}{short}"
+
+
+class Capacities(tuple[tuple[str, int], ...]):
+    """Channels with the capacities they have; as text, a part of a sentence."""
+
+    def __str__(self) -> str:
+        return " and ".join(f"{name!r} at {capacity}" for name, capacity in self)
+
+
+class Needs(tuple[tuple[str, int], ...]):
+    """Channels with the least capacities they need; as text, the end of a sentence."""
+
+    def __str__(self) -> str:
+        needs = " and ".join(f"{name!r} needs at least {need}" for name, need in self)
+        return f"; {needs}" if needs else ""
+
+
+def refusal(
+    graph: Graph, choice: Choice, best: Fraction | None, is_sufficient: Sufficient
+) -> Reason:
+    """Return why even `best` is not sufficient.
 
     best: the period with the capacities that the choice keeps and no others, None for a deadlock.
     Where it would suffice without these too, they are named, and what they would need at least.
@@ -22,11 +49,22 @@ def refusal(graph: Graph, choice: Choice, best: Fraction | None, is_sufficient: 
     if kept:
         unbounded = _unbounded_period(graph)
         if is_sufficient(unbounded):
-            listed = " and ".join(f"{one.name!r} at {one.capacity}" for one in kept)
-            does = _does(best, graph.time_unit)
-            return f"with {listed}, and no other bound, the graph {does}{_needs(kept)}"
+            return _of_kept(kept, best, graph.time_unit)
         best = unbounded
-    return f"even without bounds the graph {_does(best, graph.time_unit)}"
+    if best is None:
+        return because(GraphWhy.DEADLOCKS)
+    return because(GraphWhy.IS_SLOW, period=best * graph.time_unit)
+
+
+def _of_kept(kept: list[Channel], best: Fraction | None, time_unit: Fraction) -> Reason:
+    """What the graph does with the capacities that are kept; they are values of the reason."""
+    values = {
+        "kept": Capacities((one.name, one.capacity or 0) for one in kept),
+        "short": _short(kept),
+    }
+    if best is None:
+        return because(GraphWhy.KEPT_DEADLOCKS, **values)
+    return because(GraphWhy.KEPT_IS_SLOW, period=best * time_unit, **values)
 
 
 def _kept(graph: Graph, choice: Choice) -> list[Channel]:
@@ -48,14 +86,7 @@ def _unbounded_period(graph: Graph) -> Fraction | None:
     return Evaluator(replace(graph, channels=free, origin=None), ()).evaluate(()).period
 
 
-def _does(period: Fraction | None, time_unit: Fraction) -> str:
-    return "deadlocks" if period is None else f"has period {period * time_unit}"
-
-
-def _needs(kept: list[Channel]) -> str:
+def _short(kept: list[Channel]) -> Needs:
     """What channels need at least that have less: no distribution at all runs with so little."""
     least = [(one, least_capacity(one)) for one in kept]
-    short = [
-        f"{one.name!r} needs at least {need}" for one, need in least if need > (one.capacity or 0)
-    ]
-    return f"; {' and '.join(short)}" if short else ""
+    return Needs((one.name, need) for one, need in least if need > (one.capacity or 0))

@@ -12,20 +12,21 @@ execution of Kahn process networks, ESOP 2003 (space is added on the circle, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from csdf.analysis.liveness import UntimedRun
 from csdf.model.graph import Graph
 from csdf.search.cuts import Cut
 from csdf.search.variables import Variable, with_searched_spaces
+from csdf.stopping import Stop
 
 
 class SequentialRun:
     """A graph whose capacities are tried out by runs of one iteration.
 
     graph: with its own capacities as channels, and none for the channels of the variables.
-    cycles: of each actor in an iteration. watch: called at every step; may end it by raising.
+    cycles: of each actor in an iteration. stop: looked at between steps.
     """
 
     def __init__(
@@ -33,11 +34,11 @@ class SequentialRun:
         graph: Graph,
         variables: Sequence[Variable],
         cycles: Sequence[int],
-        watch: Callable[[], None],
+        stop: Stop,
     ) -> None:
         self._variables = variables
         self._cycles = list(cycles)
-        self._watch = watch
+        self._stop = stop
         self.cuts: list[Cut] = []
         self._first = len(graph.channels)
         self._owner = [place for place, one in enumerate(variables) for _ in one.channels]
@@ -58,7 +59,7 @@ class SequentialRun:
         walk = _Walk(run)
         ready: Sequence[int] | None = None
         while not run.completes(ready):
-            self._watch()
+            self._stop.look()
             circle = walk.circle()
             ways_out = self._ways_out(run, circle)
             if not ways_out:
@@ -87,7 +88,7 @@ class SequentialRun:
         )
 
     def _begun(self, capacities: Sequence[int]) -> UntimedRun:
-        run = UntimedRun(self._graph, self._cycles, self._watch)
+        run = UntimedRun(self._graph, self._cycles, self._stop)
         for space, place in enumerate(self._owner):
             run.tokens[self._first + space] = capacities[place] - self._occupied[space]
         return run

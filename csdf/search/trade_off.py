@@ -10,31 +10,32 @@ from csdf.analysis.liveness import deadlock
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Graph
+from csdf.outcome import Status, because
 from csdf.search.blocks import live_blocks
 from csdf.search.exploration import Sufficient
-from csdf.search.named_search import NamedSearch, Watch
-from csdf.search.named_search import Progress as Progress
+from csdf.search.named_search import NamedSearch, StorageWhy
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
 from csdf.search.variables import Choice
+from csdf.stopping import ENDS, Budget, Progress, Stop, reason_of, stop_of
 
 EVERYTHING = Choice()
 
 
 def pareto_front(
-    graph: Graph, choice: Choice = EVERYTHING, *, watch: Watch = lambda _: None
+    graph: Graph, choice: Choice = EVERYTHING, *, budget: Budget = None
 ) -> ParetoFront:
     """Return all pairs of storage size and period that cannot be improved on.
 
     Points are found by increasing size, each proved when it is found; the last has the period of
     the unbounded graph. Where nothing limits the unbounded graph (period 0), or where the searched
-    capacities alone decide for ever, the front has no end: let `watch` end it.
-    watch: called now and then; GaveUp or KeyboardInterrupt from it end the search with what is known.
+    capacities alone decide for ever, the front has no end: let `budget` end it.
+    budget: a stop, or seconds; it ends the search with what is known, as Ctrl-C does.
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008.
     """
-    search = NamedSearch(graph, choice, watch)
+    search = NamedSearch(graph, choice, stop_of(budget))
     best: Fraction | None = None
-    reason = "every point was found and proved"
+    reason = because(StorageWhy.EVERY_POINT)
     is_complete = search.best_period is None
     try:
         if not is_complete:
@@ -46,8 +47,8 @@ def pareto_front(
                 break
             best = search.add(found)
             is_complete = best == search.best_period
-    except (GaveUp, KeyboardInterrupt) as end:
-        reason = str(end) or "interrupted"
+    except ENDS as end:
+        reason = reason_of(end)
     if search.best_period is None:
         reason = search.refusal(_better_than(None))
     points = search.points if is_complete else search.proved_points
@@ -67,17 +68,18 @@ def smallest_storage(
     choice: Choice = EVERYTHING,
     *,
     period: Exact | None = None,
-    watch: Watch = lambda _: None,
+    budget: Budget = None,
 ) -> SmallestStorage:
     """Return the smallest storage without deadlock, or with at most the given period.
 
-    period: in the units of the user. If the search is ended by `watch`, the smallest sufficient
-    distribution found by narrowing one channel after the other is returned, with its gap.
+    period: in the units of the user. budget: a stop, or seconds. If it ends the search, or Ctrl-C does,
+    the smallest sufficient distribution found by narrowing one channel after the other is returned,
+    with its gap.
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
     if period is None:
-        return _smallest_live(graph, choice, watch)
-    return _smallest_fast(graph, choice, _required(period), watch)
+        return _smallest_live(graph, choice, stop_of(budget))
+    return _smallest_fast(graph, choice, _required(period), stop_of(budget))
 
 
 def _required(period: Exact) -> Fraction:
@@ -88,54 +90,53 @@ def _required(period: Exact) -> Fraction:
     return number
 
 
-def _smallest_live(graph: Graph, choice: Choice, watch: Watch) -> SmallestStorage:
+def _smallest_live(graph: Graph, choice: Choice, stop: Stop) -> SmallestStorage:
     """The smallest storage without deadlock, block by block; how long firings take is no matter."""
-    search = NamedSearch(graph, choice, watch)
+    search = NamedSearch(graph, choice, stop)
     try:
-        if not _is_live(search, watch):
-            return search.smallest("infeasible", search.refusal(_fast_enough(None)))
-    except (GaveUp, KeyboardInterrupt) as end:
-        return search.smallest("gave up", str(end) or "interrupted")
+        if not _is_live(search, stop):
+            return search.smallest(Status.INFEASIBLE, search.refusal(_fast_enough(None)))
+    except ENDS as end:
+        return search.smallest(Status.GAVE_UP, reason_of(end))
     pieces: list[SmallestStorage] = []
     bound = done = 0
     for block in _untimed_blocks(graph, choice):
-        look = _looking_behind(watch, bound, done)
-        pieces.append(_smallest_fast(block, _part_of(choice, block), None, look))
+        rest = _behind(stop, bound, done)
+        pieces.append(_smallest_fast(block, _part_of(choice, block), None, rest))
         bound, done = bound + pieces[-1].lower_bound, done + pieces[-1].evaluations
     capacities = search.whole_iterations()  # what no piece has narrowed
     for piece in pieces:
         capacities |= {} if piece.point is None else piece.point.capacities
-    weakest = next((piece for piece in pieces if piece.status != "optimal"), None)
+    weakest = next((piece for piece in pieces if piece.status != Status.OPTIMAL), None)
     return SmallestStorage(
-        status="optimal" if weakest is None else "feasible",
+        status=Status.OPTIMAL if weakest is None else Status.FEASIBLE,
         point=search.named_point(capacities, is_ended=weakest is not None),
         lower_bound=sum(piece.lower_bound for piece in pieces),
-        reason="no smaller storage suffices" if weakest is None else weakest.reason,
+        reason=because(StorageWhy.NO_SMALLER) if weakest is None else weakest.reason,
         evaluations=sum(piece.evaluations for piece in pieces),
     )
 
 
-def _is_live(search: NamedSearch, watch: Watch) -> bool:
+def _is_live(search: NamedSearch, stop: Stop) -> bool:
     """Whether the graph runs with the capacities that are not searched."""
-
-    def look() -> None:
-        watch(Progress(0, search.lower_bound, 0))
-
+    at_begin = Progress(done=0, lower_bound=search.lower_bound)
     with suppress(GaveUp):
         if search.is_simply_live():
             return True
     try:
-        return deadlock(search.bare, watch=look) is None
-    except GaveUp:  # too many steps, unless it was the watch, which then ends this too
-        look()
+        return deadlock(search.bare, budget=stop.part(as_whole=lambda _: at_begin)) is None
+    except GaveUp:  # too many steps, unless it was the stop, which then ends this too
+        stop.look(at_begin)
         return search.best_period is not None
 
 
-def _looking_behind(watch: Watch, bound: int, done: int) -> Watch:
-    """The watch over one piece, with the bound and the evaluations of those before it."""
-    return lambda progress: watch(
-        Progress(0, bound + progress.lower_bound, done + progress.evaluations)
-    )
+def _behind(stop: Stop, bound: int, done: int) -> Stop:
+    """The stop of one piece, with the bound and the evaluations of the pieces before it."""
+
+    def as_whole(piece: Progress) -> Progress:
+        return Progress(done=done + (piece.done or 0), lower_bound=bound + (piece.lower_bound or 0))
+
+    return stop.part(as_whole=as_whole)
 
 
 def _untimed_blocks(graph: Graph, choice: Choice) -> list[Graph]:
@@ -165,26 +166,26 @@ def _part_of(choice: Choice, block: Graph) -> Choice:
 
 
 def _smallest_fast(
-    graph: Graph, choice: Choice, period: Fraction | None, watch: Watch
+    graph: Graph, choice: Choice, period: Fraction | None, stop: Stop
 ) -> SmallestStorage:
-    search = NamedSearch(graph, choice, watch, only_live=period is None)
+    search = NamedSearch(graph, choice, stop, only_live=period is None)
     required = None if period is None else period / graph.time_unit
     try:
         is_possible = _fast_enough(required)(search.best_period)
-    except (GaveUp, KeyboardInterrupt) as end:
-        return search.smallest("gave up", str(end) or "interrupted")
+    except ENDS as end:
+        return search.smallest(Status.GAVE_UP, reason_of(end))
     if not is_possible:
-        return search.smallest("infeasible", search.refusal(_fast_enough(required)))
+        return search.smallest(Status.INFEASIBLE, search.refusal(_fast_enough(required)))
     try:
         found = search.only_point(_fast_enough(required))
-    except (GaveUp, KeyboardInterrupt) as end:
-        return search.narrowed(_fast_enough(required), str(end) or "interrupted")
+    except ENDS as end:
+        return search.narrowed(_fast_enough(required), reason_of(end))
     if found is None and not search.is_exhausted:
         return search.narrowed(_fast_enough(required), search.reason)
     if found is None:
-        return search.smallest("infeasible", "no capacity of the searched channels suffices")
+        return search.smallest(Status.INFEASIBLE, because(StorageWhy.NOTHING_SUFFICES))
     search.add(found)
-    return search.smallest("optimal", "no smaller storage suffices")
+    return search.smallest(Status.OPTIMAL, because(StorageWhy.NO_SMALLER))
 
 
 def _fast_enough(required: Fraction | None) -> Sufficient:
@@ -196,14 +197,15 @@ def _better_than(best: Fraction | None) -> Sufficient:
 
 
 def sufficient_capacities(
-    graph: Graph, choice: Choice = EVERYTHING, *, period: Exact | None = None
+    graph: Graph, choice: Choice = EVERYTHING, *, period: Exact | None = None, budget: Budget = None
 ) -> ParetoPoint | None:
     """Return capacities beyond which nothing improves: none can be less, all others being equal.
 
     They reach the given period, by default that of the graph without bounds. Found by narrowing, in a
     few evaluations a channel; `smallest_storage` may find a smaller sum. None if there are none.
+    Raises GaveUp where `budget` ends the work.
     """
-    search = NamedSearch(graph, choice, lambda _: None)
+    search = NamedSearch(graph, choice, stop_of(budget))
     required = search.best_period if period is None else _required(period) / graph.time_unit
     if search.best_period is None or not required or search.best_period > required:
         return None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from csdf.errors import GaveUp, counted
+from csdf.errors import counted
+from csdf.outcome import Reason, Status, Why, because, told
+from csdf.stopping import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.arena.blocks import Blocks, blocks_of
 from planners.arena.bounds import Bound
 from planners.arena.greedy import Greedy
@@ -13,53 +14,65 @@ from planners.arena.hints import with_hints
 from planners.arena.in_place import choices, relaxed
 from planners.arena.portfolio import MOST_EXACT, Portfolio
 from planners.check import check_plan
-from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE, OPTIMAL, Buffer, MemoryPlan, Problem
+from planners.plan import MemoryPlan, Problem
 
 JUDGED = 2000  # buffers up to which every plan is shown to the judge
 MOST_NAMED = 8  # buffers in a message
 
 
-class Progress(NamedTuple):
-    """How far a search has come: bytes of the best plan, and of the bound."""
+class ArenaWhy(Why):
+    """What the status of a plan for one arena rests on."""
 
-    peak: int
-    lower_bound: int
+    AT_TIME = "at time {start} {buffers} {need} at least {least}"
+    IN_TIME = "from time {start} to {end} {buffers} {need} at least {least}"
+    NO_BUFFERS = "no buffer takes room"
+    TOO_LARGE = "{evidence}; the capacity is {capacity}"
+    FITS = "fits the capacity of {capacity}; a smaller plan was not looked for"
+    NONE_FITS = "{end}; the best plan found needs {peak}"
+    NO_SMALLER = "{steps} steps found no smaller arena"
+    NO_CHOICE_LEFT = "no choice is left"
+    NOT_EVERY_CHOICE = "not every choice of pairs in place was tried"
 
 
-Watch = Callable[[Progress], None]
+class Names(tuple[str, ...]):
+    """Names of buffers; as text, the first of them and how many more."""
+
+    def __str__(self) -> str:
+        names = ", ".join(map(repr, self[:MOST_NAMED]))
+        more = f" and {len(self) - MOST_NAMED} more" if len(self) > MOST_NAMED else ""
+        return f"buffer{'s' if len(self) > 1 else ''} {names}{more}"
 
 
 def plan_arena(
-    problem: Problem, *, capacity: int | None = None, watch: Watch = lambda _: None
+    problem: Problem, *, capacity: int | None = None, budget: Budget = None
 ) -> MemoryPlan:
     """Return a plan with the least peak; with a capacity, the first plan that fits.
 
-    watch: called before each step; GaveUp or KeyboardInterrupt from it end the search with the best
-    plan so far. Without it the search lasts until its end, which may be far.
+    budget: a stop, or seconds; it ends the search with the best plan so far, as Ctrl-C does. Without it
+    the search lasts until its end, which may be far.
     Raises InvalidPlan where fixed offsets contradict each other, GaveUp where there is no first plan.
     """
-    return plan_and_end(problem, capacity=capacity, watch=watch).plan
+    return plan_and_end(problem, capacity=capacity, stop=stop_of(budget)).plan
 
 
 class PlanAndEnd(NamedTuple):
     """A plan, and what ended the search for it early; None if it came to its end."""
 
     plan: MemoryPlan
-    end: GaveUp | KeyboardInterrupt | None
+    end: Reason | None
 
 
-def plan_and_end(problem: Problem, *, capacity: int | None, watch: Watch) -> PlanAndEnd:
+def plan_and_end(problem: Problem, *, capacity: int | None, stop: Stop) -> PlanAndEnd:
     """Return what plan_arena returns, and what ended it."""
     search = _Allocation(problem, capacity)
-    early: GaveUp | KeyboardInterrupt | None = None
+    early: Reason | None = None
     try:
         while not search.is_done:
-            watch(Progress(search.peak, search.lower_bound))
+            stop.look(Progress(lower_bound=search.lower_bound, best=search.peak))
             search.step()
-    except (GaveUp, KeyboardInterrupt) as end:
-        early = end
-    reason = "" if early is None else str(early) or "interrupted"
-    plan = with_hints(search.plan(reason))
+    except ENDS as end:
+        early = reason_of(end)
+    plan = with_hints(search.plan(early))
     if plan.has_offsets and len(problem.buffers) <= JUDGED:
         check_plan(plan)
     return PlanAndEnd(plan, early)
@@ -123,52 +136,59 @@ class _Allocation:
         if self.lower_bound >= self.peak:
             self._open = []
 
-    def plan(self, reason: str) -> MemoryPlan:
+    def plan(self, early: Reason | None) -> MemoryPlan:
         bound = self.lower_bound
         status = self._status(bound)
         resting = {b.name: b.offset or 0 for b in self._problem.buffers if not b.takes_room}
-        offsets = {} if status == INFEASIBLE else resting | self._best.offsets
+        offsets = {} if status == Status.INFEASIBLE else resting | self._best.offsets
         order = [buffer.name for buffer in self._problem.buffers]
         return MemoryPlan(
             problem=self._problem,
             offsets={name: offsets[name] for name in order} if offsets else {},
             lower_bound=bound,
             status=status,
-            reason=self._reason(status, reason),
+            reason=self._reason(status, early),
         )
 
-    def _status(self, bound: int) -> str:
+    def _status(self, bound: int) -> Status:
         if self._capacity is not None and bound > self._capacity:
-            return INFEASIBLE
+            return Status.INFEASIBLE
         if self._capacity is not None and not self._fits:
-            return GAVE_UP
-        return OPTIMAL if bound == self.peak else FEASIBLE
+            return Status.GAVE_UP
+        return Status.OPTIMAL if bound == self.peak else Status.FEASIBLE
 
-    def _reason(self, status: str, reason: str) -> str:
-        if status == INFEASIBLE:
-            return f"{self._evidence()}; the capacity is {self._capacity}"
-        if status == OPTIMAL:
+    def _reason(self, status: Status, early: Reason | None) -> Reason:
+        if status is Status.INFEASIBLE:
+            return because(ArenaWhy.TOO_LARGE, evidence=self._evidence(), capacity=self._capacity)
+        if status is Status.OPTIMAL:
             return self._evidence()
-        if status == GAVE_UP:
-            why = reason or "no choice is left"
-            return f"{why}; the best plan found needs {counted(self.peak, 'byte')}"
+        if status is Status.GAVE_UP:
+            why = early or because(ArenaWhy.NO_CHOICE_LEFT)
+            return because(ArenaWhy.NONE_FITS, end=why, peak=counted(self.peak, "byte"))
         if self._fits:
-            return f"fits the capacity of {self._capacity}; a smaller plan was not looked for"
-        return reason or "not every choice of pairs in place was tried"
+            return because(ArenaWhy.FITS, capacity=self._capacity)
+        return early or because(ArenaWhy.NOT_EVERY_CHOICE)
 
-    def _evidence(self) -> str:
+    def _evidence(self) -> Reason:
         """Say which buffers need so much, and when."""
         blocks, bound = self._bound()
         buffers = [buffer for number in bound.blocks for buffer in blocks.members[number]]
         if not buffers:
-            return "no buffer takes room"
+            return because(ArenaWhy.NO_BUFFERS)
         start, end = max(b.start for b in buffers), min(b.end for b in buffers)
-        when = f"at time {start}"
+        kind = ArenaWhy.AT_TIME
         if start >= end:
-            when = f"from time {min(b.start for b in buffers)} to {max(b.end for b in buffers)}"
+            kind = ArenaWhy.IN_TIME
+            start, end = min(b.start for b in buffers), max(b.end for b in buffers)
         need = "needs" if len(buffers) == 1 else "need"
-        how = f"{need}, as search proved," if bound.by_search else need
-        return f"{when} {_named(buffers)} {how} at least {counted(bound.peak, 'byte')}"
+        return because(
+            kind,
+            start=start,
+            end=end,
+            buffers=Names(buffer.name for buffer in buffers),
+            need=f"{need}, as search proved," if bound.by_search else need,
+            least=counted(bound.peak, "byte"),
+        )
 
 
 def _started(blocks: Blocks, capacity: int | None) -> Portfolio:
@@ -179,14 +199,8 @@ def _started(blocks: Blocks, capacity: int | None) -> Portfolio:
         if not best or blocks.peak(offsets) < blocks.peak(best):
             best = offsets
         if len(blocks) > MOST_EXACT or (capacity is not None and blocks.peak(best) <= capacity):
-            break  # a large problem gets the others one by one, under the eyes of `watch`
+            break  # a large problem gets the others one by one, under the eyes of the stop
     return Portfolio(blocks, greedy, best)
-
-
-def _named(buffers: Sequence[Buffer]) -> str:
-    names = [repr(buffer.name) for buffer in buffers[:MOST_NAMED]]
-    more = f" and {len(buffers) - MOST_NAMED} more" if len(buffers) > MOST_NAMED else ""
-    return f"buffer{'s' if len(buffers) > 1 else ''} {', '.join(names)}{more}"
 
 
 def check_fixed(problem: Problem) -> None:
@@ -200,5 +214,11 @@ def check_fixed(problem: Problem) -> None:
     part = Problem(name=problem.name, buffers=fixed, **pairs)
     offsets = {buffer.name: buffer.offset for buffer in fixed if buffer.offset is not None}
     check_plan(
-        MemoryPlan(problem=part, offsets=offsets, lower_bound=0, status=FEASIBLE, reason="fixed")
+        MemoryPlan(
+            problem=part,
+            offsets=offsets,
+            lower_bound=0,
+            status=Status.FEASIBLE,
+            reason=told("fixed"),
+        )
     )

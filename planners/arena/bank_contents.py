@@ -7,24 +7,34 @@ from dataclasses import replace
 from itertools import accumulate
 
 from csdf.errors import GaveUp, InvalidPlan
-from planners.arena.allocation import Progress, Watch, check_fixed, plan_and_end
-from planners.plan import GAVE_UP, INFEASIBLE, Bank, Buffer, MemoryPlan, Pair, Problem
+from csdf.outcome import Status, Why, because
+from csdf.stopping import Stop
+from planners.arena.allocation import check_fixed, plan_and_end
+from planners.plan import Bank, Buffer, MemoryPlan, Pair, Problem
 
-PATIENCE = 40  # steps of search for one set of buffers in one bank
+MOST_STEPS = 40  # steps of search for one set of buffers in one bank
 MOST_PLANS = 2000  # that are made for one problem
 
 Names = frozenset[str]
 
 
+class ContentsWhy(Why):
+    """Why buffers have no plan in one bank."""
+
+    FIXED = "fixed offsets: {error}"
+    MOST_PLANS = "{most} sets of buffers in a bank were tried, not all"
+    ENDED = "the search for one choice of buffers ended"
+
+
 class Contents:
     """Plans for sets of buffers of a problem in its banks.
 
-    What ends the watch ends the work with it, by GaveUp or KeyboardInterrupt; so do MOST_PLANS.
+    What ends the stop ends the work with it, by GaveUp or KeyboardInterrupt; so do MOST_PLANS.
     """
 
-    def __init__(self, problem: Problem, watch: Watch) -> None:
+    def __init__(self, problem: Problem, stop: Stop) -> None:
         self._problem = problem
-        self._watch = watch
+        self._stop = stop
         self._buffers = {buffer.name: buffer for buffer in problem.buffers}
         self._yielding = {name for pair in (*problem.shares, *problem.in_place) for name in pair}
         self._known: dict[tuple[str, Names], MemoryPlan] = {}
@@ -41,9 +51,9 @@ class Contents:
         if self._fits_side_by_side(bank, names):
             return True
         if len(self._known) >= MOST_PLANS:
-            raise GaveUp(f"{MOST_PLANS} sets of buffers in a bank were tried, not all")
+            raise GaveUp(because(ContentsWhy.MOST_PLANS, most=MOST_PLANS))
         status = self.plan(bank, names).status
-        return None if status == GAVE_UP else status != INFEASIBLE
+        return None if status == Status.GAVE_UP else status != Status.INFEASIBLE
 
     def plan(self, bank: Bank, names: Names) -> MemoryPlan:
         """Return a plan within the capacity of the bank, or why there is none."""
@@ -58,11 +68,14 @@ class Contents:
             check_fixed(part)
         except InvalidPlan as error:
             return MemoryPlan(
-                problem=part, lower_bound=0, status=INFEASIBLE, reason=f"fixed offsets: {error}"
+                problem=part,
+                lower_bound=0,
+                status=Status.INFEASIBLE,
+                reason=because(ContentsWhy.FIXED, error=str(error)),
             )
-        found = plan_and_end(part, capacity=bank.capacity, watch=_patient(self._watch))
-        if found.end is not None and not isinstance(found.end, _OutOfPatience):
-            raise found.end
+        steps = self._stop.part(steps=MOST_STEPS, reason=because(ContentsWhy.ENDED))
+        found = plan_and_end(part, capacity=bank.capacity, stop=steps)
+        self._stop.end_whole(found.end)
         return found.plan
 
     def _load(self, names: Names) -> int:
@@ -78,22 +91,6 @@ class Contents:
         buffers = [self._buffers[name] for name in names]
         is_free = all(one.offset is None and one.alignment == 1 for one in buffers)
         return is_free and sum(one.size for one in buffers if one.takes_room) <= bank.capacity
-
-
-class _OutOfPatience(GaveUp):
-    """The end of the search for one set of buffers; others may still be tried."""
-
-
-def _patient(watch: Watch) -> Watch:
-    """Return the watch with an end after some steps."""
-    steps = iter(range(PATIENCE))
-
-    def look(progress: Progress) -> None:
-        watch(progress)
-        if next(steps, None) is None:
-            raise _OutOfPatience("the search for one choice of buffers ended")
-
-    return look
 
 
 def _part(problem: Problem, bank: Bank, buffers: list[Buffer]) -> Problem:

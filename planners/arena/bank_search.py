@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from csdf.errors import GaveUp
-from planners.arena.allocation import Progress, Watch
+from csdf.outcome import Why, because
+from csdf.stopping import Stop
 from planners.arena.bank_contents import Contents, Names
 from planners.plan import Buffer, Problem
 
@@ -16,6 +17,13 @@ MOST_CHOICES = 100_000  # of a bank for a buffer, after which the search gives u
 Filling = tuple[Names, ...]  # the buffers in each bank, in the order of the banks
 
 
+class ChoiceWhy(Why):
+    """Why not every choice of a bank for each buffer is searched."""
+
+    TOO_MANY = "{buffers} buffers are too many to search all choices of banks"
+    MOST_CHOICES = "{most} choices of banks were tried, not all"
+
+
 class BankSearch:
     """A search over all choices of a bank for each buffer that takes room and names none.
 
@@ -23,10 +31,10 @@ class BankSearch:
     buffers or empty banks that are alike are tried once.
     """
 
-    def __init__(self, problem: Problem, contents: Contents, watch: Watch) -> None:
+    def __init__(self, problem: Problem, contents: Contents, stop: Stop) -> None:
         self._banks = problem.banks
         self._contents = contents
-        self._watch = watch
+        self._stop = stop
         self._free = sorted((b for b in problem.buffers if is_free(b)), key=_rank)
         pairs = (*problem.conflicts, *problem.shares, *problem.in_place)
         self._paired = {name for pair in pairs for name in pair}
@@ -39,7 +47,7 @@ class BankSearch:
         None is a proof if is_decided. Raises GaveUp beyond MOST_CHOSEN buffers or MOST_CHOICES.
         """
         if len(self._free) > MOST_CHOSEN:
-            raise GaveUp(f"{len(self._free)} buffers are too many to search all choices of banks")
+            raise GaveUp(because(ChoiceWhy.TOO_MANY, buffers=len(self._free)))
         return self._filled(start, 0, 0)
 
     def _filled(self, filling: Filling, number: int, before: int) -> Filling | None:
@@ -76,8 +84,8 @@ class BankSearch:
     def _count(self) -> None:
         self._choices += 1
         if self._choices > MOST_CHOICES:
-            raise GaveUp(f"{MOST_CHOICES} choices of banks were tried, not all")
-        self._watch(Progress(0, 0))
+            raise GaveUp(because(ChoiceWhy.MOST_CHOICES, most=MOST_CHOICES))
+        self._stop.look()
 
 
 def is_free(buffer: Buffer) -> bool:

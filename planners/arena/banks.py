@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from csdf.errors import GaveUp, InvalidPlan
-from planners.arena.allocation import Progress, Watch, plan_arena
+from csdf.errors import InvalidPlan
+from csdf.outcome import Reason, Status, Why, because
+from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
+from planners.arena.allocation import plan_arena
 from planners.arena.bank_contents import Contents, Names
 from planners.arena.bank_search import BankSearch, Filling, is_free
-from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE, Bank, Buffer, MemoryPlan, Problem
+from planners.plan import Bank, Buffer, MemoryPlan, Problem
+
+
+class BankWhy(Why):
+    """What the status of a plan for several banks rests on."""
+
+    EVERY_BANK_FITS = "every bank fits"
+    IN_BANK = "bank {bank!r}: {reason}"
+    NONE_FITS = "all choices of a bank for each buffer were searched; none fits"
+    UNDECIDED = "whether some buffers fit into a bank together stayed undecided"
+    NONE_KNOWN = "{end}; no choice of banks that fits is known"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,18 +33,18 @@ class BankPlan:
     problem: Problem
     plans: dict[str, MemoryPlan]
     lower_bound: int
-    status: str
-    reason: str
+    status: Status
+    reason: Reason
 
 
-def plan_banks(problem: Problem, *, watch: Watch = lambda _: None) -> BankPlan:
+def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
     """Give each buffer a bank and a place in it.
 
     First the banks are filled in their order: what does not fit into one goes on to the next, the
     largest first. That is a heuristic. Where it fails, all choices of banks are searched, in limits
     that `bank_search` and `bank_contents` name; then `infeasible` is proved. It also is where all
     capacities together, or those of the banks that buffers name, are too small. Beyond the limits,
-    or where the watch ends the search, the status is `gave up`.
+    or where `budget` or Ctrl-C ends the search, the status is `gave up`.
 
     Raises InvalidPlan for a problem without banks.
     """
@@ -40,41 +52,41 @@ def plan_banks(problem: Problem, *, watch: Watch = lambda _: None) -> BankPlan:
         raise InvalidPlan(f"{problem.name}: has no banks")
     together = sum(bank.capacity for bank in problem.banks)
     everything = replace(problem, buffers=tuple(map(_anywhere, problem.buffers)), banks=())
-    bound = plan_arena(everything, capacity=together, watch=_end_at_once)
+    bound = plan_arena(everything, capacity=together, budget=Stop(steps=0))
     plans: dict[str, MemoryPlan] = {}
     status, reason = bound.status, bound.reason
-    if status != INFEASIBLE:
+    if status != Status.INFEASIBLE:
         try:
-            status, reason, plans = _planned(problem, watch)
-        except (GaveUp, KeyboardInterrupt) as end:
-            early = str(end) or "interrupted"
-            status, reason = GAVE_UP, f"{early}; no choice of banks that fits is known"
+            status, reason, plans = _planned(problem, stop_of(budget))
+        except ENDS as end:
+            status = Status.GAVE_UP
+            reason = because(BankWhy.NONE_KNOWN, end=reason_of(end))
     return BankPlan(
         problem=problem, plans=plans, lower_bound=bound.lower_bound, status=status, reason=reason
     )
 
 
-def _planned(problem: Problem, watch: Watch) -> tuple[str, str, dict[str, MemoryPlan]]:
+def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, MemoryPlan]]:
     """Return status, reason and plans."""
-    contents = Contents(problem, watch)
+    contents = Contents(problem, stop)
     start = tuple(_named_for(problem, bank) for bank in problem.banks)
     for bank, names in zip(problem.banks, start, strict=True):
         plan = contents.plan(bank, names)
-        if plan.status in (INFEASIBLE, GAVE_UP):
-            return plan.status, f"bank {bank.name!r}: {plan.reason}", {}
+        if plan.status in (Status.INFEASIBLE, Status.GAVE_UP):
+            return plan.status, because(BankWhy.IN_BANK, bank=bank.name, reason=plan.reason), {}
     filling = _filled_in_turn(problem, contents, start)
     if filling is None:
-        search = BankSearch(problem, contents, watch)
+        search = BankSearch(problem, contents, stop)
         filling = search.filling(start)
         if filling is None and search.is_decided:
-            return INFEASIBLE, "all choices of a bank for each buffer were searched; none fits", {}
+            return Status.INFEASIBLE, because(BankWhy.NONE_FITS), {}
     if filling is None:
-        return GAVE_UP, "whether some buffers fit into a bank together stayed undecided", {}
+        return Status.GAVE_UP, because(BankWhy.UNDECIDED), {}
     plans = _plans(problem, contents, filling)
     for name, plan in plans.items():
-        if not plan.has_offsets or plan.status == GAVE_UP:
-            return GAVE_UP, f"bank {name!r}: {plan.reason}", {}
-    return FEASIBLE, "every bank fits", plans
+        if not plan.has_offsets or plan.status == Status.GAVE_UP:
+            return Status.GAVE_UP, because(BankWhy.IN_BANK, bank=name, reason=plan.reason), {}
+    return Status.FEASIBLE, because(BankWhy.EVERY_BANK_FITS), plans
 
 
 def _plans(problem: Problem, contents: Contents, filling: Filling) -> dict[str, MemoryPlan]:
@@ -113,7 +125,3 @@ def _staying(contents: Contents, bank: Bank, named: Names, left: Names) -> Names
 
 def _anywhere(buffer: Buffer) -> Buffer:
     return replace(buffer, bank=None, offset=None, alignment=1, hint=None)
-
-
-def _end_at_once(_: Progress) -> None:
-    raise GaveUp("only the bound is wanted")

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
+from csdf.outcome import Status, Why, because
+from csdf.stopping import Budget, stop_of
 from planners.arena.blocks import Blocks, blocks_of
 from planners.arena.bounds import clique_bound, cliques_of
-from planners.plan import FEASIBLE, GAVE_UP, OPTIMAL, MemoryPlan, Problem
+from planners.plan import MemoryPlan, Problem
 
 
-def plan_with_cp_sat(problem: Problem, *, seconds: float) -> MemoryPlan:
-    """Return the best plan that CP-SAT finds in so many seconds, pairs in place apart.
+class CpSatWhy(Why):
+    """What the status of a plan of CP-SAT rests on."""
+
+    PROVED = "CP-SAT proved it"
+    FOUND = "CP-SAT, {seconds:g} s"
+    NONE = "none in {seconds:g} s"
+
+
+def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
+    """Return the best plan that CP-SAT finds within the budget, pairs in place apart.
 
     One Boolean for each conflict says who lies above; offsets and the peak count in units.
     """
+    stop = stop_of(budget)
     blocks = blocks_of(problem)
     bound = clique_bound(blocks, cliques_of(blocks)).peak
     model = cp_model.CpModel()
@@ -23,12 +34,16 @@ def plan_with_cp_sat(problem: Problem, *, seconds: float) -> MemoryPlan:
     _keep_apart(model, blocks, offsets)
     model.minimize(peak)
     solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = seconds
+    if (left := stop.seconds_left) is not None:
+        solver.parameters.max_time_in_seconds = left
     solver.parameters.num_workers = 1
     outcome = solver.solve(model)
     if outcome not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return MemoryPlan(
-            problem=problem, lower_bound=bound, status=GAVE_UP, reason=f"none in {seconds:g} s"
+            problem=problem,
+            lower_bound=bound,
+            status=Status.GAVE_UP,
+            reason=because(CpSatWhy.NONE, seconds=stop.seconds),
         )
     found = {b.name: b.offset or 0 for b in problem.buffers if not b.takes_room}
     for (buffer,), offset in zip(blocks.members, offsets, strict=True):
@@ -38,8 +53,8 @@ def plan_with_cp_sat(problem: Problem, *, seconds: float) -> MemoryPlan:
         problem=problem,
         offsets=found,
         lower_bound=solver.value(peak) if proved else bound,
-        status=OPTIMAL if proved else FEASIBLE,
-        reason="CP-SAT proved it" if proved else f"CP-SAT, {seconds:g} s",
+        status=Status.OPTIMAL if proved else Status.FEASIBLE,
+        reason=because(CpSatWhy.PROVED if proved else CpSatWhy.FOUND, seconds=stop.seconds),
     )
 
 

@@ -52,7 +52,7 @@ class Field:
         self.cliques_each = [len(entries) for entries in of_block]
 
 
-class Search:
+class PlacementSearch:
     """A search for a plan within a capacity, in one order; it goes on where it stopped."""
 
     def __init__(self, field: Field, capacity: int, order: Order) -> None:

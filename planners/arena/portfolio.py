@@ -9,7 +9,7 @@ from csdf.kernels import compile as compiler
 from csdf.kernels.placement import FOUND, NONE
 from planners.arena.blocks import Blocks
 from planners.arena.bounds import Bound, clique_bound, cliques_of, load_bound
-from planners.arena.exact import Field, Search, random_order, standard_orders
+from planners.arena.exact import Field, PlacementSearch, random_order, standard_orders
 from planners.arena.greedy import Greedy
 
 MOST_EXACT = 4000  # blocks of a part that is searched exactly; larger ones are improved only
@@ -33,7 +33,9 @@ class Attempt:
         self.field = field
         self.capacity = capacity
         self.offsets: list[int] = []
-        self._searches = [Search(field, capacity, order) for order in standard_orders(field)]
+        self._searches = [
+            PlacementSearch(field, capacity, order) for order in standard_orders(field)
+        ]
         self._random = Random(SEED)
         self._turn = 0
         self._least = LEAST_SLICE if field.backend.is_compiled else PLAIN_SLICE
@@ -51,9 +53,9 @@ class Attempt:
             self._turn = 0
             self._slice = min(2 * self._slice, LONGEST_SLICE)
         order = random_order(self.field, self._random)
-        return self._run(Search(self.field, self.capacity, order), self._least)
+        return self._run(PlacementSearch(self.field, self.capacity, order), self._least)
 
-    def _run(self, search: Search, limit: int) -> int:
+    def _run(self, search: PlacementSearch, limit: int) -> int:
         outcome = search.run(limit)
         if outcome == FOUND:
             self.offsets = search.offsets
@@ -111,7 +113,7 @@ class Part:
         order = random_order(field, self._random)
         if self._random.randrange(2):
             order = self._random.choice(standard_orders(field))
-        search = Search(field, target, order)
+        search = PlacementSearch(field, target, order)
         outcome = search.run(limit)
         if outcome == FOUND:
             self._take(search.offsets)

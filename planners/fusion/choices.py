@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from typing import NamedTuple
 from cnn2csdf.durations import Platform
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
+from csdf.stopping import Budget, Stop, stop_of
 from planners.fusion.chains import Chain
 from planners.fusion.configurations import Group, Way, single
 from planners.fusion.cost import LayerCost, Price, price_of
@@ -20,8 +21,6 @@ from planners.plan import Buffer
 from planners.tiling.regions import Needs
 
 UP_TO_FIVE = tuple((down, across) for down in range(1, 6) for across in range(1, 6))
-
-Look = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,18 +67,19 @@ class Option(NamedTuple):
 
 
 def options(
-    chain: Chain, terms: Terms, look: Look = lambda: None, streams: Streams | None = None
+    chain: Chain, terms: Terms, budget: Budget = None, streams: Streams | None = None
 ) -> Iterator[Option]:
     """Yield every choice for every group, those that work layer by layer at once.
 
-    look: called now and then; it may raise to end the work. streams: of the chain, where the caller
+    budget: a stop, or seconds; ends the work by GaveUp. streams: of the chain, where the caller
     has use for them later.
     """
+    stop = stop_of(budget)
     price = price_of(terms.platform)
     if Way.WHOLE in terms.ways:
         yield from (_whole(chain, first, terms, price) for first in range(len(chain.sections)))
     if Way.ROWS in terms.ways:
-        yield from _by_rows(chain, terms, look, streams or Streams(chain, terms.element_bytes))
+        yield from _by_rows(chain, terms, stop, streams or Streams(chain, terms.element_bytes))
     ways = [way for way in (Way.RECOMPUTE, Way.KEEP) if way in terms.ways]
     needs, tilings = Needs(chain.network), Tilings.of(terms.tilings)
     for upto in range(1, len(chain.sections) + 1) if ways else ():
@@ -94,7 +94,7 @@ def options(
         )
         for way in ways:
             for option in _tiled(chain, upto, way, tiles, terms):
-                look()
+                stop.look()
                 yield option
 
 
@@ -139,7 +139,7 @@ def least_memory(chain: Chain, terms: Terms) -> int:
     return max(least)
 
 
-def _by_rows(chain: Chain, terms: Terms, look: Look, streams: Streams) -> Iterator[Option]:
+def _by_rows(chain: Chain, terms: Terms, stop: Stop, streams: Streams) -> Iterator[Option]:
     """Groups that stream rows: their buffers and their times are sums over their sections.
 
     A section of one that does not work by rows is streamed as well as it can be.
@@ -147,8 +147,8 @@ def _by_rows(chain: Chain, terms: Terms, look: Look, streams: Streams) -> Iterat
     found: list[Streamed] = []
     works: list[int] = []
     for last in range(len(chain.sections)):
-        look()
-        found.append(streams.streamed(last, terms.platform, terms.scratch, look))
+        stop.look()
+        found.append(streams.streamed(last, terms.platform, terms.scratch, stop))
         works.append(_work(chain.network, chain.layers(last, last + 1)))
         yield from reversed(list(_streaming_to(chain, last, found, works, terms)))
 

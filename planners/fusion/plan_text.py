@@ -26,6 +26,7 @@ from cnn2csdf.durations import Platform
 from csdf.errors import InvalidNetwork, InvalidPlan, UnreadableFile
 from csdf.io.json_value import JsonValue
 from csdf.model.exact import MalformedText, rational
+from csdf.outcome import Status, told
 from planners.check import check_plan
 from planners.fusion.chains import Chain
 from planners.fusion.choices import Terms
@@ -34,7 +35,7 @@ from planners.fusion.memory import Scratch
 from planners.fusion.planning import fusion_plan
 from planners.fusion.plans import FusionPlan
 from planners.fusion.tiles import Grid
-from planners.plan import FEASIBLE, OPTIMAL, MemoryPlan
+from planners.plan import MemoryPlan
 
 PLATFORM = ("operations_per_second", "bytes_per_second", "launch")
 TERMS = ("network", "element_bytes", "scratch", "platform")
@@ -51,13 +52,13 @@ LISTS = ("groups", "buffers")
 
 def format_fusion_plan(plan: FusionPlan) -> str:
     """Return a document that reads back as the same groups, cost and offsets."""
-    terms = plan.terms
+    terms, arena = plan.terms, plan.arena.to_json()
     found: dict[str, Any] = {
         "network": plan.chain.network.name,
         "element_bytes": terms.element_bytes,
         "scratch": terms.scratch.value,
         "platform": {key: str(getattr(terms.platform, key)) for key in PLATFORM},
-        **{key: getattr(plan.arena, key) for key in ARENA},
+        **{key: arena[key] for key in ARENA},
         **plan.to_json(),
     }
     lines = [f"{json.dumps(key)}: {json.dumps(found[key])}" for key in (*TERMS, *ARENA, *FIGURES)]
@@ -137,8 +138,8 @@ def _group(found: JsonValue, chain: Chain, first: int, upto: int) -> Group:
 
 def _arena(found: JsonValue, made: MemoryPlan) -> MemoryPlan:
     """The buffers of the plan at the offsets of the document."""
-    if found["status"].text() not in (OPTIMAL, FEASIBLE):
-        raise found["status"].refusal(f"expected {OPTIMAL} or {FEASIBLE}")
+    if found["status"].text() not in (Status.OPTIMAL, Status.FEASIBLE):
+        raise found["status"].refusal(f"expected {Status.OPTIMAL} or {Status.FEASIBLE}")
     offsets: dict[str, int] = {}
     sizes = {buffer.name: buffer.size for buffer in made.problem.buffers}
     for one in found["buffers"].items():
@@ -152,8 +153,8 @@ def _arena(found: JsonValue, made: MemoryPlan) -> MemoryPlan:
     arena = replace(
         made,
         offsets=offsets,
-        status=found["status"].text(),
-        reason=found["reason"].text(),
+        status=Status(found["status"].text()),
+        reason=told(found["reason"].text()),
         lower_bound=found["lower_bound"].natural(),
     )
     check_plan(arena)

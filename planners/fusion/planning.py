@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cnn2csdf.durations import platform_durations
 from cnn2csdf.granularity import ROWS as BY_ROWS
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates, parameter_bytes
-from csdf.errors import GaveUp
 from csdf.model.graph import Graph
-from planners.arena.allocation import Progress, plan_arena
+from csdf.outcome import Reason, Status, Why, because
+from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
+from planners.arena.allocation import plan_arena
 from planners.fusion.chains import Chain, part_of
 from planners.fusion.choices import (
     NOTHING,
     Cost,
-    Look,
     Option,
     Terms,
     least_memory,
@@ -29,18 +29,23 @@ from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.fusion.search import Point, best_under, front, merged
 from planners.fusion.streaming import Streams, streaming_buffers
 from planners.fusion.tiles import TiledGroup, fresh, tiled_group
-from planners.plan import (
-    FEASIBLE,
-    GAVE_UP,
-    INFEASIBLE,
-    OPTIMAL,
-    Buffer,
-    MemoryPlan,
-    Problem,
-)
+from planners.plan import Buffer, MemoryPlan, Problem
 from planners.tiling.regions import COLUMNS, ROWS, Needs
 
-MOST_LOOKS = 200  # of the search for offsets at a better arena, which chains never need
+MOST_STEPS = 200  # of the search for offsets at a better arena, which chains never need
+
+
+class FusionWhy(Why):
+    """What the status of a plan of groups rests on."""
+
+    FASTEST = "none that fits is faster"
+    MAY_BE_FASTER = "a faster one may fit"
+    LEAST = "no configuration needs less than {bound} bytes"
+    NOT_COVERED = "no groups that work in these ways cover the network"
+    NOT_PROVED = "the smallest buffers of rows are not proved"
+    SMALLEST_FOUND = "{end}; the smallest found needs {found} bytes, {least}"
+    NOTHING_FOUND = "{end}; {least}"
+    FLASH = "the parameters alone are {needed} bytes, more than the flash of {flash}"
 
 
 def fusion_plan(
@@ -49,12 +54,12 @@ def fusion_plan(
     terms: Terms,
     *,
     streams: Streams | None = None,
-    look: Look = lambda: None,
+    budget: Budget = None,
 ) -> FusionPlan:
     """Return a configuration with a place for every buffer.
 
-    streams: of the chain, with the rows that are known already. look: GaveUp from it ends the search
-    for a smaller arena. Raises InvalidPlan where the groups do not cover the chain, InvalidNetwork
+    streams: of the chain, with the rows that are known already. budget: ends the search for a
+    smaller arena. Raises InvalidPlan where the groups do not cover the chain, InvalidNetwork
     where a tiled layer cannot be tiled.
     """
     check_configuration(chain, groups)
@@ -76,32 +81,35 @@ def fusion_plan(
         terms=terms,
         groups=groups,
         cost=_sum(costs),
-        arena=_arena(chain.network.name, buffers, terms.element_bytes, look),
+        arena=_arena(chain.network.name, buffers, terms.element_bytes, stop_of(budget)),
         parameter_bytes=parameter_bytes(chain.network, terms.element_bytes),
         tiled=tiled,
         graphs=graphs,
     )
 
 
-def best_plan(chain: Chain, terms: Terms, memory: int, look: Look = lambda: None) -> FusionAnswer:
+def best_plan(chain: Chain, terms: Terms, memory: int, budget: Budget = None) -> FusionAnswer:
     """Return the plan of least time whose arena fits the memory, in bytes, and the whole front.
 
     Exact over all groups and all choices of the terms, where the engine proves the buffers of rows
-    the smallest; elsewhere what is not proved is not said. look: called now and then; GaveUp or
-    KeyboardInterrupt from it end the search with what was found by then.
+    the smallest; elsewhere what is not proved is not said. budget: a stop, or seconds;
+    it ends the search with what was found by then, as Ctrl-C does.
     """
     found: list[Option] = []
     streams = Streams(chain, terms.element_bytes)
-    ended = ""
+    ended: Reason | None = None
+    stop = stop_of(budget)
     try:
-        for option in options(chain, terms, look, streams):
+        for option in options(chain, terms, stop, streams):
             found.append(option)
-    except (GaveUp, KeyboardInterrupt) as end:
-        ended = str(end) or "interrupted"
+    except ENDS as end:
+        ended = reason_of(end)
     points = tuple(front(found, len(chain.sections)))
     hopes = _hopes(found, points, len(chain.sections))
     bound = least_memory(chain, terms) if ended else hopes[0].memory if hopes else 0
-    plan = _fitting(chain, terms, points, memory, streams, _over(ended) if ended else look)
+    plan = _fitting(
+        chain, terms, points, memory, streams, Stop(steps=0, reason=ended) if ended else stop
+    )
     if plan is None:
         return _without_plan(points, bound, memory, ended)
     best = best_under(hopes, memory)
@@ -109,8 +117,8 @@ def best_plan(chain: Chain, terms: Terms, memory: int, look: Look = lambda: None
     return FusionAnswer(
         plan=plan,
         front=points,
-        status=OPTIMAL if is_best else FEASIBLE,
-        reason=ended or ("none that fits is faster" if is_best else "a faster one may fit"),
+        status=Status.OPTIMAL if is_best else Status.FEASIBLE,
+        reason=ended or because(FusionWhy.FASTEST if is_best else FusionWhy.MAY_BE_FASTER),
         lower_bound=bound,
     )
 
@@ -122,20 +130,25 @@ def _hopes(found: Sequence[Option], points: Sequence[Point], sections: int) -> S
     return front([option._replace(memory=option.bound) for option in found], sections)
 
 
-def _without_plan(points: Sequence[Point], bound: int, memory: int, ended: str) -> FusionAnswer:
+def _without_plan(
+    points: Sequence[Point], bound: int, memory: int, ended: Reason | None
+) -> FusionAnswer:
     """No plan that fits: because there is none, or because none was found."""
-    least = f"no configuration needs less than {bound} bytes"
-    if not points and not ended:
-        least = "no groups that work in these ways cover the network"
+    least = because(FusionWhy.LEAST, bound=bound)
+    if not points and ended is None:
+        least = because(FusionWhy.NOT_COVERED)
     is_proved = memory < bound or not (points or ended)
     if not is_proved:
-        smallest = f"the smallest found needs {points[0].memory} bytes, " if points else ""
-        why = ended or "the smallest buffers of rows are not proved"
-        least = f"{why}; {smallest}{least}"
+        why = ended or because(FusionWhy.NOT_PROVED)
+        if points:
+            found = points[0].memory
+            least = because(FusionWhy.SMALLEST_FOUND, end=why, found=found, least=least)
+        else:
+            least = because(FusionWhy.NOTHING_FOUND, end=why, least=least)
     return FusionAnswer(
         plan=None,
         front=tuple(points),
-        status=INFEASIBLE if is_proved else GAVE_UP,
+        status=Status.INFEASIBLE if is_proved else Status.GAVE_UP,
         reason=least,
         lower_bound=bound,
     )
@@ -147,12 +160,12 @@ def _fitting(
     points: Sequence[Point],
     memory: int,
     streams: Streams,
-    look: Look,
+    stop: Stop,
 ) -> FusionPlan | None:
     """The fastest plan that fits with all of its offsets."""
     limit = memory
     while (point := best_under(points, limit)) is not None:
-        plan = fusion_plan(chain, merged(point.groups), terms, streams=streams, look=look)
+        plan = fusion_plan(chain, merged(point.groups), terms, streams=streams, budget=stop)
         if plan.memory <= memory:
             return plan
         limit = point.memory - 1
@@ -248,33 +261,11 @@ def _buffers(
     yield Buffer(name=result.name, size=result.shape.elements * size, start=start, end=begin)
 
 
-def _over(reason: str) -> Look:
-    """A look that knows that the time is over."""
-
-    def look() -> None:
-        raise GaveUp(reason)
-
-    return look
-
-
-def _arena(name: str, buffers: Sequence[Buffer], alignment: int, look: Look) -> MemoryPlan:
+def _arena(name: str, buffers: Sequence[Buffer], alignment: int, stop: Stop) -> MemoryPlan:
     problem = Problem(
         name=name, buffers=tuple(replace(buffer, alignment=alignment) for buffer in buffers)
     )
-    return plan_arena(problem, watch=_patience(look))
-
-
-def _patience(look: Look) -> Callable[[Progress], None]:
-    looks = 0
-
-    def watch(_: Progress) -> None:
-        nonlocal looks
-        look()
-        looks += 1
-        if looks > MOST_LOOKS:
-            raise GaveUp(f"{MOST_LOOKS} looks are used up")
-
-    return watch
+    return plan_arena(problem, budget=stop.part(steps=MOST_STEPS))
 
 
 def alive_bytes(plan: FusionPlan) -> int:

@@ -10,6 +10,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
+from csdf.outcome import Reason, Status
 from planners.fusion.chains import Chain
 from planners.fusion.choices import Cost, Terms
 from planners.fusion.configurations import Configuration, Group
@@ -93,15 +94,15 @@ class FusionAnswer(Shown):
 
     plan: FusionPlan | None
     front: tuple[Point, ...]
-    status: str
-    reason: str
+    status: Status
+    reason: Reason
     lower_bound: int
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer with its front as a JSON value."""
         return {
-            "status": self.status,
-            "reason": self.reason,
+            "status": str(self.status),
+            "reason": str(self.reason),
             "lower_bound_bytes": self.lower_bound,
             "plan": None if self.plan is None else self.plan.to_json(),
             "front": [_point(point) for point in self.front],

@@ -7,7 +7,7 @@ depend on those of another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cnn2csdf.durations import Platform, platform_durations
@@ -16,19 +16,18 @@ from cnn2csdf.lowering import channel_names, lower
 from cnn2csdf.network import Layer, Network
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.liveness import deadlock
-from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Channel, Graph
+from csdf.outcome import Why, because
 from csdf.search.pareto import SmallestStorage
-from csdf.search.trade_off import Progress, smallest_storage
+from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
+from csdf.stopping import NOTHING_KNOWN, Budget, Stop, stop_of
 from planners.fusion.chains import Chain, part_of
 from planners.fusion.memory import Scratch, scratch_elements, scratch_name
 from planners.plan import Buffer
 
 MOST_EVALUATIONS = 2000  # of the search for the smallest buffers; then the best found is taken
 MOST_PHASES = 4_000_000  # of all evaluations together: those of large graphs take longer
-
-Look = Callable[[], None]
 
 
 class Streamed(NamedTuple):
@@ -54,8 +53,10 @@ class _Found(NamedTuple):
     lower_bound: int
 
 
-class _Ended(CsdfError):
-    """Carries an end that is not to be answered through a search that would answer it."""
+class SectionWhy(Why):
+    """Why the search for the buffers of one section ended."""
+
+    EVALUATIONS = "the evaluations for one section are used up"
 
 
 class Streams:
@@ -67,10 +68,10 @@ class Streams:
         self._found: dict[int, _Found] = {}
 
     def streamed(
-        self, number: int, platform: Platform, scratch: Scratch, look: Look = lambda: None
+        self, number: int, platform: Platform, scratch: Scratch, budget: Budget = None
     ) -> Streamed:
-        """Return what a section needs to work row by row. Raises what `look` raises, and GaveUp."""
-        found = self._section(number, look)
+        """Return what a section needs to work row by row. Raises GaveUp."""
+        found = self._section(number, stop_of(budget))
         layers = self._chain.layers(number, number + 1)
         result = found.part.outputs[0].name
         leaving = [one for one in found.graph.channels if one.consumer == result and one.capacity]
@@ -89,18 +90,19 @@ class Streams:
             exit_bound=sum(max(one.production) * (one.token_size or 1) for one in leaving),
         )
 
-    def graph(self, first: int, upto: int, look: Look = lambda: None) -> Graph:
+    def graph(self, first: int, upto: int, budget: Budget = None) -> Graph:
         """Return sections [first, upto) as one graph, with the capacities of each section.
 
-        Raises what `look` raises, and GaveUp where no buffers are found.
+        Raises GaveUp where no buffers are found.
         """
+        stop = stop_of(budget)
         section = self._chain.sections[first]
         part = part_of(self._chain.network, section.source, self._chain.layers(first, upto))
         graph = lower(part, ROWS, element_bytes=self._element_bytes)
         names = channel_names(part)
         capacities: dict[str, int] = {}
         for number in range(first, upto):
-            own = self._section(number, look)
+            own = self._section(number, stop)
             for connection, name in channel_names(own.part).items():
                 capacity = own.graph.channel(name).capacity
                 if connection in names and capacity is not None:
@@ -108,48 +110,38 @@ class Streams:
         bounded = with_capacities(graph, capacities)
         if deadlock(bounded) is None:
             return bounded
-        return _bounded(graph, look)[0]
+        return _bounded(graph, stop)[0]
 
-    def _section(self, number: int, look: Look) -> _Found:
+    def _section(self, number: int, stop: Stop) -> _Found:
         if number not in self._found:
             layers = self._chain.layers(number, number + 1)
             part = part_of(self._chain.network, self._chain.sections[number].source, layers)
             graph = lower(part, ROWS, element_bytes=self._element_bytes)
-            self._found[number] = _Found(part, *_bounded(graph, look))
+            self._found[number] = _Found(part, *_bounded(graph, stop))
         return self._found[number]
 
 
-def _bounded(graph: Graph, look: Look) -> tuple[Graph, int]:
+def _bounded(graph: Graph, stop: Stop) -> tuple[Graph, int]:
     """The graph in the smallest buffers that are found, and bytes that no buffers are below.
 
     If none are found, each channel holds a whole tensor: then layer after layer can run.
     """
-    found = _searched(graph, look)
+    found = _searched(graph, stop)
     if found.point is not None:
         return with_capacities(graph, found.point.capacities), found.lower_bound
     whole = {one.name: sum(one.production) for one in graph.channels if not one.is_self_loop}
     return with_capacities(graph, whole), found.lower_bound
 
 
-def _searched(graph: Graph, look: Look) -> SmallestStorage:
-    """The search of storage answers an end with what it has; that of `look` is to end all work."""
+def _searched(graph: Graph, stop: Stop) -> SmallestStorage:
+    """The search answers an end with the best by then; that of the stop is to end all work."""
     phases = sum(actor.phases for actor in graph.actors)
-    left = min(MOST_EVALUATIONS, max(1, MOST_PHASES // phases))
-
-    def watch(_: Progress) -> None:
-        nonlocal left
-        try:
-            look()
-        except (GaveUp, KeyboardInterrupt) as end:
-            raise _Ended from end
-        left -= 1
-        if left < 0:
-            raise GaveUp("the evaluations for one section are used up")
-
-    try:
-        return smallest_storage(graph, Choice(unit="bytes"), watch=watch)
-    except _Ended as ended:
-        raise ended.__cause__ or ended from None
+    most = min(MOST_EVALUATIONS, max(1, MOST_PHASES // phases))
+    looks = stop.part(steps=most, reason=because(SectionWhy.EVALUATIONS))
+    part = looks.part(as_whole=lambda _: NOTHING_KNOWN)  # each look counts as an evaluation
+    found = smallest_storage(graph, Choice(unit="bytes"), budget=part)
+    stop.end_whole(found.reason)
+    return found
 
 
 def bytes_of(channel: Channel) -> int:

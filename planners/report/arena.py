@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.network import Network
-from csdf.cli.reporting.budget import Budget
+from csdf.cli.frame.long_work import limited_part
 from csdf.cli.reporting.subject import Subject
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Contribution, Need, Section, left_out
 from csdf.draw.report.words import byte_count, percent
 from csdf.errors import CsdfError
-from planners.arena.allocation import Progress
+from csdf.stopping import Progress, Stop
 from planners.memory_ways import PARTS_ARENA, WHOLE_ARENA
 from planners.network_arena import NetworkArena, parts_arena, whole_arena
 from planners.plan import MemoryPlan
@@ -31,14 +31,14 @@ class Arena(NamedTuple):
         return self.found.plan
 
 
-def contribution(subject: Subject, budget: Budget) -> Contribution | None:
+def contribution(subject: Subject, stop: Stop) -> Contribution | None:
     """Return the arenas of a network: as a whole, and by parts."""
     if not isinstance(subject.value, Network):
         return None
     arenas: list[Arena] = []
     reason = ""
     try:
-        for arena in _arenas(subject.value, subject, budget):
+        for arena in _arenas(subject.value, subject, stop):
             arenas.append(arena)  # those before a refusal are kept
     except CsdfError as refusal:
         reason = str(refusal)
@@ -57,22 +57,20 @@ def arena_contribution(arenas: list[Arena], reason: str = "") -> Contribution:
     )
 
 
-def _arenas(network: Network, subject: Subject, budget: Budget) -> Iterator[Arena]:
+def _arenas(network: Network, subject: Subject, stop: Stop) -> Iterator[Arena]:
     """One arena for the network as a whole, and one by parts."""
     size = subject.options.element_bytes
-    with budget.limited(0.3):
-        watch = _watch(WHOLE_ARENA, budget)
-        whole = whole_arena(network, element_bytes=size, watch=watch)
+    with limited_part(stop, 0.2, _progress_of(WHOLE_ARENA)) as part:
+        whole = whole_arena(network, element_bytes=size, budget=part)
     yield Arena(WHOLE_ARENA, whole)
-    with budget.limited(0.3):
-        watch = _watch(PARTS_ARENA, budget)
+    with limited_part(stop, 0.2, _progress_of(PARTS_ARENA)) as part:
         granularity = shared.granularity_of(subject.options)
-        parts = parts_arena(network, granularity, element_bytes=size, watch=watch)
+        parts = parts_arena(network, granularity, element_bytes=size, budget=part)
     yield Arena(PARTS_ARENA, parts)
 
 
-def _watch(title: str, budget: Budget) -> Callable[[Progress], None]:
-    return budget.watch(0.2, lambda one: f"{title}: {one.peak} bytes, at least {one.lower_bound}")
+def _progress_of(title: str) -> Callable[[Progress], str]:
+    return lambda one: f"{title}: {one.best} bytes, at least {one.lower_bound}"
 
 
 def in_words(plan: MemoryPlan) -> str:

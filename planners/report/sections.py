@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.tables import Cell, Row, sortable
 from csdf.draw.report.words import byte_count
+from csdf.outcome import Status
 from planners.memory_ways import MemoryWay
 from planners.parts_memory import NetworkMemory
 from planners.report import words
@@ -181,7 +182,7 @@ def _bytes(count: int) -> Html:
 
 
 def _proof(way: NetworkMemory) -> str:
-    if way.status == "optimal":
+    if way.status is Status.OPTIMAL:
         return "the smallest, proved"
     return f"at most {float(way.gap or 0):.2%} above the smallest"
 

@@ -16,8 +16,8 @@ from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import layer_parameters, multiply_accumulates, parameter_bytes
 from csdf.cli.answers import NETWORKS
+from csdf.cli.frame.long_work import limited_part
 from csdf.cli.limit_options import add_limit_options
-from csdf.cli.reporting.budget import Budget
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Contribution, Section, Surroundings
@@ -25,7 +25,7 @@ from csdf.draw.report.words import byte_count
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
-from csdf.search.trade_off import Progress
+from csdf.stopping import Progress, Stop
 from planners.limits import Limits
 from planners.parts_memory import MemoryApart, memory_apart
 from planners.report import sections, words
@@ -139,17 +139,17 @@ def refuse(options: argparse.Namespace) -> None:
             raise CsdfError(f"--{name} is for networks; the buffers of a graph are on its page")
 
 
-def subject(options: argparse.Namespace, budget: Budget) -> NetworkSubject:
+def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
     """Return the network of the options with its memory as a whole and by parts."""
     network = shared.read(options).network
     granularity = shared.granularity_of(options)
     durations = shared.durations_of(network, options)
     apart = None
     try:
-        with budget.limited(0.35):
+        with limited_part(stop, 0.3, _in_words) as part:
             apart = memory_apart(
                 network, granularity, durations,
-                element_bytes=options.element_bytes, watch=budget.watch(0.3, _in_words),
+                element_bytes=options.element_bytes, budget=part,
             )  # fmt: skip
     except GaveUp:
         pass  # the page says that the memory was not found

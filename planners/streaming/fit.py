@@ -7,7 +7,7 @@ plans of one form, so their figures compare.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -20,17 +20,15 @@ from cnn2csdf.parameters import (
     operations,
 )
 from cnn2csdf.parameters import parameter_bytes as stored_bytes
-from csdf.errors import GaveUp
+from csdf.outcome import Reason, Status, Why, because
+from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.network_arena import whole_arena
-from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE
 from planners.streaming.course import course_of
 from planners.streaming.making import plan_of
 from planners.streaming.moves import Move, Moves, OnceMoves
 from planners.streaming.plan import StreamingPlan
 from planners.streaming.search import GroupWay, PlanWay, front
 from planners.streaming.stages import Stage, StageTable
-
-Watch = Callable[[], None]  # called now and then; ends the search by raising GaveUp
 
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row
@@ -40,6 +38,24 @@ WHOLE_LAYERS = "whole layers"
 BY_ROWS = "rows"
 LINES = "lines, nothing twice"
 STRIPS = "lines and strips"
+
+
+class FitWhy(Why):
+    """What the answer to whether a network fits rests on."""
+
+    FLASH = "the parameters need {needed} bytes of flash, {flash} are there"
+    LEAST_WORK = "the least work found among whole layers, rows, lines and strips"
+    LEAST_BY_THEN = (
+        "the least work found among whole layers, rows, lines and strips; "
+        "the search ended early: {end}"
+    )
+    TOO_SLOW = "the fastest way found takes {nanoseconds} ns, as the platform predicts"
+    ENDS = "what comes in and goes out takes {least} bytes whatever is planned"
+    TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
+    TOO_LARGE = (
+        "the least of whole layers, rows, lines and strips needs {least} bytes; "
+        "nothing is proved of other ways"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +95,8 @@ class Fit:
     ways: tuple[FitWay, ...]
     best: FitWay | None
     lower_bound: int
-    status: str
-    reason: str
+    status: Status
+    reason: Reason
 
     @property
     def least(self) -> FitWay:
@@ -92,13 +108,13 @@ class Fit:
         shown = self.best or self.least
         return {
             "network": self.network,
-            "fits": {FEASIBLE: True, INFEASIBLE: False}.get(self.status),
+            "fits": {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(self.status),
             "ram_bytes": shown.ram_bytes,
             "flash_bytes": self.flash_bytes,
             "work": str(shown.work),
             "lower_bound_bytes": self.lower_bound,
-            "status": self.status,
-            "reason": self.reason,
+            "status": str(self.status),
+            "reason": str(self.reason),
             "input": self.input,
             "ways": [
                 {
@@ -122,19 +138,25 @@ def fit(
     parameter_bytes: int | None = None,
     input: str = RESIDENT,  # noqa: A002 - the word of the command
     platform: Platform | None = None,
-    watch: Watch = lambda: None,
+    budget: Budget = None,
 ) -> Fit:
     """Return whether a network fits into some RAM and flash, and the best way to work it.
 
     nanoseconds: of a frame, at most, as the platform predicts it.
     element_bytes: of all tensors and trained numbers; by default as the network says.
     parameter_bytes: of each trained number, if it is another. A network of several
-    inputs has them all resident. The search ends early where the watch raises GaveUp; the best way
-    found by then stands, marked in the reason.
+    inputs has them all resident. budget: a stop, or seconds; where it
+    or Ctrl-C ends the search, the best way found by then stands, marked in the reason.
     """
     limits = _Limits(ram, flash, nanoseconds)
     return _Fitting(
-        network, limits, element_bytes, parameter_bytes or element_bytes, input, platform, watch
+        network,
+        limits,
+        element_bytes,
+        parameter_bytes or element_bytes,
+        input,
+        platform,
+        stop_of(budget),
     ).answer()
 
 
@@ -157,7 +179,7 @@ class _Fitting:
         parameter_bytes: int | None,
         input_: str,
         platform: Platform | None,
-        watch: Watch,
+        stop: Stop,
     ) -> None:
         self._course = course_of(network)
         self._table = StageTable(network, element_bytes=element_bytes)
@@ -166,25 +188,25 @@ class _Fitting:
         self._flash_bytes = stored_bytes(network, parameter_bytes)
         self._is_streamed = input_ == ROWS and not self._course.others
         self._platform = platform
-        self._watch = watch
+        self._stop = stop
         self._ways: list[FitWay] = []
         self._once = sum(
             multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers
         )
-        self._ended: str | None = None
+        self._ended: Reason | None = None
         self._parameters = {
             layer.name: layer_parameter_bytes(layer, network.input_shapes(layer), parameter_bytes)
             for layer in network.layers
         }
 
     def answer(self) -> Fit:
-        """Return the answer, after as much search as the watch allows."""
+        """Return the answer, after as much search as the stop allows."""
         self._add_whole_layers()
         self._add(BY_ROWS, self._by_rows())
         try:
             self._search()
-        except GaveUp as error:
-            self._ended = str(error)
+        except ENDS as end:
+            self._ended = reason_of(end)
         return self._told()
 
     def _add(self, name: str, groups: Sequence[GroupWay]) -> None:
@@ -229,7 +251,7 @@ class _Fitting:
                 return
 
     def _front(self, moves: Moves, limit: int) -> list[PlanWay]:
-        return front(moves, limit, is_streamed=self._is_streamed, watch=self._watch)
+        return front(moves, limit, is_streamed=self._is_streamed, budget=self._stop)
 
     def _nanoseconds(self, plan: StreamingPlan) -> int | None:
         if self._platform is None:
@@ -275,7 +297,7 @@ class _Fitting:
             flash=self._flash,
             flash_bytes=self._flash_bytes,
             ways=ways,
-            best=best if status == FEASIBLE else None,
+            best=best if status == Status.FEASIBLE else None,
             lower_bound=self._lower_bound(),
             status=status,
             reason=reason,
@@ -287,31 +309,24 @@ class _Fitting:
             way.nanoseconds is not None and way.nanoseconds <= self._longest
         )
 
-    def _verdict(self, ways: Sequence[FitWay], best: FitWay | None) -> tuple[str, str]:
+    def _verdict(self, ways: Sequence[FitWay], best: FitWay | None) -> tuple[Status, Reason]:
         if self._flash is not None and self._flash_bytes > self._flash:
-            return INFEASIBLE, (
-                f"the parameters need {self._flash_bytes} bytes of flash, {self._flash} are there"
+            return Status.INFEASIBLE, because(
+                FitWhy.FLASH, needed=self._flash_bytes, flash=self._flash
             )
+        if best is not None and self._ended is not None:
+            return Status.FEASIBLE, because(FitWhy.LEAST_BY_THEN, end=self._ended)
         if best is not None:
-            early = f"; the search ended early: {self._ended}" if self._ended else ""
-            return (
-                FEASIBLE,
-                f"the least work found among whole layers, rows, lines and strips{early}",
-            )
+            return Status.FEASIBLE, because(FitWhy.LEAST_WORK)
         least = min(way.ram_bytes for way in ways)
         if self._ram is None or least <= self._ram:
             fastest = min(way.nanoseconds or 0 for way in ways)
-            return INFEASIBLE, f"the fastest way found takes {fastest} ns, as the platform predicts"
+            return Status.INFEASIBLE, because(FitWhy.TOO_SLOW, nanoseconds=fastest)
         if self._lower_bound() > self._ram:
-            return INFEASIBLE, (
-                f"what comes in and goes out takes {self._lower_bound()} bytes whatever is planned"
-            )
-        if self._ended:
-            return GAVE_UP, f"{self._ended}; the least found by then needs {least} bytes"
-        return INFEASIBLE, (
-            f"the least of whole layers, rows, lines and strips needs {least} bytes; "
-            "nothing is proved of other ways"
-        )
+            return Status.INFEASIBLE, because(FitWhy.ENDS, least=self._lower_bound())
+        if self._ended is not None:
+            return Status.GAVE_UP, because(FitWhy.TOO_LARGE_BY_THEN, end=self._ended, least=least)
+        return Status.INFEASIBLE, because(FitWhy.TOO_LARGE, least=least)
 
     def _lower_bound(self) -> int:
         """Bytes that lie in the arena at the start, or at the end, of any plan."""

@@ -11,9 +11,10 @@ space of moves.Moves.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from csdf.stopping import Budget, stop_of
 from planners.streaming.moves import WHOLE, Move, Moves
 from planners.streaming.overlap import least_lead
 
@@ -121,23 +122,22 @@ def _apart(moves: Moves, group: GroupWay, *, is_streamed: bool) -> int:
     return max(both, larger) - larger
 
 
-def front(
-    moves: Moves, limit: int, *, is_streamed: bool, watch: Callable[[], None] = lambda: None
-) -> list[PlanWay]:
+def front(moves: Moves, limit: int, *, is_streamed: bool, budget: Budget = None) -> list[PlanWay]:
     """Return the plans within a limit that no other improves on, by growing memory.
 
-    is_streamed: whether the input comes row by row. watch: called now and then; it may raise.
+    is_streamed: whether the input comes row by row. budget: ends the search by GaveUp.
     """
+    stop = stop_of(budget)
     best = defaultdict(list)
     best[0] = [PlanWay(0, 0, ())]
     for cut in range(len(moves.course.cuts) - 1):
-        watch()
+        stop.look()
         if not best[cut]:
             continue
         found = defaultdict(list)
         for number, group in enumerate(group_ways(moves, cut, limit, is_streamed=is_streamed)):
             if number % 1000 == 0:
-                watch()
+                stop.look()
             found[group.end].append(group)
         if not (cut == 0 and is_streamed):
             move, peak = moves.apart(cut)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.model.shown import Shown
+from csdf.outcome import Reason
 from planners.traffic.convolution import Convolution
 from planners.traffic.listing import listing
 from planners.traffic.nest import LoopNest
@@ -43,7 +44,7 @@ class LayerTraffic(Shown):
     bounds: tuple[LowerBound, ...]
     space: int
     evaluated: int
-    ended: str = ""
+    ended: Reason | None = None
 
     @property
     def total_bytes(self) -> int:

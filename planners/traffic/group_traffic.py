@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from csdf.errors import InvalidPlan
+from csdf.stopping import Budget
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.fused.answers import FusedTraffic
 from planners.traffic.fused.bounds import least_of_stage, seen_elements
@@ -56,11 +57,11 @@ class GroupTraffic:
 
 
 def stage_alone(
-    stage: Stage, buffer_bytes: int, element_bytes: int, look: Callable[[], None] = lambda: None
+    stage: Stage, buffer_bytes: int, element_bytes: int, budget: Budget = None
 ) -> GroupTraffic:
     """Return the least traffic of one stage: its best loop nest, or all that goes in and out once.
 
-    look: ends the search early, as in `least_traffic`.
+    budget: ends the search early, as in `least_traffic`.
     Raises InvalidPlan, naming the layer, where the buffer is too small for it.
     """
     if stage.window is None:
@@ -85,7 +86,7 @@ def stage_alone(
         stage.convolution,
         buffer_bytes=buffer_bytes - operand,
         element_bytes=element_bytes,
-        look=look,
+        budget=budget,
     )
     bound = least * element_bytes
     if stage.maps_apart == stage.window.channels:

@@ -6,7 +6,7 @@ where one holds no more and repeats no more of any array, only that one is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from csdf.stopping import Budget, Stop, stop_of
 from planners.traffic.counting import AXES
 from planners.traffic.footprints import Axis, Range, cut
 from planners.traffic.nest import MOVES, Array, Loop
@@ -22,7 +23,6 @@ from planners.traffic.tilings import tile_sizes
 
 Order = tuple[Array, Array, Array]
 Pair = tuple[int, int]  # tiles of a loop in the first array that it moves, and in the second
-Look = Callable[[], None]
 Numbers = npt.NDArray[np.int64]
 BLOCK = 256  # options that are compared with the best ones together
 
@@ -85,19 +85,19 @@ class AxisTiles:
         self._known: dict[tuple[Order, int], AxisOptions] = {}
         self._reads: tuple[Numbers, Numbers] | None = None
 
-    def options(self, order: Order, way: int, look: Look) -> AxisOptions:
+    def options(self, order: Order, way: int, stop: Stop) -> AxisOptions:
         """Return the tiles for an order; way: nothing slides (0), output places (1), kernel places (2).
 
-        look: called now and then; what it raises ends the work.
+        stop: may end the work by GaveUp.
         """
         if (order, way) not in self._known:
-            self._known[order, way] = _front(self.every(order, way, look), look)
+            self._known[order, way] = _front(self.every(order, way, stop), stop)
         return self._known[order, way]
 
-    def every(self, order: Order, way: int, look: Look = lambda: None) -> AxisOptions:
+    def every(self, order: Order, way: int, budget: Budget = None) -> AxisOptions:
         """Return all tiles for an order, those that others beat too."""
         if self._reads is None:
-            self._reads = input_reads_of_all(self._axis, self._places, self._taps, look)
+            self._reads = input_reads_of_all(self._axis, self._places, self._taps, budget)
         place, step = AXES[0]
         downs, taken = _of_loop(order, place, self._places), _of_loop(order, step, self._taps)
         downs, taken = downs.repeat(len(taken), axis=0), np.tile(taken, (len(downs), 1))
@@ -133,7 +133,7 @@ def _of_loop(order: Order, loop: Loop, pairs: tuple[Pair, ...]) -> Numbers:
 
 
 def input_reads_of_all(
-    axis: Axis, places: tuple[Pair, ...], taps: tuple[Pair, ...], look: Look = lambda: None
+    axis: Axis, places: tuple[Pair, ...], taps: tuple[Pair, ...], budget: Budget = None
 ) -> tuple[Numbers, Numbers]:
     """Return what input tiles read, for each pair of sizes of output places and of kernel places.
 
@@ -142,12 +142,12 @@ def input_reads_of_all(
     """
     if not axis.live:
         return np.zeros((len(places), len(taps)), int), np.zeros((3, len(places), len(taps)), int)
-    tiles = _PlaceTiles(axis, places)
+    stop, tiles = stop_of(budget), _PlaceTiles(axis, places)
     by_range: dict[Range, _Reads] = {}
 
     def of(kernel: Range) -> _Reads:
         if kernel not in by_range:
-            look()
+            stop.look()
             by_range[kernel] = tiles.reads(kernel)
         return by_range[kernel]
 
@@ -230,14 +230,14 @@ def _ranges(length: int, outer: int, inner: int) -> tuple[Numbers, Numbers]:
     )
 
 
-def _front(options: AxisOptions, look: Look) -> AxisOptions:
+def _front(options: AxisOptions, stop: Stop) -> AxisOptions:
     """Those that no other one beats or equals, fewest reads first."""
     costs = options.costs
     keys = costs[:, 3] * costs[:, 4] * costs[:, 5], *costs.T, *options.tiles.T
     ordered = np.lexsort(keys[::-1])
     kept = np.empty(0, dtype=np.int64)
     for begin in range(0, len(ordered), BLOCK):
-        look()
+        stop.look()
         block = ordered[begin : begin + BLOCK]
         block = block[~_is_beaten(costs[block], costs[kept]).any(axis=1)]
         by_another = np.tril(_is_beaten(costs[block], costs[block]), -1).any(axis=1)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
 from csdf.kernels import loop_nests as kernel
+from csdf.stopping import Stop
 from planners.traffic.convolution import Convolution
 from planners.traffic.counting import AXES
 from planners.traffic.footprints import axes_of, used_weights
@@ -23,7 +24,6 @@ from planners.traffic.nest import Array, Halo, Loop, lengths
 from planners.traffic.nested import NestedTiles
 from planners.traffic.nested_axes import (
     AxisOptions,
-    Look,
     Order,
     Pair,
     bands_around,
@@ -72,17 +72,17 @@ class NestedSearch:
         self._known: dict[tuple[int, int], NestedTiles | None] = {}
 
     def better(
-        self, room: int, below: int, *, backend_for: BackendFor, look: Look
+        self, room: int, below: int, *, backend_for: BackendFor, stop: Stop
     ) -> Iterator[NestedTiles]:
         """Yield nests that move less than `below` elements, and less and less; the last is the best.
 
-        backend_for: told the largest sum. look: called now and
-        then; what it raises ends the search, and no nest that was yielded is then known to be best.
+        backend_for: told the largest sum. stop: may
+        end the search by GaveUp, and no nest that was yielded is then known to be best.
         """
         if (room, below) not in self._known:
             best, found = below, None
-            for choice in self._choices(look):
-                for total, nest in self._of(choice, room, best, backend_for, look):
+            for choice in self._choices(stop):
+                for total, nest in self._of(choice, room, best, backend_for, stop):
                     best, found = total, nest
                     yield nest
             self._known[room, below] = found
@@ -91,7 +91,7 @@ class NestedSearch:
         if known is not None:
             yield known
 
-    def _choices(self, look: Look) -> Iterator[_Choice]:
+    def _choices(self, stop: Stop) -> Iterator[_Choice]:
         sizes, axes = lengths(self._group), axes_of(self._group)
         rows, columns = map(tiles_along, axes)
         for one, other, third in permutations(Array):
@@ -100,17 +100,17 @@ class NestedSearch:
             channels = loop_options(order, Loop.CHANNELS, sizes[Loop.CHANNELS])
             for slides in SLIDES if self._halo is Halo.KEPT else SLIDES[:1]:
                 along = (
-                    axis.options(order, way, look)
+                    axis.options(order, way, stop)
                     for axis, way in zip((rows, columns), slides, strict=True)
                 )
                 yield _Choice(order, slides, filters, channels, *along)
 
     def _of(
-        self, choice: _Choice, room: int, below: int, backend_for: BackendFor, look: Look
+        self, choice: _Choice, room: int, below: int, backend_for: BackendFor, stop: Stop
     ) -> Iterator[tuple[int, NestedTiles]]:
         """Better and better nests of a choice, with what they move: rows of the maps in blocks."""
         for rows in choice.rows.blocks(MOST_PAIRS // len(choice.columns.costs) + 1):
-            look()
+            stop.look()
             part = choice._replace(rows=rows)
             backend = backend_for(4 * prod(lengths(self._group)))
             total, *places = _search(part, self._group, room, below, backend)

@@ -10,15 +10,14 @@ buffer. The input of a group that a later stage adds waits, or is read a second 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from cnn2csdf.network import Network
-from csdf.errors import GaveUp
 from csdf.model.shown import Shown
-from planners.plan import FEASIBLE, OPTIMAL
+from csdf.outcome import Reason, Status, Why, because
+from csdf.stopping import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.traffic.fused.bounds import least_of_network
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.search import GroupSearch
@@ -26,7 +25,15 @@ from planners.traffic.fused.stage_groups import groups_of
 from planners.traffic.fused.stages import Stage, stages_of
 from planners.traffic.group_traffic import GroupTraffic, stage_alone, stages_fused
 
-Look = Callable[[int], None]
+
+class TrafficWhy(Why):
+    """What is proved of the traffic of a network."""
+
+    ONE_LEVEL = "only nests with one level of tiles were searched"
+    LEAST = (
+        "no loop nest of a layer with up to two levels of tiles and no even cut of a group "
+        "moves less; the bound holds for any schedule"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +51,8 @@ class NetworkTraffic(Shown):
     element_bytes: int
     groups: tuple[GroupTraffic, ...]
     bound_bytes: int
-    status: str
-    reason: str
+    status: Status
+    reason: Reason
 
     @property
     def total_bytes(self) -> int:
@@ -66,8 +73,8 @@ class NetworkTraffic(Shown):
         """Return the traffic of the network and of each group as a JSON value."""
         return {
             "network": self.name,
-            "status": self.status,
-            "reason": self.reason,
+            "status": str(self.status),
+            "reason": str(self.reason),
             "buffer_bytes": self.buffer_bytes,
             "element_bytes": self.element_bytes,
             "traffic_bytes": self.total_bytes,
@@ -92,32 +99,34 @@ class NetworkSearch:
         self._by_stages: dict[tuple[int, int], tuple[GroupSearch, ...]] = {}
 
     def best(
-        self, buffer_bytes: int, longest: int | None = None, look: Look = lambda _: None
+        self, buffer_bytes: int, longest: int | None = None, budget: Budget = None
     ) -> NetworkTraffic:
         """Return the least traffic with groups of at most `longest` stages; None: of any length.
 
-        look: called with the number of stages done; GaveUp or KeyboardInterrupt from it end the
-        search: the stages that are left run on their own, by their best nest with one level of tiles.
+        budget: a stop, or seconds; its progress is the number of stages done. Where it or Ctrl-C ends
+        the search, the stages that are left run on their own, by their best nest with one level of
+        tiles.
         Raises InvalidPlan, naming the layer, where one does not fit the buffer on its own.
         """
-        ended, stop = "", partial(ended_by("only nests with one level of tiles were searched"), 0)
-        at_once = [self._alone(stage, buffer_bytes, stop) for stage in self.stages]
+        stop, ended = stop_of(budget), None
+        at_once = Stop(steps=0, reason=because(TrafficWhy.ONE_LEVEL))
+        quick = [self._alone(stage, buffer_bytes, at_once) for stage in self.stages]
         ways: list[tuple[int, tuple[GroupTraffic, ...]]] = [(0, ())]  # of the first stages
         for end, stage in enumerate(self.stages, 1):
-            alone = at_once[end - 1]
-            if alone.layer is not None and alone.layer.ended and not ended:
-                alone = self._alone(stage, buffer_bytes, partial(look, end - 1))
-                ended = "" if alone.layer is None else alone.layer.ended
+            alone = quick[end - 1]
+            if alone.layer is not None and alone.layer.ended and ended is None:
+                alone = self._alone(stage, buffer_bytes, self._of_stage(stop, end - 1))
+                ended = None if alone.layer is None else alone.layer.ended
             total, groups = ways[end - 1]
             least = total + alone.total_bytes, (*groups, alone)
             try:
                 for first in () if ended else self._starts(end, longest, buffer_bytes):
                     known, before = ways[first]
-                    found = self._fused(first, end, buffer_bytes, least[0] - known, look)
+                    found = self._fused(first, end, buffer_bytes, least[0] - known, stop)
                     if found is not None:
                         least = known + found.total_bytes, (*before, found)
-            except (GaveUp, KeyboardInterrupt) as end_of_search:
-                ended = str(end_of_search) or "interrupted"
+            except ENDS as end_of_search:
+                ended = reason_of(end_of_search)
             ways.append(least)
         return NetworkTraffic(
             name=self.network.name,
@@ -125,14 +134,17 @@ class NetworkSearch:
             element_bytes=self.element_bytes,
             groups=ways[-1][1],
             bound_bytes=self.element_bytes * least_of_network(self.network, self.stages),
-            status=FEASIBLE if ended else OPTIMAL,
-            reason=ended
-            or "no loop nest of a layer with up to two levels of tiles and no even cut of a group "
-            "moves less; the bound holds for any schedule",
+            status=Status.FEASIBLE if ended else Status.OPTIMAL,
+            reason=ended or because(TrafficWhy.LEAST),
         )
 
-    def _alone(self, stage: Stage, buffer_bytes: int, look: Callable[[], None]) -> GroupTraffic:
-        return stage_alone(stage, buffer_bytes, self.element_bytes, look)
+    def _alone(self, stage: Stage, buffer_bytes: int, stop: Stop) -> GroupTraffic:
+        return stage_alone(stage, buffer_bytes, self.element_bytes, stop)
+
+    def _of_stage(self, stop: Stop, done: int) -> Stop:
+        """The stop of the search for one stage, behind those that are done."""
+        progress = Progress(done=done, total=len(self.stages))
+        return stop.part(as_whole=lambda _: progress)
 
     def _starts(self, end: int, longest: int | None, buffer_bytes: int) -> Iterator[int]:
         """First stages of the groups that could end before `end`, the shortest group first.
@@ -151,13 +163,13 @@ class NetworkSearch:
                 yield first
 
     def _fused(
-        self, first: int, end: int, buffer_bytes: int, below: int, look: Look
+        self, first: int, end: int, buffer_bytes: int, below: int, stop: Stop
     ) -> GroupTraffic | None:
         """The best schedule of stages [first, end) as one, if it moves less than so many bytes."""
         best, room = None, buffer_bytes // self.element_bytes
         limit = -(-below // self.element_bytes)
         for search in self._searches_of(first, end):
-            found = search.best(room, limit, lambda: look(end - 1))
+            found = search.best(room, limit, self._of_stage(stop, end - 1))
             if found is not None:
                 best, limit = found, found.total
         if best is None:
@@ -173,12 +185,3 @@ class NetworkSearch:
                     self._by_group[group] = GroupSearch(group)
             self._by_stages[first, end] = tuple(self._by_group[group] for group in groups)
         return self._by_stages[first, end]
-
-
-def ended_by(reason: str) -> Look:
-    """Return what ends a search at once, with the best answer that it has by then."""
-
-    def look(_: int) -> None:
-        raise GaveUp(reason)
-
-    return look

@@ -9,9 +9,11 @@ from itertools import chain
 from math import factorial, prod
 from typing import NamedTuple
 
-from csdf.errors import GaveUp, InvalidPlan
+from csdf.errors import InvalidPlan
 from csdf.kernels import compile as compiler
 from csdf.kernels import loop_nests as kernel
+from csdf.outcome import Reason
+from csdf.stopping import ENDS, Budget, reason_of, stop_of
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.bounds import lower_bounds
 from planners.traffic.convolution import Convolution, group_of
@@ -19,7 +21,6 @@ from planners.traffic.counting import transfers
 from planners.traffic.footprints import axes_of, used_weights
 from planners.traffic.nest import Array, Halo, Loop, LoopNest, lengths
 from planners.traffic.nested import NestedTiles, nested_transfers
-from planners.traffic.nested_axes import Look
 from planners.traffic.nested_search import nested_search
 from planners.traffic.structures import Structure, structures
 from planners.traffic.tilings import Option, axis_options, tile_sizes
@@ -31,7 +32,7 @@ def least_traffic(
     buffer_bytes: int,
     element_bytes: int,
     halo: Halo = Halo.KEPT,
-    look: Look = lambda: None,
+    budget: Budget = None,
 ) -> LayerTraffic:
     """Return the least traffic of the layer over its loop nests that fit the buffer.
 
@@ -43,9 +44,8 @@ def least_traffic(
     Ties go to one level, and to the first in order. Groups are handled one after another,
     which loses nothing: they share no element, so any schedule of them all holds and moves for each
     group what some schedule of that group alone does.
-    look: called now and then while nests with two levels are searched, which starts from the best one
-    with one level; GaveUp or KeyboardInterrupt from it end the search with the best nest so far, and
-    `ended` says why.
+    budget: a stop, or seconds, for nests with two levels, whose search starts from the best nest with
+    one level; it ends that search with the best nest so far, as Ctrl-C does, and `ended` says why.
     Raises InvalidPlan if the buffer cannot hold one element of each array.
     """
     room = buffer_bytes // element_bytes if element_bytes > 0 else 0
@@ -59,16 +59,17 @@ def least_traffic(
     nest, evaluated = _best_nest(group, min(room, all_elements), halo)
     bounds = lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=element_bytes)
     nested: NestedTiles | None = None
-    ended, least = "", max(bound.bytes for bound in bounds) // (element_bytes * convolution.groups)
+    ended: Reason | None = None
+    least = max(bound.bytes for bound in bounds) // (element_bytes * convolution.groups)
     most = transfers(group, nest).total
     if most > least:
         try:
             for nested in nested_search(group, halo).better(  # noqa: B007 (the last is the best)
-                room, most, backend_for=_backend, look=look
+                room, most, backend_for=_backend, stop=stop_of(budget)
             ):
                 pass
-        except (GaveUp, KeyboardInterrupt) as end:
-            ended = str(end) or "interrupted"
+        except ENDS as end:
+            ended = reason_of(end)
     found = (
         transfers(convolution, nest) if nested is None else nested_transfers(convolution, nested)
     )

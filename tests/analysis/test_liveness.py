@@ -7,6 +7,7 @@ from csdf.analysis.liveness import deadlock
 from csdf.errors import GaveUp
 from csdf.generation.random_graphs import random_graph
 from csdf.model.builder import GraphBuilder
+from csdf.stopping import Stop
 from tests.analysis.graph_shapes import SHAPES
 from tests.reference import slow_simulation
 
@@ -175,12 +176,12 @@ def test_a_watch_ends_the_search_for_a_deadlock():
     graph = builder.channel("b", q, "a", p, initial_tokens=p + q - 1).graph()
     looks = []
 
-    def look():
+    def look(_):
         looks.append(1)
         if len(looks) == 2:
             raise GaveUp("enough")
 
     assert deadlock(graph) is None
     with pytest.raises(GaveUp, match="enough"):
-        deadlock(graph, watch=look)
+        deadlock(graph, budget=Stop(report=look))
     assert len(looks) == 2

@@ -8,6 +8,7 @@ from csdf.analysis.execution import Execution
 from csdf.generation.random_graphs import random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.model.indexed import indexed
+from csdf.stopping import Stop
 from tests.analysis.graph_shapes import SHAPES
 
 ITERATIONS = 6
@@ -48,6 +49,6 @@ def test_an_execution_that_is_not_compiled_looks_at_its_watch_as_often():
     looks = []
     graph = GraphBuilder().actor("a", 2**70, overlap=False).actor("b", 1, overlap=False)
     graph = indexed(graph.channel("a", 1, "b", 1).graph())
-    run = Execution(graph, [6_000, 6_000], watch=lambda: looks.append(1))
+    run = Execution(graph, [6_000, 6_000], budget=Stop(report=looks.append))
     assert run.recorded(1) is not None
     assert len(looks) >= 2

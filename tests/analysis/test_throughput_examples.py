@@ -8,6 +8,7 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import METHODS, throughput
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.builder import GraphBuilder
+from csdf.stopping import Stop
 from tests.reference import slow_simulation
 
 each_method = pytest.mark.parametrize("method", METHODS)
@@ -179,11 +180,11 @@ def test_an_unknown_method_is_refused_with_the_known_ones():
 
 @pytest.mark.parametrize("method", ["auto", "periodic"])
 def test_a_watch_ends_the_analysis_with_what_is_known(method):
-    def watch():
+    def watch(_):
         raise GaveUp("enough")
 
     with pytest.raises(GaveUp, match="enough") as caught:
-        throughput(two_on_a_cycle(), method=method, watch=watch)
+        throughput(two_on_a_cycle(), method=method, budget=Stop(report=watch))
     assert caught.value.low == 0
     assert caught.value.high is None
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from random import Random
 from time import perf_counter
 
-from csdf.errors import GaveUp
 from planners.arena.allocation import plan_arena
 from planners.formats.glow import parse_traces
 from planners.formats.minimalloc import parse_buffers
@@ -57,7 +56,7 @@ def capacities(paths, peer, limit):
         words = ["plan", "arena", str(path), "--capacity", str(CAPACITY), "--json"]
         mine = run_time([sys.executable, "-c", COMMAND, *words], limit)
         begin = perf_counter()
-        plan_arena(problem_of(path), capacity=CAPACITY, watch=limited(limit))
+        plan_arena(problem_of(path), capacity=CAPACITY, budget=limit)
         search = perf_counter() - begin
         other = peer_time(peer, path, limit) if peer else None
         cells = "" if other is None else f"{other:8.2f} {other / mine:8.2f}"
@@ -73,7 +72,7 @@ def least_peaks(paths, limit):
     print(f"{'least peak':16} {'peak':>8} {'at least':>8} {'gap':>7} {'s':>8}")
     for path in paths:
         begin = perf_counter()
-        plan = plan_arena(problem_of(path), watch=limited(limit))
+        plan = plan_arena(problem_of(path), budget=limit)
         seconds = perf_counter() - begin
         gap = f"{float(plan.gap):.2%}"
         print(
@@ -95,22 +94,12 @@ def many(count, limit):
         for number, start in enumerate(starts)
     )
     begin = perf_counter()
-    plan = plan_arena(Problem(name="many", buffers=buffers), watch=limited(limit - 1))
+    plan = plan_arena(Problem(name="many", buffers=buffers), budget=limit - 1)
     print(f"{count} buffers: gap {float(plan.gap):.2%} after {perf_counter() - begin:.1f} s")
 
 
 def problem_of(path):
     return parse_buffers(path.read_text(), path.name, path.stem)
-
-
-def limited(seconds):
-    end = perf_counter() + seconds
-
-    def watch(progress):
-        if perf_counter() > end:
-            raise GaveUp("the time is up")
-
-    return watch
 
 
 def peer_time(program, path, limit):

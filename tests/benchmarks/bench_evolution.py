@@ -19,6 +19,7 @@ from random import Random
 from statistics import median
 from time import perf_counter, process_time
 
+from csdf.stopping import Stop
 from planners.reuse.front.nsga2.checkpoint import Checkpoint
 from planners.reuse.front.nsga2.nsga2 import Limits, evolve
 from planners.reuse.front.places.evaluation import Serial
@@ -56,9 +57,9 @@ class Timed:
         self._place = Serial(evaluate)
         self.seconds = 0.0
 
-    def scores(self, chromosomes, watch):
+    def scores(self, chromosomes, stop):
         begin = process_time()
-        found = list(self._place.scores(chromosomes, watch))
+        found = list(self._place.scores(chromosomes, stop))
         self.seconds += process_time() - begin
         yield from found
 
@@ -122,7 +123,7 @@ def evaluation_times(opened):
     begin = perf_counter()
     with opened() as place:
         for _ in range(ROUNDS):
-            assert len(list(place.scores(chromosomes, lambda: None))) == 100
+            assert len(list(place.scores(chromosomes, Stop()))) == 100
             now = perf_counter()
             times.append(1000 * (now - begin))
             begin = now

@@ -166,7 +166,7 @@ def test_json_of_several_files_is_one_line_each(run, tmp_path):
     }
 
 
-def impatient(graph, *, method, watch):
+def impatient(graph, *, method, budget):
     raise GaveUp("the budget of 0.5 s is used up", low=3, high=7)
 
 

@@ -33,7 +33,7 @@ def test_help_of_a_command_shows_an_example(run, name):
 def test_an_unknown_command_is_refused_in_one_line(run):
     code, output, remarks = run("analyse", "graph.xml")
     assert (code, output) == (2, "")
-    assert remarks.startswith("csdf: there is no command 'analyse'; one of analyze, ")
+    assert remarks == "csdf: there is no command 'analyse'; did you mean analyze?\n"
     assert len(remarks.splitlines()) == 1
 
 
@@ -83,7 +83,7 @@ def test_an_inconsistent_graph_exits_with_1_in_every_command(run, tmp_path):
     ],
 )
 def test_work_that_ends_early_says_so_in_one_line(run, monkeypatch, end, code, remark):
-    def fail(graph, watch):
+    def fail(graph, budget):
         raise end
 
     monkeypatch.setattr(schedule, "deadlock", fail)
@@ -92,11 +92,11 @@ def test_work_that_ends_early_says_so_in_one_line(run, monkeypatch, end, code, r
 
 def test_progress_is_shown_only_after_some_patience(run, monkeypatch):
     clock = iter([0.0, 0.5, 1.9, 2.5, 2.6, 4.0])
-    monkeypatch.setattr("csdf.cli.answers.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("csdf.stopping.time.monotonic", lambda: next(clock))
 
-    def slow(graph, *, method, watch):
+    def slow(graph, *, method, budget):
         for _ in range(5):
-            watch()
+            budget.look()
         raise GaveUp("enough")
 
     monkeypatch.setattr("csdf.cli.analyze.throughput", slow)

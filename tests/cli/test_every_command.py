@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from csdf.cli import answers
-from csdf.cli.frame import commands
+from csdf.cli.frame import commands, long_work
 from csdf.cli.tree import leaves
 from csdf.errors import CsdfError
 
@@ -198,8 +198,8 @@ def test_what_is_no_size_is_refused(text):
 
 
 def test_silent_work_shows_that_it_goes_on(capsys, monkeypatch):
-    monkeypatch.setattr(answers, "PATIENCE", 0.01)
-    monkeypatch.setattr(answers, "SILENCE", 0.01)
+    monkeypatch.setattr(long_work, "PATIENCE", 0.01)
+    monkeypatch.setattr(long_work, "SILENCE", 0.01)
     with answers.working("counting"):
         for _ in range(1000):
             time.sleep(0.01)

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from csdf.cli import answers
+from csdf.cli.frame import long_work
 from tests.cli.running import GRAPHS
 
 EXAMPLE = GRAPHS / "csdf_example.xml"
@@ -12,18 +12,15 @@ EXAMPLE = GRAPHS / "csdf_example.xml"
 
 @pytest.fixture(params=[1, 3])
 def interrupted(monkeypatch, request):
-    """Press Ctrl-C when a search looks at its watch for the first or the third time."""
+    """Press Ctrl-C when a search looks at its stop for the first or the third time."""
     looks = []
 
-    def watch_progress(budget, describe):
-        def look(progress):
-            looks.append(progress)
-            if len(looks) == request.param:
-                signal.raise_signal(signal.SIGINT)
+    def report(progress):
+        looks.append(progress)
+        if len(looks) == request.param:
+            signal.raise_signal(signal.SIGINT)
 
-        return look
-
-    monkeypatch.setattr(answers, "watch_progress", watch_progress)
+    monkeypatch.setattr(long_work, "shown", lambda _: report)
     return request.param
 
 
@@ -36,6 +33,7 @@ def interrupted(monkeypatch, request):
         (("plan", "reuse", "resnet8", "--method", "evolution"), "interrupted"),
         (("plan", "reuse", "resnet8"), "interrupted"),
         (("plan", "traffic", "resnet8", "--buffer", "32KB"), "interrupted"),
+        (("fit", "resnet8"), "the search ended early: interrupted"),
     ],
     ids=lambda one: " ".join(map(str, one[:2])) if isinstance(one, tuple) else one,
 )

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from csdf.cli.frame import long_work
 from csdf.errors import GaveUp
 from planners.primitives.command import main as primitives
 from planners.primitives.command import profile as primitives_profile
@@ -140,7 +141,7 @@ def test_an_interrupt_gives_the_best_so_far(choose, table, monkeypatch):
     def interrupted(*words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(primitives.answers, "watch", lambda *words: interrupted)
+    monkeypatch.setattr(long_work, "shown", lambda _: interrupted)
     code, output, remarks = choose(MODEL, "--profile", table, "--memory", "600kB")
     assert code == 0
     assert "resnet8: feasible" in output

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from csdf.cli.main import main
+from csdf.outcome import Ended, Status, because
 from planners.traffic.command import main as traffic
 from planners.traffic.network_traffic import NetworkSearch
 
@@ -160,10 +161,14 @@ def test_an_interrupt_ends_every_search_and_what_was_found_stays(move, monkeypat
     asked = []
     best = NetworkSearch.best
 
-    def interrupted(search, size, longest=None, look=lambda _: None):
+    def interrupted(search, size, longest=None, budget=None):
         asked.append(longest)
-        found = best(search, size, longest, look)
-        return replace(found, status="feasible", reason="interrupted") if longest == 2 else found
+        found = best(search, size, longest, budget)
+        return (
+            replace(found, status=Status.FEASIBLE, reason=because(Ended.INTERRUPTED))
+            if longest == 2
+            else found
+        )
 
     monkeypatch.setattr(NetworkSearch, "best", interrupted)
     code, output, remarks = move("resnet8", "--buffer", "16KB", "--json")

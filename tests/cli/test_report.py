@@ -9,12 +9,13 @@ import pytest
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.self_timed import self_timed_execution
-from csdf.cli.reporting.budget import Budget
+from csdf.cli.frame.long_work import limited_part
 from csdf.cli.reporting.executing import MOST_FIRINGS, executed
 from csdf.errors import GaveUp
 from csdf.io.graph_files import read_graph, write_graph
 from csdf.model.builder import GraphBuilder
 from csdf.model.graph import Actor, Channel, Graph
+from csdf.stopping import Stop
 from tests.cli.running import GRAPHS
 from tests.draw.report.html_reader import read_page
 
@@ -270,9 +271,9 @@ def test_a_budget_that_is_too_short_leaves_a_page_that_says_so(report):
     assert "budget of 0.001 s is used up" in page.texts["front"]
 
 
-def test_a_budget_ends_what_does_not_look_at_its_watch():
+def test_a_budget_ends_what_does_not_look_at_its_stop():
     def work_for_ever():
-        with Budget(0.05).limited(1.0):
+        with limited_part(Stop(0.05), 1.0, "working"):
             while True:
                 pass
 
@@ -283,9 +284,7 @@ def test_a_budget_ends_what_does_not_look_at_its_watch():
 def test_a_run_has_the_starts_of_the_schedule_and_repeats_to_its_end():
     graph = read_graph(EXAMPLE)
     capacities = {"alpha": 8, "beta": 8}
-    run = executed(
-        graph, repetition_vector(graph), title="t", capacities=capacities, budget=Budget(20)
-    )
+    run = executed(graph, repetition_vector(graph), title="t", capacities=capacities, stop=Stop(20))
     execution = self_timed_execution(with_capacities(graph, capacities), iterations=8)
     for actor in graph.actors:
         expected = [one.start for one in execution.firings if one.actor == actor.name]
@@ -296,7 +295,7 @@ def test_a_run_has_the_starts_of_the_schedule_and_repeats_to_its_end():
 
 def test_a_run_ends_two_repetitions_after_it_has_settled():
     graph = read_graph(EXAMPLE)
-    run = executed(graph, repetition_vector(graph), title="t", capacities={}, budget=Budget(20))
+    run = executed(graph, repetition_vector(graph), title="t", capacities={}, stop=Stop(20))
     assert run.end == run.settled + 2 * run.cycle
 
 

@@ -12,6 +12,7 @@ from cnn2csdf.operators import Output
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
+from csdf.stopping import Stop
 from planners.check import check_plan
 from planners.fusion.chains import chain_of
 from planners.fusion.choices import Terms
@@ -101,7 +102,7 @@ def test_a_watch_that_ends_the_search_leaves_an_arena_with_its_bound():
     def watch(_):
         raise GaveUp("enough")
 
-    plan = whole_arena(fused("densenet121"), watch=watch).plan
+    plan = whole_arena(fused("densenet121"), budget=Stop(report=watch)).plan
     check_plan(plan)
     assert plan.lower_bound <= plan.peak
 

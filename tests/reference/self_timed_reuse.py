@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -13,12 +12,13 @@ from csdf.analysis.bounded import with_capacities
 from csdf.analysis.throughput import throughput
 from csdf.errors import InvalidPlan
 from csdf.model.graph import Graph
+from csdf.stopping import Budget
 from planners.reuse.application.application import Genes
 from planners.reuse.cost.evaluation import Evaluator, ReusePlan
 
 
 def self_timed_periods(
-    evaluator: Evaluator, genes: Genes, *, watch: Callable[[], None] = lambda: None
+    evaluator: Evaluator, genes: Genes, *, budget: Budget = None
 ) -> tuple[Fraction, ...]:
     """Return seconds from frame to frame of each network, in the buffers of a chromosome.
 
@@ -29,13 +29,13 @@ def self_timed_periods(
     plan = evaluator.plan(genes)
     places = dict(zip(evaluator.application.layers, genes, strict=True))
     return tuple(
-        _period(_bounded_graph(evaluator, number, plan, places), watch)
+        _period(_bounded_graph(evaluator, number, plan, places), budget)
         for number in range(len(evaluator.application.members))
     )
 
 
-def _period(graph: Graph, watch: Callable[[], None]) -> Fraction:
-    period = throughput(graph, watch=watch).period
+def _period(graph: Graph, budget: Budget) -> Fraction:
+    period = throughput(graph, budget=budget).period
     if period is None:
         raise InvalidPlan(f"network {graph.name!r} deadlocks in the buffers of its plan")
     return period / NANOSECONDS

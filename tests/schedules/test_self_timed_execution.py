@@ -7,7 +7,10 @@ import pytest
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.analysis.throughput import throughput
+from csdf.errors import GaveUp
 from csdf.model.builder import GraphBuilder
+from csdf.stopping import Stop
+from tests.adversarial.graphs import many_phases
 from tests.schedules.drawn_graphs import DRAWN
 
 drawn = pytest.mark.parametrize("graph", DRAWN.values(), ids=DRAWN)
@@ -131,3 +134,9 @@ def test_times_are_in_the_unit_of_the_user():
     execution = self_timed_execution(graph, iterations=2)
     assert [one.start for one in execution.firings] == [0, Fraction(3, 2)]
     assert execution.period == Fraction(3, 2)
+
+
+def test_a_budget_ends_a_long_execution():
+    # An iteration of 2 million firings is longer than a run of the kernel between two looks.
+    with pytest.raises(GaveUp, match="0 steps"):
+        self_timed_execution(many_phases(2 * 10**6), budget=Stop(steps=0))

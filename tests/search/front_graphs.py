@@ -6,6 +6,7 @@ from csdf.errors import GaveUp
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.search.trade_off import EVERYTHING, pareto_front
+from csdf.stopping import Stop
 from tests.reference.brute_front import single_firing
 
 CALLS = 300  # of the watch, before a front that may have no end is cut off
@@ -52,7 +53,7 @@ SHAPES = {
 
 
 class Limit:
-    """A watch that ends the search at the given call, counted from 1."""
+    """A report that ends the search at the given call, counted from 1."""
 
     def __init__(self, last, error=GaveUp):
         self.calls = 0
@@ -66,7 +67,7 @@ class Limit:
 
 
 def front_of(graph, choice=EVERYTHING, calls=CALLS):
-    return pareto_front(graph, choice, watch=Limit(calls))
+    return pareto_front(graph, choice, budget=Stop(report=Limit(calls)))
 
 
 def largest_size(front):

@@ -1,8 +1,11 @@
 from fractions import Fraction
 from pathlib import Path
 
+import pytest
+
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.throughput import throughput
+from csdf.errors import GaveUp
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.io.graph_files import read_graph
@@ -10,6 +13,7 @@ from csdf.search.evaluator import Evaluator
 from csdf.search.narrowing import sufficient_distribution
 from csdf.search.trade_off import pareto_front, sufficient_capacities
 from csdf.search.variables import Choice, prepared
+from csdf.stopping import Stop
 
 EXAMPLE = Path(__file__).parents[2] / "models" / "graphs" / "csdf_example.xml"
 SHAPE = GraphShape(actors=4, most_phases=2, most_repetitions=3, most_rate=4)
@@ -51,3 +55,8 @@ def test_without_effort_nothing_is_found():
     evaluator = Evaluator(graph, variables)
     # The least capacities, 5 and 6, do not reach period 12, and no more may be tried.
     assert sufficient_distribution(evaluator, variables, lambda period: period == 12, 1) is None
+
+
+def test_a_budget_ends_the_narrowing():
+    with pytest.raises(GaveUp, match="2 steps"):
+        sufficient_capacities(read_graph(EXAMPLE), budget=Stop(steps=2))

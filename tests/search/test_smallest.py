@@ -15,6 +15,7 @@ from csdf.model.builder import GraphBuilder
 from csdf.search.named_search import NamedSearch
 from csdf.search.trade_off import pareto_front, smallest_storage, sufficient_capacities
 from csdf.search.variables import Choice
+from csdf.stopping import Stop
 from tests.search.front_graphs import SHAPES, Limit, front_of
 from tests.shared_data import each, oracle, shared_graph
 
@@ -71,13 +72,13 @@ def test_a_required_period_is_in_the_units_of_the_user():
 def test_less_than_the_best_period_is_infeasible():
     found = smallest_storage(cycle(1), period=Fraction(4))
     assert (found.status, found.point, found.gap) == ("infeasible", None, None)
-    assert found.reason == "even without bounds the graph has period 5"
+    assert str(found.reason) == "even without bounds the graph has period 5"
 
 
 def test_a_deadlock_of_the_graph_itself_is_infeasible():
     found = smallest_storage(cycle(0))
     assert (found.status, found.point) == ("infeasible", None)
-    assert found.reason == "even without bounds the graph deadlocks"
+    assert str(found.reason) == "even without bounds the graph deadlocks"
 
 
 def test_a_fixed_capacity_can_make_it_infeasible():
@@ -101,16 +102,16 @@ def test_an_ended_search_leaves_a_storage_that_suffices_and_its_gap(error):
         graph = random_graph(seed, LARGER)
         fastest = throughput(graph).period
         counter = Limit(1000)
-        smallest = smallest_storage(graph, period=fastest, watch=counter).point.size
+        smallest = smallest_storage(graph, period=fastest, budget=Stop(report=counter)).point.size
         for calls in {1, (counter.calls + 1) // 2, counter.calls}:
-            ended = smallest_storage(graph, period=fastest, watch=Limit(calls, error))
+            ended = smallest_storage(graph, period=fastest, budget=Stop(report=Limit(calls, error)))
             size = ended.point.size
             assert ended.lower_bound <= smallest <= size
             assert ended.gap == Fraction(size - ended.lower_bound, ended.lower_bound)
             assert ended.status == ("optimal" if size == ended.lower_bound else "feasible")
             assert sum(ended.point.capacities.values()) == size
             assert throughput(with_capacities(graph, ended.point.capacities)).period == fastest
-            assert ended.reason == "enough"
+            assert str(ended.reason) == "enough"
             statuses.add(ended.status)
     assert "feasible" in statuses
 
@@ -119,7 +120,7 @@ def test_no_single_channel_of_an_ended_search_can_give_anything_back():
     for seed in range(6):
         graph = random_graph(seed, LARGER)
         fastest = throughput(graph).period
-        ended = smallest_storage(graph, period=fastest, watch=Limit(1))
+        ended = smallest_storage(graph, period=fastest, budget=Stop(report=Limit(1)))
         for name, capacity in ended.point.capacities.items():
             if capacity > graph.channel(name).initial_tokens:
                 less = with_capacities(graph, {**ended.point.capacities, name: capacity - 1})
@@ -145,7 +146,7 @@ def test_rates_whose_schedule_nothing_holds_have_a_storage_but_no_period():
     assert (found.point.period, found.to_json()["period"]) == (None, None)
     asked = smallest_storage(builder.graph(), period=10**30)
     assert (asked.status, asked.lower_bound) == ("gave up", 10**25 + 3 - 1)
-    assert f"{10**25 + 3} firings" in asked.reason
+    assert f"{10**25 + 3} firings" in str(asked.reason)
 
 
 @pytest.mark.parametrize("period", [10, "10", Fraction(10), "20/2", "10.0"])
@@ -192,21 +193,21 @@ def two_paths():
 )
 def test_a_given_capacity_is_blamed_only_where_it_is_to_blame(choice, period, reason):
     found = smallest_storage(two_paths(), choice, period=period)
-    assert (found.status, found.point, found.reason) == ("infeasible", None, reason)
+    assert (found.status, found.point, str(found.reason)) == ("infeasible", None, reason)
 
 
 def test_a_capacity_of_the_graph_itself_is_blamed_too():
     graph = with_capacities(two_paths(), {"more": 3})
     found = smallest_storage(graph, Choice(excluded=["more"]))
-    assert found.reason.startswith("with 'more' at 3, and no other bound, the graph deadlocks")
-    assert found.reason.endswith("'more' needs at least 4")
+    assert str(found.reason).startswith("with 'more' at 3, and no other bound, the graph deadlocks")
+    assert str(found.reason).endswith("'more' needs at least 4")
     front = pareto_front(graph, Choice(excluded=["more"]))
-    assert (front.points, front.is_complete, front.reason) == ((), True, found.reason)
+    assert (front.points, front.is_complete, str(front.reason)) == ((), True, str(found.reason))
 
 
 def test_a_deadlock_without_bounds_is_not_blamed_on_a_fixed_capacity():
     found = smallest_storage(cycle(0), Choice(fixed={"ab": 1}))
-    assert found.reason == "even without bounds the graph deadlocks"
+    assert str(found.reason) == "even without bounds the graph deadlocks"
 
 
 def wide(actors, copies):
@@ -234,8 +235,8 @@ def test_a_storage_search_that_is_ended_at_once_has_an_answer_all_the_same():
     def end(_):
         raise GaveUp("enough")
 
-    found = smallest_storage(graph, watch=end)
-    assert (found.status, found.reason, found.point.period) == ("feasible", "enough", None)
+    found = smallest_storage(graph, budget=Stop(report=end))
+    assert (found.status, str(found.reason), found.point.period) == ("feasible", "enough", None)
     assert deadlock(with_capacities(graph, found.point.capacities)) is None
     assert found.lower_bound <= found.point.size
 
@@ -243,7 +244,7 @@ def test_a_storage_search_that_is_ended_at_once_has_an_answer_all_the_same():
 @pytest.mark.parametrize("seed", range(20))
 def test_room_for_whole_iterations_runs_and_is_no_less_than_the_smallest(seed):
     graph = random_graph(seed, LARGER)
-    search = NamedSearch(graph, Choice(), lambda _: None)
+    search = NamedSearch(graph, Choice(), Stop())
     capacities = search.whole_iterations()
     assert deadlock(with_capacities(graph, capacities)) is None
     assert sum(capacities.values()) >= smallest_storage(graph).point.size

@@ -12,6 +12,7 @@ from csdf.generation.random_graphs import random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search.trade_off import pareto_front
 from csdf.search.variables import Choice
+from csdf.stopping import Stop
 from tests.reference import brute_front, slow_simulation
 from tests.search.front_graphs import (
     SHAPES,
@@ -70,7 +71,7 @@ def test_what_takes_no_time_has_one_point_of_period_0():
 def test_unlimited_concurrency_has_a_front_without_end():
     # A token's place is in use for 1 + 1 time units: n places let n tokens pass in 2.
     graph = GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 1, "b", 1).graph()
-    front = pareto_front(graph, watch=Limit(50))
+    front = pareto_front(graph, budget=Stop(report=Limit(50)))
     assert not front.is_complete
     assert front.best_period == 0
     assert len(front.points) > 3
@@ -254,13 +255,13 @@ def test_an_ended_search_leaves_a_proved_part_of_the_front(error):
         for seed in range(3):
             graph = random_graph(seed, SHAPES[shape])
             counter = Limit(100)
-            points = known_points(pareto_front(graph, watch=counter))
+            points = known_points(pareto_front(graph, budget=Stop(report=counter)))
             for calls in range(1, counter.calls + 1):
-                ended = pareto_front(graph, watch=Limit(calls, error))
+                ended = pareto_front(graph, budget=Stop(report=Limit(calls, error)))
                 found = known_points(ended)
                 where = (shape, seed, calls)
                 assert not ended.is_complete, where
-                assert ended.reason == "enough", where
+                assert str(ended.reason) == "enough", where
                 assert found == points[: len(found)], where
                 missing = points[len(found) :]
                 assert all(size >= ended.lower_bound for size, _ in missing), where
@@ -268,7 +269,7 @@ def test_an_ended_search_leaves_a_proved_part_of_the_front(error):
 
 def test_the_watch_sees_progress():
     seen = []
-    front = pareto_front(pair(), watch=seen.append)
-    assert [progress.points for progress in seen] == sorted(progress.points for progress in seen)
-    assert seen[0].points == 0
+    front = pareto_front(pair(), budget=Stop(report=seen.append))
+    assert [progress.found for progress in seen] == sorted(progress.found for progress in seen)
+    assert seen[0].found == 0
     assert all(progress.lower_bound <= front.points[-1].size for progress in seen)

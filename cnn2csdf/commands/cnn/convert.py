@@ -14,9 +14,11 @@ from cnn2csdf.network import Network
 from cnn2csdf.weights import Model, random_weights
 from csdf.analysis.bounded import with_capacities
 from csdf.cli import answers, parsers, storage_options
+from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, GaveUp
 from csdf.io.files import write_text
 from csdf.model.graph import Graph
+from csdf.outcome import Status
 from csdf.search.trade_off import smallest_storage
 
 
@@ -95,10 +97,10 @@ def _lowered(network: Network, options: argparse.Namespace, overlap: Overlap) ->
 def _bounded(graph: Graph, options: argparse.Namespace) -> Graph:
     if not options.bounded:
         return graph
-    found = smallest_storage(graph, watch=storage_options.watch(options.budget))
+    found = smallest_storage(graph, budget=stop_after(options.budget, storage_options.in_words))
     if found.point is None:
         raise GaveUp(f"no capacities: {found.reason}")
-    if found.status != "optimal":
+    if found.status is not Status.OPTIMAL:
         print(
             f"csdf cnn convert: capacities at most {float(found.gap or 0):.2%} above the smallest: "
             f"{found.reason}",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 
 from csdf.cli.frame import entries
@@ -38,7 +39,7 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
     program = "csdf"
     try:
         try:
-            found = find(words)
+            found = find([*words[1:], "--help"] if words[:1] == ["help"] else words)
             program = found.program
             if found.entry is None or found.is_group:
                 return _without_command(found)
@@ -70,15 +71,23 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
         return UNUSABLE
 
 
+def _meant(word: str, known: Iterable[str]) -> str:
+    """Return the command that a wrong word may have meant, else all that there are."""
+    near = get_close_matches(word, known, 1)
+    return f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}"
+
+
 def _without_command(found: Found) -> int:
     """Say which commands there are; nothing else can be answered."""
     listing = ROOT if found.entry is None else listing_of(found.entry)
-    if listing.version and list(found.rest) == ["--version"]:
+    if listing.version and list(found.rest) in (["--version"], ["-V"]):
         print(f"{listing.version}, {import_module('csdf.kernels.compile').choice()}")
         return ANSWERED
     known = below("" if found.entry is None else found.entry.name, listing.order)
     if found.rest and found.rest[0] not in HELP:
-        remark(found.program, f"there is no command {found.rest[0]!r}; one of {', '.join(known)}")
+        remark(
+            found.program, f"there is no command {found.rest[0]!r}; {_meant(found.rest[0], known)}"
+        )
         return UNUSABLE
     listed = "\n".join(f"  {word:<12}{entries.purpose(entry)}" for word, entry in known.items())
     print(

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate, count, pairwise
 
 from csdf.analysis.bounded import bound_channels, with_capacities
 from csdf.analysis.execution import Execution, SteadyState, steady_state
-from csdf.cli.reporting.budget import Budget
+from csdf.cli.frame.long_work import shown
 from csdf.draw.report.findings import Run
 from csdf.draw.report.timeline import LARGEST_TIME
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
+from csdf.stopping import Stop
 
 MOST_FIRINGS = 30_000  # of a run on the page
 MOST_ACTORS = 2000  # rows of a schedule
-PATIENCE = 300  # iterations to wait for a state that recurs
+MOST_ITERATIONS = 300  # iterations to wait for a state that recurs
 ITERATIONS = 4  # shown where none recurs
 
 
@@ -39,26 +40,26 @@ def executed(
     *,
     title: str,
     capacities: Mapping[str, int],
-    budget: Budget,
+    stop: Stop,
 ) -> Run:
     """Return the transient part and two rounds of the steady part, or as much as there is room for.
 
-    Raises GaveUp where times leave what a browser can count, or the budget ends before anything is
-    known.
+    Raises GaveUp where times leave what a browser can count, or where the stop ends the run before
+    anything is known.
     """
     bounded = with_capacities(graph, capacities)
     numbers, firings = indexed(bound_channels(bounded)), list(repetitions.values())
-    found = _recurrence(numbers, firings, budget)
+    found = _recurrence(numbers, firings, stop)
     wanted = ITERATIONS if found is None else found.transient + found.iterations
-    shown = min(wanted, MOST_FIRINGS // sum(firings))
-    watch = budget.quiet_watch(0.5, f"executing {graph.name}")
-    starts = _starts(numbers, repetitions, shown, watch)
+    listed = min(wanted, MOST_FIRINGS // sum(firings))
+    part = stop.part(share=0.5, report=shown(f"executing {graph.name}"))
+    starts = _starts(numbers, repetitions, listed, part)
     run = Run(
         title=title,
         graph=bounded,
         repetitions=repetitions,
         starts=starts,
-        iterations=shown,
+        iterations=listed,
         transient=None if found is None else found.transient,
         steady=None if found is None else found.iterations,
         cycle=None if found is None else found.time,
@@ -66,18 +67,18 @@ def executed(
     )
     if run.end > LARGEST_TIME:
         raise GaveUp(f"times pass {LARGEST_TIME}, the largest that a browser counts exactly")
-    return _continued(run) if found is not None and shown == wanted and found.time else run
+    return _continued(run) if found is not None and listed == wanted and found.time else run
 
 
 def _starts(
     numbers: IndexedGraph,
     repetitions: Mapping[str, int],
     iterations: int,
-    watch: Callable[[], None],
+    stop: Stop,
 ) -> dict[str, tuple[int, ...]]:
     """Start times of the first iterations, actor by actor. Raises GaveUp."""
     firings = list(repetitions.values())
-    execution = Execution(numbers, firings, watch=watch)
+    execution = Execution(numbers, firings, budget=stop)
     record = execution.recorded(iterations)
     if record is None:
         raise GaveUp("a graph without deadlock got stuck")
@@ -118,10 +119,10 @@ def _starts_before(run: Run, name: str, end: int) -> Iterator[int]:
         yield from (start + later for start in steady if start + later < end)
 
 
-def _recurrence(graph: IndexedGraph, firings: list[int], budget: Budget) -> SteadyState | None:
+def _recurrence(graph: IndexedGraph, firings: list[int], stop: Stop) -> SteadyState | None:
     """The steady part, or None where no state was seen again in time."""
     try:
-        watch = budget.quiet_watch(0.4, "waiting for a state to recur")
-        return steady_state(graph, firings, limit=PATIENCE, watch=watch)
+        part = stop.part(share=0.4, report=shown("waiting for a state to recur"))
+        return steady_state(graph, firings, limit=MOST_ITERATIONS, budget=part)
     except GaveUp:
         return None

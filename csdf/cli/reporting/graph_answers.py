@@ -8,15 +8,16 @@ from fractions import Fraction
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import Throughput, throughput
-from csdf.cli.reporting.budget import Budget
+from csdf.cli.frame.long_work import limited_part
 from csdf.cli.reporting.executing import executed, refusal
 from csdf.draw.report.findings import FasterActor, GraphFindings, Run
 from csdf.draw.report.words import size
 from csdf.errors import GaveUp, counted
 from csdf.model.graph import Graph
 from csdf.search.pareto import ParetoFront, SmallestStorage
-from csdf.search.trade_off import Progress, pareto_front, smallest_storage
+from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import Choice
+from csdf.stopping import Progress, Stop
 
 MOST_FASTER = 4  # actors that are tried twice as fast
 MOST_SEARCHED = 20_000  # channels of a graph whose storage is searched
@@ -24,7 +25,7 @@ MOST_SEARCHED = 20_000  # channels of a graph whose storage is searched
 
 def graph_findings(
     graph: Graph,
-    budget: Budget,
+    stop: Stop,
     *,
     unit: str = "tokens",
     time: str = "time units",
@@ -37,36 +38,34 @@ def graph_findings(
     repetitions = repetition_vector(graph)
     left_out: dict[str, str] = {}
     bounds: tuple[Fraction | None, Fraction | None] = (None, None)
-    result = None
+    result, ended = None, None
     try:
-        with budget.limited(0.4):
-            watch = budget.quiet_watch(0.4, f"the period of {graph.name}")
-            result = throughput(graph, watch=watch)
+        with limited_part(stop, 0.4, f"the period of {graph.name}") as part:
+            result = throughput(graph, budget=part)
     except GaveUp as end:
-        bounds = (end.low, end.high)
+        bounds, ended = (end.low, end.high), end.reason
     found = GraphFindings(
         graph=graph, repetitions=repetitions, result=result, period_bounds=bounds,
         unit=unit, time=time, smallest=smallest, left_out=left_out,
     )  # fmt: skip
     if result is None:
-        reason = f"{budget.reason} before the period was found"
+        reason = f"{ended} before the period was found"
         left_out |= {"schedule": reason, "front": reason}
         return found
     if result.deadlock is not None:
         return found
-    found = replace(found, faster=tuple(_faster(graph, result, budget)))
-    found = _with_storage(found, budget, left_out)
-    return replace(found, runs=tuple(_runs(found, budget, left_out)))
+    found = replace(found, faster=tuple(_faster(graph, result, stop)))
+    found = _with_storage(found, stop, left_out)
+    return replace(found, runs=tuple(_runs(found, stop, left_out)))
 
 
-def _faster(graph: Graph, result: Throughput, budget: Budget) -> Iterator[FasterActor]:
+def _faster(graph: Graph, result: Throughput, stop: Stop) -> Iterator[FasterActor]:
     """What the graph would do with each of the critical actors twice as fast."""
     cycle = result.critical_cycle
     for name in cycle.actors[:MOST_FASTER] if cycle is not None else ():
         try:
-            with budget.limited(0.1):
-                watch = budget.quiet_watch(0.1, f"{graph.name} with a faster {name}")
-                faster = throughput(_twice_as_fast(graph, name), watch=watch)
+            with limited_part(stop, 0.1, f"{graph.name} with a faster {name}") as part:
+                faster = throughput(_twice_as_fast(graph, name), budget=part)
         except GaveUp:
             return
         limit = faster.critical_cycle.actors if faster.critical_cycle is not None else ()
@@ -84,7 +83,7 @@ def _twice_as_fast(graph: Graph, name: str) -> Graph:
     return replace(graph, actors=actors, time_unit=graph.time_unit / 2, origin=None)
 
 
-def _with_storage(found: GraphFindings, budget: Budget, left_out: dict[str, str]) -> GraphFindings:
+def _with_storage(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> GraphFindings:
     """Add the smallest storage and the front, as far as they are found."""
     graph, choice = found.graph, Choice(unit=found.unit)
     if len(graph.channels) > MOST_SEARCHED:
@@ -92,23 +91,22 @@ def _with_storage(found: GraphFindings, budget: Budget, left_out: dict[str, str]
         reason = f"the storage of {channels} is searched by csdf buffers only"
         left_out |= {"smallest": f"smallest buffers: {reason}", "front": reason}
         return found
-    smallest = found.smallest or _smallest(graph, choice, budget, left_out)
+    smallest = found.smallest or _smallest(graph, choice, stop, left_out)
     front = None
     if found.result is not None and not found.result.period:
         left_out["front"] = "nothing limits the unbounded graph, so that the front may have no end"
     else:
-        front = _front(graph, choice, budget, left_out)
+        front = _front(graph, choice, stop, left_out)
     return replace(found, smallest=smallest, front=front)
 
 
 def _smallest(
-    graph: Graph, choice: Choice, budget: Budget, left_out: dict[str, str]
+    graph: Graph, choice: Choice, stop: Stop, left_out: dict[str, str]
 ) -> SmallestStorage | None:
     found, reason = None, ""
     try:
-        with budget.limited(0.35):
-            watch = budget.watch(0.3, _smallest_in_words)
-            found = smallest_storage(graph, choice, watch=watch)
+        with limited_part(stop, 0.3, _smallest_in_words) as part:
+            found = smallest_storage(graph, choice, budget=part)
     except GaveUp as end:
         reason = str(end)
     if found is not None and found.point is not None:
@@ -118,11 +116,11 @@ def _smallest(
 
 
 def _front(
-    graph: Graph, choice: Choice, budget: Budget, left_out: dict[str, str]
+    graph: Graph, choice: Choice, stop: Stop, left_out: dict[str, str]
 ) -> ParetoFront | None:
     try:
-        with budget.limited(0.6):
-            return pareto_front(graph, choice, watch=budget.watch(0.55, _front_in_words))
+        with limited_part(stop, 0.55, _front_in_words) as part:
+            return pareto_front(graph, choice, budget=part)
     except GaveUp as end:
         left_out["front"] = str(end)
     return None
@@ -131,19 +129,19 @@ def _front(
 def _smallest_in_words(progress: Progress) -> str:
     return (
         f"smallest buffers: at least {progress.lower_bound}, "
-        f"{counted(progress.evaluations, 'distribution')} evaluated"
+        f"{counted(progress.done or 0, 'distribution')} evaluated"
     )
 
 
 def _front_in_words(progress: Progress) -> str:
     return (
-        f"front: {counted(progress.points, 'point')}, "
+        f"front: {counted(progress.found, 'point')}, "
         f"nothing missing below size {progress.lower_bound}, "
-        f"{counted(progress.evaluations, 'distribution')} evaluated"
+        f"{counted(progress.done or 0, 'distribution')} evaluated"
     )
 
 
-def _runs(found: GraphFindings, budget: Budget, left_out: dict[str, str]) -> Iterator[Run]:
+def _runs(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> Iterator[Run]:
     """Executions in the capacities of the file, at full speed, and in the smallest buffers."""
     reason = refusal(found.graph, found.repetitions)
     if reason is not None:
@@ -151,13 +149,13 @@ def _runs(found: GraphFindings, budget: Budget, left_out: dict[str, str]) -> Ite
         return
     for title, capacities in _distributions(found):
         try:
-            with budget.limited(0.6):
+            with limited_part(stop, 0.6, f"executing {found.graph.name}") as part:
                 run = executed(
                     found.graph,
                     found.repetitions,
                     title=title,
                     capacities=capacities,
-                    budget=budget,
+                    stop=part,
                 )
         except GaveUp as end:
             left_out["schedule"] = f"{title}: {end}"

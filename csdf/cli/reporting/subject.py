@@ -8,13 +8,15 @@ that reads them:
     add_options(parser)             options that its subjects need
     reads(name) -> bool             whether a name that is no graph's file may be one of its subjects
     refuse(options)                 raise CsdfError where one of its options is given for a graph
-    subject(options, budget) -> Subject
+    subject(options, stop) -> Subject
 
 An entry of csdf.report_sections has the name of a kind, a dot and a name of its own, such as
 `network.arena` or `graph.power`. It is a module that knows more about these subjects, whoever has read
 them:
 
-    contribution(subject, budget) -> Contribution | None     None: nothing about this subject
+    contribution(subject, stop) -> Contribution | None     None: nothing about this subject
+
+The stop is that of the whole page; `limited_part` of csdf.cli.frame.long_work gives a share of it.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from csdf.analysis.throughput import CriticalCycle
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import best_buy
 from csdf.draw.report.words import counted, exact, listed, percent, size
+from csdf.outcome import Status
 
 MOST_WAITING = 30  # of a cycle that blocks itself
 
@@ -107,8 +108,8 @@ def _more_space(findings: GraphFindings) -> Iterator[str]:
 def _storage(findings: GraphFindings) -> Iterator[str]:
     unit, smallest, front = findings.unit, findings.smallest, findings.front
     if smallest is not None and smallest.point is not None:
-        least = "It runs in" if smallest.status != "optimal" else "It needs"
-        proof = "" if smallest.status == "optimal" else (
+        least = "It runs in" if smallest.status is not Status.OPTIMAL else "It needs"
+        proof = "" if smallest.status is Status.OPTIMAL else (
             f" (no less than {size(smallest.lower_bound, unit)} is possible)"
         )  # fmt: skip
         period = smallest.point.period

@@ -15,6 +15,7 @@ from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Section, left_out
 from csdf.draw.report.tables import actor_table
 from csdf.draw.report.words import counted, rounded, size
+from csdf.outcome import Status
 
 
 def graph_summary(findings: GraphFindings) -> Section:
@@ -88,7 +89,7 @@ def _storage_cards(findings: GraphFindings) -> Iterator[_Card]:
     if smallest is not None and smallest.point is not None:
         count = smallest.point.size
         bound = (
-            "proved" if smallest.status == "optimal"
+            "proved" if smallest.status is Status.OPTIMAL
             else f"found; at least {size(smallest.lower_bound, unit)}"
         )  # fmt: skip
         yield _Card("smallest", "Smallest buffers", size(count, unit), _remark(count, unit, bound))

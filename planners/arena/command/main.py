@@ -11,11 +11,14 @@ from importlib import import_module
 from pathlib import PurePath
 
 from csdf.cli import answers, parsers
+from csdf.cli.frame.long_work import stop_after
 from csdf.cli.pictures import drawing, require_drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
 from csdf.io.files import read_bytes, write_text
 from csdf.names import quoted
-from planners.arena.allocation import Progress, plan_arena
+from csdf.outcome import Ended, Status
+from csdf.stopping import Progress
+from planners.arena.allocation import plan_arena
 from planners.arena.banks import plan_banks
 from planners.check import check_plan
 from planners.formats.c_header import format_header
@@ -23,7 +26,7 @@ from planners.formats.glow import parse_traces
 from planners.formats.json_problems import parse_problems, plan_as_json
 from planners.formats.minimalloc import format_offsets, parse_buffers
 from planners.formats.tflite_micro import offline_plan
-from planners.plan import GAVE_UP, INFEASIBLE, OPTIMAL, MemoryPlan, Problem
+from planners.plan import MemoryPlan, Problem
 
 SINGLE = ("csv", "bin")  # formats that hold one plan
 SHOWN = 5  # most names in a remark
@@ -42,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
         _remark_on_lifetimes(problem)
     plans = _planned(problems, options)
     for plan, _ in plans if options.json or len(plans) != 1 else ():
-        if plan.status != OPTIMAL:  # the table of a single plan says why
+        if plan.status != Status.OPTIMAL:  # the table of a single plan says why
             _remark(f"{plan.problem.name}: {plan.status}: {plan.reason}")
     if options.plot:
         _plot(options.plot, plans[0][0], options.capacity)
@@ -51,9 +54,9 @@ def main(argv: Sequence[str]) -> int:
     document = {"problems": [plan_as_json(plan, seconds) for plan, seconds in plans]}
     print(json.dumps(document, indent=2) if options.json else _as_text(plans))
     statuses = {plan.status for plan, _ in plans}
-    if INFEASIBLE in statuses:
+    if Status.INFEASIBLE in statuses:
         return answers.NO
-    return answers.GAVE_UP if GAVE_UP in statuses else answers.ANSWERED
+    return answers.GAVE_UP if Status.GAVE_UP in statuses else answers.ANSWERED
 
 
 def read_problems(path: str) -> list[Problem]:
@@ -145,7 +148,7 @@ def _planned(problems: list[Problem], options: argparse.Namespace) -> list[Timed
             break
         seconds = time.perf_counter() - begin
         plans += [(plan, seconds) for plan in found]
-        if any(plan.reason.startswith("interrupted") for plan in found):
+        if any(plan.reason.has(Ended.INTERRUPTED) for plan in found):
             break
     return plans
 
@@ -155,11 +158,11 @@ def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]
     if options.method == "cp-sat":
         return [_by_cp_sat(problem, options)]
     if not problem.banks:
-        watch = _watch(problem.name, options.budget)
-        return [plan_arena(problem, capacity=options.capacity, watch=watch)]
+        stop = stop_after(options.budget, _in_words(problem.name))
+        return [plan_arena(problem, capacity=options.capacity, budget=stop)]
     count = answers.counted(len(problem.banks), "bank")
     text = f"{problem.name}: looking for a place for each buffer in {count}"
-    found = plan_banks(problem, watch=answers.watch_progress(options.budget, lambda _: text))
+    found = plan_banks(problem, budget=stop_after(options.budget, text))
     if found.plans:
         return list(found.plans.values())
     return [
@@ -181,7 +184,7 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
     except ModuleNotFoundError:
         raise CsdfError("--method cp-sat needs ortools: pip install 'csdf[cp]'") from None
     with answers.working(f"{problem.name}: OR-Tools is searching"):
-        plan: MemoryPlan = module.plan_with_cp_sat(problem, seconds=options.budget)
+        plan: MemoryPlan = module.plan_with_cp_sat(problem, budget=options.budget)
     if plan.has_offsets:
         check_plan(plan)
     return plan
@@ -202,12 +205,9 @@ def _remark(text: str) -> None:
     print(f"csdf plan arena: {quoted(text)}", file=sys.stderr)
 
 
-def _watch(name: str, budget: float) -> Callable[[Progress], None]:
-    """Return a function that shows progress on standard error and ends the search in time."""
-    return answers.watch_progress(
-        budget,
-        lambda progress: f"{name}: {progress.peak} bytes found, at least {progress.lower_bound}",
-    )
+def _in_words(name: str) -> Callable[[Progress], str]:
+    """Return how far the search for a plan of that name has come, to be shown."""
+    return lambda progress: f"{name}: {progress.best} bytes found, at least {progress.lower_bound}"
 
 
 def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
@@ -236,7 +236,7 @@ def _write(path: str, plans: list[Timed]) -> None:
         document = {"problems": [plan_as_json(plan, seconds) for plan, seconds in plans]}
         write_text(path, json.dumps(document, indent=2) + "\n")
         return
-    if any(plan.status in (INFEASIBLE, GAVE_UP) for plan in found):
+    if any(plan.status in (Status.INFEASIBLE, Status.GAVE_UP) for plan in found):
         _remark(f"{path} is not written: there is not a plan that fits for every problem")
         return
     try:

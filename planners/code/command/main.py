@@ -13,9 +13,10 @@ from cnn2csdf.commands.cnn.trained import with_weights
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
+from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError
+from csdf.outcome import Status
 from planners.code.library import Library, write_library
-from planners.plan import FEASIBLE, GAVE_UP
 from planners.streaming.command.options import add_plan_options
 from planners.streaming.fit import Fit, FitWay, fit
 
@@ -29,11 +30,11 @@ def main(argv: Sequence[str]) -> int:
         ram=options.ram,
         flash=options.flash,
         input=options.input,
-        watch=answers.watch("lines and strips", options.budget),
+        budget=stop_after(options.budget, "lines and strips"),
     )
-    if found.best is None or found.status != FEASIBLE:
+    if found.best is None or found.status != Status.FEASIBLE:
         print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
-        return answers.GAVE_UP if found.status == GAVE_UP else answers.NO
+        return answers.GAVE_UP if found.status == Status.GAVE_UP else answers.NO
     with answers.working(f"writing {options.output}"):
         library = write_library(model, found.best.plan, options.output, name=options.name)
     if options.json:

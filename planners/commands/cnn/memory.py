@@ -16,11 +16,12 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.granularity import WHOLE
 from csdf.cli import answers, parsers, pictures, storage_options
+from csdf.cli.frame.long_work import stop_after
 from csdf.io.files import write_text
 from csdf.names import quoted
-from planners.arena.allocation import Progress as ArenaProgress
+from csdf.outcome import Status
+from csdf.stopping import Progress
 from planners.parts_memory import MemoryComparison, memory_comparison
-from planners.plan import OPTIMAL
 
 NANOSECONDS = 10**9
 HEADER = (
@@ -126,18 +127,17 @@ def _row(model: str, options: argparse.Namespace) -> Row:
         shared.granularity_of(options),
         durations,
         element_bytes=options.element_bytes,
-        watch=storage_options.watch(options.budget),
-        arena_watch=answers.watch_progress(options.budget, _arena_in_words),
+        budget=stop_after(options.budget, _in_words),
     )
     shared.remark_on_fusing("csdf cnn memory", network, options)
-    if comparison.by_parts.status != "optimal":
+    if comparison.by_parts.status is not Status.OPTIMAL:
         gap = float(comparison.by_parts.gap or 0)
         print(
             f"csdf cnn memory: {quoted(network.name)}: buffers at most {gap:.2%} above the smallest",
             file=sys.stderr,
         )
     for way, plan in (("whole", comparison.whole_arena), ("by parts", comparison.parts_arena)):
-        if plan.status != OPTIMAL:
+        if plan.status != Status.OPTIMAL:
             print(
                 f"csdf cnn memory: {quoted(network.name)}: {way}: the arena is at most "
                 f"{float(plan.gap):.2%} above the smallest",
@@ -146,8 +146,10 @@ def _row(model: str, options: argparse.Namespace) -> Row:
     return Row(network.name, comparison, time.perf_counter() - begin)
 
 
-def _arena_in_words(progress: ArenaProgress) -> str:
-    return f"arena: {progress.peak} bytes, at least {progress.lower_bound}"
+def _in_words(progress: Progress) -> str:
+    if progress.best is None:
+        return storage_options.in_words(progress)
+    return f"arena: {progress.best} bytes, at least {progress.lower_bound}"
 
 
 def _figures(row: Row) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:

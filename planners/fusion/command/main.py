@@ -20,10 +20,11 @@ from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
-from csdf.cli.deadline import Alarm
+from csdf.cli.frame.long_work import limited, stop_after
 from csdf.cli.limit_options import add_limit_options
 from csdf.errors import GaveUp, UnwritableFile
 from csdf.io.files import write_text
+from csdf.outcome import Status, because
 from planners.formats.c_header import format_header
 from planners.fusion.chains import chain_of, layer_range
 from planners.fusion.choices import Terms
@@ -32,13 +33,12 @@ from planners.fusion.configurations import Way
 from planners.fusion.execution import run_fused
 from planners.fusion.memory import Scratch
 from planners.fusion.plan_text import format_fusion_plan
-from planners.fusion.planning import best_plan
+from planners.fusion.planning import FusionWhy, best_plan
 from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.limits import Limits
 from planners.network_arena import parts_arena, whole_arena
-from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE
 
-PATIENCE = 10.0  # seconds for what other kinds of plans need, where there is no plan
+OTHER_SECONDS = 10.0  # for what other kinds of plans need, where there is no plan
 
 
 def _header(plan: FusionPlan) -> str:
@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
         chain,
         terms,
         sys.maxsize if limit is None else limit,
-        answers.watch("groups", options.budget),
+        stop_after(options.budget, "groups"),
     )
     answer = _in_flash(answer, options.flash, weights)
     check = None
@@ -105,8 +105,8 @@ def _in_flash(answer: FusionAnswer, flash: int | None, weights: int) -> FusionAn
     """The answer, or that there is none where the parameters are more than the flash holds."""
     if flash is None or weights <= flash:
         return answer
-    reason = f"the parameters alone are {weights} bytes, more than the flash of {flash}"
-    return replace(answer, plan=None, status=INFEASIBLE, reason=reason)
+    reason = because(FusionWhy.FLASH, needed=weights, flash=flash)
+    return replace(answer, plan=None, status=Status.INFEASIBLE, reason=reason)
 
 
 def _remark_on_others(network: Network, options: argparse.Namespace) -> None:
@@ -122,9 +122,9 @@ def _remark_on_others(network: Network, options: argparse.Namespace) -> None:
 def _other_plans(network: Network, element_bytes: int) -> str:
     """What plans without groups and scratch need, where that is soon known."""
     try:
-        with Alarm(PATIENCE, "other plans take too long"):
-            whole = whole_arena(network, element_bytes=element_bytes).plan.peak
-            rows = parts_arena(network, BY_ROWS, element_bytes=element_bytes).plan.peak
+        with limited(OTHER_SECONDS) as stop:
+            whole = whole_arena(network, element_bytes=element_bytes, budget=stop).plan.peak
+            rows = parts_arena(network, BY_ROWS, element_bytes=element_bytes, budget=stop).plan.peak
     except GaveUp:
         return ""
     return (
@@ -145,8 +145,8 @@ def _exit_code(answer: FusionAnswer, check: Check | None) -> int:
         return answers.NO
     if answer.plan is None:
         print(f"csdf plan fusion: {answer.status}: {answer.reason}", file=sys.stderr)
-        return answers.GAVE_UP if answer.status == GAVE_UP else answers.NO
-    if answer.status == FEASIBLE:
+        return answers.GAVE_UP if answer.status == Status.GAVE_UP else answers.NO
+    if answer.status == Status.FEASIBLE:
         print(f"csdf plan fusion: {answer.status}: {answer.reason}", file=sys.stderr)
     return answers.ANSWERED
 

@@ -18,7 +18,7 @@ from planners.primitives.selection.problem import Selection, alive_map_bytes
 MOST_LINES = 24  # of a front in text
 
 
-class Run(NamedTuple):
+class MeasuredRun(NamedTuple):
     """What a run of the plan showed: its time and output, and all the bytes that it held."""
 
     nanoseconds: int
@@ -44,7 +44,7 @@ class Report(NamedTuple):
     baselines: Sequence[Baseline]
     front: Sequence[Pair]
     shows_front: bool
-    run: Run | None
+    run: MeasuredRun | None
     seconds: float
 
 
@@ -165,7 +165,7 @@ def _over(report: Report, ours: Selection, other: Selection) -> str:
     return f"{much / max(1, least):.3g} times the {what}"
 
 
-def _run_lines(run: Run, selection: Selection | None) -> list[str]:
+def _run_lines(run: MeasuredRun, selection: Selection | None) -> list[str]:
     predicted = 0 if selection is None else selection.nanoseconds
     off = run.nanoseconds / max(1, predicted) - 1
     verdict = "equal to the network as a whole" if run.is_equal else "DIFFERENT"
@@ -190,7 +190,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "network": report.network.name,
         "objective": objective.value,
         "status": answer.status,
-        "reason": answer.reason,
+        "reason": str(answer.reason),
         "least": answer.least,
         "plan": None,
         "baselines": [

@@ -12,8 +12,9 @@ from importlib import import_module
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
-from csdf.errors import GaveUp
-from planners.plan import FEASIBLE, GAVE_UP
+from csdf.cli.frame.long_work import stop_after
+from csdf.outcome import Status
+from csdf.stopping import ENDS, Stop, reason_of
 from planners.primitives.command.answer import Report, as_json, as_text, plot
 from planners.primitives.command.profile import measured_run, profile_of
 from planners.primitives.profile import Profile
@@ -24,7 +25,6 @@ from planners.primitives.selection.baselines import (
     greedy_pairs,
     single_families,
 )
-from planners.primitives.selection.elimination import Look
 from planners.primitives.selection.fronts import Pair
 from planners.primitives.selection.planning import Demand, SelectionAnswer, best_selection
 from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
@@ -46,9 +46,11 @@ def main(argv: Sequence[str]) -> int:
     model = shared.read(options, with_weights=options.run)
     try:
         profile = profile_of(model.network, options)
-    except (GaveUp, KeyboardInterrupt) as end:
-        reason = str(end) or "interrupted"
-        print(f"csdf plan primitives: {GAVE_UP}: {reason} while measuring", file=sys.stderr)
+    except ENDS as end:
+        print(
+            f"csdf plan primitives: {Status.GAVE_UP}: {reason_of(end)} while measuring",
+            file=sys.stderr,
+        )
         return answers.GAVE_UP
     problem = selection_problem(model.network, profile)
     report, front = _report(model, profile, problem, demand, options)
@@ -68,10 +70,10 @@ def _report(
 ) -> tuple[Report, TradeOff | None]:
     """The answer with all that is beside it, and the whole front, where it was found in time."""
     begin = time.perf_counter()
-    look = answers.watch("selecting", options.budget)
-    answer, pairs = _answer(problem, demand, look, options)
+    stop = stop_after(options.budget, "selecting")
+    answer, pairs = _answer(problem, demand, stop, options)
     seconds = time.perf_counter() - begin
-    front = answer.front if options.solver == "dp" else _front(problem, demand, look)
+    front = answer.front if options.solver == "dp" else _front(problem, demand, stop)
     run = None
     if options.run and answer.selection is not None:
         run = measured_run(model, answer.selection, options)
@@ -80,7 +82,7 @@ def _report(
         machine=profile.machine,
         demand=demand,
         answer=answer,
-        baselines=() if front is None else _baselines(problem, demand, front, look),
+        baselines=() if front is None else _baselines(problem, demand, front, stop),
         front=pairs,
         shows_front=options.front,
         run=run,
@@ -93,11 +95,11 @@ def _exit_code(report: Report) -> int:
     answer = report.answer
     if report.run is not None and not report.run.is_equal:
         return answers.NO
-    if answer.selection is None or answer.status == FEASIBLE:
+    if answer.selection is None or answer.status == Status.FEASIBLE:
         print(f"csdf plan primitives: {answer.status}: {answer.reason}", file=sys.stderr)
     if answer.selection is not None:
         return answers.ANSWERED
-    return answers.GAVE_UP if answer.status == GAVE_UP else answers.NO
+    return answers.GAVE_UP if answer.status == Status.GAVE_UP else answers.NO
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -185,47 +187,46 @@ def _nanoseconds(text: str) -> int:
 
 
 def _answer(
-    problem: SelectionProblem, demand: Demand, look: Look, options: argparse.Namespace
+    problem: SelectionProblem, demand: Demand, stop: Stop, options: argparse.Namespace
 ) -> tuple[SelectionAnswer, Sequence[Pair]]:
     """The answer, and the front where it is known."""
     if options.solver == "dp":
-        answer = best_selection(problem, demand, look)
+        answer = best_selection(problem, demand, stop)
         return answer, answer.front.pairs if answer.front is not None else ()
     solver = import_module("planners.primitives.selection.solver")
-    left = solver.seconds_left(options.budget)
-    answer = solver.solved_selection(problem, demand, left)
+    answer = solver.solved_selection(problem, demand, stop)
     if not options.front:
         return answer, ()
-    return answer, solver.solved_front(problem, demand.objective, BUDGETS, left)
+    return answer, solver.solved_front(problem, demand.objective, BUDGETS, stop)
 
 
-def _front(problem: SelectionProblem, demand: Demand, look: Look) -> TradeOff | None:
+def _front(problem: SelectionProblem, demand: Demand, stop: Stop) -> TradeOff | None:
     """The whole front, if it is found in time."""
     try:
-        return trade_off(problem, demand.objective, look)
-    except (GaveUp, KeyboardInterrupt):
+        return trade_off(problem, demand.objective, stop)
+    except ENDS:
         return None
 
 
 def _baselines(
-    problem: SelectionProblem, demand: Demand, front: TradeOff, look: Look
+    problem: SelectionProblem, demand: Demand, front: TradeOff, stop: Stop
 ) -> Sequence[Baseline]:
     """What others would choose, as far as that is found in time."""
     found: list[Baseline] = []
     try:
-        found.extend(_each_baseline(problem, demand, front, look))
-    except (GaveUp, KeyboardInterrupt):
+        found.extend(_each_baseline(problem, demand, front, stop))
+    except ENDS:
         print("csdf plan primitives: not all of what others choose was found", file=sys.stderr)
     return found
 
 
 def _each_baseline(
-    problem: SelectionProblem, demand: Demand, front: TradeOff, look: Look
+    problem: SelectionProblem, demand: Demand, front: TradeOff, stop: Stop
 ) -> Iterator[Baseline]:
     if demand.memory is not None:
         found = greedy(problem, demand.objective, demand.memory)
         if found is not None:
             yield Baseline(name="greedy", selection=found)
     yield Baseline(name="time only", selection=front.selection(front.fastest))
-    for one in single_families(problem, demand.objective, look):
+    for one in single_families(problem, demand.objective, stop):
         yield Baseline(name=f"all {one.name}", selection=one.selection)

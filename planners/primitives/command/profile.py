@@ -10,10 +10,12 @@ from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
 from csdf.cli import answers
-from planners.primitives.command.answer import Run
+from csdf.cli.frame.long_work import stop_after
+from csdf.stopping import Progress
+from planners.primitives.command.answer import MeasuredRun
 from planners.primitives.execution.selected import largest_difference
 from planners.primitives.profile import Profile
-from planners.primitives.profiling.effort import Effort, Progress
+from planners.primitives.profiling.effort import Effort
 from planners.primitives.profiling.profiler import profile_network, random_frame, run_measured
 from planners.primitives.profiling.table import read_profile, write_profile
 from planners.primitives.selection.problem import Selection
@@ -29,9 +31,9 @@ def profile_of(network: Network, options: argparse.Namespace) -> Profile:
     if options.profile:
         return read_profile(options.profile)
     print("csdf plan primitives: measuring, one thread; --profile reads a table", file=sys.stderr)
-    watch = answers.watch_progress(options.budget, _described)
+    stop = stop_after(options.budget, _in_words)
     effort = Effort(repetitions=options.repeats, seed=options.seed)
-    profile = profile_network(network, effort=effort, watch=watch)
+    profile = profile_network(network, effort=effort, budget=stop)
     if options.save_profile:
         write_profile(options.save_profile, profile)
         print(
@@ -42,11 +44,11 @@ def profile_of(network: Network, options: argparse.Namespace) -> Profile:
     return profile
 
 
-def _described(progress: Progress) -> str:
-    return f"layer {progress.number} of {progress.layers}: {progress.layer}, {progress.primitive}"
+def _in_words(progress: Progress) -> str:
+    return f"layer {(progress.done or 0) + 1} of {progress.total}: {progress.at}"
 
 
-def measured_run(model: Model, selection: Selection, options: argparse.Namespace) -> Run:
+def measured_run(model: Model, selection: Selection, options: argparse.Namespace) -> MeasuredRun:
     """Return what running the selection shows, and how far its output is from the usual one."""
     network = model.network
     model = with_weights("csdf plan primitives", model, options.seed)
@@ -59,7 +61,7 @@ def measured_run(model: Model, selection: Selection, options: argparse.Namespace
         maps = run_layers(model, frame)
     expected = {layer.name: maps[layer.name] for layer in network.outputs}
     difference = largest_difference(found.outputs, expected)
-    return Run(
+    return MeasuredRun(
         nanoseconds=found.nanoseconds,
         is_equal=difference <= TOLERANCE,
         relative_difference=difference,

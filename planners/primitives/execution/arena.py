@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cnn2csdf.network import Connection, Network
-from csdf.errors import GaveUp
-from planners.arena.allocation import Progress, plan_arena
+from csdf.outcome import because
+from csdf.stopping import Stop
+from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.plan import Buffer, MemoryPlan, Problem
 from planners.primitives.library.convolution import ELEMENT_BYTES
 from planners.primitives.library.primitives import Way
 
 ALIGNMENT = 64  # bytes: whole cache lines, and what vector instructions like
-PATIENCE = 20  # looks at the search for a smaller arena
+MOST_STEPS = 20  # of the search for a smaller arena: a plan does not depend on the clock
 
 Selection = Mapping[str, Way]  # layer: primitive, input layout, output layout
 
@@ -81,16 +82,7 @@ def map_plan(network: Network, changes: tuple[Change, ...]) -> MemoryPlan:
                 alignment=ALIGNMENT,
             )
         )
-    return plan_arena(Problem(name=network.name, buffers=tuple(buffers)), watch=_Patience())
-
-
-class _Patience:
-    """Ends the search after a fixed number of looks, so that a plan does not depend on the clock."""
-
-    def __init__(self) -> None:
-        self._looks = 0
-
-    def __call__(self, _: Progress) -> None:
-        self._looks += 1
-        if self._looks > PATIENCE:
-            raise GaveUp("good enough")
+    return plan_arena(
+        Problem(name=network.name, buffers=tuple(buffers)),
+        budget=Stop(steps=MOST_STEPS, reason=because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)),
+    )

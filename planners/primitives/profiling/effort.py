@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from csdf.errors import InvalidPlan
 
@@ -30,15 +28,3 @@ class Effort:
         for what in ("repetitions", "least", "hopeless"):
             if getattr(self, what) < 1:
                 raise InvalidPlan(f"{what} is {getattr(self, what)}; expected at least 1")
-
-
-class Progress(NamedTuple):
-    """Which layer is timed: its number from 1, of how many layers, its name, and the primitive."""
-
-    number: int
-    layers: int
-    layer: str
-    primitive: str
-
-
-Watch = Callable[[Progress], None]

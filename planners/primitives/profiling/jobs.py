@@ -2,7 +2,7 @@
 
 The libraries that multiply matrices read the number of their threads when they are loaded, so the
 process must be started with it. Parent and worker exchange pickled values: the parent sends one job,
-the worker sends Progress values and at last an Answer or a Failure.
+the worker sends Progress values and at last a Returned or a Failure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from csdf.errors import CsdfError, ExecutionError
-from planners.primitives.profiling.effort import Watch
+from csdf.stopping import Stop
 from planners.primitives.profiling.machine import PINNED
 
 THREADS = 1
@@ -26,7 +26,7 @@ WORKER = "planners.primitives.profiling.worker"
 HOME = str(Path(__file__).parents[3])  # the folder of this project's packages
 
 
-class Answer(NamedTuple):
+class Returned(NamedTuple):
     """What the job returned."""
 
     value: Any
@@ -40,14 +40,14 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A function of some module, by reference, that takes these values and then a watch."""
+    """A function of some module, by reference, that takes these values and then a stop."""
 
     function: Callable[..., Any]
     values: tuple[Any, ...]
 
 
-def run_in_worker(job: Job, watch: Watch) -> Any:
-    """Return what the job returns; watch sees its progress, and ends it by raising.
+def run_in_worker(job: Job, stop: Stop) -> Any:
+    """Return what the job returns; the stop sees its progress, and may end it.
 
     Raises what the job raised, and ExecutionError where the worker ended without an answer.
     """
@@ -61,7 +61,7 @@ def run_in_worker(job: Job, watch: Watch) -> Any:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     ) as process:
         try:
-            return _answer(process, job, watch)
+            return _answer(process, job, stop)
         finally:
             process.kill()
 
@@ -75,7 +75,7 @@ def import_path() -> list[str]:
     return path if HOME in path else [*path, HOME]
 
 
-def _answer(process: subprocess.Popen[bytes], job: Job, watch: Watch) -> Any:
+def _answer(process: subprocess.Popen[bytes], job: Job, stop: Stop) -> Any:
     if process.stdin is None or process.stdout is None:
         raise ExecutionError("the worker has no pipes")
     with suppress(BrokenPipeError):  # a worker that ended says why below
@@ -86,11 +86,11 @@ def _answer(process: subprocess.Popen[bytes], job: Job, watch: Watch) -> Any:
         except EOFError:
             code = process.wait()
             raise ExecutionError(f"the worker that measures ended with code {code}") from None
-        if isinstance(message, Answer):
+        if isinstance(message, Returned):
             return message.value
         if isinstance(message, Failure):
             raise message.error
-        watch(message)
+        stop.look(message)
 
 
 def send(pipe: IO[bytes], message: object) -> None:

@@ -15,13 +15,14 @@ import numpy as np
 from cnn2csdf.network import Connection, Layer, Network, Shape
 from cnn2csdf.operators import Input
 from cnn2csdf.weights import Array, Model
+from csdf.stopping import Progress, Stop
 from planners.primitives.execution.memory import fresh_memory
 from planners.primitives.library.convolution import ELEMENT_BYTES
 from planners.primitives.library.prepared import PreparedLayer, prepared_layer, ways_of
 from planners.primitives.library.primitive import map_dims
 from planners.primitives.library.relayout import change_layout
 from planners.primitives.profile import CHW, HWC, LAYOUTS, LayerProfile, TransformProfile
-from planners.primitives.profiling.effort import Effort, Progress, Watch
+from planners.primitives.profiling.effort import Effort
 from planners.primitives.profiling.timing import Candidate, Time, allocated_bytes, take_turns
 
 MOST_WEIGHTS = 1 << 28  # bytes of weights that are prepared at once
@@ -50,7 +51,7 @@ class _Measurer:
             np.copyto(target, source)
 
 
-def measured_layers(model: Model, effort: Effort, watch: Watch) -> tuple[LayerProfile, ...]:
+def measured_layers(model: Model, effort: Effort, stop: Stop) -> tuple[LayerProfile, ...]:
     """Return every way to run every layer, in the order of the layers."""
     network, measurer = model.network, _Measurer(effort)
     known: dict[tuple[object, ...], list[LayerProfile]] = {}
@@ -58,24 +59,24 @@ def measured_layers(model: Model, effort: Effort, watch: Watch) -> tuple[LayerPr
     for number, layer in enumerate(network.layers, start=1):
         key = (layer.operator, network.input_shapes(layer), layer.epilogue)
         if key not in known:
-            progress = Progress(number, len(network.layers), layer.name, "")
-            known[key] = list(_ways_measured(model, layer, measurer, watch, progress))
+            progress = Progress(done=number - 1, total=len(network.layers), at=layer.name)
+            known[key] = list(_ways_measured(model, layer, measurer, stop, progress))
         found += [replace(one, layer=layer.name) for one in known[key]]
     return tuple(found)
 
 
 def _ways_measured(
-    model: Model, layer: Layer, measurer: _Measurer, watch: Watch, progress: Progress
+    model: Model, layer: Layer, measurer: _Measurer, stop: Stop, progress: Progress
 ) -> Iterable[LayerProfile]:
     """The ways in groups whose weights fit into MOST_WEIGHTS, at least one a group."""
     group: list[PreparedLayer] = []
     for way in ways_of(model.network, layer):
         prepared = prepared_layer(model, layer, way)
         if group and sum(one.parameter_bytes for one in (*group, prepared)) > MOST_WEIGHTS:
-            yield from _group_measured(model.network, layer, group, measurer, watch, progress)
+            yield from _group_measured(model.network, layer, group, measurer, stop, progress)
             group = []
         group.append(prepared)
-    yield from _group_measured(model.network, layer, group, measurer, watch, progress)
+    yield from _group_measured(model.network, layer, group, measurer, stop, progress)
 
 
 class _Memory(NamedTuple):
@@ -92,16 +93,17 @@ def _group_measured(
     layer: Layer,
     group: Sequence[PreparedLayer],
     measurer: _Measurer,
-    watch: Watch,
+    stop: Stop,
     progress: Progress,
 ) -> Iterable[LayerProfile]:
     memory = _memory(network, layer, group, measurer)
     candidates = [_candidate(one, memory, measurer) for one in group]
 
     def look(number: int) -> None:
-        watch(progress._replace(primitive=group[number].way[0]))
+        primitive = group[number].way[0]
+        stop.look(progress._replace(at=f"{layer.name}, {primitive}"))
 
-    times = take_turns(candidates, measurer.effort, watch=look)
+    times = take_turns(candidates, measurer.effort, look=look)
     for prepared, candidate, time in zip(group, candidates, times, strict=True):
         extra = allocated_bytes(candidate.run) if prepared.allocates else 0
         yield _profile(layer.name, prepared, time, -(-extra // PAGE) * PAGE)
@@ -149,7 +151,7 @@ def _candidate(prepared: PreparedLayer, memory: _Memory, measurer: _Measurer) ->
 
 
 def measured_transforms(
-    network: Network, layers: Sequence[LayerProfile], effort: Effort, watch: Watch
+    network: Network, layers: Sequence[LayerProfile], effort: Effort, stop: Stop
 ) -> tuple[TransformProfile, ...]:
     """Return every change of layout that a selection among these ways can ask for."""
     measurer = _Measurer(effort)
@@ -163,13 +165,14 @@ def measured_transforms(
     place = {layer.name: number for number, layer in enumerate(network.layers, start=1)}
     for link in network.connections:
         shape = network.layer(link.producer).shape
-        progress = Progress(place[link.consumer], len(place), link.consumer, "change of layout")
+        at = f"{link.consumer}, change of layout"
+        progress = Progress(done=place[link.consumer] - 1, total=len(place), at=at)
         for source, target in ((CHW, HWC), (HWC, CHW)):
             is_asked = source in writes[link.producer] and target in reads[link.consumer]
             if not shape.is_map or not is_asked:
                 continue
             if (shape, source) not in known:
-                known[shape, source] = _change_measured(shape, source, measurer, watch, progress)
+                known[shape, source] = _change_measured(shape, source, measurer, stop, progress)
             found.append(_transform(link, source, target, known[shape, source]))
     return tuple(found)
 
@@ -188,7 +191,7 @@ def _transform(connection: Connection, source: str, target: str, time: Time) -> 
 
 
 def _change_measured(
-    shape: Shape, source: str, measurer: _Measurer, watch: Watch, progress: Progress
+    shape: Shape, source: str, measurer: _Measurer, stop: Stop, progress: Progress
 ) -> Time:
     target = next(one for one in LAYOUTS if one != source)
     fresh, array = (measurer.random(map_dims(shape.dims, source)) for _ in range(2))
@@ -197,4 +200,4 @@ def _change_measured(
         before=partial(measurer.refresh, [array], [fresh]),
         run=partial(change_layout, array, source, result),
     )
-    return take_turns([candidate], measurer.effort, watch=lambda _: watch(progress))[0]
+    return take_turns([candidate], measurer.effort, look=lambda _: stop.look(progress))[0]

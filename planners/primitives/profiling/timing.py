@@ -38,11 +38,11 @@ def take_turns(
     candidates: Sequence[Candidate],
     effort: Effort,
     *,
-    watch: Callable[[int], None],
+    look: Callable[[int], None],
     clock: Clock = thread_time_ns,
 ) -> list[Time]:
-    """Return the time of each candidate; watch: called with its number before each run."""
-    limit = effort.hopeless * min(_first_times(candidates, watch, clock), default=0)
+    """Return the time of each candidate; look: called with its number before each run."""
+    limit = effort.hopeless * min(_first_times(candidates, look, clock), default=0)
     taken: list[list[int]] = [[] for _ in candidates]
     for turn in range(effort.repetitions):
         for number, one in enumerate(candidates):
@@ -50,17 +50,17 @@ def take_turns(
             if times and times[0] > limit:
                 continue
             if turn < effort.least or sum(times) < effort.nanoseconds:
-                watch(number)
+                look(number)
                 times.append(_timed(one, clock))
     return [_summary(times) for times in taken]
 
 
 def _first_times(
-    candidates: Sequence[Candidate], watch: Callable[[int], None], clock: Clock
+    candidates: Sequence[Candidate], look: Callable[[int], None], clock: Clock
 ) -> Iterator[int]:
     """The times that do not count: kernels are translated, memory is touched."""
     for number, one in enumerate(candidates):
-        watch(number)
+        look(number)
         yield _timed(one, clock)
 
 

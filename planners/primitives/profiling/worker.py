@@ -7,8 +7,8 @@ import pickle
 import sys
 
 from csdf.errors import CsdfError
-from planners.primitives.profiling.effort import Progress
-from planners.primitives.profiling.jobs import Answer, Failure, Job, send
+from csdf.stopping import Stop
+from planners.primitives.profiling.jobs import Failure, Job, Returned, send
 
 
 def _main() -> None:
@@ -16,12 +16,10 @@ def _main() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else may write between the messages
 
-    def watch(progress: Progress) -> None:
-        send(out, progress)
-
+    stop = Stop(report=lambda progress: send(out, progress))
     job: Job = pickle.load(sys.stdin.buffer)
     try:
-        answer: Answer | Failure = Answer(job.function(*job.values, watch))
+        answer: Returned | Failure = Returned(job.function(*job.values, stop))
     except CsdfError as error:
         answer = Failure(error)
     send(out, answer)

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
+from csdf.stopping import Budget, stop_of
 from planners.primitives.profile import LAYER, LayerProfile
-from planners.primitives.selection.elimination import Look
 from planners.primitives.selection.fronts import Pair
 from planners.primitives.selection.problem import Link, Objective, Selection, SelectionProblem
 from planners.primitives.selection.trade_off import TradeOff, trade_off
@@ -122,16 +122,16 @@ def families(problem: SelectionProblem) -> dict[str, frozenset[str]]:
 
 
 def single_families(
-    problem: SelectionProblem, objective: Objective, look: Look = lambda: None
+    problem: SelectionProblem, objective: Objective, budget: Budget = None
 ) -> Iterator[Baseline]:
     """Yield for each family the fastest selection that takes it wherever it can.
 
     Layouts and variants are the best ones; where the family cannot compute a layer, FALLBACK does,
     and where that cannot either, the fastest.
     """
-    known = families(problem)
+    known, stop = families(problem), stop_of(budget)
     for name, kind in known.items():
-        front = trade_off(only(problem, (kind, known.get(FALLBACK, kind))), objective, look)
+        front = trade_off(only(problem, (kind, known.get(FALLBACK, kind))), objective, stop)
         chosen = front.selection(front.fastest).chosen
         yield Baseline(name=name, selection=Selection(problem=problem, chosen=chosen))
 

@@ -10,15 +10,15 @@ Elimination: A Unifying Framework for Reasoning, Artificial Intelligence 113, 19
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from csdf.stopping import Budget, Stop, stop_of
 from planners.primitives.selection.fronts import NOTHING, Front, added, front_of, least
 from planners.primitives.selection.problem import Link, Objective, SelectionProblem
 
 Layouts = tuple[str, ...]
-Look = Callable[[], None]
 
 
 class Relation(NamedTuple):
@@ -97,9 +97,10 @@ def _link(problem: SelectionProblem, objective: Objective, link: Link) -> Relati
 
 
 def eliminated(
-    problem: SelectionProblem, objective: Objective, look: Look = lambda: None
+    problem: SelectionProblem, objective: Objective, budget: Budget = None
 ) -> Elimination:
-    """Return the front of a problem. look: called before each combination."""
+    """Return the front of a problem. budget: looked at before each combination."""
+    stop = stop_of(budget)
     found = relations(problem, objective)
     left = set(range(len(found)))
     decisions: list[Decision] = []
@@ -111,7 +112,7 @@ def eliminated(
         )
         decisions.append(Decision(variable, tuple(near), len(found)))
         left = left.difference(near) | {len(found)}
-        found.append(_decided(variable, [found[number] for number in near], objective, look))
+        found.append(_decided(variable, [found[number] for number in near], objective, stop))
     constants = tuple(sorted(left, key=lambda number: (-_longest(found[number]), number)))
     front = together([found[number].fronts[()] for number in constants], objective)
     return Elimination(front, tuple(found), tuple(decisions), constants)
@@ -134,14 +135,14 @@ def _next(left: Sequence[Relation]) -> int:
 
 
 def _decided(
-    variable: int, relations: Sequence[Relation], objective: Objective, look: Look
+    variable: int, relations: Sequence[Relation], objective: Objective, stop: Stop
 ) -> Relation:
     """What remains among the other variables once one is decided in the best way."""
     near = {other for one in relations for other in one.variables}
     others = tuple(sorted(near - {variable}))
     found: dict[Layouts, list[Front]] = {}
     for assignment, fronts in combinations(relations):
-        look()
+        stop.look()
         key = tuple(assignment[one] for one in others)
         found.setdefault(key, []).append(together(fronts, objective))
     return Relation(others, {key: least(fronts) for key, fronts in found.items()})

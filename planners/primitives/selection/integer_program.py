@@ -10,7 +10,7 @@ it is asked again in other digits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import Any
@@ -19,7 +19,8 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE, OPTIMAL
+from csdf.outcome import Status
+from csdf.stopping import Budget, Stop, stop_of
 from planners.primitives.profile import LayerProfile
 from planners.primitives.selection.formulation import (
     Limit,
@@ -44,8 +45,6 @@ GAP = 2e-6  # of a bound as the solver sees it: it ends when that is all there i
 ROUNDING = 0.01  # of a bound in whole units, computed in floating point
 CANNOT_BE = 2  # status of scipy's milp
 
-SecondsLeft = Callable[[], float | None]  # for the solver, asked before each of its runs
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
@@ -56,7 +55,7 @@ class Solution:
     """
 
     selection: Selection | None
-    status: str
+    status: Status
     bound: int | None
 
 
@@ -65,15 +64,17 @@ def fastest(
     objective: Objective,
     memory: int | None = None,
     *,
-    left: SecondsLeft = lambda: None,
+    budget: Budget = None,
 ) -> Solution:
     """Return the selection of least time whose memory is within a limit, if there is one."""
     if objective is Objective.WORKSPACE:
         variables = variables_of(problem, objective, most=memory)
-        return _solved(problem, objective, variables, "nanoseconds", limit=None, left=left)
+        return _solved(
+            problem, objective, variables, "nanoseconds", limit=None, stop=stop_of(budget)
+        )
     variables = variables_of(problem, objective)
     limit = None if memory is None else Limit("memory", memory)
-    return _solved(problem, objective, variables, "nanoseconds", limit=limit, left=left)
+    return _solved(problem, objective, variables, "nanoseconds", limit=limit, stop=stop_of(budget))
 
 
 def smallest(
@@ -81,31 +82,36 @@ def smallest(
     objective: Objective,
     nanoseconds: int,
     *,
-    left: SecondsLeft = lambda: None,
+    budget: Budget = None,
 ) -> Solution:
     """Return the selection of least memory whose time is within a limit, if there is one.
 
     The largest workspace is looked for by halving the sizes that there are.
     """
+    stop = stop_of(budget)
     if objective is Objective.NETWORK:
         variables = variables_of(problem, objective)
         limit = Limit("nanoseconds", nanoseconds)
-        return _solved(problem, objective, variables, "memory", limit=limit, left=left)
+        return _solved(problem, objective, variables, "memory", limit=limit, stop=stop)
     sizes = sorted({one.memory for one in variables_of(problem, objective)})
     low, high = 0, len(sizes)  # smaller ones than sizes[low] do not do, sizes[high] does
     best, ended = None, False
     while low < high:
         middle = (low + high) // 2
-        found = fastest(problem, objective, sizes[middle], left=left)
-        ended |= found.status in (FEASIBLE, GAVE_UP)
+        found = fastest(problem, objective, sizes[middle], budget=stop)
+        ended |= found.status in (Status.FEASIBLE, Status.GAVE_UP)
         if found.selection is not None and found.selection.nanoseconds <= nanoseconds:
             high, best = middle, found.selection
         else:
             low = middle + 1
     if best is None:
-        return Solution(selection=None, status=GAVE_UP if ended else INFEASIBLE, bound=None)
+        return Solution(
+            selection=None, status=Status.GAVE_UP if ended else Status.INFEASIBLE, bound=None
+        )
     bound = None if ended else best.memory(objective)
-    return Solution(selection=best, status=FEASIBLE if ended else OPTIMAL, bound=bound)
+    return Solution(
+        selection=best, status=Status.FEASIBLE if ended else Status.OPTIMAL, bound=bound
+    )
 
 
 def _solved(
@@ -115,23 +121,23 @@ def _solved(
     what: str,
     *,
     limit: Limit | None,
-    left: SecondsLeft,
+    stop: Stop,
 ) -> Solution:
     """Minimise a cost under a limit on the other, until what is found keeps the limit exactly."""
     program = formulated(problem, variables, what, limit)
     if program is None or (limit is not None and limit.most < _least(problem, objective, limit)):
-        return Solution(selection=None, status=INFEASIBLE, bound=None)
+        return Solution(selection=None, status=Status.INFEASIBLE, bound=None)
     digits = iter(DIGIT_BITS)
     bits = next(digits)
     for _ in range(MOST_CUTS):
-        seconds = left()
-        if seconds is not None and seconds <= 0:
+        seconds = stop.seconds_left
+        if seconds == 0 or stop.is_over():
             break
         result, scale = _run(program, seconds, bits)
         if result.x is None and result.status != CANNOT_BE:
             break
         if result.x is None and limit is None:
-            return Solution(selection=None, status=INFEASIBLE, bound=None)
+            return Solution(selection=None, status=Status.INFEASIBLE, bound=None)
         if result.x is None:
             bits = next(digits, 0)
             if not bits:
@@ -149,11 +155,11 @@ def _solved(
             is_proved = result.status == 0 and bound >= found
             return Solution(
                 selection=selection,
-                status=OPTIMAL if is_proved else FEASIBLE,
+                status=Status.OPTIMAL if is_proved else Status.FEASIBLE,
                 bound=min(bound, found),
             )
         program.rows.append(Row(dict.fromkeys(places, 1), -inf, len(places) - 1))
-    return Solution(selection=None, status=GAVE_UP, bound=None)
+    return Solution(selection=None, status=Status.GAVE_UP, bound=None)
 
 
 def _least(problem: SelectionProblem, objective: Objective, limit: Limit) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from csdf.errors import GaveUp, InvalidPlan
-from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE, OPTIMAL
+from csdf.errors import InvalidPlan
+from csdf.outcome import Reason, Status, Why, because
+from csdf.stopping import ENDS, Budget, reason_of
 from planners.primitives.selection.baselines import greedy
-from planners.primitives.selection.elimination import Look
 from planners.primitives.selection.problem import (
     MOST,
     Objective,
@@ -16,6 +16,16 @@ from planners.primitives.selection.problem import (
     SelectionProblem,
 )
 from planners.primitives.selection.trade_off import TradeOff, trade_off
+
+
+class SelectionWhy(Why):
+    """What the answer to a demand rests on."""
+
+    NONE_FASTER = "none within the limit is faster"
+    NONE_SMALLER = "none within the limit is smaller"
+    TIME = "no selection takes less than {milliseconds:.4g} ms ({nanoseconds} ns)"
+    MEMORY = "no selection needs less than {least} bytes"
+    LEAST_UNKNOWN = "nothing is within the limit; the least that would do was not found in time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,24 +62,23 @@ class SelectionAnswer:
     """
 
     selection: Selection | None
-    status: str
-    reason: str
+    status: Status
+    reason: Reason
     least: int | None = None
     front: TradeOff | None = None
 
 
 def best_selection(
-    problem: SelectionProblem, demand: Demand, look: Look = lambda: None
+    problem: SelectionProblem, demand: Demand, budget: Budget = None
 ) -> SelectionAnswer:
     """Return the best selection by dynamic programming, exactly, and the whole front.
 
-    look: called now and then; GaveUp or KeyboardInterrupt from it end the work with the best of
-    some quick selections.
+    budget: a stop, or seconds; it ends the work with the best of some quick selections, as Ctrl-C does.
     """
     try:
-        front = trade_off(problem, demand.objective, look)
-    except (GaveUp, KeyboardInterrupt) as end:
-        return quick_answer(problem, demand, str(end) or "interrupted")
+        front = trade_off(problem, demand.objective, budget)
+    except ENDS as end:
+        return quick_answer(problem, demand, reason_of(end))
     if demand.nanoseconds is not None:
         goal, least = front.within_time(demand.nanoseconds), front.fastest.nanoseconds
     else:
@@ -78,26 +87,26 @@ def best_selection(
     if goal is None:
         return SelectionAnswer(
             selection=None,
-            status=INFEASIBLE,
+            status=Status.INFEASIBLE,
             reason=too_little(demand, least),
             least=least,
             front=front,
         )
     return SelectionAnswer(
         selection=front.selection(goal),
-        status=OPTIMAL,
+        status=Status.OPTIMAL,
         reason=proof(demand),
         least=least,
         front=front,
     )
 
 
-def quick_answer(problem: SelectionProblem, demand: Demand, reason: str) -> SelectionAnswer:
+def quick_answer(problem: SelectionProblem, demand: Demand, reason: Reason) -> SelectionAnswer:
     """Return the best of some quick selections, for a search that ended for that reason."""
     found = [one for one in _quick_selections(problem, demand) if demand.is_met_by(one)]
     best = min(found, key=demand.cost, default=None)
     return SelectionAnswer(
-        selection=best, status=GAVE_UP if best is None else FEASIBLE, reason=reason
+        selection=best, status=Status.GAVE_UP if best is None else Status.FEASIBLE, reason=reason
     )
 
 
@@ -116,16 +125,16 @@ def _quick_selections(problem: SelectionProblem, demand: Demand) -> Iterator[Sel
     )
 
 
-def too_little(demand: Demand, least: int | None) -> str:
+def too_little(demand: Demand, least: int | None) -> Reason:
     """Return why nothing is within a limit, and the least that would do, where it is known."""
     if least is None:
-        return "nothing is within the limit; the least that would do was not found in time"
+        return because(SelectionWhy.LEAST_UNKNOWN)
     if demand.nanoseconds is not None:
-        return f"no selection takes less than {least / 1e6:.4g} ms ({least} ns)"
-    return f"no selection needs less than {least} bytes"
+        return because(SelectionWhy.TIME, milliseconds=least / 1e6, nanoseconds=least)
+    return because(SelectionWhy.MEMORY, least=least)
 
 
-def proof(demand: Demand) -> str:
+def proof(demand: Demand) -> Reason:
     """Return what is proved of the best selection."""
-    what = "smaller" if demand.nanoseconds is not None else "faster"
-    return f"none within the limit is {what}"
+    is_in_time = demand.nanoseconds is not None
+    return because(SelectionWhy.NONE_SMALLER if is_in_time else SelectionWhy.NONE_FASTER)

@@ -9,11 +9,11 @@ import numpy as np
 
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
+from csdf.stopping import Budget
 from planners.primitives.profile import LayerProfile
 from planners.primitives.selection.elimination import (
     Decision,
     Elimination,
-    Look,
     combinations,
     eliminated,
     reading,
@@ -84,12 +84,10 @@ class TradeOff(Shown):
         return self.to_json()
 
 
-def trade_off(
-    problem: SelectionProblem, objective: Objective, look: Look = lambda: None
-) -> TradeOff:
-    """Return the complete front. look: called now and then; what it raises ends the work."""
+def trade_off(problem: SelectionProblem, objective: Objective, budget: Budget = None) -> TradeOff:
+    """Return the complete front. budget: ends the work by GaveUp."""
     return TradeOff(
-        problem=problem, objective=objective, elimination=eliminated(problem, objective, look)
+        problem=problem, objective=objective, elimination=eliminated(problem, objective, budget)
     )
 
 

@@ -26,7 +26,7 @@ METHODS = {  # fields of Comparison, and what they are called
 }
 
 
-class Answer(NamedTuple):
+class ReusePlans(NamedTuple):
     """All that is printed. whole, smallest, deployment: with offsets in one arena.
 
     whole: all layers whole, the simplest plan. smallest: of all that were looked at. memory: bytes
@@ -69,7 +69,7 @@ class Answer(NamedTuple):
         return self.memory is not None and self.memory < self.bound
 
 
-def as_text(answer: Answer) -> str:
+def as_text(answer: ReusePlans) -> str:
     """Return the methods, the front and the chosen plan in lines."""
     weights = answer.evaluator.weights
     lines = [
@@ -105,7 +105,7 @@ def _arena_line(label: str, plan: Deployment) -> str:
     return f"{line}, these buffers at least {bytes_in_words(plan.weights + plan.lower_bound)}"
 
 
-def _chosen_lines(answer: Answer) -> list[str]:
+def _chosen_lines(answer: ReusePlans) -> list[str]:
     weights = answer.evaluator.weights
     if answer.chosen is None and (answer.memory or 0) < weights and answer.is_below_bound:
         return [
@@ -152,7 +152,7 @@ def _split(weights: int, plan: Deployment) -> str:
     )
 
 
-def _point_as_json(answer: Answer, point: Point) -> dict[str, Any]:
+def _point_as_json(answer: ReusePlans, point: Point) -> dict[str, Any]:
     memory, *periods = point.score.objectives
     members = answer.application.members
     return {
@@ -170,7 +170,7 @@ def _point_as_json(answer: Answer, point: Point) -> dict[str, Any]:
     }
 
 
-def as_json(answer: Answer) -> dict[str, Any]:
+def as_json(answer: ReusePlans) -> dict[str, Any]:
     """Return all under keys that stay; exact seconds as texts."""
     chosen = answer.chosen
     return {
@@ -183,21 +183,21 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "lower_bound": answer.bound,
         "front": [_point_as_json(answer, point) for point in answer.front.points],
         "is_finished": answer.front.is_finished,
-        "reason": answer.front.reason,
+        "reason": str(answer.front.reason),
         "evaluations": answer.front.evaluations,
         "chosen": None if chosen is None else _point_as_json(answer, chosen),
         "kind": answer.kind,
         "whole_arena_bytes": answer.whole.arena_bytes,
-        "whole_arena_status": answer.whole.status,
+        "whole_arena_status": str(answer.whole.status),
         "smallest_arena_bytes": answer.smallest.arena_bytes,
         "arena_bytes": None if answer.deployment is None else answer.deployment.arena_bytes,
-        "arena_status": None if answer.deployment is None else answer.deployment.status,
+        "arena_status": None if answer.deployment is None else str(answer.deployment.status),
         "relative_difference": answer.difference,
         "seconds": round(answer.seconds, 6),
     }
 
 
-def plot(path: str, answer: Answer) -> None:
+def plot(path: str, answer: ReusePlans) -> None:
     """Draw memory against the time of a frame of every network."""
     draw = pictures.drawing("planners.reuse.command.picture")
     layers = len(answer.application.layers)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model
-from csdf.errors import GaveUp
+from csdf.outcome import because
+from csdf.stopping import Stop
+from planners.arena.allocation import ArenaWhy
 from planners.limits import Limits
 from planners.reuse.application.application import Application
-from planners.reuse.command.answer import Answer
+from planners.reuse.command.answer import ReusePlans
 from planners.reuse.cost.bounds import tensor_bound
 from planners.reuse.cost.comparison import comparison
 from planners.reuse.cost.evaluation import Evaluator
@@ -23,11 +25,11 @@ from planners.reuse.deployment.deployment import Deployment
 from planners.reuse.deployment.execution import run_deployment
 from planners.reuse.deployment.making import deployment
 from planners.reuse.deployment.placement import free_offsets, whole_buffers
-from planners.reuse.front.candidates import Watch, fastest, smallest, uniform_points
+from planners.reuse.front.candidates import fastest, smallest, uniform_points
 from planners.reuse.front.problem import Front, Point
 from planners.reuse.front.selection import Demands, selected
 
-PATIENCE = 2000  # looks at the search for offsets, after which the best by then is taken
+MOST_STEPS = 2000  # of the search for offsets, after which the best by then is taken
 
 
 def concluded(
@@ -37,7 +39,8 @@ def concluded(
     demands: Demands,
     *,
     begin: float,
-) -> Answer:
+    stop: Stop,
+) -> ReusePlans:
     """Choose from the front, place the buffers, run the plan if asked to.
 
     A front without points has that of all layers whole: whoever has no time has this plan.
@@ -48,17 +51,16 @@ def concluded(
     room = limits.room(evaluator.weights)
     if room is not None:
         demands = replace(demands, memory=evaluator.weights + room)
-    watch = _until(begin + options.budget, options.budget)
-    placed = functools.cache(functools.partial(_by_offsets, evaluator, watch=watch))
-    least = smallest(evaluator, front.points, options.rows, Demands(), watch=watch)
+    placed = functools.cache(functools.partial(_by_offsets, evaluator, stop=stop))
+    least = smallest(evaluator, front.points, options.rows, Demands(), budget=stop)
     chosen = least
     if demands != Demands() or options.whole_buffers:
-        chosen = _chosen(evaluator, front.points, options, demands, watch)
+        chosen = _chosen(evaluator, front.points, options, demands, stop)
     plan = None
     if chosen is not None:
         plan = _by_buffers(evaluator, chosen) if options.whole_buffers else placed(chosen)
     run = plan is not None and options.verify
-    return Answer(
+    return ReusePlans(
         application=application,
         evaluator=evaluator,
         methods=comparison(application, costs, known=evaluator),
@@ -76,28 +78,18 @@ def concluded(
     )
 
 
-def _until(end: float, budget: float) -> Watch:
-    """A watch that ends what goes on when the budget is used up."""
-
-    def watch() -> None:
-        if time.perf_counter() > end:
-            raise GaveUp(f"the budget of {budget:g} s is used up")
-
-    return watch
-
-
 def _chosen(
     evaluator: Evaluator,
     points: Sequence[Point],
     options: argparse.Namespace,
     demands: Demands,
-    watch: Watch,
+    stop: Stop,
 ) -> Point | None:
     """The point that meets the demands: by its offsets, or by whole buffers where these are asked."""
     if options.whole_buffers:
         return selected(evaluator.application, points, demands)
     choose = smallest if demands.memory is None else fastest
-    return choose(evaluator, points, options.rows, demands, watch=watch)
+    return choose(evaluator, points, options.rows, demands, budget=stop)
 
 
 def _by_buffers(evaluator: Evaluator, point: Point) -> Deployment:
@@ -106,21 +98,12 @@ def _by_buffers(evaluator: Evaluator, point: Point) -> Deployment:
     return deployment(evaluator, plan, whole_buffers(evaluator, plan))
 
 
-def _by_offsets(evaluator: Evaluator, point: Point, *, watch: Watch) -> Deployment:
-    """The final plan of a point; the search for offsets ends after some patience."""
+def _by_offsets(evaluator: Evaluator, point: Point, *, stop: Stop) -> Deployment:
+    """The final plan of a point; the search for offsets ends after some steps."""
     plan = evaluator.plan(tuple(gene or None for gene in point.chromosome))
-    return deployment(evaluator, plan, free_offsets(evaluator, plan, watch=_patient(watch)))
-
-
-def _patient(watch: Watch) -> Callable[[object], None]:
-    left = iter(range(PATIENCE))
-
-    def look(_: object) -> None:
-        watch()
-        if next(left, None) is None:
-            raise GaveUp(f"{PATIENCE} looks found no smaller arena")
-
-    return look
+    reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
+    steps = stop.part(steps=MOST_STEPS, reason=reason)
+    return deployment(evaluator, plan, free_offsets(evaluator, plan, budget=steps))
 
 
 def _largest_difference(

@@ -12,13 +12,14 @@ from fractions import Fraction
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.durations import PLATFORMS
 from csdf.cli import answers, parsers
+from csdf.cli.frame.long_work import stop_after
 from csdf.cli.limit_options import add_limit_options
 from csdf.cli.pictures import require_drawing, suffix_of
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
 from planners.reuse.application.application import Application
 from planners.reuse.buffers.sharing import best_shared, shared_buffers
-from planners.reuse.command.answer import Answer, as_json, as_text, plot
+from planners.reuse.command.answer import ReusePlans, as_json, as_text, plot
 from planners.reuse.command.application import add_application_options, application_of
 from planners.reuse.command.choice import concluded
 from planners.reuse.command.search import searched
@@ -165,7 +166,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     parsers.add_plot_option(parser, "memory against time")
 
 
-def _answer(application: Application, options: argparse.Namespace, demands: Demands) -> Answer:
+def _answer(application: Application, options: argparse.Namespace, demands: Demands) -> ReusePlans:
     begin = time.perf_counter()
     costs = Costs(
         element_bytes=options.element_bytes,
@@ -174,9 +175,10 @@ def _answer(application: Application, options: argparse.Namespace, demands: Dema
     )
     share = best_shared if options.method == "beyond" else shared_buffers
     evaluator = Evaluator(application, costs, share=share)
-    front = searched(evaluator, options)
+    stop = stop_after(options.budget)
+    front = searched(evaluator, options, stop)
     with answers.working("placing buffers, proving bounds"):
-        return concluded(evaluator, front, options, demands, begin=begin)
+        return concluded(evaluator, front, options, demands, begin=begin, stop=stop)
 
 
 def _named_rate(text: str) -> tuple[str, Fraction]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import functools
 import os
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from random import Random
 
 from cnn2csdf.describe import bytes_in_words
 from csdf.cli import answers
-from csdf.errors import CsdfError, GaveUp
+from csdf.cli.frame import long_work
+from csdf.errors import CsdfError
+from csdf.stopping import Progress, Stop
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.guided.beyond_search import search_beyond
 from planners.reuse.front.nsga2.checkpoint import Checkpoint
@@ -25,24 +26,24 @@ from planners.reuse.front.problem import Front, Problem, Score
 from planners.reuse.front.search_problem import score, search_problem
 
 
-def searched(evaluator: Evaluator, options: argparse.Namespace) -> Front:
+def searched(evaluator: Evaluator, options: argparse.Namespace, stop: Stop) -> Front:
     """Return the front that the method chosen finds within the limits."""
     if options.checkpoint and options.method != "evolution":
         raise CsdfError("--checkpoint is for --method evolution")
     with _place(evaluator, options) as place:
         if options.method == "evolution":
-            return _evolved(search_problem(evaluator, options.rows), place, options)
+            return _evolved(search_problem(evaluator, options.rows), place, options, stop)
         return search_beyond(
             evaluator,
             random=Random(options.seed),
             evaluations=options.generations * options.population,
             alleles=options.rows,
             place=place,
-            watch=answers.watch("searching", options.budget),
+            budget=long_work.telling(stop, "searching"),
         ).front
 
 
-def _evolved(problem: Problem, place: Place, options: argparse.Namespace) -> Front:
+def _evolved(problem: Problem, place: Place, options: argparse.Namespace, stop: Stop) -> Front:
     """The evolution, from the two plans that everybody has: all whole, all by rows."""
     settings = Settings(population=max(2, options.population))
     whole = tuple(alleles[0] for alleles in problem.alleles)
@@ -50,18 +51,17 @@ def _evolved(problem: Problem, place: Place, options: argparse.Namespace) -> Fro
     seeds = [whole] if whole == parts else [whole, parts]
     random = Random(options.seed)
     state: State | None = None
-    keep = _progress()
-    watch = _deadline(options.budget)
+    keep = _shown()
     if options.checkpoint:
         checkpoint = Checkpoint(options.checkpoint, problem)
         if os.path.exists(options.checkpoint):
             origin = origin_of(problem, random=random, settings=settings, seeds=seeds)
             with answers.working("evaluating again what the checkpoint says"):
-                state = checkpoint.read(origin, place, watch)
-        shown = keep
+                state = checkpoint.read(origin, place, stop)
+        show = keep
 
         def keep(now: State) -> None:
-            shown(now)
+            show(now)
             checkpoint.write(now)
 
     return evolve(
@@ -71,7 +71,7 @@ def _evolved(problem: Problem, place: Place, options: argparse.Namespace) -> Fro
         limits=Limits(generations=options.generations),
         settings=settings,
         seeds=seeds,
-        watch=watch,
+        budget=stop,
         keep=keep,
         state=state,
     )
@@ -84,22 +84,20 @@ def _place(evaluator: Evaluator, options: argparse.Namespace) -> AbstractContext
     return local_place(evaluate, workers=options.workers)
 
 
-def _deadline(budget: float) -> Callable[[], None]:
-    begin = time.monotonic()
-
-    def look() -> None:
-        if time.monotonic() - begin > budget:
-            raise GaveUp(f"the budget of {budget:g} s is used up")
-
-    return look
-
-
-def _progress() -> Callable[[State], None]:
+def _shown() -> Callable[[State], None]:
     """Return a function that shows a generation now and then on standard error."""
-    return answers.watch_progress(
-        None,
-        lambda state: (
-            f"generation {state.generation}, {answers.counted(len(state.archive), 'point')}, smallest "
-            f"{bytes_in_words(min((int(one.score.objectives[0]) for one in state.archive), default=0))}"
-        ),
+    report = long_work.shown(_in_words)
+
+    def show(state: State) -> None:
+        sizes = (int(one.score.objectives[0]) for one in state.archive)
+        smallest = min(sizes, default=0)
+        report(Progress(done=state.generation, found=len(state.archive), best=smallest))
+
+    return show
+
+
+def _in_words(progress: Progress) -> str:
+    return (
+        f"generation {progress.done}, {answers.counted(progress.found, 'point')}, smallest "
+        f"{bytes_in_words(progress.best or 0)}"
     )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
+from csdf.outcome import Reason, Status
 
 TEXTS = ("name", "status", "reason")
 NUMBERS = ("arena_bytes", "lower_bound", "weights", "element_bytes")
@@ -97,8 +98,8 @@ class Deployment(Shown):
     """
 
     name: str
-    status: str
-    reason: str
+    status: Status
+    reason: Reason
     arena_bytes: int
     lower_bound: int
     weights: int
@@ -123,7 +124,8 @@ class Deployment(Shown):
     def to_json(self) -> dict[str, Any]:
         """Return the document that json_text writes and reads, as a JSON value."""
         return {
-            **{key: getattr(self, key) for key in TEXTS + NUMBERS},
+            **{key: str(getattr(self, key)) for key in TEXTS},
+            **{key: getattr(self, key) for key in NUMBERS},
             "parallel": [list(group) for group in self.parallel],
             "buffers": [
                 asdict(one)

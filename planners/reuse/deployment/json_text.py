@@ -26,6 +26,7 @@ from typing import Any
 
 from csdf.errors import InvalidPlan, UnreadableFile
 from csdf.io.json_value import JsonValue
+from csdf.outcome import Status, told
 from planners.reuse.deployment.deployment import (
     NUMBERS,
     TEXTS,
@@ -63,13 +64,22 @@ def parse_deployment(text: str, name: str) -> Deployment:
     partitions = tuple(_partition(one) for one in found["partitions"].items())
     try:
         return Deployment(
-            **_values(found, TEXTS, NUMBERS),
+            **_values(found, ("name",), NUMBERS),
+            status=_status(found["status"]),
+            reason=told(found["reason"].text()),
             parallel=tuple(_texts(group) for group in found["parallel"].items()),
             buffers=buffers,
             partitions=partitions,
         )
     except InvalidPlan as error:
         raise UnreadableFile(f"{name}: {error}") from None
+
+
+def _status(found: JsonValue) -> Status:
+    try:
+        return Status(found.text())
+    except ValueError:
+        raise found.refusal(f"expected one of {', '.join(Status)}") from None
 
 
 def _buffer(found: JsonValue) -> PlannedBuffer:

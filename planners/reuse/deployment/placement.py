@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from planners.arena.allocation import Watch, plan_arena
+from csdf.outcome import Status, Why, because
+from csdf.stopping import Budget
+from planners.arena.allocation import plan_arena
 from planners.check import check_plan
-from planners.plan import FEASIBLE, OPTIMAL, MemoryPlan
+from planners.plan import MemoryPlan
 from planners.reuse.cost.evaluation import Evaluator, ReusePlan
 from planners.reuse.cost.offset_problem import offset_problem
 from planners.reuse.cost.tensor_places import tensor_places
+
+
+class PlacementWhy(Why):
+    """What the status of a plan rests on that was not searched."""
+
+    WHOLE_BUFFERS = "whole buffers that edges share, one after another"
 
 
 def whole_buffers(evaluator: Evaluator, plan: ReusePlan) -> MemoryPlan:
@@ -25,24 +33,22 @@ def whole_buffers(evaluator: Evaluator, plan: ReusePlan) -> MemoryPlan:
         problem=offset_problem(evaluator, plan),
         offsets=offsets,
         lower_bound=plan.live_load * unit,
-        status=OPTIMAL if plan.live_load == plan.elements else FEASIBLE,
-        reason="whole buffers that edges share, one after another",
+        status=Status.OPTIMAL if plan.live_load == plan.elements else Status.FEASIBLE,
+        reason=because(PlacementWhy.WHOLE_BUFFERS),
     )
     check_plan(memory)
     return memory
 
 
-def free_offsets(
-    evaluator: Evaluator, plan: ReusePlan, *, watch: Watch = lambda _: None
-) -> MemoryPlan:
+def free_offsets(evaluator: Evaluator, plan: ReusePlan, *, budget: Budget = None) -> MemoryPlan:
     """Return a plan in which each tensor that is kept has an offset of its own.
 
-    Edges that carry one tensor to several readers share its place where they may. watch: ends the
+    Edges that carry one tensor to several readers share its place where they may. budget: ends the
     search with the best plan so far, as in planners.arena. Where that needs more bytes than whole
     buffers, the answer is whole buffers.
     """
     places = tensor_places(evaluator, plan)
-    memory = places.of_edges(plan_arena(places.tensors, watch=watch))
+    memory = places.of_edges(plan_arena(places.tensors, budget=budget))
     check_plan(memory)
     published = whole_buffers(evaluator, plan)
     return memory if memory.peak <= published.peak else published

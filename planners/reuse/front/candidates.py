@@ -7,12 +7,12 @@ candidates, beside those points of the front that are nearest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from csdf.errors import GaveUp
-from planners.arena.allocation import Progress, plan_arena
+from csdf.stopping import Budget, Stop, stop_of
+from planners.arena.allocation import plan_arena
 from planners.plan import Problem
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.cost.tensor_places import tensor_places
@@ -22,14 +22,12 @@ from planners.reuse.front.search_problem import WHOLE, score, search_problem
 from planners.reuse.front.selection import Demands, selected
 
 MOST_ARENAS = 20  # points of a front whose arenas are looked at
-PATIENCE = 100  # looks at the search for offsets of one candidate
-
-Watch = Callable[[], None]
+MOST_STEPS = 100  # of the search for offsets of one candidate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
-    """A point with offsets. arena: bytes found in some looks; bound: no offsets need less."""
+    """A point with offsets. arena: bytes found in some steps; bound: no offsets need less."""
 
     point: Point
     problem: Problem
@@ -56,22 +54,23 @@ def smallest(
     rows: Sequence[int],
     demands: Demands,
     *,
-    watch: Watch = lambda: None,
+    budget: Budget = None,
 ) -> Point | None:
     """Return the point of the smallest arena among those fast enough, of equal ones the fastest.
 
     None if none is fast enough; what `demands` say of memory is not asked. rows: the alleles; all
-    layers by one of them are looked at beside the points. watch: GaveUp from it ends the search with
-    the best by then.
+    layers by one of them are looked at beside the points. budget: a stop, or seconds; it ends the
+    search with the best by then.
     """
+    stop = stop_of(budget)
     best: _Candidate | None = None
     nearest = sorted(_fast(evaluator, points, demands), key=_memory)[:MOST_ARENAS]
     simple = _fast(evaluator, uniform_points(evaluator, rows), demands)
-    candidates = list(_candidates(evaluator, simple, nearest, watch))
+    candidates = list(_candidates(evaluator, simple, nearest, stop))
     for found in sorted(candidates, key=lambda one: (one.bound, one.time)):
         if best is not None and found.bound >= best.arena:
             break
-        refined = _looked_at(found, PATIENCE, watch)
+        refined = _looked_at(found, MOST_STEPS, stop)
         if best is None or refined.arena < best.arena:
             best = refined
     return None if best is None else best.point
@@ -83,22 +82,23 @@ def fastest(
     rows: Sequence[int],
     demands: Demands,
     *,
-    watch: Watch = lambda: None,
+    budget: Budget = None,
 ) -> Point | None:
     """Return the fastest point that fits the memory of the demands with offsets; None if none does.
 
     Of points whose whole buffers are too large only the nearest are looked at, and those of `rows`.
-    watch: as in `smallest`.
+    budget: as in `smallest`.
     """
+    stop = stop_of(budget)
     memory = demands.memory or 0
     room = memory - evaluator.weights
     safe = selected(evaluator.application, points, demands)
     above = [one for one in _fast(evaluator, points, demands) if _memory(one) > memory]
     nearest = [*([safe] if safe else []), *sorted(above, key=_memory)[:MOST_ARENAS]]
     simple = _fast(evaluator, uniform_points(evaluator, rows), demands)
-    candidates = list(_candidates(evaluator, simple, nearest, watch))
+    candidates = list(_candidates(evaluator, simple, nearest, stop))
     for found in sorted(candidates, key=lambda one: (one.time, one.arena)):
-        if found.bound <= room and _looked_at(found, PATIENCE, watch).arena <= room:
+        if found.bound <= room and _looked_at(found, MOST_STEPS, stop).arena <= room:
             return found.point
     return safe
 
@@ -114,34 +114,19 @@ def _fast(evaluator: Evaluator, points: Sequence[Point], demands: Demands) -> li
 
 
 def _candidates(
-    evaluator: Evaluator, simple: Sequence[Point], nearest: Sequence[Point], watch: Watch
+    evaluator: Evaluator, simple: Sequence[Point], nearest: Sequence[Point], stop: Stop
 ) -> Iterator[_Candidate]:
     """Each chromosome once, with the arena of a first look; the simple ones even without time."""
     for point in {one.chromosome: one for one in (*simple, *nearest)}.values():
-        if point not in simple and _is_over(watch):
+        if point not in simple and stop.is_over():
             return
         plan = evaluator.plan(tuple(allele or None for allele in point.chromosome))
         problem = tensor_places(evaluator, plan).tensors
         unseen = _Candidate(point=point, problem=problem, arena=0, bound=0)
-        yield _looked_at(unseen, 1, watch)
+        yield _looked_at(unseen, 1, stop)
 
 
-def _is_over(watch: Watch) -> bool:
-    try:
-        watch()
-    except GaveUp:
-        return True
-    return False
-
-
-def _looked_at(candidate: _Candidate, looks: int, watch: Watch) -> _Candidate:
-    """The candidate with the arena that so many looks find."""
-    left = iter(range(looks))
-
-    def look(_: Progress) -> None:
-        watch()
-        if next(left, None) is None:
-            raise GaveUp(f"{looks} looks")
-
-    memory = plan_arena(candidate.problem, watch=look)
+def _looked_at(candidate: _Candidate, steps: int, stop: Stop) -> _Candidate:
+    """The candidate with the arena that so many steps find."""
+    memory = plan_arena(candidate.problem, budget=stop.part(steps=steps))
     return replace(candidate, arena=memory.peak, bound=memory.lower_bound)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from csdf.errors import GaveUp
-from planners.arena.allocation import Progress, plan_arena
+from csdf.stopping import Budget, stop_of
+from planners.arena.allocation import plan_arena
 from planners.plan import MemoryPlan
 from planners.reuse.application.application import Genes
 from planners.reuse.cost.evaluation import Evaluation, Evaluator
 from planners.reuse.cost.offset_problem import elementwise_in_place, offset_problem
 
-PATIENCE = 100  # steps of the search for offsets of one chromosome
+MOST_STEPS = 99  # of the search for offsets of one chromosome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,49 +43,37 @@ def offset_point(
     evaluator: Evaluator,
     genes: Genes,
     *,
-    patience: int = PATIENCE,
-    watch: Callable[[], None] = lambda: None,
+    steps: int = MOST_STEPS,
+    budget: Budget = None,
 ) -> OffsetPoint:
     """Return a chromosome with offsets, those that are found in so many steps of the search.
 
-    Raises GaveUp or KeyboardInterrupt where `watch` does and there is no plan yet.
+    Raises GaveUp or KeyboardInterrupt where there is no plan when `budget` or Ctrl-C ends the search.
     """
+    stop = stop_of(budget)
     plan = evaluator.plan(genes)
     problem = offset_problem(evaluator, plan)
     return OffsetPoint(
         genes=genes,
         evaluation=evaluator.evaluate(genes),
-        offsets=plan_arena(problem, watch=_Patience(patience, watch)),
+        offsets=plan_arena(problem, budget=stop.part(steps=steps)),
         in_place=plan_arena(
-            elementwise_in_place(evaluator, plan, problem), watch=_Patience(patience, watch)
+            elementwise_in_place(evaluator, plan, problem), budget=stop.part(steps=steps)
         ),
     )
-
-
-class _Patience:
-    """A watch that gives up after so many steps."""
-
-    def __init__(self, steps: int, watch: Callable[[], None]) -> None:
-        self._left = steps
-        self._watch = watch
-
-    def __call__(self, progress: Progress) -> None:
-        self._watch()
-        self._left -= 1
-        if self._left <= 0:
-            raise GaveUp(f"patience ended; the bound is {progress.lower_bound}")
 
 
 def offset_front(
     evaluator: Evaluator,
     chromosomes: Iterable[Genes],
     *,
-    patience: int = PATIENCE,
-    watch: Callable[[], None] = lambda: None,
+    steps: int = MOST_STEPS,
+    budget: Budget = None,
 ) -> tuple[OffsetPoint, ...]:
     """Return the chromosomes that no other is better than with offsets, the smallest first."""
+    stop = stop_of(budget)
     found = [
-        offset_point(evaluator, genes, patience=patience, watch=watch)
+        offset_point(evaluator, genes, steps=steps, budget=stop)
         for genes in dict.fromkeys(chromosomes)
     ]
     found.sort(key=lambda one: (one.memory, one.evaluation.periods))

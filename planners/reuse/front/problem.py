@@ -9,6 +9,7 @@ from hashlib import sha256
 from math import prod
 
 from csdf.errors import CsdfError, counted
+from csdf.outcome import Reason, Why
 
 Number = int | Fraction
 Chromosome = tuple[int, ...]
@@ -110,6 +111,15 @@ class Point:
     score: Score
 
 
+class FrontWhy(Why):
+    """Why a search for a front is at its end."""
+
+    EVERY_ONE = "every chromosome was evaluated"
+    EVALUATIONS = "{count} evaluations were made"
+    GENERATIONS = "{count} generations were made"
+    NOTHING_NEW = "{rounds} rounds of walks met nothing new"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Front:
     """The best chromosomes met: none of them is dominated, and all meet the constraints.
@@ -123,7 +133,7 @@ class Front:
     points: tuple[Point, ...]
     is_finished: bool
     is_proved: bool
-    reason: str
+    reason: Reason
     generations: int
     evaluations: int
     least_violation: Number | None

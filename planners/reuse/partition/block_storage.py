@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from csdf.errors import GaveUp
 from csdf.model.graph import Actor, Channel, Graph
-from csdf.search.trade_off import Progress, smallest_storage
+from csdf.outcome import Ended
+from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
+from csdf.stopping import Stop
 from planners.reuse.partition.block_rates import BlockRates
 
 EFFORT = 200  # storage distributions to look at in the search of one block
-INTERRUPTED = "interrupted"  # why smallest_storage ended, where an interrupt did it
 
 
 class BlockStorage(NamedTuple):
@@ -107,19 +107,14 @@ def _searched(rates: BlockRates, used: Sequence[int], lower_bound: int) -> Block
 
     An interrupt, which the search answers with the best by then, is one of all the work around it.
     """
-    found = smallest_storage(_graph(rates), Choice(unit="bytes"), watch=_stop_after_effort)
-    if found.reason == INTERRUPTED:
+    found = smallest_storage(_graph(rates), Choice(unit="bytes"), budget=Stop(steps=EFFORT))
+    if found.reason.has(Ended.INTERRUPTED):
         raise KeyboardInterrupt
     bound = max(lower_bound, found.lower_bound)
     if found.point is None or found.point.size > _size(rates, used):
         return _storage(rates, used, bound)
     capacities = [found.point.capacities[str(number)] for number in range(len(rates.edges))]
     return _storage(rates, capacities, bound)
-
-
-def _stop_after_effort(progress: Progress) -> None:
-    if progress.evaluations >= EFFORT:
-        raise GaveUp(f"{EFFORT} distributions were looked at")
 
 
 def _graph(rates: BlockRates) -> Graph:

@@ -8,7 +8,7 @@ from typing import Any
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.execution.compare import Difference
 from csdf.cli import answers
-from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE
+from csdf.outcome import Status
 from planners.streaming.fit import Fit, FitWay
 
 HEADER = ("way", "RAM", "work", "predicted")
@@ -40,12 +40,12 @@ def _headline(one: Fit) -> str:
         f"{bytes_in_words(way.ram_bytes)} of RAM, {float(way.work):.4g} times the work, "
         f"{bytes_in_words(one.flash_bytes)} of flash"
     )
-    if one.ram is None and one.status == FEASIBLE:
+    if one.ram is None and one.status == Status.FEASIBLE:
         return f"{one.network}: with the least work: {figures}"
-    if one.status == FEASIBLE:
+    if one.status == Status.FEASIBLE:
         spare = bytes_in_words((one.ram or 0) - way.ram_bytes)
         return f"{one.network}: fits: {figures}; {spare} of RAM to spare"
-    verdict = "does not fit" if one.status == INFEASIBLE else "gave up"
+    verdict = "does not fit" if one.status == Status.INFEASIBLE else "gave up"
     return f"{one.network}: {verdict}: the least found is {figures}"
 
 
@@ -100,13 +100,15 @@ def as_json(fits: Sequence[Fit], checks: Sequence[Difference], seconds: float) -
     if len(values) == 1:
         return {**values[0], "seconds": round(seconds, 6)}
     statuses = {one.status for one in fits}
-    status = next(one for one in (INFEASIBLE, GAVE_UP, FEASIBLE) if one in statuses)
+    status = next(
+        one for one in (Status.INFEASIBLE, Status.GAVE_UP, Status.FEASIBLE) if one in statuses
+    )
     return {
         "networks": values,
-        "fits": None if status == GAVE_UP else status == FEASIBLE,
+        "fits": None if status == Status.GAVE_UP else status == Status.FEASIBLE,
         "ram_bytes": _ram(fits),
         "flash_bytes": sum(one.flash_bytes for one in fits),
         "lower_bound_bytes": max(one.lower_bound for one in fits),
-        "status": status,
+        "status": str(status),
         "seconds": round(seconds, 6),
     }

@@ -15,9 +15,10 @@ from cnn2csdf.execution.compare import Difference, difference, random_frames, wo
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame.long_work import stop_after
 from csdf.errors import UnwritableFile
 from csdf.io.files import write_text
-from planners.plan import FEASIBLE, GAVE_UP
+from csdf.outcome import Status
 from planners.streaming.command.answer import as_json, as_text
 from planners.streaming.command.options import add_plan_options
 from planners.streaming.computing import ModelComputing
@@ -71,7 +72,7 @@ def _fitted(source: str, options: argparse.Namespace) -> Fitted:
         parameter_bytes=options.parameter_bytes,
         input=options.input,
         platform=PLATFORMS[options.platform],
-        watch=answers.watch(f"{source}: lines and strips", options.budget),
+        budget=stop_after(options.budget, f"{source}: lines and strips"),
     )
     check = _verified(model, found.best or found.least, options) if options.verify else None
     return Fitted(found, check)
@@ -105,9 +106,9 @@ def _write(path: str, fits: Sequence[Fit]) -> None:
 def _exit_code(fits: Sequence[Fit], checks: Sequence[Difference]) -> int:
     if any(check.relative > TOLERANCE for check in checks):
         return answers.NO
-    if any(one.status == GAVE_UP for one in fits):
+    if any(one.status == Status.GAVE_UP for one in fits):
         return answers.GAVE_UP
-    return answers.ANSWERED if all(one.status == FEASIBLE for one in fits) else answers.NO
+    return answers.ANSWERED if all(one.status == Status.FEASIBLE for one in fits) else answers.NO
 
 
 def command_parser() -> argparse.ArgumentParser:

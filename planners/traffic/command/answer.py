@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.describe import bytes_in_words
 from csdf.cli import answers
-from planners.plan import OPTIMAL
+from csdf.outcome import Status
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.fused.listing import in_short
 from planners.traffic.fused.listing import listing as fused_listing
@@ -59,7 +59,7 @@ def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: 
 
 def _status(found: NetworkTraffic) -> str:
     """What is proved, with the schedules that were searched."""
-    if found.status == OPTIMAL:
+    if found.status == Status.OPTIMAL:
         return "optimal of loop nests with up to two levels of tiles and of even cuts"
     return found.status
 

@@ -6,18 +6,20 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.network import Network
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame.long_work import stop_after
 from csdf.errors import InvalidPlan
 from csdf.io.files import write_text
-from planners.plan import FEASIBLE
+from csdf.outcome import Reason, Status
+from csdf.stopping import Progress, Stop
 from planners.traffic.command.answer import Point, as_json, as_text, sweep_as_json, sweep_as_text
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer
-from planners.traffic.network_traffic import NetworkSearch, NetworkTraffic, ended_by
+from planners.traffic.network_traffic import NetworkSearch, NetworkTraffic
 
 LONGEST: dict[str, int | None] = {"1": 1, "2": 2, "chain": None}  # stages of a group, by --fuse
 
@@ -31,11 +33,9 @@ def main(argv: Sequence[str]) -> int:
     pictures.require_drawing(options.plot)
     begin = time.perf_counter()
     search = NetworkSearch(_network(options), options.element_bytes)
-    look = answers.watch_progress(
-        options.budget, lambda stage: f"{stage} of {len(search.stages)} layers"
-    )
+    stop = stop_after(options.budget, _in_words)
     try:
-        points = list(_points(search, options, look))
+        points = list(_points(search, options, stop))
     except InvalidPlan as error:
         print(f"csdf plan traffic: infeasible: {error}", file=sys.stderr)
         return answers.NO
@@ -48,23 +48,25 @@ def main(argv: Sequence[str]) -> int:
     return answers.ANSWERED
 
 
-def _points(
-    search: NetworkSearch, options: argparse.Namespace, look: Callable[[int], None]
-) -> Iterator[Point]:
+def _points(search: NetworkSearch, options: argparse.Namespace, stop: Stop) -> Iterator[Point]:
     """The answers for each buffer; after an early end what fuses more is what was found so far."""
-    ended = ""
+    ended: Reason | None = None
     for size in _buffers(options):
         by_way: dict[str, NetworkTraffic] = {}
         for way in _ways(options.fuse):
-            if ended:
+            if ended is not None:
                 found = next(reversed(by_way.values()), None) or search.best(
-                    size, 1, ended_by(ended)
+                    size, 1, Stop(steps=0, reason=ended)
                 )
-                by_way[way] = replace(found, status=FEASIBLE, reason=ended)
+                by_way[way] = replace(found, status=Status.FEASIBLE, reason=ended)
                 continue
-            by_way[way] = search.best(size, LONGEST[way], look)
-            ended = by_way[way].reason if by_way[way].status == FEASIBLE else ""
+            by_way[way] = search.best(size, LONGEST[way], stop)
+            ended = by_way[way].reason if by_way[way].status is Status.FEASIBLE else None
         yield Point(size, by_way)
+
+
+def _in_words(progress: Progress) -> str:
+    return f"{progress.done} of {progress.total} layers"
 
 
 def _print(
@@ -92,7 +94,7 @@ def _remark(points: Sequence[Point]) -> None:
         f"{point.buffer_bytes} bytes: {found.status}: {found.reason}"
         for point in points
         for found in point.by_way.values()
-        if found.status == FEASIBLE
+        if found.status == Status.FEASIBLE
     )
     for remark in remarks:
         print(f"csdf plan traffic: {remark}", file=sys.stderr)

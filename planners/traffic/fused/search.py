@@ -8,11 +8,12 @@ found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
+from csdf.stopping import Budget, stop_of
 from planners.traffic.fused.accounting import (
     Need,
     layer_needs,
@@ -100,17 +101,18 @@ class GroupSearch:
         self._least_needs: dict[Parts, int] = {}
 
     def best(
-        self, buffer: int, below: int | None = None, look: Callable[[], None] = lambda: None
+        self, buffer: int, below: int | None = None, budget: Budget = None
     ) -> FusedTraffic | None:
         """Return the schedule that moves least in a buffer of so many elements.
 
-        None where none fits, or none moves less than `below` elements. look: called before each
-        cut; what it raises ends the search.
+        None where none fits, or none moves less than `below` elements. budget: a stop,
+        or seconds; ends the search by GaveUp.
         """
+        stop = stop_of(budget)
         least, found = below, None
         most_room = buffer - self._least_need(self._finest)
         for parts in self._grids:
-            look()
+            stop.look()
             if not self._could_be_less(parts, most_room, least):
                 continue
             left = buffer - self._least_need(parts)

@@ -20,6 +20,7 @@ from csdf.analysis.schedules import listed_firings, periodic_schedule
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError, GaveUp
 from csdf.search.trade_off import smallest_storage
+from csdf.stopping import Stop
 
 FRAMES = 2
 HALF = Fraction(1, 2)
@@ -38,7 +39,7 @@ def patient(evaluations):
     """Ends a search after so many evaluations, however fast they are."""
 
     def watch(progress):
-        if progress.evaluations >= evaluations:
+        if progress.done >= evaluations:
             raise GaveUp("enough evaluations")
 
     return watch
@@ -77,7 +78,7 @@ def test_a_self_timed_run_by_parts_is_the_whole_run(model, granularity):
 @examples(15)
 def test_the_smallest_storage_suffices_for_a_run(model):
     graph = lower(model.network)
-    found = smallest_storage(graph, watch=patient(200))
+    found = smallest_storage(graph, budget=Stop(report=patient(200)))
     bounded = with_capacities(graph, dict(found.point.capacities))
     execution = self_timed_execution(bounded, iterations=FRAMES)
     checked = verify(model, bounded, execution.firings, frames(model, FRAMES))

@@ -3,16 +3,18 @@
 import pytest
 
 from csdf.errors import GaveUp, InvalidPlan
+from csdf.outcome import Status
+from csdf.stopping import Stop
 from planners.arena import portfolio
 from planners.arena.allocation import plan_arena
 from planners.check import check_plan
-from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE, OPTIMAL, Buffer, Problem
+from planners.plan import Buffer, Problem
 from tests.planners.problems import problem_of
 
 
 def test_nothing_needs_nothing():
     plan = plan_arena(Problem(name="none", buffers=()))
-    assert (plan.peak, plan.status) == (0, OPTIMAL)
+    assert (plan.peak, plan.status) == (0, Status.OPTIMAL)
 
 
 def test_what_takes_no_room_still_gets_an_offset():
@@ -30,7 +32,7 @@ def test_only_the_highest_buffer_is_not_rounded_up():
     # 10 and 7 live together; with offsets in multiples of 16 the best is 7 upon 10: 16 + 7.
     rows = [("a", 10, 0, 1, {"alignment": 16}), ("b", 7, 0, 1, {"alignment": 16})]
     plan = plan_arena(problem_of(*rows))
-    assert (plan.peak, plan.status) == (23, OPTIMAL)
+    assert (plan.peak, plan.status) == (23, Status.OPTIMAL)
 
 
 def test_a_ring_of_conflicts_needs_more_than_its_cliques():
@@ -40,10 +42,10 @@ def test_a_ring_of_conflicts_needs_more_than_its_cliques():
     ring = tuple((str(n), str((n + 1) % 5)) for n in range(5))
     problem = problem_of(*rows, conflicts=ring)
     assert plan_arena(problem).peak == 3
-    assert plan_arena(problem).status == OPTIMAL
+    assert plan_arena(problem).status == Status.OPTIMAL
     plan = plan_arena(problem, capacity=2)
-    assert plan.status == INFEASIBLE
-    assert "need, as search proved, at least 3 bytes" in plan.reason
+    assert plan.status == Status.INFEASIBLE
+    assert "need, as search proved, at least 3 bytes" in str(plan.reason)
 
 
 def test_pipelined_partitions_conflict_beyond_their_lifetimes():
@@ -52,14 +54,14 @@ def test_pipelined_partitions_conflict_beyond_their_lifetimes():
     rows = [("p1", 4, 0, 2), ("q1", 3, 5, 6), ("q2", 2, 1, 3)]
     problem = problem_of(*rows, conflicts=(("p1", "q1"),), shares=(("p1", "q2"),))
     plan = plan_arena(problem)
-    assert (plan.peak, plan.status) == (7, OPTIMAL)
+    assert (plan.peak, plan.status) == (7, Status.OPTIMAL)
 
 
 def test_a_result_in_place_of_its_input_saves_its_bytes():
     rows = [("x", 8, 0, 2), ("relu", 8, 1, 3), ("w", 2, 0, 3)]
     assert plan_arena(problem_of(*rows)).peak == 18
     plan = plan_arena(problem_of(*rows, in_place=(("relu", "x"),)))
-    assert (plan.peak, plan.status) == (10, OPTIMAL)
+    assert (plan.peak, plan.status) == (10, Status.OPTIMAL)
     assert plan.offsets["x"] == plan.offsets["relu"]
 
 
@@ -67,7 +69,7 @@ def test_a_long_chain_in_place_is_proved_by_the_relaxed_bound():
     rows = [(f"t{n}", 8, n, n + 2) for n in range(12)]
     pairs = tuple((f"t{n}", f"t{n + 1}") for n in range(11))
     plan = plan_arena(problem_of(*rows, in_place=pairs))
-    assert (plan.peak, plan.status) == (8, OPTIMAL)
+    assert (plan.peak, plan.status) == (8, Status.OPTIMAL)
 
 
 def test_fixed_offsets_that_collide_are_an_error_not_an_answer():
@@ -94,8 +96,10 @@ def test_a_hint_that_costs_bytes_is_not_followed():
 
 def test_infeasible_names_the_time_and_the_buffers():
     plan = plan_arena(problem_of(("a", 4, 0, 7), ("b", 4, 5, 9), ("c", 9, 8, 9)), capacity=12)
-    assert plan.status == INFEASIBLE
-    assert plan.reason == "at time 8 buffers 'b', 'c' need at least 13 bytes; the capacity is 12"
+    assert plan.status == Status.INFEASIBLE
+    assert (
+        str(plan.reason) == "at time 8 buffers 'b', 'c' need at least 13 bytes; the capacity is 12"
+    )
     assert plan.offsets == {}
 
 
@@ -111,29 +115,31 @@ def hard_problem():
 
 
 def test_the_best_plan_so_far_is_feasible_and_has_a_gap():
-    plan = plan_arena(hard_problem(), watch=tired)
+    plan = plan_arena(hard_problem(), budget=Stop(report=tired))
     check_plan(plan)
-    assert plan.status == FEASIBLE
+    assert plan.status == Status.FEASIBLE
     assert plan.gap > 0
-    assert plan.reason == "enough"
+    assert str(plan.reason) == "enough"
 
 
 def test_without_a_plan_in_the_capacity_it_gave_up():
-    bound = plan_arena(hard_problem(), watch=tired).lower_bound
-    plan = plan_arena(hard_problem(), capacity=bound, watch=tired)
-    assert plan.status == GAVE_UP
+    bound = plan_arena(hard_problem(), budget=Stop(report=tired)).lower_bound
+    plan = plan_arena(hard_problem(), capacity=bound, budget=Stop(report=tired))
+    assert plan.status == Status.GAVE_UP
     assert plan.peak > bound
-    assert "enough" in plan.reason
+    assert "enough" in str(plan.reason)
 
 
 def test_numbers_beyond_64_bits_are_planned_too():
     huge = 2**70
     plan = plan_arena(problem_of(("a", huge, 0, 2), ("b", huge + 1, 1, 3), ("c", 1, 2**80, 2**81)))
-    assert (plan.peak, plan.status) == (2 * huge + 1, OPTIMAL)
+    assert (plan.peak, plan.status) == (2 * huge + 1, Status.OPTIMAL)
 
 
 def test_the_same_problem_gives_the_same_plan():
-    assert plan_arena(hard_problem(), watch=tired) == plan_arena(hard_problem(), watch=tired)
+    assert plan_arena(hard_problem(), budget=Stop(report=tired)) == plan_arena(
+        hard_problem(), budget=Stop(report=tired)
+    )
 
 
 def test_a_large_problem_with_exceptions_keeps_a_bound_that_holds(monkeypatch):
@@ -141,9 +147,11 @@ def test_a_large_problem_with_exceptions_keeps_a_bound_that_holds(monkeypatch):
     monkeypatch.setattr(portfolio, "MOST_EXACT", 1)
     problem = problem_of(("a", 3, 0, 2), ("b", 3, 1, 3), shares=(("a", "b"),))
     plan = plan_arena(problem)
-    assert (plan.peak, plan.status) == (3, OPTIMAL)
+    assert (plan.peak, plan.status) == (3, Status.OPTIMAL)
 
 
 def test_huge_numbers_stay_with_plain_kernels():
-    plan = plan_arena(problem_of(*((str(n), 2**70 + n, 0, 1) for n in range(30))), watch=tired)
+    plan = plan_arena(
+        problem_of(*((str(n), 2**70 + n, 0, 1) for n in range(30))), budget=Stop(report=tired)
+    )
     assert plan.peak == 30 * 2**70 + sum(range(30))

@@ -8,9 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from csdf.errors import GaveUp, InvalidPlan
+from csdf.outcome import Status
+from csdf.stopping import Stop
 from planners.arena.banks import plan_banks
 from planners.check import check_plan
-from planners.plan import FEASIBLE, GAVE_UP, INFEASIBLE, Bank
+from planners.plan import Bank
 from tests.planners.problems import least_peak, problem_of, problems
 
 FAST, SLOW = Bank(name="fast", capacity=8), Bank(name="slow", capacity=20)
@@ -20,7 +22,7 @@ def test_the_preferred_bank_is_filled_first():
     # 5 + 3 fit the fast bank together; 12 fits the slow one only.
     problem = problem_of(("a", 5, 0, 2), ("b", 3, 0, 2), ("c", 12, 1, 2), banks=(FAST, SLOW))
     found = plan_banks(problem)
-    assert found.status == FEASIBLE
+    assert found.status == Status.FEASIBLE
     assert {name: set(plan.offsets) for name, plan in found.plans.items()} == {
         "fast": {"a", "b"},
         "slow": {"c"},
@@ -38,15 +40,15 @@ def test_a_buffer_lies_in_the_bank_it_names():
 def test_more_than_all_capacities_is_infeasible():
     problem = problem_of(("a", 15, 0, 2), ("b", 14, 1, 2), banks=(FAST, SLOW))
     found = plan_banks(problem)
-    assert found.status == INFEASIBLE
-    assert "at time 1 buffers 'a', 'b' need at least 29 bytes" in found.reason
+    assert found.status == Status.INFEASIBLE
+    assert "at time 1 buffers 'a', 'b' need at least 29 bytes" in str(found.reason)
 
 
 def test_what_names_a_bank_too_small_is_infeasible():
     problem = problem_of(("a", 9, 0, 2, {"bank": "fast"}), banks=(FAST, SLOW))
     found = plan_banks(problem)
-    assert found.status == INFEASIBLE
-    assert found.reason.startswith("bank 'fast'")
+    assert found.status == Status.INFEASIBLE
+    assert str(found.reason).startswith("bank 'fast'")
 
 
 def test_without_banks_there_is_nothing_to_choose():
@@ -59,7 +61,7 @@ def test_two_banks_of_10_hold_6_5_5_and_4():
     rows = [(f"b{size}{i}", size, 0, 1) for i, size in enumerate((6, 5, 5, 4))]
     banks = Bank(name="one", capacity=10), Bank(name="two", capacity=10)
     found = plan_banks(problem_of(*rows, banks=banks))
-    assert (found.status, found.reason) == (FEASIBLE, "every bank fits")
+    assert (found.status, str(found.reason)) == (Status.FEASIBLE, "every bank fits")
     assert sorted(sorted(plan.offsets) for plan in found.plans.values()) == [
         ["b43", "b60"],
         ["b51", "b52"],
@@ -71,8 +73,8 @@ def test_what_fits_together_but_in_no_choice_of_banks_is_infeasible():
     rows = [(f"b{i}", 6, 0, 1) for i in range(3)]
     banks = Bank(name="one", capacity=10), Bank(name="two", capacity=10)
     found = plan_banks(problem_of(*rows, banks=banks))
-    assert found.status == INFEASIBLE
-    assert found.reason == "all choices of a bank for each buffer were searched; none fits"
+    assert found.status == Status.INFEASIBLE
+    assert str(found.reason) == "all choices of a bank for each buffer were searched; none fits"
     assert found.plans == {}
 
 
@@ -89,8 +91,8 @@ def test_fixed_offsets_that_meet_lie_in_different_banks():
 def test_fixed_offsets_that_meet_in_the_bank_they_name_are_infeasible():
     rows = [(name, 3, 0, 1, {"offset": 0, "bank": "one"}) for name in ("a", "b")]
     found = plan_banks(problem_of(*rows, banks=(Bank(name="one", capacity=9),)))
-    assert found.status == INFEASIBLE
-    assert found.reason.startswith("bank 'one': fixed offsets: ")
+    assert found.status == Status.INFEASIBLE
+    assert str(found.reason).startswith("bank 'one': fixed offsets: ")
 
 
 @pytest.mark.parametrize("end", [GaveUp("the budget is used up"), KeyboardInterrupt()])
@@ -105,9 +107,9 @@ def test_the_watch_ends_the_search_of_banks(end):
         if next(looks, None) is None:
             raise end
 
-    found = plan_banks(problem_of(*rows, banks=banks), watch=watch)
-    assert (found.status, found.plans) == (GAVE_UP, {})
-    assert found.reason.startswith(str(end) or "interrupted")
+    found = plan_banks(problem_of(*rows, banks=banks), budget=Stop(report=watch))
+    assert (found.status, found.plans) == (Status.GAVE_UP, {})
+    assert str(found.reason).startswith(str(end) or "interrupted")
 
 
 def test_a_search_of_banks_that_is_too_long_ends_and_says_so():
@@ -118,8 +120,8 @@ def test_a_search_of_banks_that_is_too_long_ends_and_says_so():
     assert total // 10 % 2 == 1
     banks = tuple(Bank(name=str(i), capacity=total // 2) for i in range(2))
     found = plan_banks(problem_of(*rows, banks=banks))
-    assert found.status == GAVE_UP
-    assert "were tried, not all; no choice of banks that fits is known" in found.reason
+    assert found.status == Status.GAVE_UP
+    assert "were tried, not all; no choice of banks that fits is known" in str(found.reason)
 
 
 def test_more_buffers_than_are_searched_are_left_to_the_heuristic():
@@ -127,10 +129,10 @@ def test_more_buffers_than_are_searched_are_left_to_the_heuristic():
     rows = [(f"b{i}", 6, 0, 1) for i in range(66)]
     banks = tuple(Bank(name=str(i), capacity=11) for i in range(65))
     found = plan_banks(problem_of(*rows, banks=banks))
-    assert found.status == GAVE_UP
-    assert found.reason.startswith("66 buffers are too many to search all choices of banks")
+    assert found.status == Status.GAVE_UP
+    assert str(found.reason).startswith("66 buffers are too many to search all choices of banks")
     enough = (*banks, Bank(name="65", capacity=11))
-    assert plan_banks(problem_of(*rows, banks=enough)).status == FEASIBLE
+    assert plan_banks(problem_of(*rows, banks=enough)).status == Status.FEASIBLE
 
 
 @st.composite
@@ -173,8 +175,8 @@ def fits_somehow(problem):
 @given(problem=problems_with_banks())
 def test_banks_are_filled_whenever_that_can_be(problem):
     found = plan_banks(problem)
-    assert found.status == (FEASIBLE if fits_somehow(problem) else INFEASIBLE)
-    if found.status == FEASIBLE:
+    assert found.status == (Status.FEASIBLE if fits_somehow(problem) else Status.INFEASIBLE)
+    if found.status == Status.FEASIBLE:
         placed = [name for plan in found.plans.values() for name in plan.offsets]
         assert sorted(placed) == sorted(one.name for one in problem.buffers)
         for bank in problem.banks:

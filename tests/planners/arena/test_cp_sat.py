@@ -20,6 +20,6 @@ def test_cp_sat_finds_the_least_peak(problem):
     best = least_peak(problem)
     if best is None:
         return
-    plan = plan_with_cp_sat(problem, seconds=20)
+    plan = plan_with_cp_sat(problem, budget=20)
     check_plan(plan)
     assert plan.peak == best

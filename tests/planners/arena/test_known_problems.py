@@ -2,11 +2,11 @@
 
 import pytest
 
+from csdf.outcome import Status
 from planners.arena.allocation import plan_arena
 from planners.check import check_plan
 from planners.formats.glow import parse_traces
 from planners.formats.minimalloc import parse_buffers
-from planners.plan import INFEASIBLE, OPTIMAL
 from tests.shared_data import SHARED, each
 
 TRACES = SHARED / "alloc" / "glow" / "traces.txt"
@@ -21,7 +21,7 @@ def test_all_traces_of_glow_are_proved_optimal():
     for problem in problems:
         plan = plan_arena(problem)
         check_plan(plan)
-        assert plan.status == OPTIMAL, problem.name
+        assert plan.status == Status.OPTIMAL, problem.name
 
 
 @pytest.mark.slow
@@ -39,5 +39,5 @@ def test_the_problems_of_minimalloc_fit_their_capacity(path):
 def test_one_byte_less_is_infeasible(path):
     problem = parse_buffers(path.read_text(), path.name, path.stem)
     plan = plan_arena(problem, capacity=CAPACITY - 1)
-    assert plan.status == INFEASIBLE
-    assert "at time" in plan.reason
+    assert plan.status == Status.INFEASIBLE
+    assert "at time" in str(plan.reason)

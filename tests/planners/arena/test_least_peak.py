@@ -11,13 +11,13 @@ from csdf.errors import InvalidPlan
 from csdf.kernels import compile as compiler
 from csdf.kernels.compile import PLAIN
 from csdf.kernels.placement import FOUND, NONE, UNDECIDED
+from csdf.outcome import Status
 from planners.arena.allocation import plan_arena
 from planners.arena.blocks import blocks_of
 from planners.arena.bounds import clique_bound, cliques_of
-from planners.arena.exact import Field, Search, random_order, standard_orders
+from planners.arena.exact import Field, PlacementSearch, random_order, standard_orders
 from planners.arena.in_place import MOST_PAIRS, relaxed
 from planners.check import check_plan
-from planners.plan import INFEASIBLE, OPTIMAL
 from tests.planners.problems import least_peak, problems
 
 
@@ -33,7 +33,7 @@ def test_the_peak_is_the_least_and_the_plan_passes_the_judge(problem):
     plan = plan_arena(problem)
     check_plan(plan)
     assert plan.lower_bound <= best <= plan.peak
-    assert plan.status == OPTIMAL or len(problem.in_place) > MOST_PAIRS
+    assert plan.status == Status.OPTIMAL or len(problem.in_place) > MOST_PAIRS
 
 
 @settings(max_examples=150, deadline=None)
@@ -44,7 +44,7 @@ def test_a_capacity_is_feasible_exactly_from_the_least_peak_on(problem):
         return
     plan = plan_arena(problem, capacity=best)
     check_plan(plan, capacity=best)
-    assert plan_arena(problem, capacity=best - 1).status == INFEASIBLE
+    assert plan_arena(problem, capacity=best - 1).status == Status.INFEASIBLE
 
 
 @pytest.mark.slow
@@ -60,10 +60,10 @@ def test_every_order_finds_a_plan_exactly_from_the_least_peak_on(problem, seed):
     for backend in {PLAIN, compiler.backend(fits=True)}:
         field = Field(blocks, cliques_of(blocks), backend)
         for order in (*standard_orders(field), random_order(field, Random(seed))):
-            found = Search(field, best, order)
+            found = PlacementSearch(field, best, order)
             assert found.run(10**6) == FOUND
             assert blocks.peak(found.offsets) <= best
-            assert Search(field, best - 1, order).run(10**6) == NONE
+            assert PlacementSearch(field, best - 1, order).run(10**6) == NONE
 
 
 @settings(max_examples=40, deadline=None)
@@ -77,7 +77,7 @@ def test_a_search_cut_into_slices_ends_as_the_whole(problem, limit):
     field = Field(blocks, cliques_of(blocks), PLAIN)
     for capacity, outcome in ((best, FOUND), (best - 1, NONE)):
         for order in standard_orders(field):
-            search = Search(field, capacity, order)
+            search = PlacementSearch(field, capacity, order)
             found = UNDECIDED
             while found == UNDECIDED:
                 found = search.run(limit)
@@ -127,5 +127,5 @@ def test_the_order_of_the_buffers_changes_nothing_about_the_peak(problem, random
     except InvalidPlan:
         return
     other = plan_arena(replace(problem, buffers=tuple(buffers)))
-    if plan.status == other.status == OPTIMAL:
+    if plan.status == other.status == Status.OPTIMAL:
         assert other.peak == plan.peak

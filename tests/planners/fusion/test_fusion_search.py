@@ -17,6 +17,7 @@ from csdf.analysis.liveness import deadlock
 from csdf.errors import GaveUp, InvalidNetwork, InvalidPlan
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
+from csdf.stopping import Stop
 from planners.fusion import streaming
 from planners.fusion.chains import chain_of, layer_range, part_of
 from planners.fusion.choices import NOTHING, least_memory, options
@@ -121,31 +122,31 @@ def test_with_all_memory_layers_work_as_a_whole():
 def test_an_ended_search_gives_the_best_so_far():
     looks = 0
 
-    def look():
+    def look(_):
         nonlocal looks
         looks += 1
         if looks > 20:
             raise GaveUp("enough")
 
-    answer = best_plan(yolo_chain(), TERMS, 10**9, look)
-    assert (answer.status, answer.reason) == ("feasible", "enough")
+    answer = best_plan(yolo_chain(), TERMS, 10**9, Stop(report=look))
+    assert (answer.status, str(answer.reason)) == ("feasible", "enough")
     assert looks == 21  # nothing looks on after the end: what was not finished is left
 
 
 def test_an_ended_search_without_a_plan_tells_the_smallest_found_and_a_bound():
-    def look():
+    def look(_):
         raise GaveUp("enough")
 
     # At the first look there are whole layers only. In bytes, with im2col: layer 2 needs 304 * 304
     # places of 32 + 64 elements and 9 * 32 more for its windows. In groups some layer reads the
     # frame of 608 * 608 * 3, or what came of it, and the result of 38 * 38 * 512 is there at its end.
     whole = 304 * 304 * (32 + 64 + 9 * 32) * 4
-    answer = best_plan(yolo_chain(), TERMS, whole - 1, look)
+    answer = best_plan(yolo_chain(), TERMS, whole - 1, Stop(report=look))
     assert (answer.plan, answer.status) == (None, "gave up")
-    assert f"enough; the smallest found needs {whole} bytes" in answer.reason
-    assert f"no configuration needs less than {answer.lower_bound} bytes" in answer.reason
+    assert f"enough; the smallest found needs {whole} bytes" in str(answer.reason)
+    assert f"no configuration needs less than {answer.lower_bound} bytes" in str(answer.reason)
     # What is below the bound is a no, however early the search ended.
-    below = best_plan(yolo_chain(), TERMS, answer.lower_bound - 1, look)
+    below = best_plan(yolo_chain(), TERMS, answer.lower_bound - 1, Stop(report=look))
     assert (below.plan, below.status) == (None, "infeasible")
 
 
@@ -194,7 +195,7 @@ def test_without_a_proof_for_buffers_of_rows_nothing_is_called_optimal_or_infeas
     assert unproved.lower_bound < least <= unproved.plan.memory
     answer = best_plan(chain, terms, least - 1)
     assert (answer.plan, answer.status) == (None, "gave up")
-    assert "the smallest buffers of rows are not proved" in answer.reason
+    assert "the smallest buffers of rows are not proved" in str(answer.reason)
     assert best_plan(chain, terms, answer.lower_bound - 1).status == "infeasible"
 
 
@@ -203,7 +204,7 @@ def test_without_a_way_for_each_layer_there_is_no_plan():
     terms = replace(TERMS, ways=frozenset({Way.KEEP}), tilings=((1, 1),))
     answer = best_plan(plain_chain((2, 3, 1)), terms, 10**9)
     assert (answer.status, answer.front) == ("infeasible", ())
-    assert "no groups that work in these ways" in answer.reason
+    assert "no groups that work in these ways" in str(answer.reason)
 
 
 def test_neighbours_that_work_as_a_whole_are_one_group():

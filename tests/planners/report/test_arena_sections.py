@@ -1,7 +1,8 @@
 """What a report says about the arenas of a network, from plans made by hand."""
 
+from csdf.outcome import Status
 from planners.network_arena import NetworkArena
-from planners.plan import FEASIBLE, Buffer, MemoryPlan, Problem
+from planners.plan import Buffer, MemoryPlan, Problem
 from planners.report.arena import Arena, arena_contribution
 
 
@@ -14,7 +15,7 @@ def arena(title, *, bound):
         problem=Problem(name="net", buffers=buffers),
         offsets={"net: x": 0, "net: nothing": 0},
         lower_bound=bound,
-        status=FEASIBLE,
+        status=Status.FEASIBLE,
         reason="",
     )
     return Arena(title, NetworkArena(plan=plan, order=("conv", "conv", "pool")))

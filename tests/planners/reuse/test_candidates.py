@@ -10,6 +10,7 @@ from cnn2csdf.granularity import ROWS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
+from csdf.stopping import Stop
 from planners.network_arena import parts_arena, whole_arena
 from planners.reuse.application.application import Application, undivided
 from planners.reuse.buffers.sharing import best_shared
@@ -90,11 +91,13 @@ def test_without_any_time_all_layers_whole_or_by_rows_are_the_answer(name):
     network, evaluator = evaluator_of(name)
     points = search_beyond(evaluator, random=Random(0), evaluations=50).front.points
 
-    def over():
+    def over(_):
         raise GaveUp("no time")
 
-    chosen = smallest(evaluator, points, (0, 1), Demands(), watch=over)
+    chosen = smallest(evaluator, points, (0, 1), Demands(), budget=Stop(report=over))
     assert chosen.chromosome in [one.chromosome for one in uniform_points(evaluator, (0, 1))]
     limit = evaluator.weights + whole_arena(network, element_bytes=1).plan.peak
     demands = Demands(memory=limit)
-    assert fastest(evaluator, points, (0, 1), demands, watch=over).chromosome is not None
+    assert (
+        fastest(evaluator, points, (0, 1), demands, budget=Stop(report=over)).chromosome is not None
+    )

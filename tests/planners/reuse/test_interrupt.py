@@ -4,6 +4,7 @@ import pytest
 
 import planners
 from cnn2csdf.catalogue.networks import from_catalogue
+from csdf.stopping import Stop
 from planners.reuse.buffers.sharing import best_shared
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.partition import block_storage
@@ -20,7 +21,7 @@ def test_an_interrupt_in_the_search_of_a_block_is_not_taken_for_its_answer(monke
     monkeypatch.setattr(
         block_storage,
         "smallest_storage",
-        lambda graph, choice, watch: search(graph, choice, watch=interrupted),
+        lambda graph, choice, budget: search(graph, choice, budget=Stop(report=interrupted)),
     )
     application = planners.Application(
         name="one", members=(planners.undivided(from_catalogue("resnet8")),)

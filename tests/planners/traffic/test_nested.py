@@ -8,6 +8,8 @@ import pytest
 
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
+from csdf.outcome import told
+from csdf.stopping import Stop
 from planners.traffic.convolution import Convolution
 from planners.traffic.footprints import axes_of
 from planners.traffic.listing import listing
@@ -125,9 +127,7 @@ SMALL = (
 def best_nested(layer, room, below):
     """The last of the nests that the search finds; None if there is none."""
     search = nested_search(layer, Halo.KEPT)
-    found = list(
-        search.better(room, below, backend_for=lambda *_: compiler.PLAIN, look=lambda: None)
-    )
+    found = list(search.better(room, below, backend_for=lambda *_: compiler.PLAIN, stop=Stop()))
     totals = [nested_transfers(layer, nest).total for nest in found]
     assert totals == sorted(totals, reverse=True)
     return found[-1] if found else None
@@ -175,7 +175,7 @@ def test_tiles_that_are_left_out_along_an_axis_are_no_better_than_one_that_is_no
     tiles, random = AxisTiles(random_axis(Random(seed))), Random(seed)
     order, way = random.choice(list(permutations(Array))), random.randint(0, 2)
     everything = tiles.every(order, way).costs.tolist()
-    kept = list(map(tuple, tiles.options(order, way, lambda: None).costs.tolist()))
+    kept = list(map(tuple, tiles.options(order, way, Stop()).costs.tolist()))
     assert len(set(kept)) == len(kept)
     for one in everything:
         assert any(all(map(le, other, one)) for other in kept)
@@ -189,7 +189,7 @@ class Looks:
     def __init__(self, last):
         self.last, self.count = last, 0
 
-    def __call__(self):
+    def __call__(self, _):
         self.count += 1
         if self.count > self.last:
             raise GaveUp("enough")
@@ -203,17 +203,19 @@ def test_a_search_that_ends_early_has_an_answer_at_once_and_a_better_one_later()
         nested_search.cache_clear()
         tiles_along.cache_clear()
         look = Looks(last)
-        answers.append(least_traffic(layer, buffer_bytes=73, element_bytes=1, look=look))
+        answers.append(
+            least_traffic(layer, buffer_bytes=73, element_bytes=1, budget=Stop(report=look))
+        )
         assert look.count <= last + 1  # it stops when it is told to
     totals = [one.total_bytes for one in answers]
     assert isinstance(answers[0].nest, LoopNest)  # the best with one level of tiles
     assert totals == sorted(totals, reverse=True)
     assert totals[-1] < totals[0]
-    assert [one.ended for one in answers] == ["enough"] * (len(ends) - 1) + [""]
+    assert [one.ended for one in answers] == [told("enough")] * (len(ends) - 1) + [None]
     # What was found before an early end is not taken for the best afterwards.
     look = Looks(5)
     nested_search.cache_clear()
-    least_traffic(layer, buffer_bytes=73, element_bytes=1, look=look)
+    least_traffic(layer, buffer_bytes=73, element_bytes=1, budget=Stop(report=look))
     assert least_traffic(layer, buffer_bytes=73, element_bytes=1).total_bytes == totals[-1]
 
 

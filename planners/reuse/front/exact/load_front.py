@@ -21,10 +21,11 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
+from csdf.stopping import Budget, stop_of
 from planners.reuse.application.application import Genes
 from planners.reuse.cost.bounds import memory_bound
 from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.front.exact.stretches import Gene, Stretch, Stretches, Watch, stretches
+from planners.reuse.front.exact.stretches import Gene, Stretch, Stretches, stretches
 
 
 class LoadPoint(NamedTuple):
@@ -56,17 +57,18 @@ class LoadFront(NamedTuple):
 
 
 def load_front(
-    evaluator: Evaluator, genes: Sequence[Gene] = (1,), *, watch: Watch = lambda: None
+    evaluator: Evaluator, genes: Sequence[Gene] = (1,), *, budget: Budget = None
 ) -> LoadFront:
     """Return the front of load against time for the genes given, and the whole.
 
-    Raises GaveUp where `watch` does. O(gates^2) stretches for each partition.
+    Raises GaveUp where `budget` ends it. O(gates^2) stretches for each partition.
     """
+    stop = stop_of(budget)
     floor = (memory_bound(evaluator, (None, *genes)) - evaluator.weights) // (
         evaluator.costs.element_bytes
     )
     found = [
-        stretches(evaluator, number, genes, floor=floor if group is None else 0, watch=watch)
+        stretches(evaluator, number, genes, floor=floor if group is None else 0, stop=stop)
         for number, group in enumerate(evaluator.groups)
     ]
     fronts = [partition_front(one) for one in found]

@@ -16,18 +16,18 @@ they were found (`block_storage` gives up after some effort). Time is a sum over
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 from typing import NamedTuple
 
+from csdf.stopping import Stop
 from planners.reuse.buffers.edge_buffers import Residents
 from planners.reuse.buffers.sharing import largest_load
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.partition.evaluated_partition import LayerTimes
 
 Gene = int | None
-Watch = Callable[[], None]
 MOST_CHOICES = 32  # genes to try in one stretch
 
 
@@ -136,7 +136,7 @@ def stretches(
     genes: Sequence[Gene],
     *,
     floor: int,
-    watch: Watch = lambda: None,
+    stop: Stop,
 ) -> Stretches:
     """Return the stretches of a partition for the genes given; the whole is always one of them.
 
@@ -151,7 +151,7 @@ def stretches(
     is_complete = True
     for width in range(1, len(places)):
         for begin, end, between in _windows(places, width):
-            watch()
+            stop.look()
             apart = min((max(least[begin, g], least[g, end]) for g in between), default=None)
             if apart is not None and apart <= floor:
                 least[begin, end] = apart

@@ -13,12 +13,13 @@ from functools import partial
 from itertools import chain
 from random import Random
 
+from csdf.stopping import Budget, Stop, stop_of
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.exact.load_front import LoadFront, load_front
 from planners.reuse.front.guided.guided_search import GuidedSearch
 from planners.reuse.front.guided.rationed import Rationed
 from planners.reuse.front.guided.walks import WalkSettings
-from planners.reuse.front.places.evaluation import Place, Serial, Watch
+from planners.reuse.front.places.evaluation import Place, Serial
 from planners.reuse.front.problem import Chromosome, Front, Problem
 from planners.reuse.front.search_problem import PUBLISHED_ALLELES, WHOLE, score, search_problem
 
@@ -41,31 +42,32 @@ def search_beyond(
     place: Place | None = None,
     settings: WalkSettings | None = None,
     seeds: Sequence[Chromosome] = (),
-    watch: Watch = lambda: None,
+    budget: Budget = None,
 ) -> BeyondFront:
     """Return the best front of memory and periods that is found.
 
     seeds: chromosomes to begin with, such as the front of narrower genes. evaluations: of
-    chromosomes, at most; None is no limit but that of `watch`, which ends the search
-    with the front so far by GaveUp or KeyboardInterrupt. The same `random` and number of evaluations
+    chromosomes, at most; None is no limit but that of `budget` (a stop, or seconds), which
+    ends the search with the front so far, as Ctrl-C does. The same `random` and number of evaluations
     give the same front, wherever the evaluations run. Raises InvalidSearch, EvaluationFailed.
     """
+    stop = stop_of(budget)
     problem = search_problem(evaluator, alleles)
     fronts: list[LoadFront] = []
     rationed = Rationed(place or Serial(partial(score, evaluator)), evaluations)
     search = GuidedSearch(problem, rationed, random=random, settings=settings or WalkSettings())
-    found = search.run(chain(seeds, _seeds(evaluator, problem, fronts, watch)), watch)
+    found = search.run(chain(seeds, _seeds(evaluator, problem, fronts, stop)), stop)
     return BeyondFront(problem=problem, front=found, load_fronts=tuple(fronts))
 
 
 def _seeds(
-    evaluator: Evaluator, problem: Problem, fronts: list[LoadFront], watch: Watch
+    evaluator: Evaluator, problem: Problem, fronts: list[LoadFront], stop: Stop
 ) -> Iterator[Chromosome]:
     """Chromosomes of the exact front of each kind of part, which is noted as soon as it is known."""
     kinds = dict.fromkeys(allele for values in problem.alleles for allele in values)
     for allele in kinds:
         if allele != WHOLE:
-            fronts.append(load_front(evaluator, (allele,), watch=watch))
+            fronts.append(load_front(evaluator, (allele,), budget=stop))
             for genes in fronts[-1].chromosomes:
                 yield fitted(problem, tuple(gene or WHOLE for gene in genes))
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from itertools import islice, product
 from random import Random
 
-from csdf.errors import GaveUp
+from csdf.outcome import Reason, because
+from csdf.stopping import ENDS, Stop, reason_of
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.guided.descent import descend
 from planners.reuse.front.guided.rationed import BATCH, Rationed, Spent, evaluated_points
 from planners.reuse.front.guided.walks import WalkSettings, walk_round
-from planners.reuse.front.places.evaluation import Watch
-from planners.reuse.front.problem import Chromosome, Front, LostWorkers, Problem
+from planners.reuse.front.problem import Chromosome, Front, FrontWhy, LostWorkers, Problem
 
 ENUMERATED = 1024  # chromosomes up to which all are tried
 IDLE_ROUNDS = 25  # without a chromosome never seen; then the search is at its end
@@ -34,38 +34,36 @@ class GuidedSearch:
         self._archive = Archive()
         self._rounds = 0
 
-    def run(self, seeds: Iterable[Chromosome], watch: Watch) -> Front:
-        """Return the front that is found; `watch` ends the search by GaveUp or KeyboardInterrupt."""
+    def run(self, seeds: Iterable[Chromosome], stop: Stop) -> Front:
+        """Return the front that is found; `stop` or Ctrl-C may end the search."""
         try:
-            reason = self._searched(seeds, watch)
+            reason = self._searched(seeds, stop)
         except Spent as spent:
-            reason = str(spent)
-        except (GaveUp, LostWorkers) as error:
-            return self._front(str(error), is_finished=False)
-        except KeyboardInterrupt:
-            return self._front("interrupted", is_finished=False)
+            reason = spent.reason
+        except (*ENDS, LostWorkers) as end:
+            return self._front(reason_of(end), is_finished=False)
         return self._front(reason, is_finished=True)
 
-    def _searched(self, seeds: Iterable[Chromosome], watch: Watch) -> str:
+    def _searched(self, seeds: Iterable[Chromosome], stop: Stop) -> Reason:
         """Search; return why it is at its end."""
         if self._problem.size <= ENUMERATED:
-            self._add_all(product(*self._problem.alleles), watch)
-            return "every chromosome was evaluated"
+            self._add_all(product(*self._problem.alleles), stop)
+            return because(FrontWhy.EVERY_ONE)
         whole = tuple(values[0] for values in self._problem.alleles)
         parts = tuple(values[len(values) > 1] for values in self._problem.alleles)
-        self._add_all([whole, parts], watch)
-        self._add_all(seeds, watch)
+        self._add_all([whole, parts], stop)
+        self._add_all(seeds, stop)
         smallest = min(allele for values in self._problem.alleles for allele in values[1:])
-        descend(self._problem, self._place, self._archive, whole, allele=smallest, watch=watch)
-        return self._walked(watch)
+        descend(self._problem, self._place, self._archive, whole, allele=smallest, budget=stop)
+        return self._walked(stop)
 
-    def _add_all(self, chromosomes: Iterable[Chromosome], watch: Watch) -> None:
+    def _add_all(self, chromosomes: Iterable[Chromosome], stop: Stop) -> None:
         """Evaluate in order; what was evaluated before an end stays."""
         rest = iter(chromosomes)
         while some := list(islice(rest, BATCH)):
-            evaluated_points(self._place, some, self._archive, watch)
+            evaluated_points(self._place, some, self._archive, stop)
 
-    def _walked(self, watch: Watch) -> str:
+    def _walked(self, stop: Stop) -> Reason:
         idle = 0
         while idle < IDLE_ROUNDS:
             before = self._place.evaluations
@@ -75,13 +73,13 @@ class GuidedSearch:
                 self._archive,
                 random=self._random,
                 settings=self._settings,
-                watch=watch,
+                stop=stop,
             )
             self._rounds += 1
             idle = 0 if self._place.evaluations > before else idle + 1
-        return f"{IDLE_ROUNDS} rounds of walks met nothing new"
+        return because(FrontWhy.NOTHING_NEW, rounds=IDLE_ROUNDS)
 
-    def _front(self, reason: str, *, is_finished: bool) -> Front:
+    def _front(self, reason: Reason, *, is_finished: bool) -> Front:
         return Front(
             points=self._archive.by_objectives(),
             is_finished=is_finished,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from csdf.errors import GaveUp
+from csdf.outcome import because
+from csdf.stopping import Stop
 from planners.reuse.front.archive import Archive
-from planners.reuse.front.places.evaluation import Cached, Place, Watch, scored
-from planners.reuse.front.problem import Chromosome, InvalidSearch, Point, Score
+from planners.reuse.front.places.evaluation import Cached, Place, scored
+from planners.reuse.front.problem import Chromosome, FrontWhy, InvalidSearch, Point, Score
 
 BATCH = 64  # chromosomes that are evaluated together
 
@@ -30,31 +32,29 @@ class Rationed:
         """How many different chromosomes were evaluated."""
         return self._cached.evaluations
 
-    def scores(
-        self, chromosomes: Sequence[Chromosome], watch: Watch
-    ) -> Generator[Score, None, None]:
+    def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Generator[Score, None, None]:
         """Yield the score of each chromosome. Raises Spent when the last evaluation is used."""
         place = 0
         while place < len(chromosomes):
             some = chromosomes[place : place + self._room()]
-            yield from self._cached.scores(some, watch)
+            yield from self._cached.scores(some, stop)
             place += len(some)
 
     def _room(self) -> int:
         if self._most is None:
             return BATCH
         if self.evaluations >= self._most:
-            raise Spent(f"{self.evaluations} evaluations were made")
+            raise Spent(because(FrontWhy.EVALUATIONS, count=self.evaluations))
         return min(BATCH, self._most - self.evaluations)
 
 
 def evaluated_points(
-    place: Place, chromosomes: Sequence[Chromosome], archive: Archive, watch: Watch
+    place: Place, chromosomes: Sequence[Chromosome], archive: Archive, stop: Stop
 ) -> list[Point]:
     """Return the points, in order; those there are go to the archive even if an error ends it."""
     points: list[Point] = []
     try:
-        points.extend(scored(place, chromosomes, watch))
+        points.extend(scored(place, chromosomes, stop))
     finally:
         archive.add(points)
     return points

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
 
+from csdf.stopping import Stop
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.guided.moves import Moves
-from planners.reuse.front.places.evaluation import Place, Watch
+from planners.reuse.front.places.evaluation import Place
 from planners.reuse.front.problem import Chromosome, Point, Problem, Score
 
 HEAVIEST = 16  # weight of an objective
@@ -77,11 +78,11 @@ def walk_round(
     *,
     random: Random,
     settings: WalkSettings,
-    watch: Watch,
+    stop: Stop,
 ) -> None:
     """Walk once from an archive that has a point; what is met goes into the archive.
 
-    So does what was met before `watch` raised GaveUp or KeyboardInterrupt.
+    So does what was met before `stop` or Ctrl-C ended it.
     """
     moves = Moves(problem)
     walks = list(_begun(archive.by_objectives(), random, settings))
@@ -90,7 +91,7 @@ def walk_round(
         for step in range(settings.steps):
             threshold = settings.threshold * Fraction(settings.steps - step - 1, settings.steps)
             offers = [moves.drawn(random, walk.chromosome) for walk in walks]
-            with closing(place.scores(offers, watch)) as scores:
+            with closing(place.scores(offers, stop)) as scores:
                 for walk, chromosome, score in zip(walks, offers, scores, strict=True):
                     met.append(Point(chromosome=chromosome, score=score))
                     walk.offer(chromosome, score, threshold)

@@ -17,10 +17,11 @@ from csdf.errors import UnreadableFile
 from csdf.io.files import read_bytes, write_text
 from csdf.io.json_value import JsonValue
 from csdf.model.exact import MalformedText, signed_rational
+from csdf.stopping import Budget, Stop, stop_of
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.nsga2.genome import Genome, digests
 from planners.reuse.front.nsga2.state import Origin, RandomState, State
-from planners.reuse.front.places.evaluation import Place, Watch, scored
+from planners.reuse.front.places.evaluation import Place, scored
 from planners.reuse.front.problem import (
     InvalidSearch,
     Number,
@@ -73,12 +74,14 @@ class Checkpoint:
         }
         write_text(self._path, json.dumps(document) + "\n")
 
-    def read(self, origin: Origin, place: Place, watch: Watch = lambda: None) -> State:
+    def read(self, origin: Origin, place: Place, budget: Budget = None) -> State:
         """Return the state in the file, after all its chromosomes were evaluated again.
 
         Raises UnreadableFile if it is none, of a search with another origin than this, or if a
-        chromosome has another score than the file says; what `watch` raises; EvaluationFailed.
+        chromosome has another score than the file says; GaveUp where `budget` ends the work;
+        EvaluationFailed.
         """
+        stop = stop_of(budget)
         document = _document(self._path)
         document.require_keys(KEYS)
         found = _origin(document["origin"])
@@ -97,9 +100,9 @@ class Checkpoint:
             seen=_seen(document["seen"]),
         )
         entries = [entry for name in POINT_LISTS for entry in document[name].items()]
-        self._require_scores(entries, (*state.population, *state.archive), place, watch)
+        self._require_scores(entries, (*state.population, *state.archive), place, stop)
         self._require_seen(document["seen"], state)
-        self._require_front(document["archive"], state, place, watch)
+        self._require_front(document["archive"], state, place, stop)
         return state
 
     def _require_scores(
@@ -107,10 +110,10 @@ class Checkpoint:
         entries: Sequence[JsonValue],
         points: Sequence[Point],
         place: Place,
-        watch: Watch,
+        stop: Stop,
     ) -> None:
         """Refuse an entry whose chromosome has another score."""
-        found = scored(place, [point.chromosome for point in points], watch)
+        found = scored(place, [point.chromosome for point in points], stop)
         with closing(found):
             for entry, point, again in zip(entries, points, found, strict=True):
                 if again != point:
@@ -125,13 +128,13 @@ class Checkpoint:
         if len(set(state.seen)) < len(state.seen) or not set(state.seen).issuperset(known):
             raise entry.refusal(f"expected each chromosome of the file, once; {CHANGED}")
 
-    def _require_front(self, entry: JsonValue, state: State, place: Place, watch: Watch) -> None:
+    def _require_front(self, entry: JsonValue, state: State, place: Place, stop: Stop) -> None:
         """Refuse an archive that misses a point, of the population or, where all were seen, of all."""
         archive = Archive()
         archive.add((*state.archive, *state.population))
         problem = self._genome.problem
         if len(state.seen) >= problem.size:
-            archive.add(list(scored(place, list(product(*problem.alleles)), watch)))
+            archive.add(list(scored(place, list(product(*problem.alleles)), stop)))
         if archive.points != state.archive:
             raise entry.refusal(f"expected the front of all that was evaluated; {CHANGED}")
 

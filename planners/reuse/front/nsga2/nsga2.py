@@ -15,7 +15,8 @@ from random import Random
 
 import numpy as np
 
-from csdf.errors import GaveUp
+from csdf.outcome import Reason, because
+from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.nsga2.domination import survivors
 from planners.reuse.front.nsga2.genome import Genome, Rows, digests
@@ -27,10 +28,11 @@ from planners.reuse.front.nsga2.variation import (
     random_rows,
     tournament,
 )
-from planners.reuse.front.places.evaluation import Place, Watch, scored
+from planners.reuse.front.places.evaluation import Place, scored
 from planners.reuse.front.problem import (
     Chromosome,
     Front,
+    FrontWhy,
     InvalidSearch,
     LostWorkers,
     Point,
@@ -66,15 +68,15 @@ def evolve(
     limits: Limits,
     settings: Settings | None = None,
     seeds: Sequence[Chromosome] = (),
-    watch: Watch = lambda: None,
+    budget: Budget = None,
     keep: Callable[[State], None] = lambda _: None,
     state: State | None = None,
 ) -> Front:
     """Return the best front found within the limits.
 
     The same `random` gives the same front, wherever the evaluations run. seeds: members of the first
-    population. watch: called between evaluations; the front so far is returned when it raises GaveUp
-    or KeyboardInterrupt, and when all workers are lost. keep: gets the state after each generation.
+    population. budget: a stop, or seconds; the front so far is returned when it ends the search, or
+    Ctrl-C does, and when all workers are lost. keep: gets the state after each generation.
     state: one that was kept by a search with the same arguments; from there it goes on to the front it
     would have found. `random` is used and left changed.
 
@@ -83,7 +85,7 @@ def evolve(
     search = _Search(problem, random, settings or Settings(), seeds)
     if state is not None:
         search.resume(state)
-    return search.run(place, limits, watch, keep)
+    return search.run(place, limits, stop_of(budget), keep)
 
 
 class _Search:
@@ -116,36 +118,32 @@ class _Search:
         self._generation = state.generation
         self._evaluations = len(state.seen)
 
-    def run(
-        self, place: Place, limits: Limits, watch: Watch, keep: Callable[[State], None]
-    ) -> Front:
+    def run(self, place: Place, limits: Limits, stop: Stop, keep: Callable[[State], None]) -> Front:
         try:
-            while not (end := self._end(limits)):
-                if self._step(place, limits, watch):
+            while (end := self._end(limits)) is None:
+                if self._step(place, limits, stop):
                     keep(self._state())
-        except (GaveUp, LostWorkers) as error:
-            return self._front(str(error), is_finished=False)
-        except KeyboardInterrupt:
-            return self._front("interrupted", is_finished=False)
+        except (*ENDS, LostWorkers) as early:
+            return self._front(reason_of(early), is_finished=False)
         return self._front(end, is_finished=True)
 
-    def _end(self, limits: Limits) -> str:
-        """Return why the search is at its end; nothing if it is not."""
+    def _end(self, limits: Limits) -> Reason | None:
+        """Return why the search is at its end; None if it is not."""
         if self._evaluations == self._problem.size:
-            return "every chromosome was evaluated"
+            return because(FrontWhy.EVERY_ONE)
         if limits.generations is not None and self._generation >= limits.generations:
-            return f"{self._generation} generations were made"
+            return because(FrontWhy.GENERATIONS, count=self._generation)
         if limits.evaluations is not None and self._evaluations >= limits.evaluations:
-            return f"{self._evaluations} evaluations were made"
-        return ""
+            return because(FrontWhy.EVALUATIONS, count=self._evaluations)
+        return None
 
-    def _step(self, place: Place, limits: Limits, watch: Watch) -> bool:
+    def _step(self, place: Place, limits: Limits, stop: Stop) -> bool:
         """Make one generation; return whether the evaluations left were enough for the whole of it."""
         rows = self._children() if self._generation else self._first()
         room = len(rows)
         if limits.evaluations is not None:
             room = min(room, limits.evaluations - self._evaluations)
-        points = self._evaluated(place, self._genome.chromosomes(rows[:room]), watch)
+        points = self._evaluated(place, self._genome.chromosomes(rows[:room]), stop)
         if room < len(rows):
             return False
         members = [*self._population, *points]
@@ -155,11 +153,11 @@ class _Search:
         self._generation += 1
         return True
 
-    def _evaluated(self, place: Place, chromosomes: list[Chromosome], watch: Watch) -> list[Point]:
+    def _evaluated(self, place: Place, chromosomes: list[Chromosome], stop: Stop) -> list[Point]:
         """Return the points; those there are go to the archive even if an error ends it."""
         points: list[Point] = []
         try:
-            with closing(scored(place, chromosomes, watch)) as found:
+            with closing(scored(place, chromosomes, stop)) as found:
                 for point in found:
                     self._problem.require_score(point.chromosome, point.score)
                     points.append(point)
@@ -221,7 +219,7 @@ class _Search:
             seen=tuple(self._seen),
         )
 
-    def _front(self, reason: str, *, is_finished: bool) -> Front:
+    def _front(self, reason: Reason, *, is_finished: bool) -> Front:
         return Front(
             points=self._archive.by_objectives(),
             is_finished=is_finished,

@@ -17,7 +17,8 @@ from uuid import uuid4
 
 import distributed
 
-from planners.reuse.front.places.evaluation import TICK, Watch, evaluated, parts_of
+from csdf.stopping import Stop
+from planners.reuse.front.places.evaluation import TICK, evaluated, parts_of
 from planners.reuse.front.problem import Chromosome, Evaluate, InvalidSearch, LostWorkers, Score
 
 CONNECT = 10.0  # seconds for the scheduler to answer, and for the first worker to be there
@@ -78,9 +79,7 @@ class DaskCluster:
         finally:
             self._client.close()
 
-    def scores(
-        self, chromosomes: Sequence[Chromosome], watch: Watch
-    ) -> Generator[Score, None, None]:
+    def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Generator[Score, None, None]:
         """Yield the score of each chromosome.
 
         Raises LostWorkers if the scheduler is gone, or if one part ended several workers.
@@ -88,7 +87,7 @@ class DaskCluster:
         futures = self._sent(chromosomes)
         try:
             for future in futures:
-                yield from self._result(future, watch)
+                yield from self._result(future, stop)
         finally:
             if self._client.status == "running":
                 self._client.cancel(futures)
@@ -108,11 +107,11 @@ class DaskCluster:
     def _is_gone(self) -> LostWorkers:
         return LostWorkers(f"{self._address}: the Dask scheduler is gone")
 
-    def _result(self, future: Any, watch: Watch) -> list[Score]:
-        watch()
+    def _result(self, future: Any, stop: Stop) -> list[Score]:
+        stop.look()
         try:
             while (result := fetched(future)) is None:
-                watch()
+                stop.look()
         except distributed.KilledWorker as error:
             raise LostWorkers(f"{self._address}: {error}") from None
         except CancelledError:

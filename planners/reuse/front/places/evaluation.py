@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Protocol
 
 from csdf.errors import CsdfError
+from csdf.stopping import Stop
 from planners.reuse.front.problem import (
     Chromosome,
     Evaluate,
@@ -16,21 +17,18 @@ from planners.reuse.front.problem import (
     shown,
 )
 
-Watch = Callable[[], None]
-TICK = 0.1  # seconds between two looks at the watch while others work
+TICK = 0.1  # seconds between two looks at the stop while others work
 PARTS_PER_WORKER = 4  # of a generation, so that none waits long for the slowest
 
 
 class Place(Protocol):
     """A place where chromosomes are evaluated.
 
-    `scores` yields in the order of the chromosomes. It calls the watch again and again; what that
+    `scores` yields in the order of the chromosomes. It looks at the stop again and again; what that
     raises ends the evaluation.
     """
 
-    def scores(
-        self, chromosomes: Sequence[Chromosome], watch: Watch
-    ) -> Generator[Score, None, None]:
+    def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Generator[Score, None, None]:
         """Yield the score of each chromosome."""
 
 
@@ -40,12 +38,10 @@ class Serial:
     def __init__(self, evaluate: Evaluate) -> None:
         self._evaluate = evaluate
 
-    def scores(
-        self, chromosomes: Sequence[Chromosome], watch: Watch
-    ) -> Generator[Score, None, None]:
+    def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Generator[Score, None, None]:
         """Yield the score of each chromosome."""
         for chromosome in chromosomes:
-            watch()
+            stop.look()
             yield evaluated(self._evaluate, chromosome)
 
 
@@ -66,12 +62,10 @@ class Cached:
         """How many different chromosomes were evaluated."""
         return len(self._known)
 
-    def scores(
-        self, chromosomes: Sequence[Chromosome], watch: Watch
-    ) -> Generator[Score, None, None]:
+    def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Generator[Score, None, None]:
         """Yield the score of each chromosome; what is known costs nothing."""
         unknown = list(dict.fromkeys(one for one in chromosomes if one not in self._known))
-        with closing(self._place.scores(unknown, watch)) as scores:
+        with closing(self._place.scores(unknown, stop)) as scores:
             for chromosome in chromosomes:
                 if chromosome not in self._known:
                     self._known[chromosome] = next(scores)
@@ -79,10 +73,10 @@ class Cached:
 
 
 def scored(
-    place: Place, chromosomes: Sequence[Chromosome], watch: Watch
+    place: Place, chromosomes: Sequence[Chromosome], stop: Stop
 ) -> Generator[Point, None, None]:
     """Yield the chromosomes with their scores."""
-    with closing(place.scores(chromosomes, watch)) as scores:
+    with closing(place.scores(chromosomes, stop)) as scores:
         for chromosome, score in zip(chromosomes, scores, strict=True):
             yield Point(chromosome=chromosome, score=score)
 

@@ -11,7 +11,8 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from types import TracebackType
 
-from planners.reuse.front.places.evaluation import TICK, Watch, evaluated, parts_of
+from csdf.stopping import Stop
+from planners.reuse.front.places.evaluation import TICK, evaluated, parts_of
 from planners.reuse.front.problem import (
     Chromosome,
     Evaluate,
@@ -53,22 +54,20 @@ class ProcessPool:
         self._executor.shutdown(cancel_futures=True)
         self._safe_path.restore()
 
-    def scores(
-        self, chromosomes: Sequence[Chromosome], watch: Watch
-    ) -> Generator[Score, None, None]:
+    def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Generator[Score, None, None]:
         """Yield the score of each chromosome. Raises LostWorkers if processes die again and again."""
         parts = parts_of(chromosomes, self._workers)
         futures: dict[int, Future[list[Score]]] = {}
         try:
             for number in range(len(parts)):
-                yield from self._result(parts, number, futures, watch)
+                yield from self._result(parts, number, futures, stop)
                 del futures[number]
         finally:
             for future in futures.values():
                 future.cancel()
 
     def _result(
-        self, parts: list[Part], number: int, futures: dict[int, Future[list[Score]]], watch: Watch
+        self, parts: list[Part], number: int, futures: dict[int, Future[list[Score]]], stop: Stop
     ) -> list[Score]:
         """Return the scores of one part; keep all later parts in work."""
         for _ in range(LOSSES):
@@ -76,7 +75,7 @@ class ProcessPool:
                 for later in range(number, len(parts)):
                     if later not in futures or is_lost(futures[later]):
                         futures[later] = self._executor.submit(run_part, parts[later])
-                return awaited(futures[number], watch)
+                return awaited(futures[number], stop)
             except BrokenProcessPool:
                 self._executor.shutdown()
                 self._executor = self._started()
@@ -110,11 +109,11 @@ def is_lost(future: Future[list[Score]]) -> bool:
     return future.done() and isinstance(future.exception(), BrokenProcessPool)
 
 
-def awaited(future: Future[list[Score]], watch: Watch) -> list[Score]:
-    """Return the result; look at the watch meanwhile."""
-    watch()
+def awaited(future: Future[list[Score]], stop: Stop) -> list[Score]:
+    """Return the result; look at the stop meanwhile."""
+    stop.look()
     while not wait([future], timeout=TICK).done:
-        watch()
+        stop.look()
     return future.result()
 
 

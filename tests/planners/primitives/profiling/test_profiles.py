@@ -8,11 +8,12 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, GaveUp, InvalidPlan, UnreadableFile
+from csdf.stopping import Progress, Stop
 from planners.primitives.execution.selected import largest_difference
 from planners.primitives.library.prepared import ways_of
 from planners.primitives.library.tiled import ROUNDING
 from planners.primitives.profile import LayerProfile, Machine, Profile, TransformProfile
-from planners.primitives.profiling.effort import Effort, Progress
+from planners.primitives.profiling.effort import Effort
 from planners.primitives.profiling.jobs import Job, run_in_worker
 from planners.primitives.profiling.profiler import (
     measure,
@@ -181,7 +182,7 @@ def test_a_way_is_listed_once():
 @pytest.mark.slow
 def test_every_way_of_every_layer_is_measured_in_a_worker():
     network, seen = small_network(), []
-    profile = profile_network(network, effort=ONCE, watch=seen.append)
+    profile = profile_network(network, effort=ONCE, budget=Stop(report=seen.append))
     found = [(o.layer, o.primitive, o.input_layout, o.output_layout) for o in profile.layers]
     assert found == [(one.name, *way) for one in network.layers for way in ways_of(network, one)]
     assert all(one.nanoseconds > 0 for one in profile.layers)
@@ -195,8 +196,8 @@ def test_every_way_of_every_layer_is_measured_in_a_worker():
         *((name, layout) for name in ("conv2", "conv3", "pool") for layout in ("CHW", "HWC")),
         ("classifier", "HWC"),
     ]
-    assert {one.layer for one in seen} >= {"conv1", "classifier"}
-    assert {one.layers for one in seen} == {len(network.layers)}
+    assert {one.at.split(", ")[0] for one in seen} >= {"conv1", "classifier"}
+    assert {one.total for one in seen} == {len(network.layers)}
 
 
 @pytest.mark.slow
@@ -214,13 +215,13 @@ def test_a_measured_run_has_outputs_of_the_model_and_a_time_for_each_part():
 
 def test_equal_layers_are_measured_once_and_share_their_times():
     seen: list[Progress] = []
-    profile = measure(small_network(), ONCE, seen.append)
+    profile = measure(small_network(), ONCE, Stop(report=seen.append))
     by_layer = {
         name: [replace(one, layer="") for one in profile.layers if one.layer == name]
         for name in ("conv1", "conv2", "conv3")
     }
     assert by_layer["conv1"] == by_layer["conv2"] == by_layer["conv3"]
-    timed = {one.layer for one in seen if one.primitive != "change of layout"}
+    timed = {one.at.split(", ")[0] for one in seen if "change of layout" not in one.at}
     assert {"conv2", "conv3"} & timed == set()
 
 
@@ -229,13 +230,13 @@ def test_what_the_watch_raises_ends_the_measurement():
         raise GaveUp("no more time")
 
     with pytest.raises(GaveUp, match="no more time"):
-        profile_network(small_network(), effort=ONCE, watch=watch)
+        profile_network(small_network(), effort=ONCE, budget=Stop(report=watch))
 
 
 def test_an_error_of_the_worker_is_raised_here():
     job = Job(function=read_profile_of, values=("nowhere.csv",))
     with pytest.raises(UnreadableFile, match="nowhere"):
-        run_in_worker(job, lambda _: None)
+        run_in_worker(job, Stop())
 
 
 def read_profile_of(path, _):
@@ -246,7 +247,7 @@ def read_profile_of(path, _):
 def test_a_worker_that_ends_early_is_reported():
     job = Job(function=leave, values=(3,))
     with pytest.raises(ExecutionError, match="the worker that measures ended with code 3"):
-        run_in_worker(job, lambda _: None)
+        run_in_worker(job, Stop())
 
 
 def leave(code, _):
@@ -277,7 +278,7 @@ def test_medians_and_quartiles_leave_the_first_run_out():
     clock = Clock()
     effort = Effort(repetitions=5, least=5)
     found = take_turns(
-        [clock.candidate([1000, 10, 50, 20, 40, 30])], effort, watch=lambda _: None, clock=clock
+        [clock.candidate([1000, 10, 50, 20, 40, 30])], effort, look=lambda _: None, clock=clock
     )
     # Of 10, 20, 30, 40, 50 the median is 30 and the quartiles are 20 and 40.
     assert found == [(30, 20)]
@@ -291,7 +292,7 @@ def test_ways_take_turns_and_hopeless_ones_are_timed_once():
         clock.candidate([900, *[12] * 3], log, "translated first"),
     ]
     effort = Effort(repetitions=3, least=1, hopeless=8)
-    found = take_turns(candidates, effort, watch=lambda _: None, clock=clock)
+    found = take_turns(candidates, effort, look=lambda _: None, clock=clock)
     assert found == [(10, 0), (81, 0), (12, 0)]
     names = ["fast", "hopeless", "translated first"]
     assert log == [*names, *names, *2 * ["fast", "translated first"]]
@@ -300,7 +301,7 @@ def test_ways_take_turns_and_hopeless_ones_are_timed_once():
 def test_a_long_way_stops_when_its_time_is_over():
     clock, log = Clock(), []
     effort = Effort(repetitions=9, least=2, nanoseconds=250)
-    take_turns([clock.candidate(count(100, 0), log)], effort, watch=lambda _: None, clock=clock)
+    take_turns([clock.candidate(count(100, 0), log)], effort, look=lambda _: None, clock=clock)
     assert len(log) == 1 + 3  # uncounted, then 100 + 100 + 100 are over 250
 
 

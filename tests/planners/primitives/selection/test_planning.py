@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csdf.errors import GaveUp, InvalidPlan
+from csdf.stopping import Stop
 from planners.primitives.selection import integer_program
 from planners.primitives.selection.planning import Demand, best_selection
 from planners.primitives.selection.problem import Objective, selection_problem
@@ -33,7 +34,7 @@ def test_both_solvers_give_one_answer(problem, demand):
     mine, other = best_selection(problem, demand), solved_selection(problem, demand)
     assert mine.status == other.status
     if mine.selection is None:
-        assert (mine.reason, mine.least) == (other.reason, other.least)
+        assert (str(mine.reason), mine.least) == (str(other.reason), other.least)
         return
     assert demand.is_met_by(mine.selection)
     assert demand.is_met_by(other.selection)
@@ -74,16 +75,18 @@ def test_the_front_of_the_solver_lies_on_the_front():
 
 @pytest.mark.parametrize("end", [GaveUp("the budget is used up"), KeyboardInterrupt()])
 def test_what_ends_early_gives_what_fits_by_then(end):
-    def look():
+    def look(_):
         raise end
 
     problem = resnet8()
     objective = Objective.WORKSPACE
-    found = best_selection(problem, Demand(objective=objective, memory=100_000), look)
+    found = best_selection(problem, Demand(objective=objective, memory=100_000), Stop(report=look))
     assert found.status == "feasible"
     assert found.selection.memory(objective) <= 100_000
-    assert found.reason in ("the budget is used up", "interrupted")
-    impossible = best_selection(problem, Demand(objective=objective, nanoseconds=1), look)
+    assert str(found.reason) in ("the budget is used up", "interrupted")
+    impossible = best_selection(
+        problem, Demand(objective=objective, nanoseconds=1), Stop(report=look)
+    )
     assert (impossible.status, impossible.selection) == ("gave up", None)
 
 
@@ -96,25 +99,30 @@ def test_the_solver_is_not_run_again_when_the_time_is_over(monkeypatch, runs):
         done.append(options["options"]["time_limit"])
         return milp(*given, **options)
 
-    def left():
-        return 1000.0 if len(done) < runs else -0.5
+    class Runs(Stop):
+        """A stop whose seconds are used up after so many runs."""
+
+        seconds_left = property(lambda _: 1000.0 if len(done) < runs else 0.0)
 
     monkeypatch.setattr(integer_program, "milp", counted)
-    found = solved_front(problem, Objective.NETWORK, 5, left)
+    found = solved_front(problem, Objective.NETWORK, 5, Runs())
     assert done == [1000.0] * runs
     assert len(found) == max(0, runs - 2)  # the first two runs are for the ends of the front
-    answer = solved_selection(problem, Demand(objective=Objective.NETWORK), left)
-    assert (answer.status, answer.reason) == ("feasible", "the budget of the solver is used up")
+    answer = solved_selection(problem, Demand(objective=Objective.NETWORK), Runs())
+    assert (answer.status, str(answer.reason)) == (
+        "feasible",
+        "the budget of the solver is used up",
+    )
 
 
 def test_an_interrupt_leaves_the_front_that_the_solver_has_found(monkeypatch):
     problem, looks = resnet8(), iter(range(4))
 
-    def left():
+    def report(_):
         if next(looks, None) is None:
             raise KeyboardInterrupt
 
-    assert len(solved_front(problem, Objective.NETWORK, 5, left)) == 2
+    assert len(solved_front(problem, Objective.NETWORK, 5, Stop(report=report))) == 2
 
 
 def test_one_limit_at_a_time():

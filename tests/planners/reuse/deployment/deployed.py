@@ -5,7 +5,7 @@ from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
-from planners.arena.allocation import Progress
+from csdf.stopping import Progress, Stop
 from planners.reuse.deployment.execution import run_deployment
 from planners.reuse.deployment.making import deployment
 from planners.reuse.deployment.placement import free_offsets, whole_buffers
@@ -21,7 +21,9 @@ def as_published(evaluator, genes):
 def by_offsets(evaluator, genes, steps=20):
     """With the offsets that are found in so many steps of the search."""
     plan = evaluator.plan(genes)
-    return deployment(evaluator, plan, free_offsets(evaluator, plan, watch=after(steps)))
+    return deployment(
+        evaluator, plan, free_offsets(evaluator, plan, budget=Stop(report=after(steps)))
+    )
 
 
 def after(steps):

@@ -7,6 +7,7 @@ import pytest
 
 from cnn2csdf.catalogue.embedded import keyword_spotting, resnet8
 from cnn2csdf.catalogue.mobilenet import mobilenet_v2
+from csdf.stopping import Stop
 from planners.arena.allocation import plan_arena
 from planners.reuse.application.application import Application, divided, undivided
 from planners.reuse.cost.evaluation import Evaluator
@@ -64,7 +65,7 @@ def test_additions_in_the_place_of_what_they_read_run_in_fewer_bytes():
     plan = evaluator.plan((None,) * len(alone.layers))
     apart = offset_problem(evaluator, plan)
     over = elementwise_in_place(evaluator, plan, apart)
-    found = deployment(evaluator, plan, plan_arena(over, watch=after(20)))
+    found = deployment(evaluator, plan, plan_arena(over, budget=Stop(report=after(20))))
     assert any(buffer.in_place for buffer in found.buffers)
-    assert found.arena_bytes <= plan_arena(apart, watch=after(20)).peak
+    assert found.arena_bytes <= plan_arena(apart, budget=Stop(report=after(20))).peak
     assert run(alone, found) < TOLERANCE

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from csdf.errors import GaveUp
+from csdf.stopping import Stop
 from planners.reuse.application.published_accounting import as_published
 from planners.reuse.application.worked_example import worked_example
 from planners.reuse.buffers.sharing import best_shared, shared_buffers
@@ -102,15 +103,15 @@ def test_the_same_seed_gives_the_same_front():
 def test_a_watch_ends_the_search_with_the_front_so_far():
     calls = []
 
-    def watch():
+    def watch(_):
         calls.append(1)
         if len(calls) > 500:
             raise GaveUp("time is up")
 
     found = search_beyond(
-        Evaluator(together(), share=best_shared), random=Random(1), watch=watch
+        Evaluator(together(), share=best_shared), random=Random(1), budget=Stop(report=watch)
     ).front
-    assert (found.reason, found.is_finished) == ("time is up", False)
+    assert (str(found.reason), found.is_finished) == ("time is up", False)
     assert found.points
 
 
@@ -144,7 +145,7 @@ def test_offsets_are_between_the_load_and_whole_buffers():
 def test_a_front_of_offsets_has_no_point_that_another_is_better_than():
     evaluator = Evaluator(EXAMPLE)
     chromosomes = [genes for genes in all_genes(EXAMPLE) if genes[0] is None and genes[-1] is None]
-    found = offset_front(evaluator, chromosomes[::3], patience=5)
+    found = offset_front(evaluator, chromosomes[::3], steps=4)
     points = [(one.memory, *one.evaluation.periods) for one in found]
     assert points == front_of(points)
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csdf.errors import GaveUp, UnreadableFile
+from csdf.stopping import Stop
 from planners.reuse.front.nsga2.checkpoint import Checkpoint
 from planners.reuse.front.nsga2.genome import Genome, digests
 from planners.reuse.front.nsga2.nsga2 import Limits, evolve
@@ -61,12 +62,12 @@ def test_a_killed_search_resumes_to_the_same_front(tmp_path_factory, looks, seed
     file = tmp_path_factory.mktemp("killed") / "state.json"
     left = iter(range(looks))
 
-    def watch():
+    def watch(_):
         if next(left, None) is None:
             raise SystemExit  # not answered, as if the process had ended
 
     with pytest.raises(SystemExit):
-        search(seed=seed, watch=watch, keep=Checkpoint(file, PROBLEM).write)
+        search(seed=seed, budget=Stop(report=watch), keep=Checkpoint(file, PROBLEM).write)
     state = Checkpoint(file, PROBLEM).read(origin(seed=seed), PLACE) if file.exists() else None
     resumed, whole = search(seed=seed, state=state), search(seed=seed)
     assert resumed == whole
@@ -152,11 +153,11 @@ def test_a_search_that_says_it_saw_everything_has_the_front_of_everything(file, 
 
 
 def test_the_look_at_a_checkpoint_ends_with_the_watch(file):
-    def watch():
+    def watch(_):
         raise GaveUp("time is up")
 
     with pytest.raises(GaveUp, match="time is up"):
-        Checkpoint(file, PROBLEM).read(origin(), PLACE, watch)
+        Checkpoint(file, PROBLEM).read(origin(), PLACE, Stop(report=watch))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from evolution_problems import Deadly, Knapsack, Missing, Poison, Refusing, none
 
+from csdf.stopping import Stop
 from planners.reuse.front.nsga2.nsga2 import Limits, evolve
 from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.evaluation import Serial
@@ -66,12 +67,12 @@ def test_a_worker_that_is_killed_from_outside_loses_nothing():
         victim = own.workers[0].pid
         looks = iter(range(5))
 
-        def watch():
+        def watch(_):
             if next(looks, None) == 4:
                 os.kill(victim, signal.SIGKILL)
 
         with cluster_place(Knapsack(pause=0.01), own.scheduler_address) as place:
-            front = search(place, watch=watch)
+            front = search(place, budget=Stop(report=watch))
         own.wait_for_workers(2, timeout=RESTART)
     assert next(looks, None) is None  # so it was killed
     assert front == search(Serial(Knapsack()))
@@ -94,7 +95,7 @@ def test_a_task_that_ends_every_worker_ends_the_search_with_a_reason():
         front = search(place)
         own.wait_for_workers(1, timeout=RESTART)
     assert not front.is_finished
-    assert own.scheduler_address in front.reason
+    assert own.scheduler_address in str(front.reason)
 
 
 @pytest.mark.slow
@@ -102,14 +103,14 @@ def test_a_scheduler_that_goes_away_ends_the_search_with_a_reason():
     with started(1) as own:
         looks = iter(range(3))
 
-        def watch():
+        def watch(_):
             if next(looks, None) == 2:
                 own.close()
 
         with cluster_place(Knapsack(pause=0.05), own.scheduler_address) as place:
-            front = search(place, watch=watch)
+            front = search(place, budget=Stop(report=watch))
     assert not front.is_finished
-    assert own.scheduler_address in front.reason
+    assert own.scheduler_address in str(front.reason)
 
 
 @pytest.mark.slow

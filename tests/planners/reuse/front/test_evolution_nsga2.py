@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csdf.errors import GaveUp
+from csdf.stopping import Stop
 from planners.reuse.front.nsga2.nsga2 import Limits, evolve
 from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.evaluation import Cached, Serial
@@ -38,7 +39,7 @@ def test_a_search_to_the_end_finds_the_true_front_and_says_so():
     front = found(evaluate, Limits(generations=400), settings=SMALL)
     assert front.is_proved
     assert front.is_finished
-    assert front.reason == "every chromosome was evaluated"
+    assert str(front.reason) == "every chromosome was evaluated"
     assert front.evaluations == 2**8
     assert set(objectives_of(front)) == true_front(evaluate, evaluate.problem.alleles)
 
@@ -167,12 +168,12 @@ def test_the_same_seed_gives_the_same_front_and_another_does_not_need_to():
 def test_an_early_end_keeps_the_front_so_far(error, reason):
     looks = iter(range(30))
 
-    def watch():
+    def watch(_):
         if next(looks) == 20:
             raise error
 
-    front = found(Knapsack(), Limits(), settings=SMALL, watch=watch)
-    assert (front.is_finished, front.reason, front.evaluations) == (False, reason, 20)
+    front = found(Knapsack(), Limits(), settings=SMALL, budget=Stop(report=watch))
+    assert (front.is_finished, str(front.reason), front.evaluations) == (False, reason, 20)
     # The twenty evaluations are those of a search for that many.
     whole = found(Knapsack(), Limits(evaluations=20), settings=SMALL)
     assert whole.is_finished

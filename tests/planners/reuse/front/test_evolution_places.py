@@ -7,6 +7,7 @@ import pytest
 from evolution_problems import Deadly, Knapsack, Poison, Refusing, none
 
 from csdf.errors import CsdfError, GaveUp
+from csdf.stopping import Stop
 from planners.reuse.front.nsga2.nsga2 import Limits, evolve
 from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.evaluation import Serial, parts_of
@@ -44,12 +45,12 @@ def test_scores_come_in_the_order_of_the_chromosomes(pool):
 def test_a_watch_ends_a_pool_that_works_and_leaves_it_usable(pool):
     looks = iter(range(3))
 
-    def watch():
+    def watch(_):
         if next(looks, None) is None:
             raise GaveUp("time is up")
 
-    front = search(pool, watch=watch)
-    assert (front.is_finished, front.reason) == (False, "time is up")
+    front = search(pool, budget=Stop(report=watch))
+    assert (front.is_finished, str(front.reason)) == (False, "time is up")
     assert len(list(pool.scores(CHROMOSOMES, none))) == len(CHROMOSOMES)
 
 
@@ -65,7 +66,7 @@ def test_processes_that_die_again_and_again_end_the_search_with_a_reason():
     with ProcessPool(Poison(), workers=1) as place:
         front = search(place)
     assert not front.is_finished
-    assert "ended 3 times in a row" in front.reason
+    assert "ended 3 times in a row" in str(front.reason)
 
 
 def test_an_error_in_a_process_names_the_chromosome():

@@ -3,6 +3,7 @@
 import pytest
 
 from csdf.errors import GaveUp
+from csdf.stopping import Stop
 from planners.reuse.application.published_accounting import as_published
 from planners.reuse.application.worked_example import worked_example
 from planners.reuse.cost.evaluation import Evaluator
@@ -74,8 +75,8 @@ def test_what_is_too_much_to_try_is_not_called_exact(monkeypatch):
 
 
 def test_a_watch_ends_it():
-    def watch():
+    def watch(_):
         raise GaveUp("enough")
 
     with pytest.raises(GaveUp, match="enough"):
-        load_front(Evaluator(alone(residual())), watch=watch)
+        load_front(Evaluator(alone(residual())), budget=Stop(report=watch))

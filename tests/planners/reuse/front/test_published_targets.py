@@ -6,8 +6,8 @@ published one, on the networks of the published tool.
 
 import pytest
 
+from csdf.outcome import Status
 from planners.arena.allocation import plan_arena
-from planners.plan import OPTIMAL
 from planners.reuse.application.published_accounting import as_published
 from planners.reuse.application.published_applications import read_published_application
 from planners.reuse.buffers.sharing import best_shared
@@ -37,5 +37,5 @@ def test_offsets_reach_the_least_load_of_all_chromosomes(number):
     evaluator = Evaluator(as_published(read_published_application(TABLE, name)), share=best_shared)
     found = load_front(evaluator)
     plan = plan_arena(offset_problem(evaluator, evaluator.plan(found.chromosomes[-1])))
-    assert plan.status == OPTIMAL
+    assert plan.status == Status.OPTIMAL
     assert plan.peak == found.loads[-1] * evaluator.costs.element_bytes

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from csdf.errors import GaveUp
+from csdf.stopping import Stop
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.guided.descent import descend
 from planners.reuse.front.guided.guided_search import GuidedSearch
@@ -68,14 +69,14 @@ def test_a_problem_without_choice_has_no_other_chromosome():
     assert Moves(problem).drawn(Random(1), (0, 0)) == (0, 0)
 
 
-def searched(problem, evaluate, *, most=None, seed=1, watch=lambda: None, seeds=()):
+def searched(problem, evaluate, *, most=None, seed=1, watch=None, seeds=()):
     search = GuidedSearch(
         problem,
         Rationed(Serial(evaluate), most),
         random=Random(seed),
         settings=WalkSettings(steps=50),
     )
-    return search.run(seeds, watch)
+    return search.run(seeds, Stop(report=watch))
 
 
 def test_a_small_problem_is_enumerated_and_proved():
@@ -113,14 +114,14 @@ def test_no_more_chromosomes_are_evaluated_than_allowed():
 def test_a_watch_ends_the_search_with_the_front_so_far(end):
     calls = []
 
-    def watch():
+    def watch(_):
         calls.append(1)
         if len(calls) > 200:
             raise end
 
     found = searched(MANY, leading_ones, watch=watch)
     assert not found.is_finished
-    assert found.reason == (str(end) or "interrupted")
+    assert str(found.reason) == (str(end) or "interrupted")
     assert found.evaluations == 200
     assert found.points
 
@@ -134,5 +135,5 @@ def test_the_last_evaluations_are_used_before_a_place_is_spent():
     place = Rationed(Serial(independent), 3)
     four = [(0,) * 6, (1,) * 6, (0, 1) * 3, (1, 0) * 3]
     with pytest.raises(Spent, match="3 evaluations"):
-        list(place.scores(four, lambda: None))
+        list(place.scores(four, Stop()))
     assert place.evaluations == 3

@@ -13,7 +13,8 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp, InvalidPlan
-from planners.plan import FEASIBLE, OPTIMAL
+from csdf.outcome import Status
+from csdf.stopping import Stop
 from planners.traffic.fused.accounting import least_need
 from planners.traffic.fused.cut_tables import CutTables
 from planners.traffic.fused.search import GroupSearch
@@ -140,7 +141,7 @@ def test_no_cut_into_groups_moves_less(network, buffer, longest):
     stages = stages_of(network)
     assert found.total_bytes == min(every_cut(stages, buffer, longest))
     assert found.total_bytes >= found.bound_bytes
-    assert found.status == OPTIMAL
+    assert found.status == Status.OPTIMAL
 
 
 @pytest.mark.slow
@@ -335,16 +336,18 @@ def test_a_search_that_ends_early_still_answers():
     def ended(_):
         raise GaveUp("the budget is used up")
 
-    found = NetworkSearch(residual_block(), 1).best(10_000, None, ended)
-    assert found.status == FEASIBLE
-    assert found.reason == "the budget is used up"
+    found = NetworkSearch(residual_block(), 1).best(10_000, None, Stop(report=ended))
+    assert found.status == Status.FEASIBLE
+    assert str(found.reason) == "the budget is used up"
     assert all(len(one.stages) == 1 for one in found.groups)
 
 
 def test_the_budget_is_looked_at_inside_the_search_of_a_group():
     calls = []
     network = chain(convolution(4), convolution(4), dims=(3, 6, 6))
-    NetworkSearch(network, 1).best(300, None, calls.append)
+    NetworkSearch(network, 1).best(
+        300, None, Stop(report=lambda progress: calls.append(progress.done))
+    )
     # Two layers are one group, whose 6x6 places are cut in many ways; one layer is done before.
     assert len(calls) > 6
     assert set(calls) == {1}

@@ -1,4 +1,4 @@
-"""The end of a budget where no watch looks at the clock: reading, expansion, one long evaluation."""
+"""The end of work that never looks at its stop: reading, expansion, one long evaluation."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from itertools import islice
 from types import FrameType, TracebackType
 from typing import Any
 
 from csdf.errors import GaveUp
+from csdf.outcome import Reason
 
-LEAST_GRACE = 0.4  # seconds, or
-GRACE = 0.04  # this share of the budget, after which work ends that did not end by itself,
 SOON = 0.1  # seconds until the next look at what must not be left half done
 LOADING = "<frozen importlib"  # file of code that imports
 LEAVING = (__file__, contextlib.__file__)  # of code that leaves a block,
@@ -24,19 +23,9 @@ NEAR = 5  # not more frames away from where the alarm finds the work
 class OutOfTime(KeyboardInterrupt):
     """Raised wherever the work is; what Ctrl-C may end, this may end."""
 
-
-def deadline(budget: float | None) -> AbstractContextManager[None]:
-    """End what goes on within the block soon after its budget (seconds); None is no budget.
-
-    A watch that looks at the clock ends a search in time and in good order. So that it comes first,
-    and that an answer can be made of what was found, some time is left: with that, and with as much
-    again for the answer, the budget is kept within a tenth or a second.
-    Raises GaveUp unless the work knows an answer.
-    """
-    if budget is None:
-        return nullcontext()
-    grace = max(LEAST_GRACE, GRACE * budget)
-    return Alarm(budget + grace, f"the budget of {budget:g} s is used up", again=grace)
+    def __init__(self, reason: Reason) -> None:
+        self.reason = reason
+        super().__init__(str(reason))
 
 
 class Alarm(AbstractContextManager[None]):
@@ -44,23 +33,24 @@ class Alarm(AbstractContextManager[None]):
 
     The end is GaveUp with the reason, unless the work makes an answer of it. It is the alarm of the
     process, so in another thread, or where there is none, and within one run of a compiled kernel
-    nothing ends.
+    nothing ends. again: seconds until work that made an answer out of the end is ended too.
     """
 
-    def __init__(self, seconds: float, reason: str, *, again: float = 2.0) -> None:
-        self._seconds = seconds
-        self._again = again  # seconds until work that made an answer out of the end is ended too
+    def __init__(self, seconds: float | None, reason: Reason, *, again: float) -> None:
+        self._seconds, self._again = seconds, again
         self._reason = reason
         self._before: Any = None
         self._is_over = False
-        self._is_set = hasattr(signal, "setitimer") and (
-            threading.current_thread() is threading.main_thread()
+        self._is_set = (
+            seconds is not None
+            and hasattr(signal, "setitimer")
+            and threading.current_thread() is threading.main_thread()
         )
 
     def __enter__(self) -> None:
         if self._is_set:
             self._before = signal.signal(signal.SIGALRM, self._end)
-            signal.setitimer(signal.ITIMER_REAL, self._seconds, self._again)
+            signal.setitimer(signal.ITIMER_REAL, max(self._seconds or 0.0, 1e-6), self._again)
 
     def __exit__(
         self,
@@ -73,7 +63,7 @@ class Alarm(AbstractContextManager[None]):
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, self._before)
         if isinstance(error, OutOfTime):
-            raise GaveUp(str(error)) from None
+            raise GaveUp(error.reason) from None
 
     def _end(self, _number: int, frame: FrameType | None) -> None:
         if self._is_over:  # a signal that came before the timer was stopped
