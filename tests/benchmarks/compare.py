@@ -54,12 +54,12 @@ def main():
             if options.only in name:
                 figures[name] = interleaved(commands, options.limit, options.rounds)
                 print(line(name, figures[name]), file=sys.stderr, flush=True)
+    if options.history:
+        add_to_history(HISTORY, figures)
     if options.write:
         replace_table(PAGE, table(figures))
     else:
         print(table(figures))
-    if options.history:
-        add_to_history(HISTORY, figures)
 
 
 def parsed_options():
