@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from csdf.cli.limit_options import add_limit_options
+from csdf.cli.options.limits import add_limit_options
 from planners.streaming.fit import INPUTS, RESIDENT
 
 
