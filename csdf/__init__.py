@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from csdf.analysis.bounded import limit_concurrency, with_capacities
+    from csdf.analysis.concurrency import without_auto_concurrency
     from csdf.analysis.consistency import repetition_vector
+    from csdf.analysis.critical import CriticalCycle
     from csdf.analysis.dependency_latency import DependencyLatency, dependency_latency
     from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
     from csdf.analysis.judge import check_periodic_schedule, check_schedule
@@ -31,7 +33,17 @@ if TYPE_CHECKING:
     from csdf.analysis.schedules import periodic_schedule, strictly_periodic_schedule
     from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
     from csdf.analysis.statistics import Statistics, statistics
-    from csdf.analysis.throughput import CriticalCycle, Throughput, throughput
+    from csdf.analysis.throughput import Throughput, throughput
+    from csdf.analysis.whatif.capacity_steps import CapacitySteps, capacity_steps
+    from csdf.analysis.whatif.parameter import Parameter, added_time, added_to_phase, time_scale
+    from csdf.analysis.whatif.parametric import ParametricPeriod, parametric_period
+    from csdf.analysis.whatif.regions import ParametricRegions, parametric_regions
+    from csdf.analysis.whatif.sensitivity import (
+        ActorSensitivity,
+        ChannelSensitivity,
+        Sensitivity,
+        sensitivity,
+    )
     from csdf.errors import CsdfError, GaveUp, InconsistentGraph, InvalidGraph
     from csdf.generation.random_graphs import random_graph
     from csdf.generation.shape import GraphShape
@@ -60,13 +72,16 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Actor": "csdf.model.graph",
+    "ActorSensitivity": "csdf.analysis.whatif.sensitivity",
     "BestMapping": "csdf.search.mapping.search",
     "Buffer": "csdf.model.mapping",
+    "CapacitySteps": "csdf.analysis.whatif.capacity_steps",
     "Channel": "csdf.model.graph",
+    "ChannelSensitivity": "csdf.analysis.whatif.sensitivity",
     "Choice": "csdf.search.variables",
     "Connection": "csdf.model.mapping",
     "Core": "csdf.model.mapping",
-    "CriticalCycle": "csdf.analysis.throughput",
+    "CriticalCycle": "csdf.analysis.critical",
     "CsdfError": "csdf.errors",
     "Deadlock": "csdf.analysis.liveness",
     "DependencyLatency": "csdf.analysis.dependency_latency",
@@ -81,16 +96,20 @@ _HOMES = {
     "MappedExecution": "csdf.analysis.mapping.execution",
     "MappedThroughput": "csdf.analysis.mapping.throughput",
     "Mapping": "csdf.model.mapping",
+    "Parameter": "csdf.analysis.whatif.parameter",
+    "ParametricPeriod": "csdf.analysis.whatif.parametric",
+    "ParametricRegions": "csdf.analysis.whatif.regions",
     "ParetoFront": "csdf.search.pareto",
     "ParetoPoint": "csdf.search.pareto",
     "PeriodicSchedule": "csdf.model.schedule",
     "Platform": "csdf.model.mapping",
+    "Progress": "csdf.stopping",
+    "Reason": "csdf.outcome",
     "Scenario": "csdf.model.scenarios",
     "ScenarioGraph": "csdf.model.scenarios",
     "ScenarioThroughput": "csdf.analysis.scenarios.throughput",
-    "Progress": "csdf.stopping",
-    "Reason": "csdf.outcome",
     "SelfTimedExecution": "csdf.analysis.self_timed",
+    "Sensitivity": "csdf.analysis.whatif.sensitivity",
     "SmallestStorage": "csdf.search.pareto",
     "State": "csdf.model.scenarios",
     "StaticOrder": "csdf.model.mapping",
@@ -98,7 +117,10 @@ _HOMES = {
     "Status": "csdf.outcome",
     "Stop": "csdf.stopping",
     "Throughput": "csdf.analysis.throughput",
+    "added_time": "csdf.analysis.whatif.parameter",
+    "added_to_phase": "csdf.analysis.whatif.parameter",
     "best_mapping": "csdf.search.mapping.search",
+    "capacity_steps": "csdf.analysis.whatif.capacity_steps",
     "check_periodic_schedule": "csdf.analysis.judge",
     "check_schedule": "csdf.analysis.judge",
     "deadlock": "csdf.analysis.liveness",
@@ -109,6 +131,8 @@ _HOMES = {
     "mapped_execution": "csdf.analysis.mapping.execution",
     "mapped_throughput": "csdf.analysis.mapping.throughput",
     "merge_parallel_channels": "csdf.analysis.expansion",
+    "parametric_period": "csdf.analysis.whatif.parametric",
+    "parametric_regions": "csdf.analysis.whatif.regions",
     "pareto_front": "csdf.search.trade_off",
     "periodic_schedule": "csdf.analysis.schedules",
     "random_graph": "csdf.generation.random_graphs",
@@ -119,13 +143,16 @@ _HOMES = {
     "repetition_vector": "csdf.analysis.consistency",
     "scenario_throughput": "csdf.analysis.scenarios.throughput",
     "self_timed_execution": "csdf.analysis.self_timed",
+    "sensitivity": "csdf.analysis.whatif.sensitivity",
     "smallest_storage": "csdf.search.trade_off",
     "statistics": "csdf.analysis.statistics",
     "strictly_periodic_schedule": "csdf.analysis.schedules",
     "sufficient_capacities": "csdf.search.trade_off",
     "throughput": "csdf.analysis.throughput",
+    "time_scale": "csdf.analysis.whatif.parameter",
     "unfold": "csdf.analysis.expansion",
     "with_capacities": "csdf.analysis.bounded",
+    "without_auto_concurrency": "csdf.analysis.concurrency",
     "write_graph": "csdf.io.graph_files",
     "write_mapping": "csdf.io.mapping.files",
 }

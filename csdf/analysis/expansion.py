@@ -9,6 +9,7 @@ from itertools import accumulate
 from math import gcd
 
 from csdf.analysis.bounded import bound_channels
+from csdf.analysis.concurrency import is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
 from csdf.errors import CsdfError
 from csdf.model.graph import Actor, Channel, Graph
@@ -52,14 +53,9 @@ class _Expansion:
         self.repetitions = repetitions
         self.actors: list[Actor] = []
         self.channels: list[Channel] = []
-        loops = {
-            channel.producer
-            for channel in graph.channels
-            if channel.is_self_loop
-            and channel.initial_tokens == 1
-            and set(channel.production) == set(channel.consumption) == {1}
+        self._one_at_a_time = {
+            channel.producer for channel in graph.channels if is_single_firing_loop(channel)
         }
-        self._one_at_a_time = loops
         self._graph = graph
 
     def _is_split(self, actor: Actor) -> bool:

@@ -15,8 +15,9 @@ from csdf.analysis.bounded import with_capacities
 from csdf.analysis.judge import check_periodic_schedule
 from csdf.analysis.schedules import periodic_schedule
 from csdf.analysis.throughput import throughput
-from csdf.cli import answers, parsers, storage_options
+from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, telling
+from csdf.cli.options import storage
 from csdf.errors import UnwritableFile
 from csdf.io.fifo_depths import depth_table, folding_config, parse_depths
 from csdf.io.files import read_bytes, write_text
@@ -48,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
         parser.error(f"--check searches nothing; {_of_a_search(options)} belongs to a search")
     period = options.period if options.throughput is None else 1 / options.throughput
     with limited(options.budget) as stop:
-        graph = answers.read(options.file, options)
+        graph = storage.read(options.file, options)
         if options.check:
             return _check(graph, period, options, stop)
         return _search(graph, period, options, stop)
@@ -73,9 +74,9 @@ def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace, 
     begin = time.perf_counter()
     result = smallest_storage(
         graph,
-        storage_options.choice_of(options),
+        storage.choice_of(options),
         period=period,
-        budget=telling(stop, storage_options.in_words),
+        budget=telling(stop, storage.in_words),
     )
     seconds = time.perf_counter() - begin
     if options.output and result.point is not None:
@@ -138,7 +139,7 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="do not search: what do the depths in this file do, and are they fast enough?",
     )
-    storage_options.add_choice_options(parser)
+    storage.add_choice_options(parser)
     return parser
 
 

@@ -6,11 +6,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from csdf.analysis.bounded import limit_concurrency, with_capacities
+from csdf.analysis.bounded import with_capacities
 from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
 from csdf.analysis.throughput import throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited
+from csdf.cli.options import concurrency
 from csdf.io.files import is_same_file
 from csdf.model.graph import Graph
 
@@ -70,14 +71,7 @@ def command_parser() -> argparse.ArgumentParser:
         default=[],
         help="most tokens that the channel may hold",
     )
-    change.add_argument(
-        "--limit",
-        action="append",
-        type=answers.named_integers,
-        metavar="ACTOR=N",
-        default=[],
-        help="at most N firings of the actor at once",
-    )
+    concurrency.add_concurrency(change)
     change.add_argument(
         "--merge-parallel", action="store_true", help="drop channels that never delay a firing"
     )
@@ -94,8 +88,7 @@ def command_parser() -> argparse.ArgumentParser:
 def _transformed(graph: Graph, options: argparse.Namespace) -> Graph:
     if options.capacity:
         graph = with_capacities(graph, dict(options.capacity))
-    if options.limit:
-        graph = limit_concurrency(graph, dict(options.limit))
+    graph = concurrency.limited(graph, options)
     if options.merge_parallel:
         graph = merge_parallel_channels(graph)
     if options.unfold:

@@ -9,6 +9,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input, Output
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork
+from csdf.names import longer_name
 
 RESULT = "result"
 
@@ -109,9 +110,7 @@ def part_of(network: Network, source: str, layers: Sequence[Layer]) -> Network:
     """Return layers that read nothing but each other and one tensor as a network of their own."""
     entry = network.layer(source)
     taken = {source, *(layer.name for layer in layers)}
-    output = RESULT
-    while output in taken:
-        output += " "
+    output = longer_name(RESULT, taken, by=" ")
     return Network(
         name=network.name,
         layers=(

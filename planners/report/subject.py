@@ -17,7 +17,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.parameters import layer_parameters, multiply_accumulates, parameter_bytes
 from csdf.cli.answers import NETWORKS
 from csdf.cli.frame.long_work import limited_part
-from csdf.cli.limit_options import add_limit_options
+from csdf.cli.options.limits import add_limit_options
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Contribution, Section, Surroundings

@@ -42,10 +42,11 @@ def test_a_front_without_an_end_stops_at_the_budget_and_says_so(answer, tmp_path
     path = tmp_path / "endless.json"
     # Without self-loops nothing limits these two: more space always helps.
     path.write_text(endless_graph_text())
-    code, found = answer("pareto", path, "--budget", "300ms")
+    code, found = answer("pareto", path, "--points", 10**9, "--budget", "300ms")
     assert code == 3
     assert found["complete"] is False
     assert "budget" in found["reason"]
+    assert "has no end" in found["reason"]
     assert found["best_period"] == "0"
     # With n places n firings of each go on at once, each place being taken for 2 time units.
     assert [p["period"] for p in found["points"][:3]] == ["2", "1", "2/3"]

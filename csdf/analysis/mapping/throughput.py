@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.mapping.binding import bound_graph, require_valid
 from csdf.analysis.mapping.orders import OrderDeadlock, ordered_graph
-from csdf.analysis.throughput import CriticalCycle, throughput
+from csdf.analysis.throughput import throughput
 from csdf.model.graph import Graph
 from csdf.model.mapping import Mapping, Platform
 from csdf.model.shown import Shown

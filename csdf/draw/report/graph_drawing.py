@@ -10,7 +10,7 @@ from csdf.draw.report.excerpt import Excerpt
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.layout import Layout, Place, layout
 from csdf.draw.report.markup import Html, element, joined
-from csdf.draw.report.words import counted
+from csdf.errors import counted
 from csdf.model.graph import Actor, Channel, Graph
 
 COLUMN, ROW = 212.0, 70.0  # pixels from place to place

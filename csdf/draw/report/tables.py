@@ -8,7 +8,8 @@ from fractions import Fraction
 
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
-from csdf.draw.report.words import counted, percent, rounded
+from csdf.draw.report.words import percent, rounded
+from csdf.errors import counted
 
 MOST_ROWS = 1500  # of a table
 

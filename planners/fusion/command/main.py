@@ -21,7 +21,7 @@ from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame.long_work import limited, stop_after
-from csdf.cli.limit_options import add_limit_options
+from csdf.cli.options.limits import add_limit_options
 from csdf.errors import GaveUp, UnwritableFile
 from csdf.io.files import write_text
 from csdf.outcome import Status, because

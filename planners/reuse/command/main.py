@@ -13,7 +13,7 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.durations import PLATFORMS
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import stop_after
-from csdf.cli.limit_options import add_limit_options
+from csdf.cli.options.limits import add_limit_options
 from csdf.cli.pictures import require_drawing, suffix_of
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text

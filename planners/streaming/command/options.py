@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from csdf.cli.limit_options import add_limit_options
+from csdf.cli.options.limits import add_limit_options
 from planners.streaming.fit import OUTSIDE, RESIDENT, ROWS
 
 WHERE_INPUTS_ARE = {

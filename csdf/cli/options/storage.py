@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 
 from csdf.cli import answers, parsers
+from csdf.cli.options import concurrency
+from csdf.model.graph import Graph
 from csdf.search.variables import UNITS, Choice
 from csdf.stopping import Progress
 
@@ -41,7 +43,16 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
         "--count-self-loops", action="store_true", help="bound self-loops and count them too"
     )
     parsers.add_budget_option(parser, "end with what is proved by then")
+    concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
+
+
+def read(path: str, options: argparse.Namespace) -> Graph:
+    """Return the graph of a file; self-loops that only limit firings are then no storage."""
+    graph = answers.read(path, options)
+    limited = concurrency.limited(graph, options)
+    options.exclude = [*options.exclude, *concurrency.added_loops(graph, limited)]
+    return limited
 
 
 def choice_of(options: argparse.Namespace) -> Choice:
