@@ -2,7 +2,7 @@
 
 Zhaolan Huang et al., msf-CNN: Patch-based Multi-Stage Fusion with Convolutional Neural Networks for
 TinyML, arXiv 2505.11483, 2025; their figures are the files result.json of its repository. Run
-`python figures/msf_cnn.py`: writes the .md beside it, in some minutes.
+`python -m figures.msf_cnn`: writes the .md beside it, in some minutes.
 """
 
 import time
@@ -175,7 +175,7 @@ ACCOUNTINGS = {
 }
 PREFACE = """# msf-CNN's three networks
 
-Made by `python figures/msf_cnn.py`. Bytes of RAM at work, which is multiply-accumulates over those
+Made by `python -m figures.msf_cnn`. Bytes of RAM at work, which is multiply-accumulates over those
 of the chain computed once. int8; the chains are those of the repository of
 [msf-CNN](https://arxiv.org/abs/2505.11483), without residuals, pooling and head
 (`models/networks/msf_*.cfg`), and the published plans are its `result.json` files.

@@ -121,9 +121,9 @@ def _read(
 
 def _has_initial_phases(actors: Mapping[str, ActorText]) -> bool:
     return any(
-        part.initial
+        any(port.initial for port in actor.ports.values())
+        or any(processor.initial for processor in actor.processors)
         for actor in actors.values()
-        for part in (*actor.ports.values(), *actor.processors)
     )
 
 
