@@ -1,7 +1,7 @@
 """Two convolutions that share a buffer: the worked example of Liao et al., and better schedules.
 
 56x56x64 -> 64 -> 64 with windows of 3x3, elements of 4 bytes, a buffer of 512 KB (524,288 bytes).
-Run `python figures/liao_pair.py`: writes the .md and the pictures beside it.
+Run `python -m figures.liao_pair`: writes the .md and the pictures beside it.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ SIZE, MAPS = 56, 64
 
 HEAD = """# Two layers that share a buffer
 
-Made by `python figures/liao_pair.py`. Two convolutions of 3x3 on 56x56x64 maps, 64 filters each,
+Made by `python -m figures.liao_pair`. Two convolutions of 3x3 on 56x56x64 maps, 64 filters each,
 elements of {bytes} bytes, a buffer of 512 KB, which is 524,288 bytes here: the worked example in the
 slides of Liao et al.
 

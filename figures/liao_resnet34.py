@@ -1,6 +1,6 @@
 """DRAM traffic of ResNet-34: layer by layer, pairs, and groups of layers, over the buffer.
 
-After Liao et al., whose slides treat one and two layers. Run `python figures/liao_resnet34.py`:
+After Liao et al., whose slides treat one and two layers. Run `python -m figures.liao_resnet34`:
 writes the .md and the pictures beside it (a minute).
 """
 
@@ -23,7 +23,7 @@ SHOWN = 512 * KB
 
 HEAD = """# DRAM traffic of ResNet-34
 
-Made by `python figures/liao_resnet34.py`: frames of 224x224, elements of {bytes} bytes, a KB of 1024
+Made by `python -m figures.liao_resnet34`: frames of 224x224, elements of {bytes} bytes, a KB of 1024
 bytes. Batch normalisation is folded and activations are fused; an addition works on the output of
 the convolution before it and reads its other operand from DRAM, or from the buffer where a group
 holds it; a projection beside two convolutions may be of their group. Biases are not counted. The

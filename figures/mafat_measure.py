@@ -1,6 +1,6 @@
 """What MAFAT's configurations of YOLOv2's first 16 layers need here: bytes and milliseconds.
 
-Run `python figures/mafat_measure.py` (Linux; some minutes): writes mafat_sweep.csv beside it, a
+Run `python -m figures.mafat_measure` (Linux; some minutes): writes mafat_sweep.csv beside it, a
 process for each configuration, one thread; mafat_sweep.py makes a page and pictures of it.
 Columns: arena and touched are the planned bytes and those that the run wrote; process is the peak
 of the process while it runs; milliseconds are those of the processor, the least of five runs.
@@ -18,13 +18,13 @@ from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.execution.compare import random_frames
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
+from figures.published.mafat import BIAS, LIMITS_MB, MB, manual_sweep, memory_to_beat
 from planners.fusion.chains import Chain, chain_of
 from planners.fusion.choices import Terms
 from planners.fusion.configurations import Way, single
 from planners.fusion.execution import run_fused
 from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.plans import FusionPlan
-from planners.fusion.published import BIAS, LIMITS_MB, MB, manual_sweep, memory_to_beat
 
 COLUMNS = ("configuration", "arena", "touched", "process", "milliseconds")
 MEASURED = Path(__file__).with_name("mafat_sweep.csv")

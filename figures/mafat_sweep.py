@@ -1,7 +1,7 @@
 """Figures 3.1, 3.2, 4.1 to 4.3 and table 4.1 of MAFAT, with our measurements.
 
 Farley and Gerstlauer, MAFAT: Memory-Aware Fusing and Tiling of Neural Networks for Accelerated Edge
-Inference, 2021: the first 16 layers of YOLOv2 at 608x608. Run `python figures/mafat_sweep.py`:
+Inference, 2021: the first 16 layers of YOLOv2 at 608x608. Run `python -m figures.mafat_sweep`:
 writes the .md and the pictures beside it, from mafat_sweep.csv, which mafat_measure.py measures.
 """
 
@@ -14,12 +14,7 @@ from cnn2csdf.catalogue.yolo import yolo_v2_beginning
 from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from planners.fusion.chains import Chain, chain_of
-from planners.fusion.choices import Terms
-from planners.fusion.command.picture import Line, TiledMap, lines_picture, tiles_picture
-from planners.fusion.planning import best_plan, fusion_plan
-from planners.fusion.plans import FusionPlan
-from planners.fusion.published import (
+from figures.published.mafat import (
     BIAS,
     LIMITS_MB,
     MB,
@@ -32,6 +27,11 @@ from planners.fusion.published import (
     predicted,
     work,
 )
+from planners.fusion.chains import Chain, chain_of
+from planners.fusion.choices import Terms
+from planners.fusion.command.picture import Line, TiledMap, lines_picture, tiles_picture
+from planners.fusion.planning import best_plan, fusion_plan
+from planners.fusion.plans import FusionPlan
 
 HERE = Path(__file__)
 TERMS = Terms(platform=PLATFORMS["cortex-m7"])
@@ -138,7 +138,7 @@ def limit_table(chain: Chain, rows: Mapping[str, Measured]) -> str:
 
 HEAD = """# Fused tiles of YOLOv2's first 16 layers: MAFAT and ours
 
-Made by `python figures/mafat_sweep.py` from what `python figures/mafat_measure.py` measures, the
+Made by `python -m figures.mafat_sweep` from what `python -m figures.mafat_measure` measures, the
 table mafat_sweep.csv. MB are 2^20 bytes on this page, as in the paper. A configuration is written
 as there: tiles above the cut, the cut, tiles below.
 

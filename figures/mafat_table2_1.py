@@ -1,7 +1,7 @@
 """Table 2.1 of MAFAT: what each of YOLOv2's first 16 layers needs as a whole.
 
 Farley and Gerstlauer, MAFAT: Memory-Aware Fusing and Tiling of Neural Networks for Accelerated Edge
-Inference, 2021. Run `python figures/mafat_table2_1.py`: writes the .md beside it.
+Inference, 2021. Run `python -m figures.mafat_table2_1`: writes the .md beside it.
 """
 
 from pathlib import Path
@@ -9,12 +9,12 @@ from pathlib import Path
 from cnn2csdf.catalogue.yolo import yolo_v2_beginning
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from figures.published.mafat import MB, layer_table
 from planners.fusion.chains import chain_of
-from planners.fusion.published import MB, layer_table
 
 HEAD = """# Table 2.1 of MAFAT
 
-Made by `python figures/mafat_table2_1.py`. MB are 2^20 bytes here, four bytes an element. Scratch is
+Made by `python -m figures.mafat_table2_1`. MB are 2^20 bytes here, four bytes an element. Scratch is
 the matrix of all that the windows of a convolution see, as Darknet lays it out; weights are kernels
 without biases. Layer 2 is the one that sets the memory of the network as a whole.
 

@@ -1,7 +1,7 @@
 """Fig. 1 and Table II of SAMOS 2020: the rates of the worked example, and its four sizes.
 
 Minakova and Stefanov, Buffer Sizes Reduction for Memory-efficient CNN Inference on Mobile and
-Embedded Devices, SAMOS 2020. Run `python figures/samos2020_fig1_table2.py`: writes the .md beside it.
+Embedded Devices, SAMOS 2020. Run `python -m figures.samos2020_fig1_table2`: writes the .md beside it.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ def page() -> str:
     """Return the page."""
     return f"""# The worked example of SAMOS 2020
 
-Made by `python figures/samos2020_fig1_table2.py`.
+Made by `python -m figures.samos2020_fig1_table2`.
 
 ## Fig. 1: rates by rows, overlaps in self-loops
 

@@ -1,7 +1,7 @@
 """Table III of SAMOS 2020: memory and throughput of seven networks, ours beside theirs.
 
 Minakova and Stefanov, Buffer Sizes Reduction for Memory-efficient CNN Inference on Mobile and
-Embedded Devices, SAMOS 2020. Run `python figures/samos2020_table3.py`: writes the .md and the .svg
+Embedded Devices, SAMOS 2020. Run `python -m figures.samos2020_table3`: writes the .md and the .svg
 beside it. Three networks come from the onnx package, the others from the catalogue.
 """
 
@@ -153,7 +153,7 @@ def page(networks: dict[str, Network], rows: dict[str, MemoryComparison]) -> str
     """Return the page."""
     return f"""# Table III of SAMOS 2020
 
-Made by `python figures/samos2020_table3.py`. MB are 1,000,000 bytes, four bytes an element.
+Made by `python -m figures.samos2020_table3`. MB are 1,000,000 bytes, four bytes an element.
 
 ## Memory (MB)
 

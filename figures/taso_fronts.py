@@ -1,7 +1,7 @@
 """Fig. 5 to 10 of TASO, measured here: time over memory, for five networks and both objectives.
 
 Wen, Anderson, Radu, O'Boyle and Gregg, TASO: Time and Space Optimization for Memory-Constrained DNN
-Inference, SBAC-PAD 2020. Run `python figures/taso_fronts.py [--profiles FOLDER]`: writes the .md and
+Inference, SBAC-PAD 2020. Run `python -m figures.taso_fronts [--profiles FOLDER]`: writes the .md and
 the pictures beside it, from the tables that taso_profiles.py measured.
 """
 
@@ -12,6 +12,7 @@ from math import exp, log
 from pathlib import Path
 from typing import NamedTuple
 
+from figures.published.taso import NETWORKS, network_of
 from planners.primitives.command.picture import Panel, Place, primitives_picture
 from planners.primitives.profile import Profile
 from planners.primitives.profiling.table import read_profile
@@ -23,7 +24,6 @@ from planners.primitives.selection.baselines import (
 )
 from planners.primitives.selection.fronts import Pair
 from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
-from planners.primitives.selection.published import NETWORKS, network_of
 from planners.primitives.selection.trade_off import TradeOff, trade_off
 
 HERE = Path(__file__)
@@ -168,8 +168,8 @@ def ms(pair: Pair) -> str:
 
 HEAD = """# Convolution primitives for time and memory: TASO's figures 5 to 10
 
-Made by `python figures/taso_fronts.py` from the tables in taso_profiles/, which
-`python figures/taso_profiles.py` measures: {candidates} ways to run the layers of {count} networks, on
+Made by `python -m figures.taso_fronts` from the tables in taso_profiles/, which
+`python -m figures.taso_profiles` measures: {candidates} ways to run the layers of {count} networks, on
 {machine}. MB are 1,000,000 bytes; times are those of one frame. How long choosing takes (table 1) is in
 taso_table1.md.
 

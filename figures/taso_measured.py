@@ -1,6 +1,6 @@
 """Selections of primitives, run: the time that was predicted and the time that was measured.
 
-Run `python figures/taso_measured.py [--profiles FOLDER]` on a quiet machine, the one that measured the
+Run `python -m figures.taso_measured [--profiles FOLDER]` on a quiet machine, the one that measured the
 tables: writes the .md beside it. Three budgets a network: the least memory, that of the fastest
 selection, and the geometric mean of both.
 """
@@ -13,11 +13,11 @@ from pathlib import Path
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.weights import Model
+from figures.published.taso import NETWORKS, network_of
 from planners.primitives.execution.selected import largest_difference
 from planners.primitives.profiling.profiler import random_frame, run_measured
 from planners.primitives.profiling.table import read_profile
 from planners.primitives.selection.problem import Objective, selection_problem
-from planners.primitives.selection.published import NETWORKS, network_of
 from planners.primitives.selection.trade_off import trade_off
 
 PROFILES = Path(__file__).with_name("taso_profiles")
@@ -25,7 +25,7 @@ REPEATS = 15
 
 HEAD = """# Selections of primitives, run
 
-Written by `python figures/taso_measured.py`. Times are milliseconds of the processor for a frame, on
+Written by `python -m figures.taso_measured`. Times are milliseconds of the processor for a frame, on
 one thread: predicted from the tables in taso_profiles/, and the median of {repeats} frames, run with
 weights drawn at random in a process of its own, as for a profile. The selections are the fastest
 within three memories of the whole network. "Difference" is that of the outputs from those of the

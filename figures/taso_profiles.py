@@ -1,6 +1,6 @@
 """Measure what every primitive takes in every layer of TASO's networks, on this machine.
 
-Run `python figures/taso_profiles.py [FOLDER [NAME ...]]` on a quiet machine (some minutes a network):
+Run `python -m figures.taso_profiles [FOLDER [NAME ...]]` on a quiet machine (some minutes a network):
 writes a table for each network, by default into taso_profiles/ beside this script, from which
 taso_fronts.py makes pages and pictures.
 """
@@ -8,10 +8,10 @@ taso_fronts.py makes pages and pictures.
 import sys
 from pathlib import Path
 
+from figures.published.taso import NETWORKS, network_of
 from planners.primitives.profiling.effort import Effort
 from planners.primitives.profiling.profiler import profile_network
 from planners.primitives.profiling.table import write_profile
-from planners.primitives.selection.published import NETWORKS, network_of
 
 PROFILES = Path(__file__).with_name("taso_profiles")
 

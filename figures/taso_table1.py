@@ -1,7 +1,7 @@
 """Table 1 of TASO: how long choosing primitives takes.
 
 Wen, Anderson, Radu, O'Boyle and Gregg, TASO: Time and Space Optimization for Memory-Constrained DNN
-Inference, SBAC-PAD 2020. Run `python figures/taso_table1.py [--profiles FOLDER]` on a quiet machine:
+Inference, SBAC-PAD 2020. Run `python -m figures.taso_table1 [--profiles FOLDER]` on a quiet machine:
 writes the .md beside it, from the tables that taso_profiles.py measured.
 """
 
@@ -9,11 +9,11 @@ import argparse
 from pathlib import Path
 from time import perf_counter
 
+from figures.published.taso import NETWORKS, SOLVE_SECONDS, network_of
 from planners.primitives.profile import LAYER, Profile
 from planners.primitives.profiling.table import read_profile
 from planners.primitives.selection.integer_program import fastest
 from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
-from planners.primitives.selection.published import NETWORKS, SOLVE_SECONDS, network_of
 from planners.primitives.selection.trade_off import trade_off
 
 PROFILES = Path(__file__).with_name("taso_profiles")
@@ -21,7 +21,7 @@ BUDGETS = 50
 
 HEAD = """# Solve times: TASO's table 1
 
-Written by `python figures/taso_table1.py`: seconds by the clock, on {machine}. "Paper" is its integer
+Written by `python -m figures.taso_table1`: seconds by the clock, on {machine}. "Paper" is its integer
 program with 57 primitives in PuLP, on another machine. Ours is an integer program over layouts in
 HiGHS, with a limit on the memory of the whole network: at {budgets} budgets, evenly from the least
 to that of the fastest selection, the mean, the longest, and all together. "Whole front" is dynamic

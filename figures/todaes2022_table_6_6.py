@@ -1,7 +1,7 @@
 """Table 6.6 of TODAES 2022: memory of six applications by methodology, ours beside the paper's.
 
 Minakova and Stefanov, Memory-Throughput Trade-off for CNN-based Applications at the Edge, ACM TODAES
-28(1), 2022 (chapter 6 of Minakova's thesis). Run `python figures/todaes2022_table_6_6.py TABLE`, where
+28(1), 2022 (chapter 6 of Minakova's thesis). Run `python -m figures.todaes2022_table_6_6 TABLE`, where
 TABLE is the file of applications that is public with the networks of the paper's tool: writes the .md
 and the .svg of Fig. 6.3 beside this script. It takes some minutes.
 """
@@ -19,8 +19,8 @@ from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from figures.published.reuse_accounting import as_published
 from planners.reuse.application.application import Application, undivided
-from planners.reuse.application.published_accounting import as_published
 from planners.reuse.application.published_applications import read_published_application
 from planners.reuse.buffers.sharing import best_shared
 from planners.reuse.command.picture import Place, tradeoff_picture
@@ -145,7 +145,7 @@ def page(found: list[Row]) -> str:
     """Return the page."""
     return f"""# Table 6.6 of TODAES 2022
 
-Made by `python figures/todaes2022_table_6_6.py TABLE`. MB are 1,000,000 bytes, weights included, four
+Made by `python -m figures.todaes2022_table_6_6 TABLE`. MB are 1,000,000 bytes, weights included, four
 bytes a number. {EVALUATIONS} evaluations an application, seed {SEED}.
 
 ## By methodology, in the published accounting

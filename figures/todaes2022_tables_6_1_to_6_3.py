@@ -1,7 +1,7 @@
 """Tables 6.1 to 6.3 of the worked example of TODAES 2022: buffers, reuse, reuse with parts.
 
 Minakova and Stefanov, Memory-Throughput Trade-off for CNN-based Applications at the Edge, ACM TODAES
-28(1), 2022 (chapter 6 of Minakova's thesis). Run `python figures/todaes2022_tables_6_1_to_6_3.py`:
+28(1), 2022 (chapter 6 of Minakova's thesis). Run `python -m figures.todaes2022_tables_6_1_to_6_3`:
 writes the .md beside it.
 """
 
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+from figures.published.reuse_accounting import as_published
+from figures.published.reuse_example import PRINTED_PHASES, worked_example
 from planners.arena.allocation import plan_arena
-from planners.reuse.application.published_accounting import as_published
-from planners.reuse.application.worked_example import PRINTED_PHASES, worked_example
 from planners.reuse.cost.bounds import memory_bound
 from planners.reuse.cost.evaluation import Costs, Evaluator, ReusePlan
 from planners.reuse.cost.offset_problem import offset_problem
@@ -87,7 +87,7 @@ def page() -> str:
     offsets, phases = smallest_by_offsets()
     return f"""# The worked example of TODAES 2022
 
-Made by `python figures/todaes2022_tables_6_1_to_6_3.py`. Elements; an edge cut between the pipelined
+Made by `python -m figures.todaes2022_tables_6_1_to_6_3`. Elements; an edge cut between the pipelined
 partitions of CNN2 has two buffers.
 
 ## Table 6.1: a buffer for each edge (the text prints 51,446, a misprint of the table's own sum)

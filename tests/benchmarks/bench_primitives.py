@@ -13,10 +13,10 @@ from time import process_time
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from figures.published.taso import NETWORKS, network_of
 from planners.primitives.profiling.table import read_profile
 from planners.primitives.selection.integer_program import fastest
 from planners.primitives.selection.problem import Objective, selection_problem
-from planners.primitives.selection.published import NETWORKS, network_of
 from planners.primitives.selection.trade_off import trade_off
 
 TABLES = Path(__file__).parents[2] / "figures" / "taso_profiles"

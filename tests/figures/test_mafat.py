@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from figures import mafat_sweep, mafat_table2_1
+from figures.published.mafat import manual_sweep
 from planners.fusion.planning import fusion_plan
-from planners.fusion.published import manual_sweep
 
 
 def kept(script):

@@ -22,12 +22,12 @@ from csdf.io.fifo_depths import folding_config, parse_depths
 from csdf.io.files import read_bytes
 from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
+from figures.published.reuse_example import worked_example
 from planners.arena.command.main import read_problems
 from planners.formats.json_problems import format_problems
 from planners.formats.tflite_micro import parse_offline_plan
 from planners.primitives.profiling.table import read_profile
 from planners.reuse.application.application_files import read_application
-from planners.reuse.application.worked_example import worked_example
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.json_text import format_deployment, parse_deployment
 from planners.reuse.front.nsga2.checkpoint import Checkpoint

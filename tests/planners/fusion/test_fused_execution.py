@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_layers
 from csdf.errors import ExecutionError
+from figures.published.mafat import paper_configuration
 from planners.check import check_plan
 from planners.fusion.configurations import Way, configuration
 from planners.fusion.execution import run_fused
 from planners.fusion.planning import alive_bytes, fusion_plan
-from planners.fusion.published import paper_configuration
 from tests.planners.fusion.chains import TERMS, model_of, plain_chain, planned, yolo_chain
 
 

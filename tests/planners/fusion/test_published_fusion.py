@@ -2,8 +2,7 @@
 
 import pytest
 
-from planners.fusion.planning import best_plan
-from planners.fusion.published import (
+from figures.published.mafat import (
     BIAS,
     LIMITS_MB,
     MB,
@@ -16,6 +15,7 @@ from planners.fusion.published import (
     predicted_options,
     work,
 )
+from planners.fusion.planning import best_plan
 from planners.fusion.search import best_under, front
 from tests.planners.fusion.chains import TERMS, yolo_chain
 

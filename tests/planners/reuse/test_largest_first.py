@@ -2,8 +2,8 @@
 
 from random import Random
 
-from planners.reuse.application.published_accounting import as_published
-from planners.reuse.application.worked_example import worked_example
+from figures.published.reuse_accounting import as_published
+from figures.published.reuse_example import worked_example
 from planners.reuse.buffers.sharing import (
     best_shared,
     overlaps,

@@ -8,7 +8,7 @@ more than the smallest buffers of its own rates in ResNet50: it lets shortcuts r
 
 import pytest
 
-from planners.reuse.application.published_accounting import as_published
+from figures.published.reuse_accounting import as_published
 from planners.reuse.application.published_applications import (
     published_applications,
     read_published_application,

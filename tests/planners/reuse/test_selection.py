@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from csdf.errors import InvalidNetwork
-from planners.reuse.application.worked_example import worked_example
+from figures.published.reuse_example import worked_example
 from planners.reuse.front.problem import Point, Score
 from planners.reuse.front.selection import Demands, selected
 

@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from planners.reuse.application.published_accounting import as_published
-from planners.reuse.application.worked_example import PRINTED_PHASES, worked_example
+from figures.published.reuse_accounting import as_published
+from figures.published.reuse_example import PRINTED_PHASES, worked_example
 from planners.reuse.cost.bounds import memory_bound
 from planners.reuse.cost.evaluation import Evaluator
 

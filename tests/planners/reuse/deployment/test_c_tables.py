@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from planners.reuse.application.worked_example import worked_example
+from figures.published.reuse_example import worked_example
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.c_tables import format_tables
 from tests.planners.formats.odd_names import odd_names

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from csdf.errors import UnreadableFile
-from planners.reuse.application.worked_example import worked_example
+from figures.published.reuse_example import worked_example
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.json_text import format_deployment, parse_deployment
 from tests.planners.reuse.deployment.deployed import as_published, by_offsets

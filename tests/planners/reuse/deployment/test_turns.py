@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from csdf.errors import ExecutionError
+from figures.published.reuse_example import example_cnn1, worked_example
 from planners.reuse.application.application import Application, divided
-from planners.reuse.application.worked_example import example_cnn1, worked_example
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.turns import stages, teams
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planners.reuse.application.worked_example import PRINTED_PHASES, worked_example
+from figures.published.reuse_example import PRINTED_PHASES, worked_example
 from planners.reuse.cost.evaluation import Evaluator
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, by_offsets, run
 

@@ -6,9 +6,9 @@ from itertools import accumulate, combinations
 import pytest
 
 from csdf.errors import ExecutionError, InvalidPlan
+from figures.published.reuse_example import worked_example
 from planners.arena.allocation import plan_arena
 from planners.check import check_plan
-from planners.reuse.application.worked_example import worked_example
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.cost.offset_problem import offset_problem
 from planners.reuse.deployment.making import deployment
