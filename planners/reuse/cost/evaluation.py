@@ -13,9 +13,9 @@ Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 10 of the thesis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from cnn2csdf.durations import NANOSECONDS, PLATFORMS, Platform
@@ -33,6 +33,7 @@ from planners.reuse.partition.evaluated_partition import (
     EvaluatedPartition,
     LayerTimes,
     PartitionState,
+    PhaseTimes,
 )
 from planners.reuse.partition.remember import remember
 
@@ -43,11 +44,16 @@ Share = Callable[[Sequence[int], Sequence[int]], list[SharedBuffer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """Bytes of an element of a tensor and of a trained parameter, and the processors."""
+    """Bytes of an element of a tensor and of a trained parameter, and the processors.
+
+    measured: for each network whose phases were measured, what they take; the platform says it for
+    the others.
+    """
 
     element_bytes: int = 4
     parameter_bytes: int = 4
     platform: Platform = PLATFORMS["jetson-tx2"]
+    measured: Mapping[str, PhaseTimes] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if min(self.element_bytes, self.parameter_bytes) < 1:
@@ -255,7 +261,9 @@ def _evaluated_partitions(
     application: Application, residents: Sequence[Residents], costs: Costs
 ) -> list[EvaluatedPartition]:
     times = [
-        LayerTimes(member.network, costs.platform, costs.element_bytes)
+        LayerTimes(
+            member.network, costs.platform, costs.element_bytes, costs.measured.get(member.name)
+        )
         for member in application.members
     ]
     return [
