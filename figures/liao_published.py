@@ -134,8 +134,8 @@ Indices are from 1, upper ends exclusive.
 Six loops in any order (720), of which filters, channels, rows and columns are each cut into a loop of
 tiles and one of points: ten loops, and a level in the nest for each of three buffers. Ours are
 `plan traffic --nest`, with one or two levels of tiles; three small cases where the printed ten loops
-are better than one level of tiles are tests of tests/planners/traffic/test_nested.py: 69,632 elements with
-73 in the buffer, 2,304 with 21 and 90,112 with 46.
+are better than one level of tiles are tests of tests/planners/traffic/test_nested.py: 69,632 elements
+with 73 in the buffer, 2,304 with 21 and 90,112 with 46.
 
 The text of the slides prints no traffic figure; its results are pictures.
 """
