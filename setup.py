@@ -1,4 +1,4 @@
-"""Compiles the kernels when the package is built: the text in csdf/kernels, by Cython.
+"""Compiles the kernels when the package is built, the text in csdf/kernels, by Cython; packs examples.
 
 Types are in csdf/kernels/compiled. Without Cython or a C compiler the package is built all the same,
 and runs the text itself. Environment: CSDF_KERNELS is `plain` to compile nothing, or `compiled` to
@@ -8,15 +8,18 @@ fail where nothing can be compiled; by default the build takes what it can have.
 import contextlib
 import multiprocessing
 import os
+import shutil
 import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 from setuptools.errors import BaseError, CCompilerError
 
 WISH = os.environ.get("CSDF_KERNELS", "")
 KERNELS = Path("csdf", "kernels")
+MODELS = Path("models")
 FLAGS = ["/O2"]
 if os.name != "nt":  # sums wrap round, and are rounded one by one in the order that is written
     FLAGS = ["-O3", "-g0", "-fwrapv", "-ffp-contract=off", "-fcx-limited-range"]
@@ -31,6 +34,16 @@ LACKING = """\
 csdf: the kernels were not compiled ({reason}).
 csdf: everything works, but slower. Install a C compiler and install csdf again.
 """
+
+
+class BuildWithExamples(build_py):
+    """Puts the examples beside the modules, where `csdf examples` finds them."""
+
+    def run(self) -> None:
+        """Build the modules, then copy the folder `models`."""
+        super().run()
+        if not self.editable_mode:
+            shutil.copytree(MODELS, Path(self.build_lib, "csdf", "examples"), dirs_exist_ok=True)
 
 
 class BuildKernels(build_ext):
@@ -100,5 +113,5 @@ def kernels() -> list[Extension]:
 
 setup(
     ext_modules=[] if WISH == "plain" else kernels(),
-    cmdclass={"build_ext": BuildKernels},
+    cmdclass={"build_ext": BuildKernels, "build_py": BuildWithExamples},
 )

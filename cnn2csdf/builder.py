@@ -8,6 +8,7 @@ from cnn2csdf.elements import Element, Quantization, Stored
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input, Operator, Output
 from csdf.errors import InvalidNetwork
+from csdf.names import free_name
 
 
 class NetworkBuilder:
@@ -85,12 +86,7 @@ class NetworkBuilder:
 
     def free_name(self, wanted: str) -> str:
         """Return the name, with a number behind it where it is taken."""
-        if wanted not in self._layers:
-            return wanted
-        number = 2
-        while f"{wanted} {number}" in self._layers:
-            number += 1
-        return f"{wanted} {number}"
+        return free_name(wanted, self._layers)
 
     def network(self) -> Network:
         """Return the network. Raises InvalidNetwork naming what is wrong."""

@@ -20,6 +20,7 @@ class Element(Enum):
     INT32 = "int32"
     INT16 = "int16"
     INT8 = "int8"
+    UINT16 = "uint16"
     UINT8 = "uint8"
     BOOL = "bool"
 

@@ -9,15 +9,14 @@ fixedpoint/fixedpoint.h.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import frexp
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.elements import Quantization
+from cnn2csdf.elements import Element, Quantization
 
 Integers = NDArray[np.int64]
 
@@ -68,6 +67,19 @@ def rescaled(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) -> Inte
     return divided_by_power(high_product(shifted.astype(np.int32), integer), np.maximum(-power, 0))
 
 
+def rescaled_wide(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) -> Integers:
+    """Return sums of up to 48 bits times integer * 2 ** (exponent - 31).
+
+    Of the integer the upper 16 bits count, and halves are rounded up.
+    """
+    factor = np.asarray(integer, np.int64)
+    short = np.where(factor < 0x7FFF0000, (factor + (1 << 15)) >> 16, 0x7FFF)
+    shift = 15 - np.asarray(exponent, np.int64)
+    rounding = np.int64(1) << (shift - 1)
+    result: Integers = (np.asarray(values, np.int64) * short + rounding) >> shift
+    return result
+
+
 def away_from_zero(values: Array) -> Array:
     """Return the nearest whole numbers, in the precision of the values; halves go away from 0."""
     whole = np.trunc(values)
@@ -105,15 +117,19 @@ def real(values: Array, types: Quantization) -> Array:
     return whole.astype(np.float32) * np.float32(types.scale)
 
 
-def rescaled_sums(sums: Integers, ratios: Sequence[float], result: Quantization) -> Array:
+def rescaled_sums(
+    sums: Integers, ratios: Sequence[float], result: Quantization, *, is_wide: bool = False
+) -> Array:
     """Return sums of integer products as stored integers of another scale.
 
     ratios: steps of the output that one is worth, one or one for each place of the first axis.
+    is_wide: whether the sums have 64 bits, as those of 16-bit integers without a bias of 32.
     """
     axes = (-1, *(1,) * (sums.ndim - 1))
     if result.is_fixed_point:
         integers, exponents = (one.reshape(axes) for one in multipliers(ratios))
-        return stored(rescaled(sums, integers, exponents), result)
+        rescale = rescaled_wide if is_wide else rescaled
+        return stored(rescale(sums, integers, exponents), result)
     factors = np.array(ratios, np.float32).reshape(axes)
     return stored(np.rint(sums.astype(np.float32) * factors).astype(np.int64), result)
 
@@ -129,60 +145,7 @@ def channel_ratios(
     return [float(ratio) for ratio in products / np.float32(result.scale)]
 
 
-EXPONENTIALS = (  # bit of a quarter: e ** -(that power of two) as a fraction of 2**31
-    (24, 1672461947),
-    (25, 1302514674),
-    (26, 790015084),
-    (27, 290630308),
-    (28, 39332535),
-    (29, 720401),
-    (30, 242),
-)
-
-
-def exponential(values: Integers) -> Integers:
-    """Return e ** x for x <= 0 with 5 bits before the point, as fractions of 2 ** 31.
-
-    A polynomial around -1/8 below a quarter, times a factor for each bit above.
-    """
-    quarter = 2**24
-    below = (values & (quarter - 1)) - quarter
-    x = (below << 5) + 2**28
-    x2 = high_product(x, x)
-    x3, x4 = high_product(x2, x), high_product(x2, x2)
-    third = high_product(divided_by_power(x4, 2) + x3, 715827883)  # 1 / 3
-    series = divided_by_power(third + x2, 1)
-    start = 1895147668  # e ** (-1 / 8)
-    result = start + high_product(start, x + series)
-    rest = below - values
-    for bit, factor in EXPONENTIALS:
-        result = np.where(rest & (1 << bit), high_product(result, factor), result)
-    return np.where(values == 0, LARGEST, result)
-
-
-def reciprocal_of_one_plus(values: Integers) -> Integers:
-    """Return 1 / (1 + x) for 0 <= x <= 1, both as fractions of 2 ** 31, in three Newton steps."""
-    half = (values + LARGEST + 1) // 2
-    found = 1515870810 + high_product(half, -1010580540)  # 48 / 17 - 32 / 17 * half, two bits more
-    for _ in range(3):
-        step = high_product(found, 2**29 - high_product(half, found))
-        found = found + _saturated(step * 4)
-    return _saturated(found * 2)
-
-
-def _saturated(values: Integers) -> Integers:
-    return np.clip(values, -LARGEST - 1, LARGEST)
-
-
-def softmax_of(values: Integers, scale: float, beta: float, axis: Any) -> Integers:
-    """Return a softmax of 8-bit integers along axes, as stored: scale 1/256, zero point -128."""
-    integer, exponent = multiplier(min(beta * float(np.float32(scale)) * 2**26, LARGEST))
-    least = -int(31 * 2**26 // 2**exponent)
-    beyond = values - values.max(axis=axis, keepdims=True)
-    powers = exponential(high_product(beyond * 2**exponent, integer))
-    powers = np.where(beyond < least, 0, powers)
-    sums = divided_by_power(powers, 12).sum(axis=axis, keepdims=True)
-    lead = 32 - np.frexp(sums.astype(np.float64))[1]  # leading zeros of 32 bits
-    shares = reciprocal_of_one_plus((sums << lead) - 2**31)
-    found = divided_by_power(high_product(shares, powers), 12 - lead + 31 - 8) - 128
-    return np.where(beyond < least, -128, np.clip(found, -128, 127))
+def has_wide_sums(given: Quantization, weights: Mapping[str, Array]) -> bool:
+    """Whether sums have 64 bits: those of 16-bit integers, but for a bias of 32 bits."""
+    is_narrow = "bias" in weights and weights["bias"].dtype.itemsize <= 4
+    return given.element is Element.INT16 and not is_narrow

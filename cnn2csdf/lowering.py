@@ -11,6 +11,7 @@ from cnn2csdf.network import Connection, Layer, Network, Shape
 from cnn2csdf.rates import ReadingRates, reading_rates
 from csdf.errors import InvalidNetwork
 from csdf.model.graph import Actor, Channel, Graph
+from csdf.names import free_name
 
 Durations = Mapping[str, Sequence[int]]  # layer name: time units, one per phase
 
@@ -63,17 +64,9 @@ def channel_names(network: Network) -> dict[Connection, str]:
     taken: set[str] = set()
     for connection in network.connections:
         wanted = f"{connection.producer} to {connection.consumer}"
-        names[connection] = _free(wanted, taken)
+        names[connection] = free_name(wanted, taken)
         taken.add(names[connection])
     return names
-
-
-def _free(wanted: str, taken: Collection[str]) -> str:
-    name, number = wanted, 1
-    while name in taken:
-        number += 1
-        name = f"{wanted} {number}"
-    return name
 
 
 def _parts(network: Network, layer: Layer, granularity: Granularity) -> tuple[int, ...]:
@@ -155,9 +148,9 @@ def _elements(rows: Sequence[int], shape: Shape) -> tuple[int, ...]:
 
 
 def _distinct(channels: Sequence[Channel], kept: Collection[str]) -> Iterator[Channel]:
-    """The channels, where others than those kept are numbered if their name is taken."""
+    """The channels; a channel that is not kept gets a number if its name is taken."""
     taken = set(kept)
     for channel in channels:
-        name = _free(channel.name, taken) if channel.is_self_loop else channel.name
+        name = free_name(channel.name, taken) if channel.is_self_loop else channel.name
         taken.add(name)
         yield channel if name == channel.name else replace(channel, name=name)

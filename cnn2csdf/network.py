@@ -115,7 +115,7 @@ class Network(Shown):
 
     @property
     def consumers(self) -> dict[str, tuple[str, ...]]:
-        """For each layer, the names of those that read it; twice, if one reads it twice."""
+        """For each layer, the names of its readers; a layer that reads it twice is named twice."""
         readers: dict[str, list[str]] = {layer.name: [] for layer in self.layers}
         for connection in self.connections:
             readers[connection.producer].append(connection.consumer)

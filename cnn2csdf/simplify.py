@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -68,6 +69,21 @@ def fuse_activations(model: Model) -> Model:
     return _merged(model, _fused)
 
 
+def fold_padding(model: Model) -> Model:
+    """Let a convolution pad its input itself, where it alone reads what was padded with zeros.
+
+    Quantised integers that are stored alike before and behind are padded with their zero point.
+    """
+    network = model.network
+    alike = {
+        layer.name
+        for layer in network.layers
+        if isinstance(layer.operator, op.Pad)
+        and network.layer(layer.inputs[0]).quantization == layer.quantization
+    }
+    return _merged(model, partial(_self_padded, alike))
+
+
 Merged = tuple[Layer, Mapping[str, Array] | None]
 Merge = Callable[[Layer, Layer, Weights | None], Merged | None]
 
@@ -91,6 +107,23 @@ def _merged(model: Model, merge: Merge) -> Model:
             weights[before.name] = new
     network = Network(name=model.network.name, layers=tuple(layers.values()))
     return _without(Model(network=network), moved, weights)
+
+
+def _self_padded(
+    alike: Set[str], before: Layer, layer: Layer, weights: Weights | None
+) -> Merged | None:
+    """The convolution behind a padding that is among those that store alike on both sides."""
+    match before.operator, layer.operator:
+        case op.Pad(mode="constant", value=0.0, padding=added), op.Convolution(window=window):
+            pass
+        case _:
+            return None
+    if before.name not in alike or min(added) < 0 or before.epilogue or any(window.overhang):
+        return None
+    top, left, bottom, right = (own + more for own, more in zip(window.padding, added, strict=True))
+    operator = replace(layer.operator, window=replace(window, padding=(top, left, bottom, right)))
+    merged = replace(layer, name=before.name, operator=operator, inputs=before.inputs)
+    return merged, None if weights is None else weights.get(layer.name, {})
 
 
 def _absorbed(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
@@ -234,6 +267,7 @@ def _without(model: Model, dropped: Mapping[str, str], weights: Weights | None =
 
 REWRITES: Mapping[str, Rewrite] = {
     "drop": drop_identities,
+    "pad": fold_padding,
     "fold": fold_batch_normalization,
     "absorb": absorb_biases,
     "fuse": fuse_activations,

@@ -53,6 +53,14 @@ class UnwritableFile(CsdfError):
     """A file that could not be written; nothing was left in its place."""
 
 
+class StuckStart(CsdfError):
+    """A graph that deadlocks before all of its actors have done with their initial phases."""
+
+    def __init__(self, circle: str, where: str = "") -> None:
+        self.circle = circle
+        super().__init__(f"{where}deadlock in the initial phases: {circle}")
+
+
 class InvalidSchedule(CsdfError):
     """A schedule that breaks the rules of its graph."""
 

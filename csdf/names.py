@@ -1,8 +1,10 @@
-"""Names out of files as they may be shown: nothing in them moves a cursor, hides or reorders text."""
+"""Names: as they may be shown, so that nothing in them moves a cursor or hides text; and free ones."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Container
+from itertools import count
 
 ACTING = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: controls, marks, halves, breaks of lines
 NO_CHARACTER = 0xFFFE  # the last two numbers of each plane, which XML cannot hold
@@ -24,6 +26,19 @@ def quoted_lines(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "\n".join(map(quoted, text.split("\n")))
+
+
+def free_name(wanted: str, taken: Container[str], *, between: str = " ") -> str:
+    """Return the name, with the first number from 2 on behind it where it is taken."""
+    numbered = (f"{wanted}{between}{number}" for number in count(2))
+    return wanted if wanted not in taken else next(name for name in numbered if name not in taken)
+
+
+def longer_name(wanted: str, taken: Container[str], *, by: str = "_") -> str:
+    """Return the name, made longer until it is not taken."""
+    while wanted in taken:
+        wanted += by
+    return wanted
 
 
 def _shown(character: str) -> str:

@@ -14,12 +14,14 @@ from collections.abc import Sequence
 MEASURING = ("mafat_measure", "taso_profiles", "taso_table1", "taso_measured")
 NEED_TABLE = ("todaes2022_algorithm_9", "todaes2022_table_6_6")
 SCRIPTS = (
+    "fit_networks",
     "liao_pair",
     "liao_published",
     "liao_resnet34",
     "mafat_sweep",
     "mafat_table2_1",
     "mafat_table4_1",
+    "msf_cnn",
     "samos2020_algorithm_1",
     "samos2020_fig1_table2",
     "samos2020_table3",

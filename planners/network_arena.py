@@ -16,7 +16,7 @@ from csdf.outcome import because
 from csdf.stopping import Budget, Stop, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.plan import Buffer, MemoryPlan, Problem
-from planners.reuse.application.application import Application, undivided
+from planners.reuse.application.application import Application, undivided, with_one_size
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.cost.tensor_places import tensor_places
 
@@ -31,10 +31,12 @@ class NetworkArena:
     order: tuple[str, ...]
 
 
-def whole_tensors(network: Network, *, element_bytes: int | None = None) -> Problem:
+def whole_tensors(
+    network: Network, *, element_bytes: int | None = None, outside: frozenset[str] = frozenset()
+) -> Problem:
     """Return a buffer for each tensor of a network that works layer by layer, without scratch.
 
-    element_bytes: of all tensors; by default each has its own.
+    element_bytes: of all tensors; by default each has its own. outside: tensors in other memory.
     """
     last = {layer.name: step for step, layer in enumerate(network.layers)}
     for step, layer in enumerate(network.layers):
@@ -48,19 +50,24 @@ def whole_tensors(network: Network, *, element_bytes: int | None = None) -> Prob
             alignment=element_bytes or layer.element_bytes,
         )
         for step, layer in enumerate(network.layers)
-        if not isinstance(layer.operator, Output)
+        if not isinstance(layer.operator, Output) and layer.name not in outside
     )
     return Problem(name=network.name, buffers=buffers)
 
 
 def whole_arena(
-    network: Network, *, element_bytes: int | None = None, budget: Budget = None
+    network: Network,
+    *,
+    element_bytes: int | None = None,
+    outside: frozenset[str] = frozenset(),
+    budget: Budget = None,
 ) -> NetworkArena:
     """Return one arena for the whole tensors of a network: the least, or with a lower bound.
 
-    budget: a stop, or seconds; it ends the search with the best arena by then, as Ctrl-C does.
+    outside: tensors in other memory. budget: a stop, or seconds; it ends the search with the best
+    arena by then, as Ctrl-C does.
     """
-    problem = whole_tensors(network, element_bytes=element_bytes)
+    problem = whole_tensors(network, element_bytes=element_bytes, outside=outside)
     return NetworkArena(
         plan=plan_arena(problem, budget=_at_most(budget)),
         order=tuple(layer.name for layer in network.layers),
@@ -78,11 +85,11 @@ def parts_arena(
 
     Of these buffers, with the lifetimes of one schedule on one processor, it is the least, or has a
     lower bound. Other buffers or schedules may need less. element_bytes: of all tensors; by default
-    those of the largest element of the network. budget: as in `whole_arena`.
+    each has its own. budget: as in `whole_arena`.
     """
-    size = element_bytes or max(layer.element_bytes for layer in network.layers)
-    costs = Costs(element_bytes=size, parameter_bytes=size)
-    application = Application(name=network.name, members=(undivided(network),))
+    sized = network if element_bytes is None else with_one_size(network)
+    application = Application(name=network.name, members=(undivided(sized),))
+    costs = Costs(element_bytes=element_bytes or application.unit, parameter_bytes=element_bytes)
     evaluator = Evaluator(application, costs)
     names = application.members[0].layers
     plan = evaluator.plan(tuple(granularity.layers.get(one, granularity.rows) for one in names))

@@ -15,10 +15,11 @@ A buffer without bytes or without lifetime conflicts with nothing and takes no r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from itertools import accumulate
+from typing import Any, Protocol
 
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
@@ -170,6 +171,37 @@ class MemoryPlan(Shown):
             }
             for buffer in self.problem.buffers
         ]
+
+
+class Lived(Protocol):
+    """Bytes that are needed from a start until an end, which is not included."""
+
+    @property
+    def start(self) -> int:
+        """First time at which they are needed."""
+
+    @property
+    def end(self) -> int:
+        """First time at which they are not."""
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+
+
+def live_bytes(pieces: Iterable[Lived]) -> dict[int, int]:
+    """Return the bytes that are needed from each time on at which that changes, in order of time."""
+    changes: dict[int, int] = {}
+    for piece in pieces:
+        changes[piece.start] = changes.get(piece.start, 0) + piece.size
+        changes[piece.end] = changes.get(piece.end, 0) - piece.size
+    times = sorted(changes)
+    return dict(zip(times, accumulate(changes[time] for time in times), strict=True))
+
+
+def most_alive(pieces: Iterable[Lived]) -> int:
+    """Return the most bytes that are needed at one time: no arena is smaller."""
+    return max(live_bytes(pieces).values(), default=0)
 
 
 def _unique(what: str, names: list[str]) -> set[str]:

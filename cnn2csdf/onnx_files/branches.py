@@ -95,7 +95,7 @@ def _graphs(proto: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def _captured(graph: onnx.GraphProto) -> Iterator[str]:
-    """What a graph reads that it does not make, those inside it too."""
+    """Tensors that a graph, or a graph inside it, reads and does not make."""
     made = {one.name for one in (*graph.input, *graph.initializer)}
     made |= {name for proto in graph.node for name in proto.output}
     for proto in graph.node:

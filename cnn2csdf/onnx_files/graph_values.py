@@ -314,7 +314,7 @@ def _require_all_outputs(node: Node) -> None:
 
 
 def _require_equation(node: Node) -> None:
-    """Raise UnreadableFile for an equation that is none: inference would never end."""
+    """Raise UnreadableFile for a malformed equation: shape inference would never end on it."""
     if node.op_type != "Einsum":
         return
     equation = node.text("equation", "")

@@ -10,7 +10,6 @@ from cnn2csdf.onnx_files.branches import chosen_branch, with_captured
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
 from cnn2csdf.onnx_files.conversion.converters import CONVERTERS
 from cnn2csdf.onnx_files.graph_values import GraphValues
-from cnn2csdf.onnx_files.model_file import DEFAULT_DOMAIN
 from cnn2csdf.onnx_files.node_order import ordered_nodes
 from cnn2csdf.onnx_files.nodes import (
     Node,
@@ -20,7 +19,7 @@ from cnn2csdf.onnx_files.nodes import (
     unknown,
     unsupported,
 )
-from cnn2csdf.onnx_files.quantized_nodes import opened
+from cnn2csdf.onnx_files.quantized_nodes import opened, with_axes
 from csdf.errors import InvalidNetwork, UnreadableFile
 
 
@@ -29,8 +28,9 @@ def running_order(
 ) -> list[Node]:
     """Return the nodes that the outputs need, each behind those it reads, inner graphs too."""
     given = {found.name for found in graph.input} | {one.name for one in graph.initializer}
-    opened_nodes = opened(graph.node, opsets[DEFAULT_DOMAIN])
-    nodes = [with_captured(node_of(proto, opsets)) for proto in opened_nodes]
+    nodes = [
+        with_captured(node_of(proto, with_axes(proto, opsets))) for proto in opened(graph.node)
+    ]
     return ordered_nodes(nodes, given, outputs)
 
 

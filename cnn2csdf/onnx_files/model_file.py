@@ -31,6 +31,11 @@ def read_model_file(path: str) -> onnx.ModelProto:
         raise UnreadableFile(f"cannot be read: {error.strerror}") from None
     except ValueError:
         raise UnreadableFile("cannot be read: no file has such a name") from None
+    return model_of(content)
+
+
+def model_of(content: bytes) -> onnx.ModelProto:
+    """Return the message in these bytes. Raises UnreadableFile as `read_model_file` does."""
     if not content:
         raise UnreadableFile("is empty; expected an ONNX model")
     if len(content) > LARGEST_MESSAGE_BYTES:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from heapq import heapify, heappop, heappush
 
 from cnn2csdf.onnx_files.nodes import Node
+from cnn2csdf.readers.reading_order import reading_order
 from csdf.errors import UnreadableFile
 
 
@@ -17,26 +17,11 @@ def ordered_nodes(nodes: Sequence[Node], given: Set[str], wanted: Sequence[str])
     """
     writers = _writers(nodes, given)
     needed = _needed(nodes, writers, given, wanted)
-    readers: dict[int, list[int]] = {place: [] for place in needed}
-    missing = dict.fromkeys(needed, 0)
-    for place in needed:
-        for source in _sources(nodes[place], writers):
-            readers[source].append(place)
-            missing[place] += 1
-    ready = [place for place in needed if not missing[place]]
-    heapify(ready)
-    order = []
-    while ready:
-        place = heappop(ready)
-        order.append(nodes[place])
-        for reader in readers[place]:
-            missing[reader] -= 1
-            if not missing[reader]:
-                heappush(ready, reader)
+    order = reading_order({place: _sources(nodes[place], writers) for place in needed})
     if len(order) < len(needed):
-        stuck = {place for place in needed if missing[place]}
+        stuck = needed - set(order)
         raise UnreadableFile(f"the graph has a cycle: {_cycle(nodes, writers, stuck)}")
-    return order
+    return [nodes[place] for place in order]
 
 
 def _writers(nodes: Sequence[Node], given: Set[str]) -> dict[str, int]:

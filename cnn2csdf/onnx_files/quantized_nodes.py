@@ -29,30 +29,33 @@ FIRST_WITH_AXES = 13  # opset in which tensors may have a scale for each place a
 DROPPED = ("channels_last", "opset")  # attributes that only the integer operators have
 
 
-def opened(nodes: Iterable[onnx.NodeProto], opset: int) -> list[onnx.NodeProto]:
+def opened(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
     """Return the nodes, where operators between integers are the steps that they stand for."""
-    return [step for node in nodes for step in _steps(node, has_axes=opset >= FIRST_WITH_AXES)]
+    return [step for node in nodes for step in _steps(node)]
 
 
-def _steps(node: onnx.NodeProto, *, has_axes: bool) -> Iterable[onnx.NodeProto]:
+def _steps(node: onnx.NodeProto) -> Iterable[onnx.NodeProto]:
     domain = "" if node.domain == "ai.onnx" else node.domain
     if (domain, node.op_type) in PLAIN:
-        return _plain(_Steps(node, has_axes=has_axes), *PLAIN[domain, node.op_type])
-    special: Mapping[tuple[str, str], Callable[[_Steps], Iterator[onnx.NodeProto]]] = {
-        ("", "QLinearConv"): _convolution,
-        (RUNTIME, "QGemm"): _gemm,
-        (RUNTIME, "QLinearConcat"): _concatenation,
-    }
-    if (domain, node.op_type) in special:
-        return special[domain, node.op_type](_Steps(node, has_axes=has_axes))
+        return _plain(_Steps(node), *PLAIN[domain, node.op_type])
+    if (domain, node.op_type) in SPECIAL:
+        return SPECIAL[domain, node.op_type](_Steps(node))
     return [node]
+
+
+def with_axes(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the opsets by which a node is read: an axis of scales came with opset 13."""
+    is_along_axis = any(one.name == "axis" for one in proto.attribute)
+    if proto.op_type not in ("QuantizeLinear", "DequantizeLinear") or not is_along_axis:
+        return opsets
+    return {**opsets, "": max(opsets.get("", FIRST_WITH_AXES), FIRST_WITH_AXES)}
 
 
 class _Steps:
     """Makes the nodes of one operator; their tensors are called after its output."""
 
-    def __init__(self, node: onnx.NodeProto, *, has_axes: bool) -> None:
-        self.node, self.has_axes = node, has_axes
+    def __init__(self, node: onnx.NodeProto) -> None:
+        self.node = node
         self.output = node.output[0] if node.output else ""
         self.inputs = list(node.input)
 
@@ -66,7 +69,7 @@ class _Steps:
         if not names[0] or not names[1]:
             raise UnreadableFile(f"node {self.node.name!r}: input {place} has no scale")
         found = helper.make_node("DequantizeLinear", names, [self.name(f"real {number}")])
-        if axis is not None and self.has_axes:
+        if axis is not None:
             found.attribute.append(helper.make_attribute("axis", axis))
         return found
 
@@ -94,8 +97,7 @@ class _Steps:
         real = helper.make_node(
             "DequantizeLinear", [self.input(place), scale], [self.name("real 2")]
         )
-        if self.has_axes:
-            real.attribute.append(helper.make_attribute("axis", 0))
+        real.attribute.append(helper.make_attribute("axis", 0))
         yield real
 
 
@@ -142,3 +144,55 @@ def _concatenation(steps: _Steps) -> Iterator[onnx.NodeProto]:
         yield steps.real(number, 2 + 3 * number)
     yield steps.operator("Concat", [steps.name(f"real {number}") for number in range(count)])
     yield steps.stored(0)
+
+
+def _as_standard(steps: _Steps) -> Iterator[onnx.NodeProto]:
+    """The runtime's own form, which took other types before the standard did."""
+    found = onnx.NodeProto()
+    found.CopyFrom(steps.node)
+    found.domain = ""
+    yield found
+
+
+def _dynamic_product(steps: _Steps) -> Iterator[onnx.NodeProto]:
+    """A real matrix, quantised by its own range, times a trained one."""
+    names = [steps.name(what) for what in ("integers", "scale", "zero point")]
+    yield helper.make_node("DynamicQuantizeLinear", [steps.input(0)], names)
+    zeros = [names[2], steps.input(3)]
+    yield from _rescaled_product(steps, names[0], zeros, [names[1], steps.input(2)], bias=4)
+
+
+def _real_product(steps: _Steps) -> Iterator[onnx.NodeProto]:
+    zeros, scales = [steps.input(4), steps.input(5)], [steps.input(2), steps.input(3)]
+    yield from _rescaled_product(steps, steps.input(0), zeros, scales, bias=6)
+
+
+def _rescaled_product(
+    steps: _Steps, left: str, zeros: list[str], scales: list[str], *, bias: int
+) -> Iterator[onnx.NodeProto]:
+    """A product of integers made real by both scales, and a bias added."""
+    sums, real, scale = (steps.name(what) for what in ("sums", "real sums", "scales"))
+    result = steps.name("rescaled") if steps.input(bias) else steps.output
+    yield helper.make_node("MatMulInteger", [left, steps.input(1), *zeros], [sums])
+    yield helper.make_node("Cast", [sums], [real], to=onnx.TensorProto.FLOAT)
+    yield helper.make_node("Mul", scales, [scale])
+    yield helper.make_node("Mul", [real, scale], [result])
+    if steps.input(bias):
+        yield helper.make_node("Add", [result, steps.input(bias)], [steps.output])
+
+
+SPECIAL: Mapping[tuple[str, str], Callable[[_Steps], Iterator[onnx.NodeProto]]] = {
+    ("", "QLinearConv"): _convolution,
+    (RUNTIME, "QGemm"): _gemm,
+    (RUNTIME, "QLinearConcat"): _concatenation,
+    (RUNTIME, "QuantizeLinear"): _as_standard,
+    (RUNTIME, "DequantizeLinear"): _as_standard,
+    (RUNTIME, "DynamicQuantizeMatMul"): _dynamic_product,
+    (RUNTIME, "MatMulIntegerToFloat"): _real_product,
+}
+
+
+def kinds() -> list[str]:
+    """Return the operators that are opened, those of the runtime with its domain in front."""
+    found = [f"{domain}.{kind}".lstrip(".") for domain, kind in (*PLAIN, *SPECIAL)]
+    return sorted(found)

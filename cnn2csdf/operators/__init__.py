@@ -7,6 +7,12 @@ from cnn2csdf.geometry import Pair, Window
 from cnn2csdf.operators.activations import ACTIVATIONS, Activation
 from cnn2csdf.operators.choices import Choice, ExtremePlace, Ranking, RunningSum
 from cnn2csdf.operators.convolutions import Convolution, TransposedConvolution
+from cnn2csdf.operators.dynamic import (
+    DynamicQuantization,
+    DynamicRange,
+    IntegerConvolution,
+    IntegerProduct,
+)
 from cnn2csdf.operators.elementwise import ELEMENTWISE, REDUCTIONS, Elementwise, Reduction
 from cnn2csdf.operators.ends import Conversion, Identity, Input, Output
 from cnn2csdf.operators.moves import (
@@ -28,6 +34,7 @@ from cnn2csdf.operators.normalizations import (
 from cnn2csdf.operators.operator import Operator
 from cnn2csdf.operators.poolings import GlobalPooling, Pooling
 from cnn2csdf.operators.products import FullyConnected, MatrixProduct
+from cnn2csdf.operators.quantized_cells import QuantizedLstm, QuantizedSvdf
 from cnn2csdf.operators.recurrences import Recurrence
 from cnn2csdf.operators.repetitions import (
     ConstantConcatenation,

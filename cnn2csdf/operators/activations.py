@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.integers import centred, multiplier, quantized, rescaled, stored
+from cnn2csdf.fixed_point.functions import FUNCTIONS, prelu
 from cnn2csdf.operators.operator import RowByRow
 from cnn2csdf.part import Part, Types, along_channels, same_rows
 from cnn2csdf.shape import Dims, Shape
@@ -81,22 +81,18 @@ class Activation(RowByRow):
         return _FUNCTIONS[self.function](values, *self.parameters)
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
-        """Return integers within the limits, as stored; rescaled where the output has other steps."""
-        given, result = types.inputs[0], types.output
-        limits = {"relu": (0.0, np.inf), "clip": self.parameters}.get(self.function)
-        if limits is None or given is None or result is None:
+        """Return integers as fixed-point arithmetic gives them; limits in all arithmetics."""
+        given, result, values = types.inputs[0], types.output, same_rows(part)
+        if given is None or result is None:
             return super(Activation, self).computed_in_integers(part, types)
-        values = same_rows(part)
-        if given != result and not result.is_fixed_point:
-            return super(Activation, self).computed_in_integers(part, types)
-        if given != result:
-            ratio = multiplier(given.scale / result.scale)
-            values = stored(rescaled(centred(values, given), *ratio), result)
-        low, high = (
-            None if np.isinf(limit) else quantized(np.array(limit), result) for limit in limits
-        )
-        clipped: Array = values if low is high is None else np.clip(values, low, high)
-        return clipped
+        trained = types.weights.get("slope")
+        if trained is not None and result.is_fixed_point:
+            slopes = along_channels(part.weights["slope"], values.ndim)
+            return prelu(values, slopes, given, trained, result)
+        is_limit = self.function in ("relu", "clip") and given == result
+        if self.function in FUNCTIONS and (result.is_fixed_point or is_limit):
+            return FUNCTIONS[self.function](values, given, result, *self.parameters)
+        return super(Activation, self).computed_in_integers(part, types)
 
     def in_words(self) -> str:
         return self.function

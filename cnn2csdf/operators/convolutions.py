@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf.arrays import Array
+from cnn2csdf.elements import Element
 from cnn2csdf.geometry import Pair, Window, meeting, window_places
-from cnn2csdf.integers import channel_ratios, rescaled_sums
+from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.cells import unfolded, window_cells, window_in_words
 from cnn2csdf.operators.operator import (
     Operator,
@@ -50,7 +51,7 @@ class Convolution(Operator):
         return {"kernel": kernel} | ({"bias": (self.filters,)} if self.has_bias else {})
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
-        """Return those of all windows, padding included."""
+        """Return the multiply-accumulates of all windows, padding included."""
         return output.elements * (inputs[0].channels // self.groups) * prod(self.window.kernel)
 
     def computed(self, part: Part) -> Array:
@@ -61,7 +62,7 @@ class Convolution(Operator):
             halves = (part._replace(end=middle), part._replace(begin=middle))
             return np.concatenate([self.computed(half) for half in halves], axis=1)
         cells = window_cells(self.window, part, fill=0.0)
-        return self._summed(cells, part.weights, part)
+        return self.summed(cells, part.weights, part)
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the rows of the part; sums of integers are exact in double precision."""
@@ -75,11 +76,12 @@ class Convolution(Operator):
         cells -= given.zero_point
         weights = {role: array.astype(np.float64) for role, array in part.weights.items()}
         weights["kernel"] -= kernel.zero_point
-        sums = self._summed(cells, weights, part).astype(np.int64)
-        return rescaled_sums(sums, channel_ratios(given, kernel, result, self.filters), result)
+        sums = self.summed(cells, weights, part).astype(np.int64)
+        ratios = channel_ratios(given, kernel, result, self.filters)
+        return rescaled_sums(sums, ratios, result, is_wide=has_wide_sums(given, part.weights))
 
-    def _summed(self, cells: Array, weights: Mapping[str, Array], part: Part) -> Array:
-        """The products of what the windows see with the kernel, plus the bias."""
+    def summed(self, cells: Array, weights: Mapping[str, Array], part: Part) -> Array:
+        """Return the products of what the windows see with the kernel, plus the bias."""
         seen = unfolded(cells, self.window, part.rows, part.shape.width)
         is_depthwise = self.groups == part.inputs[0].shape.channels
         sums = (_depthwise if is_depthwise else _as_product)(self, part, seen, weights["kernel"])
@@ -137,7 +139,7 @@ class TransposedConvolution(Operator):
         return {"kernel": kernel} | ({"bias": (self.filters,)} if self.has_bias else {})
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
-        """Return those of all inputs, what is cut off included."""
+        """Return the multiply-accumulates of all inputs; products that are cut off count as well."""
         return inputs[0].elements * (self.filters // self.groups) * prod(self.window.kernel)
 
     def computed(self, part: Part) -> Array:
@@ -145,32 +147,49 @@ class TransposedConvolution(Operator):
 
         Input row i adds to row i * stride + tap * dilation - padding of the output.
         """
-        sums = np.zeros((self.filters, part.rows, part.shape.width), np.float32)
+        return self._summed(part, part.weights, lambda cells: cells)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the rows of the part; sums of integers are exact in double precision."""
+        if "kernel" not in types.weights:
+            return super(TransposedConvolution, self).computed_in_integers(part, types)
+        given, result = quantized_types(self, types)
+        weights = {role: array.astype(np.float64) for role, array in part.weights.items()}
+        sums = self._summed(part, weights, lambda cells: centred(cells, given).astype(np.float64))
+        ratios = channel_ratios(given, types.weights["kernel"], result, self.filters)
+        is_wide = given.element is Element.INT16
+        return rescaled_sums(sums.astype(np.int64), ratios, result, is_wide=is_wide)
+
+    def _summed(
+        self, part: Part, weights: Mapping[str, Array], taken: Callable[[Array], Array]
+    ) -> Array:
+        """The sums, and the bias; taken: what is made of the rows that are read."""
+        sums = np.zeros((self.filters, part.rows, part.shape.width), weights["kernel"].dtype)
         shape, (down, across) = part.inputs[0].shape, (self.window.rows, self.window.columns)
         first, upto = down.scattering((part.begin, part.end))
         first, upto = max(0, first), min(shape.height, upto)
         if first < upto:
-            products = _scattered(self, part, first, upto)
+            cells = taken(part.inputs[0].rows(first, upto))
+            products = _scattered(self, cells, weights["kernel"])
             for row, column in np.ndindex(*self.window.kernel):
                 shift = first * down.stride + row * down.dilation - down.before - part.begin
                 rows = meeting(shift, down.stride, upto - first, part.rows)
                 shift = column * across.dilation - across.before
                 columns = meeting(shift, across.stride, shape.width, part.shape.width)
                 sums[:, rows[1], columns[1]] += products[:, row, column, rows[0], columns[0]]
-        return _with_bias(sums, self, part.weights)
+        return _with_bias(sums, self, weights)
 
     def in_words(self) -> str:
         return f"transposed conv {window_in_words(self.window)}"
 
 
-def _scattered(operator: TransposedConvolution, part: Part, first: int, upto: int) -> Array:
+def _scattered(operator: TransposedConvolution, cells: Array, kernel: Array) -> Array:
     """What each input element adds: (filters, kernel rows, kernel columns, rows, columns)."""
-    cells = part.inputs[0].rows(first, upto)
     channels, rows, columns = cells.shape
     groups = operator.groups
-    kernel = part.weights["kernel"].reshape(groups, channels // groups, -1)
+    matrices = kernel.reshape(groups, channels // groups, -1)
     product: Array = np.matmul(
-        kernel.transpose(0, 2, 1), cells.reshape(groups, channels // groups, rows * columns)
+        matrices.transpose(0, 2, 1), cells.reshape(groups, channels // groups, rows * columns)
     )
     return product.reshape(operator.filters, *operator.window.kernel, rows, columns)
 

@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.elements import Quantization
-from cnn2csdf.integers import Integers, centred, multiplier, rescaled, stored
+from cnn2csdf.fixed_point.arithmetic import IN_INTEGERS
+from cnn2csdf.integers import centred, multiplier, rescaled, stored
 from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, only_row, same_row
 from cnn2csdf.part import Part, Reader, Types, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
@@ -95,43 +95,14 @@ class Elementwise(Operator):
         if (
             types.output is None
             or not types.output.is_fixed_point
-            or len(known) != 2
-            or len(given) != 2
+            or not len(known) == len(given) == 2
+            or self.function not in IN_INTEGERS
         ):
             return super(Elementwise, self).computed_in_integers(part, types)
-        left, right = (centred(*pair) for pair in zip(operands, known, strict=True))
-        match self.function:
-            case "add":
-                return stored(_added(left, right, known, types.output), types.output)
-            case "subtract":
-                return stored(_added(left, right, known, types.output, -1), types.output)
-            case "multiply":
-                ratio = known[0].scale * known[1].scale / types.output.scale
-                return stored(rescaled(left * right, *multiplier(ratio)), types.output)
-        return super(Elementwise, self).computed_in_integers(part, types)
+        return IN_INTEGERS[self.function](operands, known, types.output)
 
     def in_words(self) -> str:
         return self.function
-
-
-SUM_BITS = 20  # room for fractions while operands of different scales are added
-
-
-def _added(
-    left: Integers,
-    right: Integers,
-    given: Sequence[Quantization],
-    result: Quantization,
-    sign: int = 1,
-) -> Integers:
-    """Both operands in steps of twice the larger scale, added, in steps of the output."""
-    step = 2 * max(one.scale for one in given)
-    first, second = (
-        rescaled(values << SUM_BITS, *multiplier(one.scale / step))
-        for values, one in zip((left, right), given, strict=True)
-    )
-    ratio = step / (2**SUM_BITS * result.scale)
-    return rescaled(first + sign * second, *multiplier(ratio))
 
 
 def broadcast(shapes: Sequence[Dims]) -> Dims:
@@ -197,17 +168,23 @@ class Reduction(Operator):
         return result if by_rows else cut(result.reshape(part.shape.dims), part)
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
-        """Return means: sums, rescaled by a multiplier that was divided by their number."""
+        """Return sums rescaled, for means by a multiplier that was divided by their number."""
         given, result = types.inputs[0], types.output
-        if self.function != "mean" or given is None or result is None or not result.is_fixed_point:
+        if given is None or result is None or not result.is_fixed_point:
+            return super(Reduction, self).computed_in_integers(part, types)
+        if self.function in ("max", "min"):
+            return self.computed(part)
+        if self.function not in ("mean", "sum"):
             return super(Reduction, self).computed_in_integers(part, types)
         values = centred(whole_tensor(part.inputs[0]), given)
         count = prod(values.shape[axis] for axis in self.axes)
         integer, exponent = multiplier(given.scale / result.scale)
-        shift = min(count.bit_length() - 1, 32, 31 + exponent)
+        if self.function == "mean":
+            shift = min(count.bit_length() - 1, 32, 31 + exponent)
+            integer, exponent = (integer << shift) // count, exponent - shift
         sums = values.sum(axis=self.axes, keepdims=self.keeps)
-        means = rescaled(sums, (integer << shift) // count, exponent - shift)
-        return cut(stored(means, result).reshape(part.shape.dims), part)
+        found = stored(rescaled(sums, integer, exponent), result)
+        return cut(found.reshape(part.shape.dims), part)
 
     def in_words(self) -> str:
         return f"reduce {self.function}"

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.integers import softmax_of
+from cnn2csdf.elements import Element
+from cnn2csdf.fixed_point.exponentials import softmax_of
+from cnn2csdf.fixed_point.short_functions import short_softmax
 from cnn2csdf.operators.operator import (
     Operator,
     RowByRow,
@@ -162,14 +164,15 @@ class Softmax(OfTheTensor):
         return result if by_rows else cut(result, part)
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
-        """Return shares of 256, as fixed-point arithmetic gives them."""
+        """Return shares as fixed-point arithmetic gives them: of 2 ** 8, 2 ** 15 or 2 ** 16."""
         (given, result), axes = quantized_types(self, types), self._axes
-        if not result.is_fixed_point:
-            return super(Softmax, self).computed_in_integers(part, types)
-        if self.is_logarithm or (result.scale, result.zero_point) != (1 / 256, -128):
+        if self.is_logarithm or not result.is_fixed_point:
             return super(Softmax, self).computed_in_integers(part, types)
         values = whole_tensor(part.inputs[0]).astype(np.int64)
-        found = softmax_of(values, given.scale, 1.0, axes)
+        if given.element is Element.INT16:
+            found = short_softmax(values, given.scale, axes)
+        else:
+            found = softmax_of(values, given.scale, axes, 8 * result.element.bytes)
         return cut(found.astype(result.element.value), part)
 
     @property

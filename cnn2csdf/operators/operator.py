@@ -45,12 +45,15 @@ class Operator(ABC):
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the rows of the part where an input or the output is quantised.
 
-        One that only moves elements moves integers as well. ONNX Runtime computes others in real
-        numbers between the two scales. Raises ExecutionError for one without an integer form.
+        One that only moves elements moves integers as well, in fixed point as they are. ONNX
+        Runtime computes others in real numbers between the two scales. Raises ExecutionError for
+        one without an integer form.
         """
-        if self.moves and {types.output, *types.inputs} == {types.output}:
-            return self.computed(part)
         known = [one for one in (*types.inputs, types.output) if one is not None]
+        is_one_type = {types.output, *types.inputs} == {types.output}
+        is_raw = len(known) == len(types.inputs) + 1 and known[-1].is_fixed_point
+        if self.moves and (is_one_type or is_raw):
+            return self.computed(part)
         if not any(one.is_fixed_point for one in known):
             return self._computed_between_scales(part, types)
         raise ExecutionError(f"{self.in_words()} is not computed with quantised integers")

@@ -44,9 +44,10 @@ class Pooling(Operator):
         return mean
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
-        """Return the rows of the part; both sides have the same scale."""
+        """Return the rows of the part; files give both sides the same scale."""
         given, result = quantized_types(self, types)
-        if given != result or (self.function != "max" and not given.is_fixed_point):
+        is_fixed = given.is_fixed_point
+        if not is_fixed and (given != result or self.function != "max"):
             return super(Pooling, self).computed_in_integers(part, types)
         if self.function == "max":
             least = np.iinfo(given.element.value).min

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.integers import centred, channel_ratios, rescaled_sums
+from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.elementwise import broadcast
 from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, quantized_types, same_row
 from cnn2csdf.part import Part, Types, cut, same_rows, whole_tensor
@@ -50,7 +50,8 @@ class FullyConnected(Operator):
         ratios = channel_ratios(given, weights, result, self.units)
         if len(weights.scales) == 1 and result.is_fixed_point:
             ratios = [float(np.float32(given.scale) * np.float32(weights.scale)) / result.scale]
-        return rescaled_sums(sums.astype(np.int64), ratios, result)
+        is_wide = has_wide_sums(given, part.weights)
+        return rescaled_sums(sums.astype(np.int64), ratios, result, is_wide=is_wide)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

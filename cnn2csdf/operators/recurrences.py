@@ -27,7 +27,7 @@ class Recurrence(Operator):
 
     Reads (frames, sequences, elements). gives: "all" (frames, directions, sequences, units), "last"
     or "cell" (directions, sequences, units). resets_after: whether a GRU's reset is
-    applied behind the matrix.
+    applied behind the matrix. cell_limit: largest size of what an LSTM keeps.
     """
 
     kind: str
@@ -38,6 +38,7 @@ class Recurrence(Operator):
     has_bias: bool = True
     has_state: bool = False
     has_cell: bool = False
+    cell_limit: float | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in GATES or self.direction not in DIRECTIONS or self.units < 1:
@@ -110,6 +111,8 @@ class Recurrence(Operator):
             return np.tanh(sums), cell
         enters, leaves, forgets, new = np.split(sums, 4, axis=1)
         cell = _sigmoid(forgets) * cell + _sigmoid(enters) * np.tanh(new)
+        if self.cell_limit is not None:
+            cell = np.clip(cell, -self.cell_limit, self.cell_limit)
         return _sigmoid(leaves) * np.tanh(cell), cell
 
     def _next_gru(self, entering: Array, hidden: Array, matrix: Array, bias: Array) -> Array:

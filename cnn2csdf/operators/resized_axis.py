@@ -50,6 +50,23 @@ class ResizedAxis:
         before, behind = above // below, -(-above // below)
         return before, behind, ((above - before * below) / below).astype(np.float32)
 
+    def binary_neighbours(self, places: Places) -> tuple[Places, Places, Places]:
+        """Return the input places before and behind, and how far from the first in 1024ths.
+
+        The step from place to place is rounded to 1024ths, as TensorFlow Lite Micro rounds it.
+        """
+        step = (2**10 * self.length + self.size // 2) // self.size
+        if self.coordinates == "align corners" and self.size > 1:
+            last = self.size - 1
+            step = (2**10 * (self.length - 1) + last // 2) // last
+        found = places * step
+        if self.coordinates == "half pixel":
+            found = found + step // 2 - 2**9
+        before = np.maximum(found // 2**10, 0)
+        behind = np.clip(-(-found // 2**10), 0, self.length - 1)
+        before = np.minimum(before, self.length - 1)
+        return before, behind, found - 2**10 * before
+
     def cubic_neighbours(
         self, places: Places, coefficient: float, *, skips_outside: bool
     ) -> tuple[Places, Reals]:
@@ -80,8 +97,13 @@ class ResizedAxis:
                 return places * np.float32(0)
             case "half pixel" | "pytorch half pixel":
                 return (places + HALF) / scale - HALF
-            case "asymmetric by ratio":  # as TensorFlow Lite
+            case "asymmetric by ratio":  # this and the next two as TensorFlow Lite
                 return places * (np.float32(self.length) / np.float32(self.size))
+            case "half pixel by ratio":
+                return (places + HALF) * (np.float32(self.length) / np.float32(self.size))
+            case "align corners by ratio":
+                last = np.float32(max(self.size - 1, 1))
+                return places * (np.float32(self.length - 1) / last)
         return places / scale
 
     def _rounded(self, coordinates: Reals) -> Reals:
@@ -90,6 +112,9 @@ class ResizedAxis:
                 return np.floor(coordinates)
             case "ceil":
                 return np.ceil(coordinates)
+            case "half up":
+                low = np.floor(coordinates)
+                return low + (coordinates - low >= HALF)
             case "ceil where smaller":
                 return np.ceil(coordinates) if self.size < self.length else np.floor(coordinates)
         low = np.floor(coordinates)

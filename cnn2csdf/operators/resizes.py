@@ -83,7 +83,8 @@ class Resize(Operator):
     """Feature maps of another height and width.
 
     coordinates: how an output place is found in the input: "asymmetric", "half pixel",
-    "pytorch half pixel", "align corners" or "asymmetric by ratio" (as TensorFlow Lite rounds it).
+    "pytorch half pixel", "align corners"; or, for "nearest", "asymmetric by ratio", "half pixel by
+    ratio" or "align corners by ratio", as TensorFlow Lite rounds them.
     rounding, for "nearest": "floor", "ceil", "prefer floor", "prefer ceil" or "ceil where smaller"
     (floor where larger). scales: vertical and horizontal, where they are not just the output size
     over the input size; floats, since single precision is what finds the nearest place. cubic: the
@@ -100,10 +101,32 @@ class Resize(Operator):
     skips_outside: bool = False
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
-        """Return the nearest integers; interpolation has none."""
-        if self.function != "nearest" or set(types.inputs) != {types.output}:
-            return super(Resize, self).computed_in_integers(part, types)
-        return self.computed(part)
+        """Return the nearest integers, or a mean of four in fixed point."""
+        known = [one for one in (*types.inputs, types.output) if one is not None]
+        is_fixed = len(known) == 2 and known[-1].is_fixed_point
+        if self.function == "nearest" and (is_fixed or set(types.inputs) == {types.output}):
+            return self.computed(part)
+        if self.function == "linear" and is_fixed:
+            return self._mean_of_four(part)
+        return super(Resize, self).computed_in_integers(part, types)
+
+    def _mean_of_four(self, part: Part) -> Array:
+        """Elements weighed in steps of 2 ** -20; halves go away from zero.
+
+        Source: tensorflow/tflite-micro, tensorflow/lite/kernels/internal/reference/
+        resize_bilinear.h, ResizeBilinearInteger.
+        """
+        down, across = self._axes(part.inputs[0].shape)
+        above, below, from_above = down.binary_neighbours(np.arange(part.begin, part.end))
+        left, right, from_left = across.binary_neighbours(np.arange(self.size[1]))
+        first = int(above.min())
+        read = part.inputs[0].rows(first, int(below.max()) + 1)
+        cells = read.astype(np.int64)
+        upper, lower = cells[:, above - first], cells[:, below - first]
+        mixed = upper * (2**10 - from_above)[:, None] + lower * from_above[:, None]
+        sums = mixed[:, :, left] * (2**10 - from_left) + mixed[:, :, right] * from_left
+        means: Array = np.sign(sums) * ((np.abs(sums) + 2**19) >> 20)
+        return means.astype(read.dtype)
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         return (map_dims(self, inputs)[0], *self.size)

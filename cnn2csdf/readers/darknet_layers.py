@@ -221,7 +221,7 @@ def _detection(builder: NetworkBuilder, _: Section, sources: Sequence[str], name
 
 
 class Kind(NamedTuple):
-    """How a section becomes layers. options: those it may have; None where none changes a shape."""
+    """How a section becomes layers. options: all that it may have; None if none changes a shape."""
 
     add: Addition
     word: str  # in the names of its layers

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
-import json
-from collections.abc import Iterator
+from collections.abc import Set
 from dataclasses import dataclass
-from typing import Any
 
 from cnn2csdf.network import Shape
-from csdf.errors import InvalidNetwork, UnreadableFile
-from csdf.model.exact import value_fault
+from cnn2csdf.readers.reading_order import reading_order
+from csdf.errors import InvalidNetwork
+from csdf.io.json_value import JsonValue
 
 LARGEST = 2**31 - 1
 
@@ -44,8 +42,8 @@ def parse_description(text: str, file: str) -> Description:
     Raises UnreadableFile with the place of what is missing or of another kind, InvalidNetwork where
     the connections form a cycle.
     """
-    document = _Value(_document(text, file), file)
-    name = document["name"].text()
+    document = JsonValue.parse_as_python(text, file)
+    name = _text(document["name"])
     entries = list(document["_DNN__layers"].items())
     if not entries:
         raise document["_DNN__layers"].refusal("expected at least one layer")
@@ -59,12 +57,12 @@ def parse_description(text: str, file: str) -> Description:
     return Description(name=name, layers=_ordered(layers, inputs, file), sources=inputs)
 
 
-def _places(entries: list[_Value], layers: list[StatedLayer]) -> dict[int, int]:
+def _places(entries: list[JsonValue], layers: list[StatedLayer]) -> dict[int, int]:
     """The place in the list of each id; ids and names are those of one layer only."""
     places: dict[int, int] = {}
     names: set[str] = set()
     for place, (entry, layer) in enumerate(zip(entries, layers, strict=True)):
-        number = entry["id"].whole(0)
+        number = entry["id"].whole(0, LARGEST)
         if number in places:
             raise entry["id"].refusal("another layer has this id")
         if layer.name in names:
@@ -74,52 +72,46 @@ def _places(entries: list[_Value], layers: list[StatedLayer]) -> dict[int, int]:
     return places
 
 
-def _layer_at(value: _Value, places: dict[int, int]) -> int:
-    number = value.whole(0)
+def _text(value: JsonValue) -> str:
+    if not value.text():
+        raise value.refusal("expected a text")
+    return value.text()
+
+
+def _layer_at(value: JsonValue, places: dict[int, int]) -> int:
+    number = value.whole(0, LARGEST)
     if number not in places:
         raise value.refusal("no layer has this id")
     return places[number]
 
 
-def _layer(entry: _Value) -> StatedLayer:
+def _layer(entry: JsonValue) -> StatedLayer:
     return StatedLayer(
-        name=entry["name"].text(),
-        kind=(entry["op"].text(), entry["subop"].text()),
-        kernel=entry["fs"].whole(1),
-        stride=entry["stride"].whole(1),
-        reads=Shape(dims=tuple(entry[key].whole(1) for key in ("ifm", "ih", "iw"))),
-        writes=Shape(dims=tuple(entry[key].whole(1) for key in ("ofm", "oh", "ow"))),
+        name=_text(entry["name"]),
+        kind=(_text(entry["op"]), _text(entry["subop"])),
+        kernel=entry["fs"].whole(1, LARGEST),
+        stride=entry["stride"].whole(1, LARGEST),
+        reads=Shape(dims=tuple(entry[key].whole(1, LARGEST) for key in ("ifm", "ih", "iw"))),
+        writes=Shape(dims=tuple(entry[key].whole(1, LARGEST) for key in ("ofm", "oh", "ow"))),
         pads=tuple(pad.number() for pad in entry["pads"].items()),
-        fused=tuple(fused.text() for fused in entry["fused_ops"].items()),
+        fused=tuple(_text(fused) for fused in entry["fused_ops"].items()),
     )
 
 
 def _ordered(
     layers: list[StatedLayer], sources: dict[str, tuple[str, ...]], file: str
 ) -> tuple[StatedLayer, ...]:
-    """Layers behind those they read, otherwise in the order of the file."""
+    """Each layer behind the layers that it reads, otherwise in the order of the file."""
     places = {layer.name: place for place, layer in enumerate(layers)}
-    readers: dict[str, list[str]] = {name: [] for name in places}
-    for consumer, producers in sources.items():
-        for producer in producers:
-            readers[producer].append(consumer)
-    missing = {name: len(producers) for name, producers in sources.items()}
-    ready = [place for name, place in places.items() if not missing[name]]
-    ordered = []
-    while ready:
-        layer = layers[heapq.heappop(ready)]
-        ordered.append(layer)
-        for consumer in readers[layer.name]:
-            missing[consumer] -= 1
-            if not missing[consumer]:
-                heapq.heappush(ready, places[consumer])
+    read = {places[name]: [places[one] for one in sources[name]] for name in places}
+    ordered = [layers[place] for place in reading_order(read)]
     if len(ordered) < len(layers):
-        waiting = {name for name, count in missing.items() if count}
+        waiting = places.keys() - {layer.name for layer in ordered}
         raise InvalidNetwork(f"{file}: the layers {_cycle(waiting, sources)} form a cycle")
     return tuple(ordered)
 
 
-def _cycle(waiting: set[str], sources: dict[str, tuple[str, ...]]) -> str:
+def _cycle(waiting: Set[str], sources: dict[str, tuple[str, ...]]) -> str:
     """A cycle among layers of which each waits for another one."""
     path: list[str] = [min(waiting)]
     while True:
@@ -128,57 +120,3 @@ def _cycle(waiting: set[str], sources: dict[str, tuple[str, ...]]) -> str:
             cycle = path[path.index(before) :]
             return ", ".join(repr(name) for name in reversed(cycle))
         path.append(before)
-
-
-def _document(text: str, file: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UnreadableFile(f"{file}:{error.lineno}: not JSON: {error.msg}") from None
-    except RecursionError:
-        raise UnreadableFile(f"{file}: nested too deeply") from None
-    except ValueError as error:
-        raise UnreadableFile(f"{file}: {value_fault(error)}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """A value and where it stands; what it is not is refused with UnreadableFile."""
-
-    value: Any
-    file: str
-    place: str = ""
-
-    def refusal(self, expectation: str) -> UnreadableFile:
-        where = f"{self.file}: {self.place}" if self.place else self.file
-        shown = repr(self.value)
-        found = shown if len(shown) <= 40 else f"{shown[:37]}..."
-        return UnreadableFile(f"{where}: found {found}; {expectation}")
-
-    def __getitem__(self, key: str) -> _Value:
-        if type(self.value) is not dict:
-            raise self.refusal("expected an object")
-        if key not in self.value:
-            raise self.refusal(f"the key {key!r} is missing")
-        return _Value(self.value[key], self.file, f"{self.place}.{key}" if self.place else key)
-
-    def items(self) -> Iterator[_Value]:
-        if type(self.value) is not list:
-            raise self.refusal("expected a list")
-        for number, value in enumerate(self.value):
-            yield _Value(value, self.file, f"{self.place}[{number}]")
-
-    def text(self) -> str:
-        if type(self.value) is not str or not self.value:
-            raise self.refusal("expected a text")
-        return self.value
-
-    def whole(self, least: int) -> int:
-        if type(self.value) is not int or not least <= self.value <= LARGEST:
-            raise self.refusal(f"expected an integer from {least} to {LARGEST}")
-        return self.value
-
-    def number(self) -> float:
-        if type(self.value) not in (int, float):
-            raise self.refusal("expected a number")
-        return self.value  # type: ignore[no-any-return]

@@ -20,6 +20,7 @@ from cnn2csdf.readers.json_operators import (
     stated_operator,
 )
 from csdf.errors import InvalidNetwork, UnsupportedOperator
+from csdf.names import longer_name
 
 INPUT = ("data", "input")
 JOINS = ("concat", "Lambda")  # their stated input is that of one of their predecessors
@@ -48,7 +49,7 @@ def parse_json_network(text: str, name: str, *, repair: bool = False) -> Network
 
 
 def json_contradictions(text: str, name: str) -> tuple[str, ...]:
-    """Return a line for each layer whose stated sizes are not those that follow; none is good."""
+    """Return a line for each layer whose stated sizes contradict its inputs and attributes."""
     return _read(text, name)[1]
 
 
@@ -125,10 +126,9 @@ class _Assembly:
         )
 
     def _free(self, wanted: str) -> str:
-        while wanted in self.taken:
-            wanted += "_"
-        self.taken.add(wanted)
-        return wanted
+        name = longer_name(wanted, self.taken)
+        self.taken.add(name)
+        return name
 
     def _compare(self, stated: StatedLayer, inputs: list[Shape], made: Shape) -> None:
         found = stated.reads if stated.kind[0] in JOINS else _joined(inputs)

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from csdf.errors import InvalidGraph
 from csdf.model.graph import Channel, Graph
-from csdf.model.space import free_name, with_space_channels
+from csdf.model.space import with_space_channels
+from csdf.names import free_name
 
 SPACE = " (space)"  # what the name of a reverse channel adds to the name of its channel
 
@@ -66,7 +67,7 @@ def limit_concurrency(graph: Graph, limits: Mapping[str, int]) -> Graph:
         ones = (1,) * phases
         loops.append(
             Channel(
-                name=free_name(f"{name} (limit)", taken),
+                name=free_name(f"{name} (limit)", taken, between="_"),
                 producer=name,
                 consumer=name,
                 production=ones,

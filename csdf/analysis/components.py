@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from csdf.model.indexed import IndexedGraph
+
 
 def strong_components(actors: int, successors: Sequence[Sequence[int]]) -> list[int]:
     """Return for each actor the number of its strongly connected component.
@@ -46,3 +48,22 @@ def strong_components(actors: int, successors: Sequence[Sequence[int]]) -> list[
                     component[open_actors.pop()] = found
                 found += 1
     return component
+
+
+def cyclic_components(graph: IndexedGraph) -> list[tuple[list[int], list[int]]]:
+    """Return actors and inner channels of every strongly connected component that has a channel."""
+    actors = range(len(graph.phases))
+    successors: list[list[int]] = [[] for _ in actors]
+    for producer, consumer in zip(graph.producer, graph.consumer, strict=True):
+        successors[producer].append(consumer)
+    component = strong_components(len(actors), successors)
+    members: dict[int, tuple[list[int], list[int]]] = {}
+    for channel, (producer, consumer) in enumerate(
+        zip(graph.producer, graph.consumer, strict=True)
+    ):
+        if component[producer] == component[consumer]:
+            members.setdefault(component[producer], ([], []))[1].append(channel)
+    for actor in actors:
+        if component[actor] in members:
+            members[component[actor]][0].append(actor)
+    return [members[number] for number in sorted(members)]

@@ -1,13 +1,75 @@
-"""The critical cycle of an execution, read backwards from its start times."""
+"""Critical cycles: by the names of a graph, and read backwards from the start times of an execution."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from typing import Any, Protocol
 
 from csdf.analysis.periodic import Circuit
 from csdf.model.indexed import IndexedGraph, is_ordered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriticalCycle:
+    """A cycle of firings that no schedule can pass faster: the proof of a period.
+
+    actors: the actors it visits; channels: the channels that lead from one to the next, in order,
+    each named once. It holds `time` time units of firings and spans `tokens` iterations, so that
+    time / tokens is the period.
+    """
+
+    actors: tuple[str, ...]
+    channels: tuple[str, ...]
+    time: Fraction
+    tokens: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the cycle as a JSON value; its time as text."""
+        return {
+            "actors": list(self.actors),
+            "channels": list(self.channels),
+            "time": str(self.time),
+            "tokens": self.tokens,
+        }
+
+
+class Component(Protocol):
+    """A strongly connected component: actors and channels of the whole graph.
+
+    repeats: iterations of the component alone in one of the graph.
+    """
+
+    @property
+    def actors(self) -> Sequence[int]: ...  # noqa: D102
+
+    @property
+    def channels(self) -> Sequence[int]: ...  # noqa: D102
+
+    @property
+    def repeats(self) -> int: ...  # noqa: D102
+
+
+def named_cycle(
+    graph: IndexedGraph, component: Component, circuit: Circuit, time: Fraction
+) -> CriticalCycle:
+    """Return a circuit of the component by the names of the graph; time: of its firings."""
+    # `repeats` iterations of the component alone make one of the graph; go round often enough
+    # to span whole iterations.
+    tokens = circuit.height / component.repeats
+    names = graph.actor_names, graph.channel_names
+    actors = dict.fromkeys(names[0][component.actors[actor]] for actor in circuit.actors)
+    channels = dict.fromkeys(
+        names[1][component.channels[channel]] for channel in circuit.channels if channel >= 0
+    )
+    return CriticalCycle(
+        actors=tuple(actors),
+        channels=tuple(channels),
+        time=time * tokens.denominator,
+        tokens=tokens.numerator,
+    )
 
 
 class SteadyTrace:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, count, pairwise
 from typing import Any, NamedTuple
 
-from csdf.errors import NoRecurrence
+from csdf.errors import GaveUp, NoRecurrence
 from csdf.kernels import compile as compiler
 from csdf.kernels import self_timed
 from csdf.model.indexed import IndexedGraph
@@ -45,6 +45,19 @@ class SteadyState(NamedTuple):
         return Fraction(self.time, self.iterations)
 
 
+class _Rings(NamedTuple):
+    """The tokens in each channel, in arrays of the kernel's kind: see `self_timed.Queues`."""
+
+    start: Any
+    size: Any
+    head: Any
+    length: Any
+    counts: Any  # of each batch of tokens
+    times: Any
+    tokens: Any
+    last_time: Any
+
+
 class Execution:
     """A graph that is being executed, iteration by iteration.
 
@@ -68,58 +81,43 @@ class Execution:
                 firings, graph.phases, graph.duration_start, strict=True
             )
         )
-        actors, channels = len(graph.phases), len(graph.producer)
         self.iterations = 0
-        self._fixed = [
-            self._backend.array(column)
-            for column in (
-                graph.phases, graph.duration_start, graph.duration,
-                graph.input_start, graph.input_channel, graph.output_start, graph.output_channel,
-                graph.consumer, graph.consumption_start, graph.consumption,
-                graph.production_start, graph.production,
-            )
-        ]  # fmt: skip
-        self._tokens = self._backend.array(graph.initial_tokens)
+        make = self._backend.kernel
+        self._wiring = make(self_timed.Wiring)(graph, self._backend.array)
+        self._actors = make(self_timed.Actors)(len(graph.phases), self._backend.blank)
         sizes = [min(max(4, firings[actor] + 2), 256) for actor in graph.producer]
-        self._set_rings(sizes, [[(count, 0)] if count else [] for count in graph.initial_tokens])
-        self._last_time = self._backend.array([0] * channels)
-        self._phase = self._backend.array([0] * actors)
-        self._latest_start = self._backend.array([0] * actors)
-        self._scratch = (self._backend.array([0] * actors), self._backend.array([0] * actors))
+        batches = [[(count, 0)] if count else [] for count in graph.initial_tokens]
+        tokens = self._backend.array(graph.initial_tokens)
+        self._lay_out(sizes, batches, tokens, self._backend.blank(len(sizes)))
 
-    def _set_rings(self, sizes: list[int], batches: list[list[tuple[int, int]]]) -> None:
-        starts = [0]
-        for size in sizes:
-            starts.append(starts[-1] + size)
+    def _lay_out(
+        self, sizes: list[int], batches: list[list[tuple[int, int]]], tokens: Any, last_time: Any
+    ) -> None:
+        """Take rings of these sizes, which hold these batches of tokens and their times."""
+        starts = [0, *accumulate(sizes)]
         counts, times = [0] * starts[-1], [0] * starts[-1]
         for start, queue in zip(starts, batches, strict=False):
-            for i, (count, time) in enumerate(queue):
-                counts[start + i], times[start + i] = count, time
-        self._sizes = sizes
-        self._rings = [
-            self._backend.array(column)
-            for column in (
-                starts[:-1], sizes, [0] * len(sizes), [len(queue) for queue in batches],
-                counts, times,
-            )
-        ]  # fmt: skip
+            for i, (held, time) in enumerate(queue):
+                counts[start + i], times[start + i] = held, time
+        columns = starts[:-1], sizes, [0] * len(sizes), map(len, batches), counts, times
+        arrays = map(self._backend.array, columns)
+        self._rings = _Rings._make((*arrays, tokens, last_time))
+        self._queues = self._backend.kernel(self_timed.Queues)(self._rings)
 
     def _batches(self, channel: int) -> list[tuple[int, int]]:
-        starts, _, heads, lengths, counts, times = self._rings
-        at = [
-            int(starts[channel]) + (int(heads[channel]) + i) % self._sizes[channel]
-            for i in range(int(lengths[channel]))
-        ]
-        return [(int(counts[i]), int(times[i])) for i in at]
+        rings = self._rings
+        start, size, head = rings.start[channel], rings.size[channel], rings.head[channel]
+        at = [start + (head + i) % size for i in range(rings.length[channel])]
+        return [(rings.counts[i], rings.times[i]) for i in at]
 
     def _grow(self, full: int) -> None:
         """Give every ring that is at least half full four times its room."""
-        batches = [self._batches(channel) for channel in range(len(self._sizes))]
+        batches = [self._batches(channel) for channel in range(len(self._rings.size))]
         sizes = [
             size * 4 if channel == full or 2 * len(batches[channel]) > size else size
-            for channel, size in enumerate(self._sizes)
+            for channel, size in enumerate(self._rings.size)
         ]
-        self._set_rings(sizes, batches)
+        self._lay_out(sizes, batches, self._rings.tokens, self._rings.last_time)
 
     def recorded(self, iterations: int) -> Any:
         """Carry out so many iterations; return the start times, or None in a deadlock.
@@ -128,14 +126,15 @@ class Execution:
         Raises NoRecurrence where times would leave 64 bits.
         """
         per_actor = [count * iterations for count in self._firings]
-        record_at = self._backend.array([0, *accumulate(per_actor)][:-1])
         record = self._backend.blank(sum(per_actor))
+        self._actors.record_at = self._backend.array([0, *accumulate(per_actor)][:-1])
+        self._actors.record = record
         for _ in range(iterations):
-            if not self._advance(record_at, record):
+            if not self._advance():
                 return None
         return record
 
-    def _advance(self, record_at: Any, record: Any) -> bool:
+    def _advance(self) -> bool:
         """Carry out one more iteration; False if it gets stuck in a deadlock."""
         if (
             self._backend.is_compiled
@@ -145,15 +144,12 @@ class Execution:
                 because(ExecutionWhy.TIMES, most=compiler.SAFE, iterations=self.iterations)
             )
         run = self._backend.kernel(self_timed.advance)
-        quota = self._backend.array(self._firings)
+        self._actors.quota = self._backend.array(self._firings)
         least = FUEL if self._backend.is_compiled else PLAIN_FUEL
         fuel = max(least, len(self._firings))  # each call looks at every actor first
         answer = self._backend.array([0])
         while True:
-            status = run(
-                *self._fixed, self._tokens, *self._rings, self._last_time, self._phase,
-                self._latest_start, quota, *self._scratch, record_at, record, fuel, answer,
-            )  # fmt: skip
+            status = run(self._wiring, self._queues, self._actors, fuel, answer)
             if status == self_timed.FULL:
                 self._grow(int(answer[0]))
             elif status == self_timed.PAUSED:
@@ -166,15 +162,14 @@ class Execution:
     @property
     def now(self) -> int:
         """Start of the latest firing of the first actor: a clock to compare states by."""
-        return int(self._latest_start[0])
+        return int(self._actors.latest_start[0])
 
     def state(self) -> bytes | tuple[int, ...]:
         """Everything the future depends on, times relative to `now`."""
         run = self._backend.kernel(self_timed.pack_state)
-        arguments = (*self._rings, self._last_time, self._latest_start, self.now)
-        length = run(*arguments, self._backend.array([]))
+        length = run(self._queues, self._actors, self.now, self._backend.array([]))
         packed = self._backend.blank(length)
-        run(*arguments, packed)
+        run(self._queues, self._actors, self.now, packed)
         return packed.tobytes() if self._backend.is_compiled else tuple(packed)
 
 
@@ -213,6 +208,55 @@ def steady_state(
                 because(ExecutionWhy.MEMORY, iterations=execution.iterations, remembered=remembered)
             )
     raise NoRecurrence(because(ExecutionWhy.NO_RECURRENCE, iterations=limit))
+
+
+def recurrence(
+    graph: IndexedGraph,
+    firings: Sequence[int],
+    *,
+    limit: int,
+    budget: Budget = None,
+) -> SteadyState | None:
+    """Return the steady part, or None where no state recurs within so many iterations.
+
+    The graph has no deadlock. budget: ends the wait by GaveUp.
+    """
+    try:
+        return steady_state(graph, firings, limit=limit, budget=budget)
+    except NoRecurrence:
+        return None
+
+
+def first_starts(
+    graph: IndexedGraph,
+    repetitions: Mapping[str, int],
+    iterations: int,
+    *,
+    budget: Budget = None,
+) -> dict[str, tuple[int, ...]]:
+    """Return the start times of the first iterations, actor by actor, of a graph without deadlock.
+
+    Raises NoRecurrence where times would leave 64 bits, GaveUp where the budget ends.
+    """
+    firings = list(repetitions.values())
+    record = Execution(graph, firings, budget=budget).recorded(iterations)
+    if record is None:
+        raise GaveUp("a graph without deadlock got stuck")
+    begins = accumulate((count * iterations for count in firings), initial=0)
+    return {
+        name: tuple(int(start) for start in record[begin:end])
+        for name, (begin, end) in zip(repetitions, pairwise(begins), strict=True)
+    }
+
+
+def repeated(starts: Sequence[int], *, transient: int, period: int) -> Iterator[int]:
+    """Yield the start times of one actor for ever: as listed, then the steady part again and again.
+
+    transient: how many of the listed firings come before the steady part, which lasts `period`.
+    """
+    yield from starts
+    for later in count(period, period):
+        yield from (start + later for start in starts[transient:])
 
 
 def _largest(graph: IndexedGraph, firings: Sequence[int]) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
 from math import gcd
 
 from csdf.analysis.bounded import bound_channels
+from csdf.analysis.concurrency import is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
 from csdf.errors import CsdfError
 from csdf.model.graph import Actor, Channel, Graph
@@ -50,14 +53,9 @@ class _Expansion:
         self.repetitions = repetitions
         self.actors: list[Actor] = []
         self.channels: list[Channel] = []
-        loops = {
-            channel.producer
-            for channel in graph.channels
-            if channel.is_self_loop
-            and channel.initial_tokens == 1
-            and set(channel.production) == set(channel.consumption) == {1}
+        self._one_at_a_time = {
+            channel.producer for channel in graph.channels if is_single_firing_loop(channel)
         }
-        self._one_at_a_time = loops
         self._graph = graph
 
     def _is_split(self, actor: Actor) -> bool:
@@ -81,25 +79,16 @@ class _Expansion:
     def add_dependencies(self, channel: Channel) -> None:
         """One channel for each firing that consumes, from the last firing whose token it needs."""
         producer = self._graph.actor(channel.producer)
-        consumer = self._graph.actor(channel.consumer)
-        made = list(accumulate(channel.production))
-        taken = list(accumulate(channel.consumption))
         count = self.repetitions[producer.name]
         is_uniform = len(set(producer.durations)) == 1 or producer.name in self._one_at_a_time
-        for firing in range(self.repetitions[consumer.name]):
-            cycles, phase = divmod(firing, consumer.phases)
-            if not channel.consumption[phase]:
-                continue
-            needed = cycles * taken[-1] + taken[phase] - channel.initial_tokens
-            whole, rest = divmod(needed - 1, made[-1])
-            place = next(i for i, upto in enumerate(made) if upto > rest)
-            last = whole * producer.phases + place
+        for firing, last in needed_firings(channel, self.repetitions[channel.consumer]):
             sources = [last] if is_uniform else range(last, last - producer.phases, -1)
             for source in sources:
                 if channel.production[source % producer.phases]:
                     distance, index = divmod(source, count)
                     name = f"{producer.name}#{index}"
-                    self._add(name, self._entry(consumer, firing), -distance)
+                    entry = self._entry(self._graph.actor(channel.consumer), firing)
+                    self._add(name, entry, -distance)
 
     def _add(self, producer: str, consumer: str, tokens: int) -> None:
         self.channels.append(
@@ -112,6 +101,21 @@ class _Expansion:
                 initial_tokens=tokens,
             )
         )
+
+
+def needed_firings(channel: Channel, firings: int) -> Iterator[tuple[int, int]]:
+    """Yield for each of so many firings that consume the last firing of the producer it needs.
+
+    The producer's firings count from the first of the same iteration; earlier ones are negative.
+    """
+    made = list(accumulate(channel.production))
+    taken = list(accumulate(channel.consumption))
+    for firing in range(firings):
+        cycles, phase = divmod(firing, len(taken))
+        if channel.consumption[phase]:
+            needed = cycles * taken[-1] + taken[phase] - channel.initial_tokens
+            whole, rest = divmod(needed - 1, made[-1])
+            yield firing, whole * len(made) + bisect_right(made, rest)
 
 
 def unfold(graph: Graph, factor: int) -> Graph:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
+from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import CsdfError
 from csdf.model.graph import Graph
+from csdf.model.schedule import Firing
 
 
 def latency(graph: Graph, *, source: str | None = None, sink: str | None = None) -> Fraction | None:
@@ -28,21 +30,26 @@ def latency(graph: Graph, *, source: str | None = None, sink: str | None = None)
         raise CsdfError(f"graph {graph.name!r} deadlocks and has no latency: {execution.deadlock}")
     if execution.steady is None:
         return None
-    return max(iteration_times(graph, execution, source=source, sink=sink))
+    return max(iteration_times(graph, execution.firings, source=source, sink=sink))
 
 
 def iteration_times(
     graph: Graph,
-    execution: SelfTimedExecution,
+    firings: Iterable[Firing],
     *,
     source: str | None = None,
     sink: str | None = None,
 ) -> list[Fraction]:
-    """Return for each iteration of the execution the time from its start to its end."""
+    """Return for each iteration the time from its start to its end.
+
+    firings: of whole iterations; those of actors that the graph lacks, such as transfers, do not count.
+    """
     repetitions = repetition_vector(graph)
     starts: dict[int, Fraction] = {}
     ends: dict[int, Fraction] = {}
-    for firing in execution.firings:
+    for firing in firings:
+        if firing.actor not in repetitions:
+            continue
         iteration = firing.index // repetitions[firing.actor]
         if source in (None, firing.actor):
             starts[iteration] = min(starts.get(iteration, firing.start), firing.start)

@@ -29,13 +29,15 @@ class Circuit:
     """A cycle of phases in the constraints of a periodic schedule.
 
     actors: of each firing on it; channels: from each firing to the next, -1 where it is the order
-    of the actor's own firings. time: time units; height: iterations.
+    of the actor's own firings, which takes no time. phases: of each firing, where they are known.
+    time: time units; height: iterations.
     """
 
     actors: tuple[int, ...]
     channels: tuple[int, ...]
     time: int
     height: Fraction
+    phases: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,31 +59,84 @@ class PeriodicSolution:
     work: int  # edges looked at
 
 
+class _Columns(NamedTuple):
+    """What the constraints are made from, but for the tokens: see `periodic.Layout`."""
+
+    node_start: Sequence[int]
+    phases: Sequence[int]
+    copies: Sequence[int]
+    wrap_height: Sequence[int]
+    input_start: Sequence[int]
+    input_channel: Sequence[int]
+    producer: Sequence[int]
+    produced: Sequence[int]
+    produced_before: Sequence[int]
+    production_start: Sequence[int]
+    consumed: Sequence[int]
+    consumed_upto: Sequence[int]
+    consumption_start: Sequence[int]
+    step: Sequence[int]
+    step_height: Sequence[int]
+    is_ordered: Sequence[int]
+
+
+class _Edges(NamedTuple):
+    """Constraints as the kernel wrote them, and their number."""
+
+    number: int
+    start: Any
+    source: Any
+    height: Any
+    channel: Any
+    listed: Any  # the kernel's own
+
+
 class _Layout(NamedTuple):
-    """Arguments of the kernels that depend on the copies, not on the tokens."""
+    """What depends on the copies, not on the tokens, as the kernels want it."""
 
     nodes: int
-    before_tokens: tuple[Any, ...]
-    after_tokens: tuple[Any, ...]
+    columns: Any
     times: Any
     owner: Any  # of each node, its actor
+    starts: list[int]  # the first node of each actor
     room: list[int]  # edges that the latest expansion needed, one entry
+
+
+class Constraints(NamedTuple):
+    """The constraints of schedules with some copies, as the kernels want them.
+
+    Edges come node by node, those that enter it; heights are in units of 1 / `scale` iterations.
+    """
+
+    edge_start: Any  # (nodes + 1,)
+    source: Any  # (edges,)
+    height: Any  # (edges,)
+    channel: Any  # (edges,) -1: order of an actor's own firings, without time
+    times: Any  # (nodes,)
+    owner: Any  # (nodes,) actor
+    starts: list[int]  # (actors,) first node
 
 
 class PeriodicProblem:
     """The constraints of one graph, ready to be expanded for any number of copies.
 
     graph: strongly connected, without capacities. cycles: of each actor in one iteration.
+    has_one_timing: False if it is to be solved with other durations than those of the graph.
     """
 
-    def __init__(self, graph: IndexedGraph, cycles: Sequence[int]) -> None:
+    def __init__(
+        self, graph: IndexedGraph, cycles: Sequence[int], *, has_one_timing: bool = True
+    ) -> None:
         self.graph = graph
         self.cycles = list(cycles)
         self.scale = lcm(*cycles)
         channels = range(len(graph.producer))
         self._produced = [graph.produced(channel) for channel in channels]
         self._consumed = [graph.consumed(channel) for channel in channels]
-        ordered = [is_ordered(graph, actor) for actor in range(len(graph.phases))]
+        ordered = [
+            is_ordered(graph, actor, has_one_timing=has_one_timing)
+            for actor in range(len(graph.phases))
+        ]
         self._is_ordered = [int(ordered[actor]) for actor in graph.producer]
         self._before = _running_sums(graph.production_start, graph.production, inclusive=False)
         self._upto = _running_sums(graph.consumption_start, graph.consumption, inclusive=True)
@@ -93,19 +148,25 @@ class PeriodicProblem:
         low: Fraction = Fraction(0),
         *,
         tokens: Sequence[int] | None = None,
+        durations: Sequence[int] | None = None,
         unit_times: bool = False,
     ) -> PeriodicSolution:
         """Return the smallest period with so many copies of each actor.
 
         low: a proven lower bound of the period; cycles above it are reported as `others`.
-        tokens: initial tokens of each channel, instead of the graph's own.
+        tokens: initial tokens of each channel, durations: of each phase, actor by actor; instead of
+        the graph's own.
         unit_times: every firing lasts one unit, whatever the graph says.
         Raises GaveUp for numbers that nothing holds.
         """
         tokens = self.graph.initial_tokens if tokens is None else tokens
         for backend in dict.fromkeys((compiler.backend(fits=True), compiler.PLAIN)):
             try:
-                solution = self._solve(copies, low, tokens, backend, unit_times=unit_times)
+                layout = self._layout(copies, backend, unit_times=unit_times)
+                if durations is not None:
+                    times = backend.array(self._times(copies, durations))
+                    layout = layout._replace(times=times)
+                solution = self._solve(copies, low, tokens, backend, layout)
             except OverflowError:  # a number does not even fit into the arrays
                 solution = None
             if solution is not None:
@@ -118,33 +179,31 @@ class PeriodicProblem:
         low: Fraction,
         tokens: Sequence[int],
         backend: compiler.Backend,
-        *,
-        unit_times: bool,
+        layout: _Layout,
     ) -> PeriodicSolution | None:
         """Solve on one backend; None where its numbers do not hold the sums."""
         if max(self.scale, int(low)) > backend.limit:
             return None
-        layout = self._layout(copies, backend, unit_times=unit_times)
-        edge_start, source, height, channel = self._edges(layout, tokens, backend)
-        nodes = len(edge_start) - 1
-        policy, value, cycle, order, mark = (backend.blank(nodes) for _ in range(5))
-        others = backend.blank(2 * nodes)
-        answer = backend.blank(5)
-        status = backend.kernel(periodic.maximum_cycle_ratio)(
-            edge_start, source, height, layout.times, int(low), self.scale, backend.limit,
-            policy, value, cycle, others, order, mark, answer,
-        )  # fmt: skip
+        edges = self._edges(layout, tokens, backend)
+        value, cycle = backend.blank(layout.nodes), backend.blank(layout.nodes)
+        others = backend.blank(2 * layout.nodes)
+        policy = backend.kernel(periodic.Policy)(value, cycle, others, backend.blank)
+        policy.within(int(low), self.scale, backend.limit)
+        status = backend.kernel(periodic.maximum_cycle_ratio)(edges.listed, layout.times, policy)
         if status == periodic.OVERFLOW:
             return None
-        edges = cycle[: answer[2]]
-        circuit = Circuit(
-            # Edges come from consumer to producer; in the order of time they read backwards.
-            actors=tuple(reversed(backend.take(layout.owner, backend.take(source, edges)))),
-            channels=tuple(reversed(backend.take(channel, edges))),
-            time=int(answer[0]),
-            height=Fraction(int(answer[1]), self.scale),
+        # Edges come from consumer to producer; in the order of time they read backwards.
+        critical = [int(edge) for edge in cycle[: policy.length]][::-1]
+        nodes = backend.take(edges.source, critical)
+        circuit = self.circuit(
+            nodes,
+            backend.take(edges.channel, critical),
+            layout.starts,
+            backend.take(layout.owner, nodes),
+            time=policy.time,
+            height=policy.height,
         )
-        exact = self._is_exact(copies, circuit)
+        exact = self.is_exact(copies, circuit)
         feasible = status == periodic.OPTIMAL
         period = Fraction(circuit.time) / circuit.height if feasible else None
         return PeriodicSolution(
@@ -155,25 +214,61 @@ class PeriodicProblem:
             scale=(period / self.scale).denominator if period is not None else 1,
             others=()
             if exact
-            else _separated(backend.take(others, range(answer[3])), source, layout.owner),
+            else _separated(
+                backend.take(others, range(policy.reported)), edges.source, layout.owner
+            ),
             is_exact=exact,
-            work=len(source) + int(answer[4]),
+            work=edges.number + policy.work,
         )
 
-    def _edges(
-        self, layout: _Layout, tokens: Sequence[int], backend: compiler.Backend
-    ) -> tuple[Any, Any, Any, Any]:
-        """Where each node's edges begin, and their sources, heights and channels."""
-        expand = backend.kernel(periodic.expand)
-        edge_start = backend.blank(layout.nodes + 1)
-        arguments = (*layout.before_tokens, backend.array(tokens), *layout.after_tokens)
-        room = layout.room[0]
+    def circuit(
+        self,
+        nodes: Sequence[int],
+        channels: Sequence[int],
+        starts: Sequence[int],
+        actors: Sequence[int],
+        *,
+        time: int,
+        height: int,
+    ) -> Circuit:
+        """Return a cycle of nodes in terms of the graph; its height comes in units of 1 / scale."""
+        phases = self.graph.phases
+        return Circuit(
+            actors=tuple(actors),
+            channels=tuple(channels),
+            time=time,
+            height=Fraction(height, self.scale),
+            phases=tuple(
+                (node - starts[actor]) % phases[actor]
+                for node, actor in zip(nodes, actors, strict=True)
+            ),
+        )
+
+    def constraints(self, copies: Sequence[int], backend: compiler.Backend) -> Constraints:
+        """Return the constraints with so many copies. Raises OverflowError if a number does not fit."""
+        layout = self._layout(copies, backend, unit_times=False)
+        edges = self._edges(layout, self.graph.initial_tokens, backend)
+        return Constraints(
+            edge_start=edges.start,
+            source=edges.source[: edges.number],
+            height=edges.height[: edges.number],
+            channel=edges.channel[: edges.number],
+            times=layout.times,
+            owner=layout.owner,
+            starts=layout.starts,
+        )
+
+    def _edges(self, layout: _Layout, tokens: Sequence[int], backend: compiler.Backend) -> _Edges:
+        """The constraints for so many initial tokens."""
+        expand, make = backend.kernel(periodic.expand), backend.kernel(periodic.Edges)
+        start, initial_tokens = backend.blank(layout.nodes + 1), backend.array(tokens)
         while True:
-            source, height, channel = (backend.blank(room) for _ in range(3))
-            edges = expand(*arguments, edge_start, source, height, channel)
-            if edges <= room:
-                return edge_start, source[:edges], height[:edges], channel[:edges]
-            room = layout.room[0] = edges
+            source, height, channel = (backend.blank(layout.room[0]) for _ in range(3))
+            listed = make(start, source, height, channel)
+            count = expand(layout.columns, initial_tokens, listed)
+            if count <= layout.room[0]:
+                return _Edges(count, start, source, height, channel, listed)
+            layout.room[0] = count
 
     def _layout(
         self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
@@ -202,28 +297,40 @@ class PeriodicProblem:
             for c, step in enumerate(steps)
         ]
         wrap = [self.scale * k // r for k, r in zip(copies, self.cycles, strict=True)]
-        before = (
-            starts[:-1], graph.phases, copies, wrap, graph.input_start, graph.input_channel,
-            graph.producer, self._produced, self._before, graph.production_start,
-            self._consumed, self._upto, graph.consumption_start,
-        )  # fmt: skip
-        after = (steps, step_height, self._is_ordered)
+        columns = _Columns(
+            node_start=starts[:-1],
+            phases=graph.phases,
+            copies=copies,
+            wrap_height=wrap,
+            input_start=graph.input_start,
+            input_channel=graph.input_channel,
+            producer=graph.producer,
+            produced=self._produced,
+            produced_before=self._before,
+            production_start=graph.production_start,
+            consumed=self._consumed,
+            consumed_upto=self._upto,
+            consumption_start=graph.consumption_start,
+            step=steps,
+            step_height=step_height,
+            is_ordered=self._is_ordered,
+        )
         return _Layout(
             nodes=starts[-1],
-            before_tokens=tuple(backend.array(column) for column in before),
-            after_tokens=tuple(backend.array(column) for column in after),
-            times=backend.array(self._times(copies, unit_times=unit_times)),
+            columns=backend.kernel(periodic.Layout)(columns, backend.array),
+            times=backend.array(
+                [1] * starts[-1] if unit_times else self._times(copies, graph.duration)
+            ),
             owner=backend.array([a for a, size in enumerate(sizes) for _ in range(size)]),
+            starts=starts[:-1],
             room=[2 * starts[-1] + len(graph.producer)],
         )
 
-    def _times(self, copies: Sequence[int], *, unit_times: bool) -> list[int]:
-        graph = self.graph
-        if unit_times:
-            return [1] * sum(k * p for k, p in zip(copies, graph.phases, strict=True))
+    def _times(self, copies: Sequence[int], durations: Sequence[int]) -> list[int]:
         times: list[int] = []
-        for actor, start in enumerate(graph.duration_start):
-            times += graph.duration[start : start + graph.phases[actor]] * copies[actor]
+        for actor, start in enumerate(self.graph.duration_start):
+            phases = self.graph.phases[actor]
+            times += list(durations[start : start + phases]) * copies[actor]
         return times
 
     def nodes(self, copies: Sequence[int]) -> int:
@@ -236,13 +343,13 @@ class PeriodicProblem:
         shared = gcd(*(self.cycles[actor] for actor in distinct))
         return {actor: self.cycles[actor] // shared for actor in distinct}
 
-    def _is_exact(self, copies: Sequence[int], circuit: Circuit) -> bool:
+    def is_exact(self, copies: Sequence[int], circuit: Circuit) -> bool:
         """Whether the critical cycle limits the graph itself, not only schedules of this kind."""
         needed = self.needed_copies(circuit.actors)
         return all(copies[actor] % count == 0 for actor, count in needed.items())
 
     def refined(self, solution: PeriodicSolution) -> list[int]:
-        """Return more copies: as many as the critical cycle, and the others met, need."""
+        """Return more copies: as many as the critical cycle and all other cycles found need."""
         copies = list(solution.copies)
         for actors in (solution.circuit.actors, *solution.others):
             for actor, count in self.needed_copies(actors).items():

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
+from typing import NamedTuple
 
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import cycle_vector, repetition_vector
+from csdf.analysis.critical import named_cycle
+from csdf.analysis.liveness import deadlock
 from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution
+from csdf.analysis.schedule_room import require_room
 from csdf.analysis.self_timed import require_few
+from csdf.analysis.throughput import Throughput
+from csdf.errors import CsdfError, GaveUp, counted
 from csdf.model.graph import Graph
 from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing, PeriodicSchedule
+from csdf.stopping import Budget, stop_of
 
 
 def strictly_periodic_schedule(graph: Graph) -> PeriodicSchedule | None:
@@ -40,6 +47,44 @@ def periodic_schedule(graph: Graph) -> PeriodicSchedule | None:
     while not solution.is_exact:
         solution = _live_solution(problem, problem.refined(solution))
     return None if solution.period is None else _schedule(graph, problem, solution)
+
+
+def periodic_throughput(graph: Graph, copies: int, *, budget: Budget = None) -> Throughput:
+    """Return the least period of schedules in which so many cycles of each actor repeat.
+
+    An upper bound: the graph is at least as fast, and the answer says where it is exact. It takes one
+    computation, where the exact period may take many. Capacities count. Raises InconsistentGraph;
+    GaveUp where there is no such schedule, though the graph may run, and where the budget ends it.
+    Source: Bodin et al., ESTIMedia 2013 (1-periodic); DAC 2016 (K-periodic).
+    """
+    if copies < 1:
+        raise CsdfError(f"{copies} copies of each cycle; expected at least 1")
+    stop_of(budget).look()
+    problem = _problem(graph)
+    found = [min(copies, count) for count in problem.cycles]
+    require_room(problem, found)
+    solution = _live_solution(problem, found)
+    method = f"periodic-{copies}"
+    if solution.period is None:
+        if solution.is_exact:
+            blocked = deadlock(graph, budget=budget)
+            return Throughput(period=None, critical_cycle=None, deadlock=blocked, method=method)
+        raise GaveUp(f"no schedule repeats {counted(copies, 'cycle')} of each actor; try more")
+    whole = _Whole(range(len(problem.cycles)), range(len(problem.graph.producer)))
+    time = solution.circuit.time * graph.time_unit
+    cycle = named_cycle(problem.graph, whole, solution.circuit, time) if solution.period else None
+    return Throughput(
+        period=solution.period * graph.time_unit, critical_cycle=cycle, deadlock=None,
+        method=method, is_exact=solution.is_exact,
+    )  # fmt: skip
+
+
+class _Whole(NamedTuple):
+    """A graph as if it were one component."""
+
+    actors: Sequence[int]
+    channels: Sequence[int]
+    repeats: int = 1
 
 
 def _problem(graph: Graph) -> PeriodicProblem:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.execution import Execution, steady_state
+from csdf.analysis.execution import SteadyState, first_starts, recurrence, repeated
 from csdf.analysis.liveness import Deadlock, deadlock
-from csdf.errors import CsdfError, NoRecurrence
+from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph
-from csdf.model.indexed import IndexedGraph, indexed
+from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing
 from csdf.model.shown import Shown
-from csdf.stopping import Budget, Stop, stop_of
+from csdf.stopping import Budget, stop_of
 
 RECURRENCE_LIMIT = 1_000  # iterations to wait for a state of the whole graph to recur
 FIRINGS_LIMIT = 5_000_000  # most firings that are kept as objects
@@ -82,45 +82,25 @@ def self_timed_execution(
             peaks={channel.name: channel.initial_tokens for channel in graph.channels},
             deadlock=blocked,
         )  # fmt: skip
-    repetitions = list(repetition_vector(graph).values())
+    repetitions = repetition_vector(graph)
     numbers = indexed(bound_channels(graph))
-    require_few(sum(repetitions))
-    recurrence = _recurrence(numbers, repetitions, stop)
-    shown = iterations or (10 if recurrence is None else recurrence[0] + recurrence[1])
-    require_few(sum(repetitions) * shown)
-    starts = Execution(numbers, repetitions, budget=stop).recorded(shown)
-    counts = [count * shown for count in repetitions]
-    begins = [0, *accumulate(counts)]
-    per_actor = {
-        actor.name: [int(start) for start in starts[begins[i] : begins[i + 1]]]
-        for i, actor in enumerate(graph.actors)
-    }
-    transient, steady, time = recurrence or (None, None, 0)
-    observed = per_actor
-    if iterations is None and recurrence is not None and time:
-        observed = _continued(
-            graph, per_actor, dict(zip(per_actor, repetitions, strict=True)), recurrence
-        )
+    require_few(sum(repetitions.values()))
+    steady = recurrence(numbers, list(repetitions.values()), limit=RECURRENCE_LIMIT, budget=stop)
+    shown = iterations or (10 if steady is None else steady.transient + steady.iterations)
+    require_few(sum(repetitions.values()) * shown)
+    starts = first_starts(numbers, repetitions, shown, budget=stop)
+    observed: Mapping[str, Sequence[int]] = starts
+    if iterations is None and steady is not None and steady.time:
+        observed = _continued(graph, starts, repetitions, steady)
     return SelfTimedExecution(
-        firings=_firings(graph, per_actor),
+        firings=_firings(graph, starts),
         iterations=shown,
-        transient=transient,
-        steady=steady,
-        period=Fraction(time, steady) * graph.time_unit if steady else None,
+        transient=None if steady is None else steady.transient,
+        steady=None if steady is None else steady.iterations,
+        period=None if steady is None else steady.period * graph.time_unit,
         peaks={channel.name: _peak(graph, channel, observed) for channel in graph.channels},
         deadlock=None,
     )
-
-
-def _recurrence(
-    graph: IndexedGraph, firings: Sequence[int], stop: Stop
-) -> tuple[int, int, int] | None:
-    """Iterations before a state of the whole graph that recurs, iterations and time until it does."""
-    try:
-        state = steady_state(graph, firings, limit=RECURRENCE_LIMIT, budget=stop)
-    except NoRecurrence:
-        return None
-    return None if state is None else (state.transient, state.iterations, state.time)
 
 
 def require_few(firings: int) -> None:
@@ -132,7 +112,7 @@ def require_few(firings: int) -> None:
         )
 
 
-def _firings(graph: Graph, starts: dict[str, list[int]]) -> tuple[Firing, ...]:
+def _firings(graph: Graph, starts: Mapping[str, Sequence[int]]) -> tuple[Firing, ...]:
     unit = graph.time_unit
     listed = [
         Firing(
@@ -150,28 +130,27 @@ def _firings(graph: Graph, starts: dict[str, list[int]]) -> tuple[Firing, ...]:
 
 def _continued(
     graph: Graph,
-    starts: dict[str, list[int]],
-    repetitions: dict[str, int],
-    recurrence: tuple[int, int, int],
+    starts: Mapping[str, Sequence[int]],
+    repetitions: Mapping[str, int],
+    steady: SteadyState,
 ) -> dict[str, list[int]]:
     """Repeat the steady part until no producer meets firings of the transient part any more."""
-    transient, steady, time = recurrence
+    before = {name: firings * steady.transient for name, firings in repetitions.items()}
     rounds = 0
-    for channel in graph.channels if transient else ():
-        before = repetitions[channel.consumer] * transient
-        last_end = max(_ends(graph, channel.consumer, starts[channel.consumer][:before]))
-        first = starts[channel.producer][repetitions[channel.producer] * transient]
-        rounds = max(rounds, -((first - last_end) // time))
-    require_few(sum(repetitions.values()) * (transient + steady * (rounds + 1)))
+    for channel in graph.channels if steady.transient else ():
+        consumer = channel.consumer
+        last_end = max(_ends(graph, consumer, starts[consumer][: before[consumer]]))
+        first = starts[channel.producer][before[channel.producer]]
+        rounds = max(rounds, -((first - last_end) // steady.time))
+    iterations = steady.transient + steady.iterations * (rounds + 1)
+    require_few(sum(repetitions.values()) * iterations)
     return {
-        name: [
-            *listed,
-            *(
-                start + round_ * time
-                for round_ in range(1, rounds + 1)
-                for start in listed[repetitions[name] * transient :]
-            ),
-        ]
+        name: list(
+            islice(
+                repeated(listed, transient=before[name], period=steady.time),
+                repetitions[name] * iterations,
+            )
+        )
         for name, listed in starts.items()
     }
 
@@ -181,7 +160,7 @@ def _ends(graph: Graph, name: str, starts: Sequence[int]) -> list[int]:
     return [start + _rate(durations, i) for i, start in enumerate(starts)]
 
 
-def _peak(graph: Graph, channel: Channel, starts: dict[str, list[int]]) -> int:
+def _peak(graph: Graph, channel: Channel, starts: Mapping[str, Sequence[int]]) -> int:
     consumer_starts = starts[channel.consumer]
     ends = _ends(graph, channel.consumer, consumer_starts)
     peak = peak_occupancy(channel, starts[channel.producer], consumer_starts, ends)

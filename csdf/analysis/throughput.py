@@ -9,8 +9,9 @@ from typing import Any
 
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.component_search import ComponentSearch
-from csdf.analysis.components import strong_components
+from csdf.analysis.components import cyclic_components
 from csdf.analysis.consistency import cycle_vector
+from csdf.analysis.critical import CriticalCycle, named_cycle
 from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
@@ -22,42 +23,19 @@ METHODS = ("auto", "periodic", "execution")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CriticalCycle:
-    """A cycle of firings that no schedule can pass faster: the proof of a period.
-
-    actors: the actors it visits; channels: the channels that lead from one to the next, in order,
-    each named once. It holds `time` time units of firings and spans `tokens` iterations, so that
-    time / tokens is the period.
-    """
-
-    actors: tuple[str, ...]
-    channels: tuple[str, ...]
-    time: Fraction
-    tokens: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the cycle as a JSON value; its time as text."""
-        return {
-            "actors": list(self.actors),
-            "channels": list(self.channels),
-            "time": str(self.time),
-            "tokens": self.tokens,
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput(Shown):
     """How fast a graph can run for ever.
 
     period: time of one iteration in the units of the user; 0 if nothing limits the graph (no cycle of
     it takes time); None if it deadlocks. critical_cycle: why it is not less; None if nothing does.
-    method: what found it.
+    method: what found it. is_exact: if not, the period is an upper bound: that of some schedules.
     """
 
     period: Fraction | None
     critical_cycle: CriticalCycle | None
     deadlock: Deadlock | None
     method: str
+    is_exact: bool = True
 
     @property
     def throughput(self) -> Fraction | None:
@@ -75,6 +53,7 @@ class Throughput(Shown):
             "period": None if period is None else str(period),
             "throughput": None if speed is None else str(speed),
             "bottleneck": None if cycle is None else cycle.to_json(),
+            "exact": self.is_exact,
             "method": self.method,
         }
 
@@ -101,7 +80,7 @@ def throughput(graph: Graph, *, method: str = "auto", budget: Budget = None) -> 
     stop = stop_of(budget)
     components = [
         ComponentSearch(numbers, actors, channels, [cycles[actor] for actor in actors], stop)
-        for actors, channels in _cyclic_components(numbers)
+        for actors, channels in cyclic_components(numbers)
     ]
     try:
         slowest = _slowest(components, method)
@@ -151,25 +130,6 @@ def _slowest(components: Sequence[ComponentSearch], method: str) -> ComponentSea
     return _slowest_by_refinement(components, may_execute=method == "auto")
 
 
-def _cyclic_components(graph: IndexedGraph) -> list[tuple[list[int], list[int]]]:
-    """Actors and inner channels of every strongly connected component that has a channel."""
-    actors = range(len(graph.phases))
-    successors: list[list[int]] = [[] for _ in actors]
-    for producer, consumer in zip(graph.producer, graph.consumer, strict=True):
-        successors[producer].append(consumer)
-    component = strong_components(len(actors), successors)
-    members: dict[int, tuple[list[int], list[int]]] = {}
-    for channel, (producer, consumer) in enumerate(
-        zip(graph.producer, graph.consumer, strict=True)
-    ):
-        if component[producer] == component[consumer]:
-            members.setdefault(component[producer], ([], []))[1].append(channel)
-    for actor in actors:
-        if component[actor] in members:
-            members[component[actor]][0].append(actor)
-    return [members[number] for number in sorted(members)]
-
-
 def _critical_cycle(
     graph: IndexedGraph, component: ComponentSearch, time_unit: Fraction
 ) -> CriticalCycle:
@@ -177,20 +137,7 @@ def _critical_cycle(
     circuit = component.circuit
     if circuit is None:
         raise AssertionError("a known period has its circuit")
-    # `repeats` iterations of the component alone make one of the graph; go round often enough
-    # to span whole iterations.
-    tokens = circuit.height / component.repeats
-    names = graph.actor_names, graph.channel_names
-    actors = dict.fromkeys(names[0][component.actors[actor]] for actor in circuit.actors)
-    channels = dict.fromkeys(
-        names[1][component.channels[channel]] for channel in circuit.channels if channel >= 0
-    )
-    return CriticalCycle(
-        actors=tuple(actors),
-        channels=tuple(channels),
-        time=circuit.time * tokens.denominator * time_unit,
-        tokens=tokens.numerator,
-    )
+    return named_cycle(graph, component, circuit, circuit.time * time_unit)
 
 
 def _slowest_by_execution(components: Sequence[ComponentSearch]) -> ComponentSearch | None:
@@ -210,7 +157,7 @@ def _slowest_by_execution(components: Sequence[ComponentSearch]) -> ComponentSea
 def _slowest_by_refinement(
     components: Sequence[ComponentSearch], *, may_execute: bool
 ) -> ComponentSearch | None:
-    """Refine whatever may be the slowest until its period is known, the others only as needed."""
+    """Refine the component that may be the slowest until its period is known, others only as needed."""
     while components:
         unbounded = [component for component in components if component.bound is None]
         candidate = unbounded[0] if unbounded else max(components, key=lambda one: one.bound or 0)

@@ -11,10 +11,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from csdf.analysis.concurrency import why_unlimited
 from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.schedules import periodic_throughput
 from csdf.analysis.throughput import METHODS, Throughput, throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, telling
+from csdf.cli.options import concurrency, methods
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.graph import Graph
 from csdf.names import quoted
@@ -23,7 +26,7 @@ from csdf.stopping import Stop
 UNKNOWN: dict[str, Any] = {  # keys of a throughput without an answer
     "deadlock": False,
     "blocked": [],
-    **dict.fromkeys(("period", "throughput", "bottleneck", "method")),
+    **dict.fromkeys(("period", "throughput", "bottleneck", "exact", "method")),
 }
 COLUMNS = (
     "file", "graph", "type", "actors", "channels", "firings_per_iteration", "answer", "period",
@@ -75,14 +78,19 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--method",
-        choices=METHODS,
+        type=methods.one_of(METHODS),
+        metavar="METHOD",
         default="auto",
-        help="periodic: refine periodic schedules; execution: run until a state recurs; default: auto",
+        help="periodic: refine periodic schedules; execution: run until a state recurs; default: auto; "
+        f"{methods.BOUND}",
     )
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
     form.add_argument("--csv", action="store_true", help="print one line for each file")
-    parsers.add_budget_option(parser, "end with the bounds proved by then", None)
+    parsers.add_budget_option(
+        parser, "stop after this time and print the bounds proved so far", None
+    )
+    concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser
 
@@ -122,7 +130,7 @@ def _analyse_all(options: argparse.Namespace) -> int:
 
 def _analysed(path: str, options: argparse.Namespace) -> Analysis:
     with limited(options.budget) as stop:
-        return _analyse(answers.read(path, options), options.method, stop)
+        return _analyse(concurrency.read(path, options), options.method, stop)
 
 
 def _analyse(graph: Graph, method: str, stop: Stop) -> Analysis:
@@ -131,7 +139,11 @@ def _analyse(graph: Graph, method: str, stop: Stop) -> Analysis:
     result = inconsistency = gave_up = None
     try:
         repetitions = repetition_vector(graph)
-        result = throughput(graph, method=method, budget=telling(stop, f"analysing {graph.name}"))
+        rest, copies = telling(stop, f"analysing {graph.name}"), methods.copies_of(method)
+        if copies is None:
+            result = throughput(graph, method=method, budget=rest)
+        else:
+            result = periodic_throughput(graph, copies, budget=rest)
     except InconsistentGraph as error:
         inconsistency = error
     except GaveUp as error:
@@ -154,6 +166,9 @@ def as_json(answer: Analysis) -> dict[str, Any]:
         **(UNKNOWN if result is None else result.to_json()),
         "seconds": round(answer.seconds, 6),
     }
+    if is_unlimited(result):
+        found["reason"] = why_unlimited(graph)
+        found["hint"] = concurrency.hint(graph)
     if answer.inconsistency is not None:
         names = ("channel", "producer", "consumer", "produced", "consumed")
         found["inconsistency"] = {name: getattr(answer.inconsistency, name) for name in names}
@@ -200,8 +215,10 @@ def _row(answer: Analysis) -> str:
         waiting = " -> ".join(one.actor for one in answer.result.deadlock.cycle[:SHOWN])
         return f"{head}deadlock: {waiting}"
     cycle = answer.result.critical_cycle
-    limit = f"; {_names(cycle.actors)}" if cycle is not None else "; nothing limits it"
-    return f"{head}{answers.number(answer.result.period or 0)}{limit}"
+    limit = _names(cycle.actors) if cycle is not None else "nothing limits it"
+    hint = concurrency.hint(graph) if is_unlimited(answer.result) else None
+    limit += f", {hint}" if hint else ""
+    return f"{head}{answers.number(answer.result.period or 0)}; {limit}"
 
 
 def _as_text(answer: Analysis) -> str:
@@ -255,20 +272,32 @@ def _result_rows(answer: Analysis, result: Throughput) -> list[tuple[str, str]]:
         rows.append(("throughput", "0"))
     else:
         rows.append(("deadlock", "no"))
-        rows += _period_rows(result)
+        rows += _period_rows(answer.graph, result)
     rows.append(("method", f"{result.method}, {answer.seconds * 1000:.3g} ms"))
     shown = list(answer.repetitions.items())
     rows.append(("repetitions", _names([f"{actor} {count}" for actor, count in shown])))
     return rows
 
 
-def _period_rows(result: Throughput) -> list[tuple[str, str]]:
+def is_unlimited(result: Throughput | None) -> bool:
+    """Whether the graph runs, and nothing says how fast."""
+    return result is not None and result.deadlock is None and not result.period
+
+
+def _period_rows(graph: Graph, result: Throughput) -> list[tuple[str, str]]:
     cycle = result.critical_cycle
     if cycle is None or not result.period:
-        return [("period", "0"), ("throughput", "unbounded: no cycle of the graph takes time")]
+        hint = concurrency.hint(graph)
+        return [
+            ("period", "0"),
+            ("throughput", "unbounded: no cycle of the graph takes time"),
+            ("because", why_unlimited(graph)),
+            *([("hint", hint)] if hint else []),
+        ]
     speed = answers.number(1 / result.period)
+    bound = "" if result.is_exact else f"; at most: {methods.MEANING}"
     return [
-        ("period", answers.number(result.period)),
+        ("period", f"{answers.number(result.period)}{bound}"),
         ("throughput", f"{speed} iterations per time unit"),
         ("limited by", f"{_names(cycle.actors)}"),
         ("", f"over {_names(cycle.channels)}: {cycle.time} time units "

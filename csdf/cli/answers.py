@@ -184,6 +184,12 @@ def above_zero(text: str) -> Fraction:
     return value
 
 
+def share(text: str) -> Fraction:
+    """Parse a share of at least zero, such as `5%` or `0.05`; for argparse."""
+    number = _parsed(text.removesuffix("%"), rational)
+    return number / 100 if text.endswith("%") else number
+
+
 def size(text: str) -> int:
     """Parse bytes such as 64MB, 16MiB or 65536; for argparse."""
     found = SIZE.fullmatch(text)

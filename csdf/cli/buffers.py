@@ -15,8 +15,9 @@ from csdf.analysis.bounded import with_capacities
 from csdf.analysis.judge import check_periodic_schedule
 from csdf.analysis.schedules import periodic_schedule
 from csdf.analysis.throughput import throughput
-from csdf.cli import answers, parsers, storage_options
+from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, telling
+from csdf.cli.options import methods, storage
 from csdf.errors import UnwritableFile
 from csdf.io.fifo_depths import depth_table, folding_config, parse_depths
 from csdf.io.files import read_bytes, write_text
@@ -48,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
         parser.error(f"--check searches nothing; {_of_a_search(options)} belongs to a search")
     period = options.period if options.throughput is None else 1 / options.throughput
     with limited(options.budget) as stop:
-        graph = answers.read(options.file, options)
+        graph = storage.read(options.file, options)
         if options.check:
             return _check(graph, period, options, stop)
         return _search(graph, period, options, stop)
@@ -65,6 +66,7 @@ def _of_a_search(options: argparse.Namespace) -> str | None:
         "--exclude": options.exclude,
         "--share": options.share,
         "--count-self-loops": options.count_self_loops,
+        "--method": options.method != "exact",
     }
     return next((name for name, value in given.items() if value), None)
 
@@ -73,9 +75,9 @@ def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace, 
     begin = time.perf_counter()
     result = smallest_storage(
         graph,
-        storage_options.choice_of(options),
+        storage.choice_of(options),
         period=period,
-        budget=telling(stop, storage_options.in_words),
+        budget=telling(stop, storage.in_words),
     )
     seconds = time.perf_counter() - begin
     if options.output and result.point is not None:
@@ -86,9 +88,9 @@ def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace, 
     if options.format != "table" and not options.output:
         return _print_depths(graph, result, options.format)
     if options.json:
-        print(json.dumps(_as_json(graph, result, options.unit, seconds), indent=2))
+        print(json.dumps(_as_json(graph, result, options, seconds), indent=2))
     else:
-        print(_as_text(graph, result, options.unit, seconds))
+        print(_as_text(graph, result, options, seconds))
     return EXIT_CODES[result.status]
 
 
@@ -138,7 +140,7 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="do not search: what do the depths in this file do, and are they fast enough?",
     )
-    storage_options.add_choice_options(parser)
+    storage.add_choice_options(parser)
     return parser
 
 
@@ -214,14 +216,20 @@ def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace,
     return answers.NO if is_slow or result.deadlock is not None else answers.ANSWERED
 
 
-def _as_json(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -> dict[str, Any]:
-    found = result.to_json()
-    return {"graph": graph.name, "unit": unit, **found, "seconds": round(seconds, 6)}
+def _as_json(
+    graph: Graph, result: SmallestStorage, options: argparse.Namespace, seconds: float
+) -> dict[str, Any]:
+    found = {"unit": options.unit, "method": options.method, **result.to_json()}
+    return {"graph": graph.name, **found, "seconds": round(seconds, 6)}
 
 
-def _as_text(graph: Graph, result: SmallestStorage, unit: str, seconds: float) -> str:
+def _as_text(
+    graph: Graph, result: SmallestStorage, options: argparse.Namespace, seconds: float
+) -> str:
     lines = [f"{graph.name}: {result.status}: {result.reason}"]
-    point = result.point
+    if options.method != "exact":
+        lines.append(f"  method     {options.method}: {methods.STORAGE}")
+    point, unit = result.point, options.unit
     if point is None and result.status is not Status.INFEASIBLE:  # else no size would do
         lines.append(f"  size       at least {result.lower_bound} {unit}")
     if point is not None:

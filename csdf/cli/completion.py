@@ -68,7 +68,7 @@ def script(shell: str) -> str:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """All options and arguments of a parser and of those below it."""
+    """All options and arguments of a parser and of the parsers below it."""
     for action in parser._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):

@@ -6,11 +6,13 @@ import argparse
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from csdf.analysis.bounded import limit_concurrency, with_capacities
+from csdf.analysis.bounded import with_capacities
 from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
 from csdf.analysis.throughput import throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited
+from csdf.cli.options import concurrency
+from csdf.io.files import is_same_file
 from csdf.model.graph import Graph
 
 
@@ -21,6 +23,8 @@ def main(argv: Sequence[str]) -> int:
     if (options.target is None) == (options.output is None):
         parser.error("give one file to write: as the second argument or with -o")
     options.output = options.output or options.target
+    if is_same_file(options.input, options.output) and not options.overwrite:
+        parser.error(f"{options.output} is the input; name another file, or add --overwrite")
     with limited(options.budget):
         _convert(options)
     return answers.ANSWERED
@@ -47,6 +51,9 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("target", nargs="?", type=parsers.output_file, metavar="FILE", help="as -o")
     parsers.add_output_option(parser, "the new file: .xml, .json or .dot", required=False)
     parser.add_argument(
+        "--overwrite", action="store_true", help="the new file may take the place of the input"
+    )
+    parser.add_argument(
         "--kind", choices=("sdf", "csdf"), help="type of an SDF3 file; default: as it was"
     )
     parser.add_argument(
@@ -64,14 +71,7 @@ def command_parser() -> argparse.ArgumentParser:
         default=[],
         help="most tokens that the channel may hold",
     )
-    change.add_argument(
-        "--limit",
-        action="append",
-        type=answers.named_integers,
-        metavar="ACTOR=N",
-        default=[],
-        help="at most N firings of the actor at once",
-    )
+    concurrency.add_concurrency(change)
     change.add_argument(
         "--merge-parallel", action="store_true", help="drop channels that never delay a firing"
     )
@@ -88,8 +88,7 @@ def command_parser() -> argparse.ArgumentParser:
 def _transformed(graph: Graph, options: argparse.Namespace) -> Graph:
     if options.capacity:
         graph = with_capacities(graph, dict(options.capacity))
-    if options.limit:
-        graph = limit_concurrency(graph, dict(options.limit))
+    graph = concurrency.limited(graph, options)
     if options.merge_parallel:
         graph = merge_parallel_channels(graph)
     if options.unfold:

@@ -8,10 +8,12 @@ import io
 import json
 import time
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
-from csdf.cli import answers, parsers, pictures, storage_options
+from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame.long_work import limited, telling
+from csdf.cli.options import concurrency, methods, storage
 from csdf.io.files import write_text
 from csdf.model.graph import Graph
 from csdf.search.pareto import ParetoFront
@@ -23,12 +25,15 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     pictures.require_drawing(options.plot)
     with limited(options.budget) as stop:
-        graph = answers.read(options.file, options)
+        graph = storage.read(options.file, options)
         begin = time.perf_counter()
         front = pareto_front(
             graph,
-            storage_options.choice_of(options),
-            budget=telling(stop, storage_options.in_words),
+            storage.choice_of(options),
+            budget=telling(stop, storage.in_words),
+            max_size=options.max_size,
+            points=options.points,
+            gap=options.gap,
         )
     seconds = time.perf_counter() - begin
     if options.plot:
@@ -36,10 +41,14 @@ def main(argv: Sequence[str]) -> int:
     if options.json:
         print(json.dumps(_as_json(graph, front, options.unit, seconds), indent=2))
     else:
-        print(_as_csv(front) if options.csv else _as_text(graph, front, options.unit, seconds))
-    if front.best_period is None:
+        print(_as_csv(front) if options.csv else _as_text(graph, front, options, seconds))
+    return _exit_code(front)
+
+
+def _exit_code(front: ParetoFront) -> int:
+    if front.best_period is None or (front.is_as_asked and not front.points):
         return answers.NO
-    return answers.ANSWERED if front.is_complete else answers.GAVE_UP
+    return answers.ANSWERED if front.is_complete or front.is_as_asked else answers.GAVE_UP
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -50,14 +59,32 @@ def command_parser() -> argparse.ArgumentParser:
         "on, with capacities for each. Ctrl-C and the budget give what is proved by then.",
         "csdf pareto models/graphs/csdf_example.xml",
         "csdf pareto models/graphs/csdf_example.xml --plot front.svg",
+        "csdf pareto models/graphs/modem.xml --points 3 --gap 5%",
     )
     parser.add_argument("file", metavar="FILE", help=parsers.GRAPH_HELP)
-    storage_options.add_choice_options(parser)
+    _add_extent_options(parser)
+    storage.add_choice_options(parser)
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
     form.add_argument("--csv", action="store_true", help="print one line for each point")
     parsers.add_plot_option(parser, "the front")
     return parser
+
+
+def _add_extent_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that end a long front."""
+    parser.add_argument(
+        "--max-size", type=answers.size, metavar="SIZE", help="no larger distribution"
+    )
+    parser.add_argument("--points", type=answers.positive, metavar="N", help="no more points")
+    parser.add_argument(
+        "--gap",
+        type=answers.share,
+        metavar="PERCENT",
+        default=Fraction(0),
+        help="fewer points: no size has a period that is shorter than listed by more than this, "
+        "such as 5%%; default: 0%%",
+    )
 
 
 def _plot(options: argparse.Namespace, graph: Graph, front: ParetoFront) -> None:
@@ -81,14 +108,20 @@ def _as_csv(front: ParetoFront) -> str:
     return text.getvalue().rstrip("\n")
 
 
-def _as_text(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> str:
-    state = "complete" if front.is_complete else "INCOMPLETE"
+def _as_text(graph: Graph, front: ParetoFront, options: argparse.Namespace, seconds: float) -> str:
+    unit, method = options.unit, options.method
+    state = "complete" if front.is_complete else "AS ASKED" if front.is_as_asked else "INCOMPLETE"
     lines = [
         f"{graph.name}: {answers.counted(len(front.points), 'point')}, {state}: {front.reason}"
     ]
+    hint = concurrency.hint(graph) if front.best_period == 0 else None
+    if hint and not front.is_complete:
+        lines.append(f"hint: {hint}; --points or --max-size go on, or end sooner")
     if front.points:
         names = list(front.points[0].capacities)
         lines.append(f"{'size (' + unit + ')':>16}  {'period':<28} capacities: {', '.join(names)}")
+    if method != "exact":
+        lines.append(f"method {method}: {methods.STORAGE}")
     for point in front.points:
         capacities = " ".join(str(capacity) for capacity in point.capacities.values())
         lines.append(f"{point.size:>16}  {answers.number(point.period or 0):<28} {capacities}")

@@ -11,6 +11,7 @@ from types import ModuleType
 from csdf.cli import answers, parsers
 from csdf.cli.frame import entries
 from csdf.cli.frame.long_work import stop_after
+from csdf.cli.options import concurrency
 from csdf.cli.pictures import suffix_of
 from csdf.cli.reporting.graph_answers import graph_findings
 from csdf.cli.reporting.origin import origin_of
@@ -70,6 +71,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     for reader in readers.values():
         reader.add_options(parser)
+    concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser
 
@@ -86,10 +88,12 @@ def _subject(options: argparse.Namespace, stop: Stop) -> tuple[str, Subject]:
     if not _is_graph(options.model):
         for kind, reader in readers.items():
             if reader.reads(options.model):
+                concurrency.refuse(options)
                 return kind, reader.subject(options, stop)
     for reader in readers.values():
         reader.refuse(options)
-    return GRAPH, GraphSubject(graph=answers.read(options.model, options), options=options)
+    graph = concurrency.read(options.model, options)
+    return GRAPH, GraphSubject(graph=graph, options=options)
 
 
 def _is_graph(name: str) -> bool:

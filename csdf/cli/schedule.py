@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from csdf.analysis.concurrency import why_unlimited
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.latency import iteration_times
 from csdf.analysis.liveness import Deadlock, deadlock
@@ -22,6 +23,7 @@ from csdf.analysis.schedules import (
 from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, telling
+from csdf.cli.options import concurrency
 from csdf.io.files import write_text
 from csdf.io.trace import schedule_to_trace
 from csdf.model.graph import Graph
@@ -48,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _scheduled(options: argparse.Namespace, stop: Stop) -> int:
-    graph = answers.read(options.file, options)
+    graph = concurrency.read(options.file, options)
     for name in filter(None, (options.source, options.sink)):
         graph.actor(name)
     blocked = deadlock(graph, budget=telling(stop, f"looking for a deadlock of {graph.name}"))
@@ -70,7 +72,15 @@ def _scheduled(options: argparse.Namespace, stop: Stop) -> int:
     if options.trace:
         write_text(options.trace, schedule_to_trace(graph.name, answer.firings))
     _print(graph, answer, options.format)
+    if answer.facts["period"] == "0":
+        _remark_on_period_zero(graph)
     return answers.ANSWERED
+
+
+def _remark_on_period_zero(graph: Graph) -> None:
+    hint = concurrency.hint(graph)
+    said = f"period 0: {why_unlimited(graph)}{f'; {hint}' if hint else ''}"
+    print(f"csdf schedule: {quoted(said)}", file=sys.stderr)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -111,6 +121,7 @@ def command_parser() -> argparse.ArgumentParser:
         help="write a trace for Chrome or Perfetto",
     )
     parsers.add_budget_option(parser, "give up after that", None)
+    concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser
 
@@ -127,7 +138,7 @@ def _self_timed(graph: Graph, options: argparse.Namespace, stop: Stop) -> Listed
     execution = self_timed_execution(graph, iterations=options.iterations, budget=stop)
     times: list[Fraction] = []
     if execution.period is not None:
-        times = iteration_times(graph, execution, source=options.source, sink=options.sink)
+        times = iteration_times(graph, execution.firings, source=options.source, sink=options.sink)
     return ListedFirings(execution.firings, _execution_facts(execution, times))
 
 

@@ -19,7 +19,7 @@ class Leaf(NamedTuple):
 
 
 def parser_tree() -> argparse.ArgumentParser:
-    """Return the parser of `csdf` with those of all commands below it; it is not for parsing."""
+    """Return the parser of `csdf` with the parsers of all commands below it; it is not for parsing."""
     root = argparse.ArgumentParser("csdf")
     root.add_argument("--version", action="version", help="the version", version=ROOT.version)
     _grow(root, "", ROOT.order)
@@ -27,7 +27,7 @@ def parser_tree() -> argparse.ArgumentParser:
 
 
 def leaves(name: str = "") -> Iterator[Leaf]:
-    """Yield the commands below a group, those of its groups too."""
+    """Yield the commands below a group, and the commands below its groups."""
     for entry in commands.below(name).values():
         if commands.below(entry.name):
             yield from leaves(entry.name)

@@ -96,6 +96,24 @@ def require_writable(path: str | os.PathLike[str]) -> None:
         raise UnwritableFile(f"{path}: cannot be written: Permission denied")
 
 
+def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether two paths lead to one file that exists."""
+    try:
+        return os.path.isfile(one) and os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
+
+
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Make a folder, and the folders that it lies in. Raises UnwritableFile."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except FileExistsError:
+        raise UnwritableFile(f"{path}: is a file; expected a folder") from None
+    except OSError as error:
+        raise UnwritableFile(f"{path}: cannot be made: {error.strerror}") from None
+
+
 def _is_stream(path: str | os.PathLike[str]) -> bool:
     """Whether it is there and neither a file nor a folder, so that nothing may take its place."""
     is_there = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)

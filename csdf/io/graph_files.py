@@ -11,6 +11,7 @@ from csdf.errors import UnreadableFile, UnwritableFile
 from csdf.io import dot, files, json_graph, layer_table, sdf3_reader, sdf3_writer
 from csdf.model.graph import Graph
 
+PREAMBLE = 4096  # bytes in which a file says what it is
 FORMATTERS: dict[str, Callable[..., str]] = {
     ".xml": sdf3_writer.format_sdf3,
     ".json": json_graph.graph_to_json,
@@ -33,6 +34,7 @@ def read_graph(
     """
     content = files.read_bytes(path, most)
     name = os.fspath(path)
+    _refuse_preesm(name, content)
     suffix = _format_of(name, content)
     if suffix == ".json":
         return json_graph.graph_from_json(_decoded(content, name), name)
@@ -41,6 +43,14 @@ def read_graph(
     return sdf3_reader.parse_sdf3(
         content, name, assume_zero_times=assume_zero_times, buffer_sizes=buffer_sizes, most=most
     )
+
+
+def _refuse_preesm(name: str, content: bytes) -> None:
+    """Refuse the graphs of PREESM by their name: their rates are expressions of parameters."""
+    if PurePath(name).suffix.lower() == ".pi" or b"preesm.org" in content[:PREAMBLE]:
+        raise UnreadableFile(
+            f"{name}: a PREESM graph (PiSDF, .pi), which is not read; export it as SDF3 XML"
+        )
 
 
 def write_graph(path: str | os.PathLike[str], graph: Graph, **options: Any) -> None:

@@ -46,7 +46,11 @@ def graph_from_json(text: str, name: str = "<text>") -> Graph:
 
     Raises UnreadableFile with the place in the document, such as `channels[3].production[1]`.
     """
-    root = JsonValue.parse(text, name)
+    return graph_of(JsonValue.parse(text, name))
+
+
+def graph_of(root: JsonValue) -> Graph:
+    """Return the graph that stands at a place of a document. Raises UnreadableFile."""
     if type(root.value) is dict and "format" not in root.value:
         raise UnreadableFile(
             f'{root.where}: the key \'format\' is missing; a graph says "format": "{FORMAT}"'

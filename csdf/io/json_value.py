@@ -22,15 +22,23 @@ class JsonValue:
     @classmethod
     def parse(cls, text: str, file: str) -> JsonValue:
         """Return the whole document; refuse keys that occur twice, and numbers that are none."""
+        return cls._parsed(text, file, object_pairs_hook=_object, parse_constant=_refuse_constant)
+
+    @classmethod
+    def parse_as_python(cls, text: str, file: str) -> JsonValue:
+        """Return the whole document; of equal keys the last one counts, and NaN is a number."""
+        return cls._parsed(text, file)
+
+    @classmethod
+    def _parsed(cls, text: str, file: str, **hooks: Any) -> JsonValue:
         try:
-            value = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
+            return cls(json.loads(text, **hooks), file, "")
         except json.JSONDecodeError as error:
             raise UnreadableFile(f"{file}:{error.lineno}: not JSON: {error.msg}") from None
         except RecursionError:
             raise UnreadableFile(f"{file}: nested too deeply") from None
         except ValueError as error:
             raise UnreadableFile(f"{file}: {value_fault(error)}") from None
-        return cls(value, file, "")
 
     @property
     def where(self) -> str:
@@ -48,10 +56,14 @@ class JsonValue:
         found = shown if len(shown) <= 40 else f"{shown[:37]}..."
         return UnreadableFile(f"{self.where}: found {found}; {expectation}")
 
-    def require_keys(self, keys: tuple[str, ...]) -> None:
-        """Refuse anything but an object with these keys."""
+    def require_object(self) -> None:
+        """Refuse anything but an object, whatever its keys."""
         if type(self.value) is not dict:
             raise self.refusal("expected an object")
+
+    def require_keys(self, keys: tuple[str, ...]) -> None:
+        """Refuse anything but an object with these keys."""
+        self.require_object()
         for key in keys:
             if key not in self.value:
                 raise UnreadableFile(f"{self.where}: the key {key!r} is missing")
@@ -60,6 +72,10 @@ class JsonValue:
                 raise UnreadableFile(f"{self.where}: the key {key!r} is unknown")
 
     def __getitem__(self, key: str) -> JsonValue:
+        if type(self.value) is not dict:
+            raise self.refusal("expected an object")
+        if key not in self.value:
+            raise self.refusal(f"the key {key!r} is missing")
         place = f"{self.place}.{key}" if self.place else key
         return JsonValue(self.value[key], self.file, place)
 
@@ -87,6 +103,18 @@ class JsonValue:
         if type(self.value) is not int or self.value < 0:
             raise self.refusal("expected an integer >= 0")
         return self.value
+
+    def whole(self, least: int, most: int) -> int:
+        """Return the value if it is an integer in this range, ends included."""
+        if type(self.value) is not int or not least <= self.value <= most:
+            raise self.refusal(f"expected an integer from {least} to {most}")
+        return self.value
+
+    def number(self) -> float:
+        """Return the value if it is a number."""
+        if type(self.value) not in (int, float):
+            raise self.refusal("expected a number")
+        return self.value  # type: ignore[no-any-return]
 
     def naturals(self) -> tuple[int, ...]:
         """Return the value if it is a list of integers >= 0."""

@@ -12,17 +12,20 @@ from typing import TypeVar
 from csdf.errors import InvalidGraph, Suspicious, UnreadableFile, counted
 from csdf.io import sequences
 from csdf.model.builder import GraphBuilder
-from csdf.model.exact import MalformedText, shown
+from csdf.model.exact import MalformedText, natural, shown
 from csdf.model.graph import Graph
 
 Numbers = TypeVar("Numbers")
 
 MOST_RATES = 10**7  # in one table, for memory
 COLUMNS = ("layer", "inputs", "consumption", "production", "times")
+WIDTH = "width"  # a column that may be left out: bits of a token that the layer makes
 
 
 def parse_layer_table(text: str, name: str = "<text>") -> Graph:
     """Return the graph of a table with the columns layer, inputs, consumption, production, times.
+
+    A column width may say how many bits a token of the layer has; `layer_widths` reads it.
 
     inputs: the layers it reads from, separated by `;`, none for a source. consumption: tokens per
     phase, for each input in turn, separated by `;`; one list serves all inputs. production: tokens
@@ -66,13 +69,39 @@ def parse_layer_table(text: str, name: str = "<text>") -> Graph:
     return graph
 
 
+def layer_widths(text: str, name: str = "<text>") -> dict[str, int]:
+    """Return the bits of a token on each channel of the table, for the layers that say them.
+
+    Raises UnreadableFile, naming the line.
+    """
+    rows = _rows(text, name)
+    widths = {
+        row["layer"]: _width(row[WIDTH], f"{name}:{line}") for line, row in rows if row.get(WIDTH)
+    }
+    return {
+        channel.name: widths[channel.producer]
+        for channel in parse_layer_table(text, name).channels
+        if channel.producer in widths and not channel.is_self_loop
+    }
+
+
+def _width(text: str, where: str) -> int:
+    try:
+        width = natural(text)
+    except MalformedText as error:
+        raise UnreadableFile(f"{where}: {WIDTH}: {error}") from None
+    if not width:
+        raise UnreadableFile(f"{where}: {WIDTH} 0; a token has at least one bit")
+    return width
+
+
 def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
     """The rows with their line numbers, every cell stripped."""
     reader = csv.reader(io.StringIO(text), skipinitialspace=True)
     rows: list[tuple[int, dict[str, str]]] = []
     try:
         header = [cell.strip() for cell in next(reader, [])]
-        if sorted(header) != sorted(COLUMNS):
+        if sorted(header) not in (sorted(COLUMNS), sorted((*COLUMNS, WIDTH))):
             raise UnreadableFile(
                 f"{name}:1: columns {shown(', '.join(header))}; expected {', '.join(COLUMNS)}"
             )

@@ -20,6 +20,7 @@ import networkx as nx
 from csdf.errors import InvalidGraph
 from csdf.model.exact import exact
 from csdf.model.graph import Actor, Channel, Graph, Processor
+from csdf.names import free_name
 
 ENDS = ("name", "producer", "consumer")  # said by where the edge is
 RATES = ("production", "consumption", "release")
@@ -56,7 +57,8 @@ def from_networkx(found: nx.MultiDiGraph[Any], *, name: str | None = None) -> Gr
     channels: list[Channel] = []
     taken = {str(key) for *_, key in found.edges(keys=True) if isinstance(key, str)}
     for producer, consumer, key, values in sorted(found.edges(keys=True, data=True), key=_position):
-        own = key if isinstance(key, str) else _free(f"{producer} to {consumer}", taken)
+        own = key if isinstance(key, str) else free_name(f"{producer} to {consumer}", taken)
+        taken.add(own)
         channels.append(_channel(own, producer, consumer, values, phases))
     about = found.graph
     return Graph(
@@ -70,7 +72,7 @@ def from_networkx(found: nx.MultiDiGraph[Any], *, name: str | None = None) -> Gr
 
 
 def _position(edge: tuple[Any, Any, Any, Mapping[str, Any]]) -> float:
-    """Edges that know their place first, in that order; sorting leaves the others as they are."""
+    """Edges with a place come first, by place; sorting keeps the order of edges without a place."""
     position = edge[3].get("position")
     return position if isinstance(position, int) else inf
 
@@ -108,16 +110,6 @@ def _sequence(value: Any, count: int, what: str) -> tuple[int, ...]:
     if not isinstance(value, tuple | list):
         raise InvalidGraph(f"{what} {value!r} is neither an integer nor a sequence of them")
     return tuple(value)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """The name, or the first numbered one that no other channel has."""
-    chosen, number = name, 1
-    while chosen in taken:
-        number += 1
-        chosen = f"{name} {number}"
-    taken.add(chosen)
-    return chosen
 
 
 def _optional(value: Any) -> Fraction | None:

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from lxml import etree
 
+from csdf.errors import counted
 from csdf.io import sequences
 from csdf.io.sdf3_document import Sdf3Document
 from csdf.model.exact import MalformedText, shown
@@ -24,7 +25,8 @@ class Port:
 
     name: str
     direction: str  # in or out
-    sequence: str  # of rates
+    initial: str  # rates of the initial phases, or empty
+    sequence: str  # of rates, in the cycle
     element: etree._Element
 
     @property
@@ -39,7 +41,8 @@ class ProcessorTimes:
 
     name: str
     is_default: bool
-    sequence: str  # of times
+    initial: str  # times of the initial phases, or empty
+    sequence: str  # of times, in the cycle
     element: etree._Element
 
     @property
@@ -100,6 +103,7 @@ def _actor_text(
     children = document.keyed(element, "port", "name")
     ports = {port: _port(document, child, name) for port, child in children.items()}
     parts: list[Port | ProcessorTimes] = [*ports.values(), *processors]
+    _require_equal_starts(document, name, parts)
     phases = 1
     for part in parts:
         phases = math.lcm(phases, _length(document, name, part))
@@ -114,6 +118,32 @@ def _actor_text(
             element, f"actor {name!r} has {phases} phases, but the file has the type sdf"
         )
     return ActorText(name=name, element=element, ports=ports, processors=processors, phases=phases)
+
+
+def initial_phases(part: Port | ProcessorTimes) -> int:
+    """Return how many initial phases a list has. Raises MalformedText, also for its numbers."""
+    if not part.initial:
+        return 0
+    count = sequences.sequence_length(part.initial)
+    return len(sequences.parse_times(part.initial, count))
+
+
+def _require_equal_starts(
+    document: Sdf3Document, actor: str, parts: Sequence[Port | ProcessorTimes]
+) -> None:
+    """Refuse lists of one actor with initial phases of different numbers."""
+    for part in parts:
+        try:
+            count, first = initial_phases(part), initial_phases(parts[0])
+        except MalformedText as error:
+            where = f"actor {actor!r}, {part.label}: initial phases"
+            raise document.refusal(part.element, f"{where} {error}") from None
+        if count != first:
+            raise document.refusal(
+                part.element,
+                f"actor {actor!r}: {part.label} has {counted(count, 'initial phase')} (before ';'), "
+                f"but {parts[0].label} has {first}; all lists of an actor need as many",
+            )
 
 
 def _length(document: Sdf3Document, actor: str, part: Port | ProcessorTimes) -> int:
@@ -131,8 +161,8 @@ def _port(document: Sdf3Document, element: etree._Element, actor: str) -> Port:
         raise document.refusal(
             element, f"{owner} has the type {shown(direction)}; expected in or out"
         )
-    rates = document.attribute(element, "rate", owner)
-    return Port(name=name, direction=direction, sequence=rates, element=element)
+    initial, rates = sequences.split_initial(document.attribute(element, "rate", owner))
+    return Port(name=name, direction=direction, initial=initial, sequence=rates, element=element)
 
 
 def _processors(
@@ -148,11 +178,14 @@ def _processors(
         time = document.only_child(element, "executionTime")
         if time is None and not assume_zero_times:
             raise document.refusal(element, f"{owner} has no execution time")
+        text = "0" if time is None else document.attribute(time, "time", owner)
+        initial, cycle = sequences.split_initial(text)
         found.append(
             ProcessorTimes(
                 name=name,
                 is_default=_is_default(document, element, owner),
-                sequence="0" if time is None else document.attribute(time, "time", owner),
+                initial=initial,
+                sequence=cycle,
                 element=element if time is None else time,
             )
         )

@@ -71,10 +71,10 @@ def open_document(text: bytes, name: str, most: int = files.LARGEST_FILE_BYTES) 
     files.require_size(text, name, most)
     if not text.strip():
         raise UnreadableFile(f"{name}:1: the file is empty; expected an SDF3 document")
-    root = _parse(text, name)
+    root = parse_root(text, name)
     kind = _kind(root, name)
-    application = _only(root, ("applicationGraph",), name)
-    structure = _only(application, KINDS, name)
+    application = only_of(root, ("applicationGraph",), name)
+    structure = only_of(application, KINDS, name)
     properties = list(application.iterchildren("sdfProperties", "csdfProperties"))
     if len(properties) > 1:
         raise UnreadableFile(
@@ -83,7 +83,7 @@ def open_document(text: bytes, name: str, most: int = files.LARGEST_FILE_BYTES) 
     tree = root.getroottree()
     return Sdf3Document(
         name=name,
-        text=_decoded(text, tree, name),
+        text=decoded(text, tree, name),
         kind=kind,
         tree=tree,
         application=application,
@@ -99,7 +99,8 @@ def reopen_document(text: str) -> Sdf3Document:
     return open_document(known, "<origin>", most=len(known))
 
 
-def _parse(text: bytes, name: str) -> etree._Element:
+def parse_root(text: bytes, name: str) -> etree._Element:
+    """Return the root of an XML text in which nothing is fetched or expanded."""
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
     )
@@ -133,7 +134,8 @@ def _kind(root: etree._Element, name: str) -> str:
     return kind
 
 
-def _only(parent: etree._Element, tags: tuple[str, ...], name: str) -> etree._Element:
+def only_of(parent: etree._Element, tags: tuple[str, ...], name: str) -> etree._Element:
+    """Return the child that has one of the tags; refuse none and two."""
     children = list(parent.iterchildren(*tags))
     if len(children) != 1:
         line = (children[1] if children else parent).sourceline
@@ -144,7 +146,8 @@ def _only(parent: etree._Element, tags: tuple[str, ...], name: str) -> etree._El
     return children[0]
 
 
-def _decoded(text: bytes, tree: etree._ElementTree, name: str) -> str:
+def decoded(text: bytes, tree: etree._ElementTree, name: str) -> str:
+    """Return an XML text in the encoding that it declares."""
     encoding = tree.docinfo.encoding or "UTF-8"
     try:
         return text.decode(encoding).removeprefix("\ufeff")

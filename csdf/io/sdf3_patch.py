@@ -11,6 +11,7 @@ from csdf.io import sdf3_actors, sdf3_reader, sequences, xml_edit
 from csdf.io.sdf3_document import Sdf3Document
 from csdf.model.exact import MalformedText, natural
 from csdf.model.graph import Actor, Channel, Graph
+from csdf.names import longer_name
 
 UNNAMED_PROCESSOR = "p"
 
@@ -142,7 +143,7 @@ class Sdf3Patch:
             ("src", channel.producer, "out", channel.production),
             ("dst", channel.consumer, "in", channel.consumption),
         ):
-            port = _free_port(f"{direction}_{channel.name}", self._ports[actor])
+            port = longer_name(f"{direction}_{channel.name}", self._ports[actor])
             self._ports[actor][port] = xml_edit.append_child(
                 self._actors[actor],
                 "port",
@@ -269,9 +270,3 @@ def _says(text: str | None, value: int | None) -> bool:
         return natural(text) == value
     except MalformedText:
         return False
-
-
-def _free_port(wanted: str, taken: Elements) -> str:
-    while wanted in taken:
-        wanted += "_"
-    return wanted

@@ -10,7 +10,7 @@ from fractions import Fraction
 from lxml import etree
 
 from csdf.errors import InvalidGraph, Suspicious
-from csdf.io import files, sdf3_actors, sdf3_document, sequences
+from csdf.io import files, sdf3_actors, sdf3_document, sdf3_start, sequences
 from csdf.io.sdf3_actors import ActorText, Port, ProcessorTimes
 from csdf.io.sdf3_document import Sdf3Document
 from csdf.model.exact import MalformedText, natural, rational
@@ -66,7 +66,11 @@ def parse_sdf3(
     the graph's origin alone. The attribute `size` of a channel is a token size in bytes.
     most: bytes of the text.
 
-    Raises UnreadableFile, whose message names file, line and object.
+    Where actors have initial phases (`a;b`, as Kiter writes them) the graph is the one that these
+    leave behind, see csdf.model.start, and SuspiciousFile says so.
+
+    Raises UnreadableFile, whose message names file, line and object; StuckStart for a deadlock in the
+    initial phases.
     """
     document = sdf3_document.open_document(text, name, most)
     actors = sdf3_actors.read_actor_texts(document, assume_zero_times=assume_zero_times)
@@ -77,7 +81,12 @@ def parse_sdf3(
         *_short_sequences(actors),
     ):
         warnings.warn(f"{name}:{remark}", SuspiciousFile, stacklevel=2)
-    return _graph(document, actors, channels, buffer_sizes=buffer_sizes)
+    graph = _graph(document, actors, channels, buffer_sizes=buffer_sizes)
+    ends = {
+        one.name: ((one.producer, one.source), (one.consumer, one.destination))
+        for one in channels.values()
+    }
+    return sdf3_start.without_initial_phases(document, graph, ends, SuspiciousFile)
 
 
 def read_channel_texts(
@@ -213,8 +222,8 @@ def graph_name(document: Sdf3Document) -> str:
 def _channel(document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool) -> Channel:
     capacity = _buffer_size(document, text) if buffer_sizes else None
     tokens = text.element.get("initialTokens", "0")
-    production = _rates(document, text.producer, text.source)
-    consumption = _rates(document, text.consumer, text.destination)
+    production = rates(document, text.producer, text.source)
+    consumption = rates(document, text.consumer, text.destination)
     try:
         return Channel(
             name=text.name,
@@ -222,7 +231,7 @@ def _channel(document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool) -
             consumer=text.consumer.name,
             production=production,
             consumption=consumption,
-            initial_tokens=_natural(document, text.element, tokens, text.name, "initial tokens"),
+            initial_tokens=natural_of(document, text.element, tokens, text.name, "initial tokens"),
             capacity=capacity,
             token_size=_token_size(document, text),
         )
@@ -230,7 +239,8 @@ def _channel(document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool) -
         raise document.refusal(text.element, str(error)) from None
 
 
-def _rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, ...]:
+def rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, ...]:
+    """Return the tokens that each phase of an actor moves through a port."""
     try:
         return sequences.parse_rates(port.sequence, actor.phases)
     except MalformedText as error:
@@ -238,9 +248,10 @@ def _rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, .
         raise document.refusal(port.element, f"{where}: rate {error}") from None
 
 
-def _natural(
+def natural_of(
     document: Sdf3Document, element: etree._Element, text: str, channel: str, what: str
 ) -> int:
+    """Return the integer >= 0 that a text about a channel says, or blame its element."""
     try:
         return natural(text)
     except MalformedText as error:
@@ -251,11 +262,11 @@ def _token_size(document: Sdf3Document, text: ChannelText) -> int | None:
     element = document.only_child(text.properties, "tokenSize")
     if element is not None:
         size = document.attribute(element, "sz", f"channel {text.name!r}")
-        return _natural(document, element, size, text.name, "token size")
+        return natural_of(document, element, size, text.name, "token size")
     attribute = text.element.get("size")
     if attribute is None:
         return None
-    return _natural(document, text.element, attribute, text.name, "token size")
+    return natural_of(document, text.element, attribute, text.name, "token size")
 
 
 def _buffer_size(document: Sdf3Document, text: ChannelText) -> int | None:
@@ -263,7 +274,7 @@ def _buffer_size(document: Sdf3Document, text: ChannelText) -> int | None:
     size = None if element is None else element.get("sz")
     if element is None or size is None:
         return None
-    return _natural(document, element, size, text.name, "buffer size")
+    return natural_of(document, element, size, text.name, "buffer size")
 
 
 def throughput_constraint(document: Sdf3Document) -> Fraction | None:

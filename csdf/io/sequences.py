@@ -18,16 +18,19 @@ MOST_KNOWN = 1000  # entries of a sequence that are not parsed again
 def sequence_length(text: str) -> int:
     """Return the number of phases that the sequence covers before it repeats."""
     if ";" in text:
-        raise MalformedText(
-            f"{shown(text)}: initial phases (before ';') are not supported; "
-            "give the phases of the cycle alone"
-        )
+        raise MalformedText(f"{shown(text)}: more than one ';'; expected INITIAL;CYCLE")
     if "*" not in text:
         return text.count(",") + 1
     length = sum(_run(entry)[0] for entry in text.split(","))
     if length > LARGEST_PHASE_COUNT:
         raise MalformedText(f"{shown(text)} is longer than the limit of {LARGEST_PHASE_COUNT}")
     return length
+
+
+def split_initial(text: str) -> tuple[str, str]:
+    """Return the initial phases, empty where there are none, and the cycle of `INITIAL;CYCLE`."""
+    initial, semicolon, cycle = text.partition(";")
+    return (initial, cycle) if semicolon else ("", text)
 
 
 def _run(entry: str) -> tuple[int, str]:

@@ -8,77 +8,101 @@ ways out still bears; a longer step of the same variable includes what a shorter
 from __future__ import annotations
 
 
-def leaving_cost(
-    capacities,
-    steps,
-    weights,
-    limits,
-    order,
-    cuts,
-    charged_price,
-    charged_amount,
-    charged_count,
-    first,
-):
-    """Return the bound; write the first cut in `order` that holds, or -1.
+class Table:
+    """The cuts, V variables each. R cuts have room.
 
-    capacities, steps, weights: (V,) of the variables. limits: (cuts * V,) flat, -1 where a cut says
-    nothing of the variable. order: (cuts,) the cuts in the order in which they charge.
-    charged_price, charged_amount: (V * cuts,), charged_count: (V,) scratch. first: (1,) out.
+    steps, weights: (V,) of the variables. limits: (R * V,) flat, -1 where a cut says nothing of the
+    variable. order: (R,) the cuts in the order in which they charge. price, amount: (V * R,) what each
+    variable was charged, `charges` of them, (V,), by price. first: the first cut in `order` that holds,
+    or -1.
+    """
+
+    def __init__(self, steps, weights, limits, order, blank):
+        """Keep these arrays. blank: makes zeros of the kernel's kind."""
+        self.steps = steps
+        self.weights = weights
+        self.limits = limits
+        self.order = order
+        self.price = blank(len(limits))
+        self.amount = blank(len(limits))
+        self.charges = blank(len(steps))
+        self.first = -1
+
+
+def leaving_cost(table, capacities, cuts):
+    """Return the bound. capacities: (V,). cuts: how many there are."""
+    total = 0
+    table.first = -1
+    for variable in range(len(capacities)):
+        table.charges[variable] = 0
+    for position in range(cuts):
+        cut = table.order[position]
+        if holds(table, capacities, cut):
+            if table.first < 0:
+                table.first = cut
+            charge = cheapest_way_out(table, capacities, cut)
+            if charge > 0:
+                total += charge
+                charge_all(table, capacities, cut, charge)
+    return total
+
+
+def holds(table, capacities, cut):
+    """Whether no limit of the cut is exceeded."""
+    row = cut * len(capacities)
+    for variable in range(len(capacities)):
+        limit = table.limits[row + variable]
+        if 0 <= limit < capacities[variable]:
+            return False
+    return True
+
+
+def way_out(table, capacities, variable, limit):
+    """Return what the shortest step of a variable beyond this limit costs."""
+    return (limit + table.steps[variable] - capacities[variable]) * table.weights[variable]
+
+
+def cheapest_way_out(table, capacities, cut):
+    """Return the least of what the ways out of a cut still bear, or -1 without any.
+
+    Charges are sorted by price: those of shorter steps count for a step and for all longer ones, those
+    of longer steps for the longer ones alone.
     """
     variables = len(capacities)
-    room = len(order)
-    total = 0
-    first[0] = -1
+    least = -1
     for variable in range(variables):
-        charged_count[variable] = 0
-    for position in range(cuts):
-        cut = order[position]
-        row = cut * variables
-        holds = True
-        for variable in range(variables):
-            limit = limits[row + variable]
-            if 0 <= limit < capacities[variable]:
-                holds = False
-                break
-        if not holds:
+        limit = table.limits[cut * variables + variable]
+        if limit < 0:
             continue
-        if first[0] < 0:
-            first[0] = cut
-        charge = -1
-        for variable in range(variables):
-            limit = limits[row + variable]
-            if limit < 0:
-                continue
-            price = (limit + steps[variable] - capacities[variable]) * weights[variable]
-            # Charges are sorted by price: those of shorter steps count for this one and for all
-            # longer ones, those of longer steps for the longer ones alone.
-            base = variable * room
-            spent = 0
-            left = price
-            for k in range(charged_count[variable]):
-                spent += charged_amount[base + k]
-                if charged_price[base + k] <= price:
-                    left = price - spent
-                elif charged_price[base + k] - spent < left:
-                    left = charged_price[base + k] - spent
-            if charge < 0 or left < charge:
-                charge = left
-        if charge <= 0:
+        price = way_out(table, capacities, variable, limit)
+        base = variable * len(table.order)
+        spent = 0
+        left = price
+        for k in range(table.charges[variable]):
+            spent += table.amount[base + k]
+            if table.price[base + k] <= price:
+                left = price - spent
+            elif table.price[base + k] - spent < left:
+                left = table.price[base + k] - spent
+        if least < 0 or left < least:
+            least = left
+    return least
+
+
+def charge_all(table, capacities, cut, charge):
+    """Let every way out of a cut bear the charge."""
+    variables = len(capacities)
+    for variable in range(variables):
+        limit = table.limits[cut * variables + variable]
+        if limit < 0:
             continue
-        total += charge
-        for variable in range(variables):
-            limit = limits[row + variable]
-            if limit < 0:
-                continue
-            price = (limit + steps[variable] - capacities[variable]) * weights[variable]
-            base = variable * room
-            k = charged_count[variable]
-            while k > 0 and charged_price[base + k - 1] > price:
-                charged_price[base + k] = charged_price[base + k - 1]
-                charged_amount[base + k] = charged_amount[base + k - 1]
-                k -= 1
-            charged_price[base + k] = price
-            charged_amount[base + k] = charge
-            charged_count[variable] += 1
-    return total
+        price = way_out(table, capacities, variable, limit)
+        base = variable * len(table.order)
+        k = table.charges[variable]
+        while k > 0 and table.price[base + k - 1] > price:
+            table.price[base + k] = table.price[base + k - 1]
+            table.amount[base + k] = table.amount[base + k - 1]
+            k -= 1
+        table.price[base + k] = price
+        table.amount[base + k] = charge
+        table.charges[variable] += 1

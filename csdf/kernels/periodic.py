@@ -29,262 +29,359 @@ from __future__ import annotations
 OPTIMAL = 0  # the ratio is the largest; values are the start times times `height`
 BLOCKED = 1  # a cycle without height: no schedule of this kind exists
 OVERFLOW = 2  # a sum left the allowed range: repeat with unbounded integers
+CHANGED = 3  # between two steps only: the policy is not the best yet
 
 
-def expand(
-    node_start,
-    phases,
-    copies,
-    wrap_height,
-    input_start,
-    input_channel,
-    producer,
-    produced,
-    produced_before,
-    production_start,
-    consumed,
-    consumed_upto,
-    consumption_start,
-    initial_tokens,
-    step,
-    step_height,
-    is_ordered,
-    edge_start,
-    edge_source,
-    edge_height,
-    edge_channel,
-):
-    """List the incoming edges of every node; return how many there are.
+class Layout:
+    """What the constraints are made from, but for the tokens. A actors, C channels.
 
-    node_start: (A,) first node of each actor; node = node_start + copy * phases + phase.
-    phases, copies: (A,) entries of its cycle, cycles in a period.
-    wrap_height: (A,) height of one period of the actor.
-    input_start: (A + 1,) the input channels of actor a are input_channel[input_start[a] : ...].
-    producer, produced: (C,) actor; tokens of one of its cycles.
-    produced_before: flat, tokens made in the cycle before each phase; production_start: (C,).
-    consumed, consumed_upto, consumption_start: likewise, up to and with each phase.
-    initial_tokens, step, step_height: (C,) tokens; g above; height of g tokens.
-    is_ordered: (C,) whether of two firings of the producer the later one never ends earlier, so
-    that all but the latest of those with equal shift may be left out.
-    edge_start: (nodes + 1,); edge_source, edge_height, edge_channel: filled as far as they reach; the
-    channel of an ordering edge is -1.
+    node_start: (A,) first node of each actor; node = node_start + copy * phases + phase. phases,
+    copies: (A,) entries of its cycle, cycles in a period. wrap_height: (A,) height of one period.
+    input_channel[input_start[a] : input_start[a + 1]]: the input channels of actor a. producer,
+    produced, consumed: (C,) actor; tokens of a cycle of the producer, and of the consumer.
+    produced_before, consumed_upto: flat, tokens made in the cycle before each phase, and taken up to
+    and with each; those of channel c begin at production_start[c] and consumption_start[c].
+    step, step_height: (C,) g above; height of g tokens. is_ordered: (C,) whether of two firings of
+    the producer the later one never ends earlier, so that all but the latest of those with equal
+    shift may be left out.
     """
-    room = len(edge_source)
+
+    def __init__(self, columns, array):
+        """Copy the columns. array: makes a sequence of the kernel's kind."""
+        self.node_start = array(columns.node_start)
+        self.phases = array(columns.phases)
+        self.copies = array(columns.copies)
+        self.wrap_height = array(columns.wrap_height)
+        self.input_start = array(columns.input_start)
+        self.input_channel = array(columns.input_channel)
+        self.producer = array(columns.producer)
+        self.produced = array(columns.produced)
+        self.produced_before = array(columns.produced_before)
+        self.production_start = array(columns.production_start)
+        self.consumed = array(columns.consumed)
+        self.consumed_upto = array(columns.consumed_upto)
+        self.consumption_start = array(columns.consumption_start)
+        self.step = array(columns.step)
+        self.step_height = array(columns.step_height)
+        self.is_ordered = array(columns.is_ordered)
+
+
+class Edges:
+    """The incoming edges of node v: entries start[v] : start[v + 1] of source, height and channel.
+
+    start: (nodes + 1,). The others hold edges as far as they reach; the channel of an edge that
+    orders the starts of an actor is -1.
+    """
+
+    def __init__(self, start, source, height, channel):
+        """Keep these arrays."""
+        self.start = start
+        self.source = source
+        self.height = height
+        self.channel = channel
+
+
+class Policy:
+    """The incoming edge that decides each node, and what is known from it. N nodes.
+
+    edge: (N,), in the end an optimal policy. value: (N,) start times times `denominator`, if OPTIMAL:
+    they satisfy value[v] >= value[u] + denominator * time(u) - numerator * height on every edge
+    u -> v, numerator / denominator being the ratio in lowest terms. cycle: (N,) the edges of the
+    critical cycle, each leaving the node that the next one enters; time, height, length: of it.
+    others: edges of further cycles as far as there is room, each cycle ended by -1, `reported` entries.
+    work: edges looked at. order, mark: (N,) scratch, like what begins with `seen`: the cycle at hand.
+    low_time / low_height: only further cycles with a larger ratio are reported. limit: no sum may
+    pass it.
+    """
+
+    def __init__(self, value, cycle, others, blank):
+        """Keep these arrays. blank: makes zeros of the kernel's kind."""
+        self.value = value
+        self.cycle = cycle
+        self.others = others
+        self.edge = blank(len(value))
+        self.order = blank(len(value))
+        self.mark = blank(len(value))
+        self.numerator = 0
+        self.denominator = 0
+        self.time = 0
+        self.height = 0
+        self.length = 0
+        self.reported = 0
+        self.work = 0
+        self.is_raised = False
+        self.is_blocked = False
+        self.seen_time = 0
+        self.seen_height = 0
+        self.seen_length = 0
+        self.low_time = 0
+        self.low_height = 1
+        self.limit = 0
+
+    def within(self, low_time, low_height, limit):
+        """Set the ratio above which cycles are reported, and the largest sum; return itself."""
+        self.low_time = low_time
+        self.low_height = low_height
+        self.limit = limit
+        return self
+
+
+def expand(layout, initial_tokens, edges):
+    """List the incoming edges of every node; return how many there are. initial_tokens: (C,)."""
     count = 0
     node = 0
-    for actor in range(len(phases)):
-        cycle = phases[actor]
-        last = node_start[actor] + copies[actor] * cycle - 1
-        for copy in range(copies[actor]):
-            for phase in range(cycle):
-                edge_start[node] = count
-                if count < room:
-                    first = copy == 0 and phase == 0
-                    edge_source[count] = last if first else node - 1
-                    edge_height[count] = wrap_height[actor] if first else 0
-                    edge_channel[count] = -1
-                count += 1
-                for port in range(input_start[actor], input_start[actor + 1]):
-                    channel = input_channel[port]
-                    at = consumption_start[channel] + phase
-                    needed = consumed_upto[at]
-                    new = needed - (consumed_upto[at - 1] if phase else 0)
-                    if new == 0:
-                        continue
-                    end = copy * consumed[channel] + needed - initial_tokens[channel] - 1
-                    source = producer[channel]
-                    source_phases = phases[source]
-                    per_cycle = produced[channel]
-                    g = step[channel]
-                    base = production_start[channel]
-                    total = per_cycle * copies[source]
-                    ordered = is_ordered[channel]
-                    y = end % g if ordered else 0
-                    while y < total:
-                        repeat = y // per_cycle
-                        rest = y - repeat * per_cycle
-                        low = 0
-                        high = source_phases - 1
-                        while low < high:
-                            middle = (low + high + 1) // 2
-                            if produced_before[base + middle] <= rest:
-                                low = middle
-                            else:
-                                high = middle - 1
-                        begin = repeat * per_cycle + produced_before[base + low]
-                        after = total
-                        if low + 1 < source_phases:
-                            after = repeat * per_cycle + produced_before[base + low + 1]
-                        elif repeat + 1 < copies[source]:
-                            after = (repeat + 1) * per_cycle
-                        shifted = y if ordered else begin + (end - begin) % g
-                        if shifted - begin < new:
-                            if count < room:
-                                edge_source[count] = (
-                                    node_start[source] + repeat * source_phases + low
-                                )
-                                edge_height[count] = (shifted - end) // g * step_height[channel]
-                                edge_channel[count] = channel
-                            count += 1
-                        y = y + (after - y + g - 1) // g * g if ordered else after
+    for actor in range(len(layout.phases)):
+        for copy in range(layout.copies[actor]):
+            for phase in range(layout.phases[actor]):
+                edges.start[node] = count
+                count = add_order(layout, edges, count, actor, node)
+                for port in range(layout.input_start[actor], layout.input_start[actor + 1]):
+                    channel = layout.input_channel[port]
+                    at = layout.consumption_start[channel] + phase
+                    end = layout.consumed_upto[at]
+                    new = end - (layout.consumed_upto[at - 1] if phase else 0)
+                    end += copy * layout.consumed[channel] - initial_tokens[channel] - 1
+                    if new > 0:
+                        count = add_producers(layout, edges, count, channel, end, new)
                 node += 1
-    edge_start[node] = count
+    edges.start[node] = count
     return count
 
 
-def maximum_cycle_ratio(
-    edge_start,
-    edge_source,
-    edge_height,
-    time,
-    low_time,
-    low_height,
-    limit,
-    policy,
-    value,
-    cycle,
-    others,
-    order,
-    mark,
-    answer,
-):
+def add_order(layout, edges, count, actor, node):
+    """Let a node follow the node before it, the first one the last of the period before."""
+    if count < len(edges.source):
+        first = node == layout.node_start[actor]
+        nodes = layout.copies[actor] * layout.phases[actor]
+        edges.source[count] = node + nodes - 1 if first else node - 1
+        edges.height[count] = layout.wrap_height[actor] if first else 0
+        edges.channel[count] = -1
+    return count + 1
+
+
+def add_producers(layout, edges, count, channel, end, new):
+    """Let a node follow who makes the last `new` tokens of a channel up to token `end`."""
+    source = layout.producer[channel]
+    phases = layout.phases[source]
+    per_cycle = layout.produced[channel]
+    g = layout.step[channel]
+    base = layout.production_start[channel]
+    total = per_cycle * layout.copies[source]
+    ordered = layout.is_ordered[channel]
+    y = end % g if ordered else 0
+    while y < total:
+        repeat = y // per_cycle
+        phase = last_before(layout, base, phases, y - repeat * per_cycle)
+        begin = repeat * per_cycle + layout.produced_before[base + phase]
+        after = total
+        if phase + 1 < phases:
+            after = repeat * per_cycle + layout.produced_before[base + phase + 1]
+        elif repeat + 1 < layout.copies[source]:
+            after = (repeat + 1) * per_cycle
+        shifted = y if ordered else begin + (end - begin) % g
+        if shifted - begin < new:
+            if count < len(edges.source):
+                edges.source[count] = layout.node_start[source] + repeat * phases + phase
+                edges.height[count] = (shifted - end) // g * layout.step_height[channel]
+                edges.channel[count] = channel
+            count += 1
+        y = y + (after - y + g - 1) // g * g if ordered else after
+    return count
+
+
+def last_before(layout, base, phases, made):
+    """Return the last phase before which no more tokens than `made` are made in its cycle."""
+    low = 0
+    high = phases - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if layout.produced_before[base + middle] <= made:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def maximum_cycle_ratio(edges, time, policy):
     """Find the largest time / height over all cycles; return OPTIMAL, BLOCKED or OVERFLOW.
 
-    edge_start: (N + 1,), edge_source, edge_height: (E,) incoming edges of each node, as `expand`
-    makes them; every node has one. time: (N,) of each node, >= 0.
-    low_time / low_height: other cycles met on the way are reported if their ratio is larger.
-    limit: no sum may pass it.
-    policy: (N,) out, for each node the incoming edge that decides it.
-    value: (N,) out: start times times `denominator`, if OPTIMAL: they satisfy
-    value[v] >= value[u] + denominator * time(u) - numerator * edge_height on every edge u -> v,
-    numerator / denominator being the ratio in lowest terms.
-    cycle: (N,) out, the edges of the critical cycle, each leaving the node that the next one enters.
-    others: out, edges of further cycles as far as there is room, each cycle ended by -1.
-    order, mark: (N,) scratch.
-    answer: (5,) out: time and height of the critical cycle, its number of edges, length of `others`,
-    edges looked at.
-
-    A cycle with height <= 0 is BLOCKED, whatever its time.
+    edges: as `expand` makes them; every node has one. time: (N,) of each node, >= 0. policy: changed,
+    see there. A cycle with height <= 0 is BLOCKED, whatever its time.
     """
     nodes = len(time)
     largest_time = 0
     largest_height = 0
     for node in range(nodes):
         largest_time = max(largest_time, time[node])
-        value[node] = 0
-        best = edge_start[node]
-        for edge in range(edge_start[node] + 1, edge_start[node + 1]):
-            if best == edge_start[node] or edge_height[edge] < edge_height[best]:
-                best = edge
-        policy[node] = best
-    for edge in range(edge_start[nodes]):
-        largest_height = max(largest_height, abs(edge_height[edge]))
-    numerator = 0
-    denominator = 0
-    reported = 0
-    answer[4] = 0
+    for edge in range(edges.start[nodes]):
+        largest_height = max(largest_height, abs(edges.height[edge]))
+    choose_first(edges, policy)
     while True:
-        # Find the cycles of the policy, and an order in which each node follows its source.
-        placed = 0
-        is_raised = False
-        is_blocked = False
-        for node in range(nodes):
-            mark[node] = -1
-        for first in range(nodes):
-            node = first
-            length = 0
-            while mark[node] < 0:
-                mark[node] = first
-                length += 1
-                order[nodes - length] = node
-                node = edge_source[policy[node]]
-            if length > 0 and mark[node] == first:
-                root = node
-                cycle_time = 0
-                cycle_height = 0
-                edges = 0
-                while node != root or edges == 0:
-                    edge = policy[node]
-                    if edge != edge_start[node]:
-                        cycle_time += time[edge_source[edge]]
-                    cycle_height += edge_height[edge]
-                    if abs(cycle_height) > limit or cycle_time > limit:
-                        return OVERFLOW
-                    edges += 1
-                    node = edge_source[edge]
-                blocks = cycle_height <= 0
-                if not blocks and denominator > 0:
-                    if cycle_time > limit // denominator or numerator > limit // cycle_height:
-                        return OVERFLOW
-                wins = denominator == 0 or cycle_time * denominator > numerator * cycle_height
-                if blocks or (wins and not is_blocked):
-                    is_blocked = is_blocked or blocks
-                    is_raised = True
-                    answer[0] = cycle_time
-                    answer[1] = cycle_height
-                    answer[2] = edges
-                    for i in range(edges):
-                        cycle[i] = policy[node]
-                        node = edge_source[policy[node]]
-                    numerator = cycle_time
-                    denominator = cycle_height
-                    if not is_blocked:
-                        a = numerator
-                        b = denominator
-                        while b:
-                            a, b = b, a % b
-                        numerator //= a
-                        denominator //= a
-                if blocks or cycle_height < limit // (low_time + 1):
-                    above = blocks or cycle_time > low_time * cycle_height // low_height
-                    if above and reported + edges < len(others):
-                        for _ in range(edges):
-                            others[reported] = policy[node]
-                            reported += 1
-                            node = edge_source[policy[node]]
-                        others[reported] = -1
-                        reported += 1
-            for i in range(length):  # the walk's last node lies in front
-                order[placed + i] = order[nodes - length + i]
-            placed += length
-        answer[3] = reported
-        if is_blocked:
+        if not find_cycles(edges, time, policy):
+            return OVERFLOW
+        if policy.is_blocked:
             return BLOCKED
-        if is_raised:
-            if largest_time > limit // denominator:
+        if policy.is_raised:
+            if largest_time > policy.limit // policy.denominator:
                 return OVERFLOW
-            if numerator > 0 and largest_height > limit // numerator:
+            if policy.numerator > 0 and largest_height > policy.limit // policy.numerator:
                 return OVERFLOW
             for node in range(nodes):
-                value[node] = 0
-        # Each node follows its source, if upwards: along a cycle of a smaller ratio values would
-        # sink for ever.
-        for i in range(nodes):
-            node = order[i]
-            edge = policy[node]
-            reached = value[edge_source[edge]] - numerator * edge_height[edge]
-            if edge != edge_start[node]:
-                reached += denominator * time[edge_source[edge]]
-            if reached > limit:
-                return OVERFLOW
-            value[node] = max(value[node], reached)
-        # Let every node choose the best source, all by the same values: if some already followed
-        # the new ones, ties would hide the better policy of the others.
-        is_changed = False
-        for node in range(nodes):
-            first = edge_start[node]
-            best = value[node]
-            for edge in range(first, edge_start[node + 1]):
-                source = edge_source[edge]
-                candidate = value[source] - numerator * edge_height[edge]
-                if edge != first:
-                    candidate += denominator * time[source]
-                if candidate > best:
-                    best = candidate
-                    policy[node] = edge
-                    is_changed = True
-            if best > limit:
-                return OVERFLOW
-        answer[4] += edge_start[nodes]
-        if not is_changed:
-            return OPTIMAL
+                policy.value[node] = 0
+        if not follow(edges, time, policy):
+            return OVERFLOW
+        status = improve(edges, time, policy)
+        policy.work += edges.start[nodes]
+        if status != CHANGED:
+            return status
+
+
+def choose_first(edges, policy):
+    """Begin with the edge of least height that enters each node, not its order if there is another."""
+    for node in range(len(policy.edge)):
+        policy.value[node] = 0
+        best = edges.start[node]
+        for edge in range(edges.start[node] + 1, edges.start[node + 1]):
+            if best == edges.start[node] or edges.height[edge] < edges.height[best]:
+                best = edge
+        policy.edge[node] = best
+
+
+def find_cycles(edges, time, policy):
+    """Keep the critical cycle of the policy, and order nodes behind their sources; False: overflow."""
+    nodes = len(policy.edge)
+    placed = 0
+    policy.is_raised = False
+    policy.is_blocked = False
+    for node in range(nodes):
+        policy.mark[node] = -1
+    for first in range(nodes):
+        length = 0
+        node = first
+        while policy.mark[node] < 0:
+            policy.mark[node] = first
+            length += 1
+            policy.order[nodes - length] = node
+            node = edges.source[policy.edge[node]]
+        if length > 0 and policy.mark[node] == first:
+            if not measure(edges, time, policy, node) or not compare(edges, policy, node):
+                return False
+        for i in range(length):  # the walk's last node lies in front
+            policy.order[placed + i] = policy.order[nodes - length + i]
+        placed += length
+    return True
+
+
+def measure(edges, time, policy, root):
+    """Add up time and height of the cycle of the policy through `root`; False: overflow."""
+    node = root
+    cycle_time = 0
+    cycle_height = 0
+    length = 0
+    while node != root or length == 0:
+        edge = policy.edge[node]
+        if edge != edges.start[node]:
+            cycle_time += time[edges.source[edge]]
+        cycle_height += edges.height[edge]
+        if abs(cycle_height) > policy.limit or cycle_time > policy.limit:
+            return False
+        length += 1
+        node = edges.source[edge]
+    policy.seen_time = cycle_time
+    policy.seen_height = cycle_height
+    policy.seen_length = length
+    return True
+
+
+def compare(edges, policy, root):
+    """Keep or report the cycle that was measured, if its ratio is large enough; False: overflow."""
+    time = policy.seen_time
+    height = policy.seen_height
+    blocks = height <= 0
+    if not blocks and policy.denominator > 0:
+        if time > policy.limit // policy.denominator or policy.numerator > policy.limit // height:
+            return False
+    wins = policy.denominator == 0 or time * policy.denominator > policy.numerator * height
+    if blocks or (wins and not policy.is_blocked):
+        keep(edges, policy, root)
+    if blocks or height < policy.limit // (policy.low_time + 1):
+        if blocks or time > policy.low_time * height // policy.low_height:
+            report(edges, policy, root)
+    return True
+
+
+def keep(edges, policy, root):
+    """Take the cycle that was measured for the critical one."""
+    policy.is_raised = True
+    policy.is_blocked = policy.is_blocked or policy.seen_height <= 0
+    policy.time = policy.seen_time
+    policy.height = policy.seen_height
+    policy.length = policy.seen_length
+    node = root
+    for i in range(policy.length):
+        policy.cycle[i] = policy.edge[node]
+        node = edges.source[policy.edge[node]]
+    policy.numerator = policy.time
+    policy.denominator = policy.height
+    if not policy.is_blocked:
+        a = policy.numerator
+        b = policy.denominator
+        while b:
+            a, b = b, a % b
+        policy.numerator //= a
+        policy.denominator //= a
+
+
+def report(edges, policy, root):
+    """Write the cycle that was measured to `others`, if there is room."""
+    if policy.reported + policy.seen_length < len(policy.others):
+        node = root
+        for _ in range(policy.seen_length):
+            policy.others[policy.reported] = policy.edge[node]
+            policy.reported += 1
+            node = edges.source[policy.edge[node]]
+        policy.others[policy.reported] = -1
+        policy.reported += 1
+
+
+def follow(edges, time, policy):
+    """Let each node follow its source; False: overflow.
+
+    Only upwards: along a cycle of a smaller ratio values would sink for ever.
+    """
+    for i in range(len(policy.order)):
+        node = policy.order[i]
+        edge = policy.edge[node]
+        reached = policy.value[edges.source[edge]] - policy.numerator * edges.height[edge]
+        if edge != edges.start[node]:
+            reached += policy.denominator * time[edges.source[edge]]
+        if reached > policy.limit:
+            return False
+        policy.value[node] = max(policy.value[node], reached)
+    return True
+
+
+def improve(edges, time, policy):
+    """Let every node choose its best source; return OPTIMAL, CHANGED or OVERFLOW.
+
+    All by the same values: if some already followed the new ones, ties would hide the better policy
+    of the others.
+    """
+    numerator = policy.numerator
+    denominator = policy.denominator
+    status = OPTIMAL
+    for node in range(len(policy.value)):
+        first = edges.start[node]
+        best = policy.value[node]
+        for edge in range(first, edges.start[node + 1]):
+            source = edges.source[edge]
+            candidate = policy.value[source] - numerator * edges.height[edge]
+            if edge != first:
+                candidate += denominator * time[source]
+            if candidate > best:
+                best = candidate
+                policy.edge[node] = edge
+                status = CHANGED
+        if best > policy.limit:
+            return OVERFLOW
+    return status

@@ -1,11 +1,7 @@
 """Offsets for blocks of memory: which conflict, a place for each in turn, and exact search.
 
-B blocks are numbered from 0; times, sizes and offsets are whole numbers. The conflicts of block b
-are entries neighbour_start[b] : neighbour_start[b + 1] of `neighbour`; beside each stand `rise`, how
-far above the offset of b the neighbour must begin if it lies higher, and `lift`, how far above the
-neighbour b must begin in the other case. Cliques are sets of blocks that all conflict with one
-another, as those that live at one time: those of b are entries member_start[b] : member_start[b + 1]
-of `clique`, and `weight` is what b takes of each.
+B blocks are numbered from 0; times, sizes and offsets are whole numbers. Cliques are sets of blocks
+that all conflict with one another, as blocks do that live at one time.
 """
 
 from __future__ import annotations
@@ -28,18 +24,38 @@ TRAIL = 9  # length of the trail when it was opened
 IS_FINAL = 10  # whether what was placed last stands in no one's way
 FRAME = 11
 
-DEPTH = 0  # numbers kept between calls
-TRAIL_LENGTH = 1
-STAMP = 2
-FOLLOWS_HEAT = 3
-STATE = 4
+
+class Conflicts:
+    """Which blocks conflict, in both directions.
+
+    The conflicts of block b are entries start[b] : start[b + 1] of `neighbour`; beside each stand
+    `rise`, how far above the offset of b the neighbour must begin if it lies higher, and `lift`, how
+    far above the neighbour b must begin in the other case.
+    """
+
+    def __init__(self, start, neighbour, rise, lift):
+        """Keep these arrays."""
+        self.start = start
+        self.neighbour = neighbour
+        self.rise = rise
+        self.lift = lift
 
 
-def overlaps(start, end, size, order, active, fill, neighbour, rise, lift):
-    """Write the conflicts between lifetimes that meet, in both directions.
+class Lifetimes:
+    """When blocks begin and end, and their sizes. All (B,)."""
 
-    start, end: (B,) times. size: (B,). order: (B,) by start. active: (B,) scratch. fill: (B,) where
-    the next neighbour of each block goes. neighbour, rise, lift: out. Time: O(conflicts).
+    def __init__(self, start, end, size):
+        """Keep these arrays."""
+        self.start = start
+        self.end = end
+        self.size = size
+
+
+def overlaps(lifetimes, order, active, fill, conflicts):
+    """Write the conflicts between lifetimes that meet.
+
+    order: (B,) by start. active: (B,) scratch. fill: (B,) where the next neighbour of each block
+    goes. conflicts: out, but for the starts. Time: O(conflicts).
     """
     actives = 0
     for position in range(len(order)):
@@ -47,112 +63,163 @@ def overlaps(start, end, size, order, active, fill, neighbour, rise, lift):
         kept = 0
         for k in range(actives):
             other = active[k]
-            if end[other] <= start[block]:
-                continue
-            active[kept] = other
-            kept += 1
-            here = fill[block]
-            there = fill[other]
-            neighbour[here] = other
-            rise[here] = size[block]
-            lift[here] = size[other]
-            neighbour[there] = block
-            rise[there] = size[other]
-            lift[there] = size[block]
-            fill[block] = here + 1
-            fill[other] = there + 1
+            if lifetimes.end[other] > lifetimes.start[block]:
+                active[kept] = other
+                kept += 1
+                write_conflict(conflicts, fill, block, other, lifetimes)
+                write_conflict(conflicts, fill, other, block, lifetimes)
         active[kept] = block
         actives = kept + 1
 
 
-def lowest_fit(
-    order,
-    alignment,
-    lowest,
-    neighbour_start,
-    neighbour,
-    rise,
-    lift,
-    is_placed,
-    offset,
-    gap_begin,
-    gap_end,
-):
+def write_conflict(conflicts, fill, block, other, lifetimes):
+    """Write down for a block that it conflicts with another."""
+    entry = fill[block]
+    conflicts.neighbour[entry] = other
+    conflicts.rise[entry] = lifetimes.size[block]
+    conflicts.lift[entry] = lifetimes.size[other]
+    fill[block] = entry + 1
+
+
+class Ground:
+    """Where blocks may lie: at multiples of `alignment` from `lowest` on, which is one. Both (B,).
+
+    gap_begin, gap_end: scratch for the conflicts of one block.
+    """
+
+    def __init__(self, alignment, lowest, gap_begin, gap_end):
+        """Keep these arrays."""
+        self.alignment = alignment
+        self.lowest = lowest
+        self.gap_begin = gap_begin
+        self.gap_end = gap_end
+
+
+class Placed:
+    """Which blocks are placed (0 or 1), and where. Both (B,)."""
+
+    def __init__(self, is_placed, offset):
+        """Keep these arrays."""
+        self.is_placed = is_placed
+        self.offset = offset
+
+
+def lowest_fit(order, ground, conflicts, placed):
     """Place the blocks in this order, each as low as those before it leave room.
 
-    order: (P,) blocks. alignment, lowest: (B,), the first multiple allowed. is_placed: (B,) 0 or 1,
-    offset: (B,); what is placed stays. gap_begin, gap_end: scratch for the conflicts of one block.
+    order: (P,) blocks. placed: changed; what is placed stays.
     """
     for position in range(len(order)):
         block = order[position]
         taken = 0
-        for entry in range(neighbour_start[block], neighbour_start[block + 1]):
-            other = neighbour[entry]
-            if is_placed[other] == 1:
-                gap_begin[taken] = offset[other] - rise[entry]
-                gap_end[taken] = offset[other] + lift[entry]
+        for entry in range(conflicts.start[block], conflicts.start[block + 1]):
+            other = conflicts.neighbour[entry]
+            if placed.is_placed[other] == 1:
+                ground.gap_begin[taken] = placed.offset[other] - conflicts.rise[entry]
+                ground.gap_end[taken] = placed.offset[other] + conflicts.lift[entry]
                 taken += 1
-        step = taken // 2
-        while step > 0:  # Shell sort by begin
-            for k in range(step, taken):
-                begin = gap_begin[k]
-                finish = gap_end[k]
-                hole = k
-                while hole >= step and gap_begin[hole - step] > begin:
-                    gap_begin[hole] = gap_begin[hole - step]
-                    gap_end[hole] = gap_end[hole - step]
-                    hole -= step
-                gap_begin[hole] = begin
-                gap_end[hole] = finish
-            step //= 2
-        place = lowest[block]
-        for k in range(taken):
-            if place <= gap_begin[k]:
-                break
-            if place < gap_end[k]:
-                unit = alignment[block]
-                place = (gap_end[k] + unit - 1) // unit * unit
-        offset[block] = place
-        is_placed[block] = 1
+        sort_gaps(ground, taken)
+        placed.offset[block] = first_room(ground, block, taken)
+        placed.is_placed[block] = 1
 
 
-def search(
-    size,
-    alignment,
-    highest,
-    rank,
-    neighbour_start,
-    neighbour,
-    rise,
-    lift,
-    member_start,
-    clique,
-    weight,
-    capacity,
-    low,
-    heat,
-    is_placed,
-    order,
-    place_of,
-    settled,
-    queue,
-    seen,
-    level,
-    frames,
-    trail,
-    state,
-    limit,
-):
+def sort_gaps(ground, taken):
+    """Sort what is taken by where it begins. A Shell sort."""
+    step = taken // 2
+    while step > 0:
+        for k in range(step, taken):
+            begin = ground.gap_begin[k]
+            finish = ground.gap_end[k]
+            hole = k
+            while hole >= step and ground.gap_begin[hole - step] > begin:
+                ground.gap_begin[hole] = ground.gap_begin[hole - step]
+                ground.gap_end[hole] = ground.gap_end[hole - step]
+                hole -= step
+            ground.gap_begin[hole] = begin
+            ground.gap_end[hole] = finish
+        step //= 2
+
+
+def first_room(ground, block, taken):
+    """Return the lowest offset of a block outside of what is taken."""
+    place = ground.lowest[block]
+    unit = ground.alignment[block]
+    for k in range(taken):
+        if place <= ground.gap_begin[k]:
+            break
+        if place < ground.gap_end[k]:
+            place = (ground.gap_end[k] + unit - 1) // unit * unit
+    return place
+
+
+class Part:
+    """The blocks of a search. All (B,) but the capacity.
+
+    highest: largest offset. rank: smaller is tried first, all different. capacity: no clique may
+    reach above.
+    """
+
+    def __init__(self, size, alignment, highest, rank, capacity):
+        """Keep these arrays."""
+        self.size = size
+        self.alignment = alignment
+        self.highest = highest
+        self.rank = rank
+        self.capacity = capacity
+
+
+class Cliques:
+    """Those of block b are entries start[b] : start[b + 1] of `clique`; b takes `weight` of each.
+
+    level: (cliques,) scratch.
+    """
+
+    def __init__(self, start, clique, weight, level):
+        """Keep these arrays."""
+        self.start = start
+        self.clique = clique
+        self.weight = weight
+        self.level = level
+
+
+class Tree:
+    """How far a search has come; it goes on from there.
+
+    low: (B,) smallest offset, a multiple of the alignment. heat: (B,) larger is tried before any rank;
+    if follows_heat it becomes, whenever the rest falls apart, the largest weight of what is left in a
+    clique of the block. is_placed: (B,). order, place_of: (B,) a permutation and its inverse. settled,
+    queue, seen: (B,) scratch. frames: (FRAME * (B + 2),), open choices, the last one at `depth`.
+    trail: what changed on the way down; room for len(neighbour) and 2 * B, and more for changes of
+    heat.
+    """
+
+    def __init__(self, low, heat, trail, follows_heat, array):
+        """Begin with no block placed. array: makes a sequence of the kernel's kind."""
+        blocks = len(low)
+        frames = [0] * (FRAME * (blocks + 2))
+        frames[PENDING] = blocks
+        frames[OLD_OFFSET] = -1
+        self.low = low
+        self.heat = heat
+        self.trail = trail
+        self.is_placed = array([0] * blocks)
+        self.order = array(range(blocks))
+        self.place_of = array(range(blocks))
+        self.settled = array([0] * blocks)
+        self.queue = array([0] * blocks)
+        self.seen = array([0] * blocks)
+        self.frames = array(frames)
+        self.depth = 0
+        self.length = 0  # of the trail
+        self.stamp = 0
+        self.missing = 0  # blocks that are marked as seen, and not met yet
+        self.follows_heat = follows_heat
+
+
+def search(part, conflicts, cliques, tree, limit):
     """Look for offsets of at most `highest` each; return FOUND, NONE or UNDECIDED.
 
-    size, alignment: (B,). highest: (B,) largest offset. rank: (B,) smaller is tried first, all
-    different. capacity: no clique may reach above. low: (B,) smallest offset, a multiple of the
-    alignment; it changes. heat: (B,) larger is tried before any rank; where state[FOLLOWS_HEAT] is 1
-    it becomes, whenever the rest falls apart, the largest weight of what is left in a clique of the
-    block. is_placed: (B,) 0. order, place_of: (B,) a permutation and its inverse. settled, queue,
-    seen: (B,) scratch, seen 0. level: (cliques,) scratch. frames: (FRAME * (B + 2),), the first with
-    PENDING = B and OLD_OFFSET = -1. trail: what changes on the way down; room for len(neighbour) and
-    2 * B, and more for changes of heat. state: (STATE,). limit: placements to try in this call.
+    limit: placements to try in this call.
 
     Blocks are placed from below: by offset, then heat, then rank, each as low as those placed before
     allow; every plan can be pushed down to one that comes about so. A choice is not tried
@@ -162,252 +229,297 @@ def search(
       block that was passed over must come to rest on another that is placed from now on.
     What falls apart, as no conflict connects it any more, is searched part by part.
 
-    One function, as a translated kernel calls no other.
     Source: Moffitt, MiniMalloc, ASPLOS 2023 (canonical solutions, section inference, dominance,
     dynamic decomposition); Jackson's rule for one machine with release dates (the cliques).
     """
-    blocks = len(rank)
     tried = 0
-    while True:
-        depth = state[DEPTH]
-        if depth < 0:
-            return NONE
-        frame = depth * FRAME
-        first = frames[frame + FIRST]
-        last = frames[frame + LAST]
-        if first == last:  # all placed: the next part that was left for afterwards
-            while depth >= 0 and frames[depth * FRAME + LAST] == frames[depth * FRAME + PENDING]:
-                depth -= 1
-            if depth < 0:
+    while tree.depth >= 0:
+        frame = tree.depth * FRAME
+        if tree.frames[frame + FIRST] == tree.frames[frame + LAST]:
+            if not enter_rest(conflicts, cliques, tree):
                 return FOUND
-            frame = depth * FRAME
-            first = frames[frame + LAST]
-            last = frames[frame + PENDING]
-            state[STAMP] += 1
-            stamp = state[STAMP]
-            queue[0] = order[first]
-            seen[order[first]] = stamp
-            found = 1
-            done = 0
-            while done < found:
-                block = queue[done]
-                done += 1
-                for entry in range(neighbour_start[block], neighbour_start[block + 1]):
-                    other = neighbour[entry]
-                    if is_placed[other] == 0 and seen[other] != stamp:
-                        seen[other] = stamp
-                        queue[found] = other
-                        found += 1
-            for k in range(found):
-                block = queue[k]
-                here = place_of[block]
-                other = order[first + k]
-                order[first + k] = block
-                place_of[block] = first + k
-                order[here] = other
-                place_of[other] = here
-            frames[frame + FIRST] = first
-            frames[frame + LAST] = first + found
-            frames[frame + OFFSET] = frames[frame + OLD_OFFSET]
-            frames[frame + HEAT] = frames[frame + OLD_HEAT]
-            frames[frame + RANK] = frames[frame + OLD_RANK]
-            frames[frame + IS_FINAL] = 0
-            room = len(trail) - state[TRAIL_LENGTH] - len(neighbour) - 2 * blocks
-            if state[FOLLOWS_HEAT] == 1 and 2 * found <= room:
-                for k in range(len(level)):
-                    level[k] = 0
-                for position in range(first, first + found):
-                    block = order[position]
-                    for entry in range(member_start[block], member_start[block + 1]):
-                        level[clique[entry]] += weight[entry]
-                length = state[TRAIL_LENGTH]
-                for position in range(first, first + found):
-                    block = order[position]
-                    most = 0
-                    for entry in range(member_start[block], member_start[block + 1]):
-                        if level[clique[entry]] > most:
-                            most = level[clique[entry]]
-                    trail[length] = block + 2 * blocks
-                    trail[length + 1] = heat[block]
-                    length += 2
-                    heat[block] = most
-                state[TRAIL_LENGTH] = length
-                # A new order begins: at the offset reached, every block may be the next.
-                frames[frame + OFFSET] -= 1
-                frames[frame + HEAT] = 0
-                frames[frame + RANK] = blocks
-            frames[frame + TRAIL] = state[TRAIL_LENGTH]
-            state[DEPTH] = depth
             continue
-
         if tried >= limit:
             return UNDECIDED
-        length = state[TRAIL_LENGTH]
-        while length > frames[frame + TRAIL]:
-            length -= 2
-            block = trail[length]
-            if block < blocks:
-                low[block] = trail[length + 1]
-            elif block < 2 * blocks:
-                is_placed[block - blocks] = 0
-            else:
-                heat[block - 2 * blocks] = trail[length + 1]
-        state[TRAIL_LENGTH] = length
-
-        chosen = -1
-        if frames[frame + IS_FINAL] == 0:
-            after = frames[frame + OFFSET]
-            after_heat = frames[frame + HEAT]
-            after_rank = frames[frame + RANK]
-            bottom = capacity + 1
-            warmth = 0
-            dominated = capacity + 1
-            for position in range(first, last):
-                block = order[position]
-                here = low[block]
-                if here + size[block] < dominated:
-                    dominated = here + size[block]
-                if here < after or here > bottom:
-                    continue
-                if here == after and (
-                    heat[block] > after_heat
-                    or (heat[block] == after_heat and rank[block] <= after_rank)
-                ):
-                    continue
-                if (
-                    here < bottom
-                    or heat[block] > warmth
-                    or (heat[block] == warmth and rank[block] < rank[chosen])
-                ):
-                    chosen = block
-                    bottom = here
-                    warmth = heat[block]
-            if bottom >= dominated:
-                chosen = -1
+        undo(tree, tree.frames[frame + TRAIL])
+        chosen = choose(part, tree, frame)
         if chosen < 0:
-            state[DEPTH] = depth - 1
+            tree.depth -= 1
             continue
-
         tried += 1
-        frames[frame + OFFSET] = bottom
-        frames[frame + HEAT] = warmth
-        frames[frame + RANK] = rank[chosen]
-        is_placed[chosen] = 1
-        trail[length] = chosen + blocks
-        length += 2
-        here = place_of[chosen]
-        other = order[first]
-        order[first] = chosen
-        place_of[chosen] = first
-        order[here] = other
-        place_of[other] = here
-        fits = bottom <= highest[chosen]
-        near = 0
-        for entry in range(neighbour_start[chosen], neighbour_start[chosen + 1]):
-            other = neighbour[entry]
-            if is_placed[other] == 1:
-                continue
-            queue[near] = other
-            near += 1
-            least = bottom + rise[entry]
-            if least > low[other]:
-                unit = alignment[other]
-                least = (least + unit - 1) // unit * unit
-                if least > highest[other]:
-                    fits = False
-                trail[length] = other
-                trail[length + 1] = low[other]
-                length += 2
-                low[other] = least
-        if near == 0:
-            frames[frame + IS_FINAL] = 1
-        state[TRAIL_LENGTH] = length
-        if not fits:
+        near = place(part, conflicts, tree, frame, chosen)
+        if near < 0:
             continue
+        falls_apart = has_fallen_apart(conflicts, tree, frame, near)
+        settled = settle(part, conflicts, tree, frame)
+        if settled >= 0 and cliques_fit(part, cliques, tree, settled):
+            descend(tree, frame, settled, falls_apart)
+    return NONE
 
-        state[STAMP] += 1
-        stamp = state[STAMP]
-        left = near - 1
-        found = 0
-        if near > 0 and near < last - first - 1:  # are these still connected?
-            for k in range(near):
-                seen[queue[k]] = -stamp
-            seen[queue[0]] = stamp
-            found = 1
-            done = 0
-            while done < found and left > 0:
-                block = queue[done]
-                done += 1
-                for entry in range(neighbour_start[block], neighbour_start[block + 1]):
-                    other = neighbour[entry]
-                    if is_placed[other] == 0 and seen[other] != stamp:
-                        if seen[other] == -stamp:
-                            left -= 1
-                        seen[other] = stamp
-                        queue[found] = other
-                        found += 1
-        falls_apart = found > 0 and left > 0
 
-        for k in range(len(level)):
-            level[k] = 0
-        sorted_blocks = 0
-        for position in range(first + 1, last):
-            block = order[position]
-            least = low[block]
-            if least < bottom or (
-                least == bottom
-                and (heat[block] > warmth or (heat[block] == warmth and rank[block] < rank[chosen]))
-            ):
-                # Passed over: it comes to rest on another that is placed from now on.
-                least = highest[block] + 1
-                for entry in range(neighbour_start[block], neighbour_start[block + 1]):
-                    other = neighbour[entry]
-                    if is_placed[other] == 0:
-                        rest = low[other] if low[other] > bottom else bottom
-                        if rest + lift[entry] < least:
-                            least = rest + lift[entry]
-                if least > highest[block]:
-                    fits = False
-                    break
-            settled[block] = least
-            hole = sorted_blocks
-            while hole > 0 and settled[queue[hole - 1]] > least:
-                queue[hole] = queue[hole - 1]
-                hole -= 1
-            queue[hole] = block
-            sorted_blocks += 1
-        if not fits:
+def enter_rest(conflicts, cliques, tree):
+    """All of a part is placed: begin the next part that was left for afterwards; False if none is."""
+    depth = tree.depth
+    while depth >= 0:
+        frame = depth * FRAME
+        if tree.frames[frame + LAST] != tree.frames[frame + PENDING]:
+            break
+        depth -= 1
+    if depth < 0:
+        return False
+    frame = depth * FRAME
+    first = tree.frames[frame + LAST]
+    tree.stamp += 1
+    tree.missing = len(tree.low)
+    tree.queue[0] = tree.order[first]
+    found = reach(conflicts, tree)
+    for k in range(found):
+        move(tree, tree.queue[k], first + k)
+    tree.frames[frame + FIRST] = first
+    tree.frames[frame + LAST] = first + found
+    tree.frames[frame + OFFSET] = tree.frames[frame + OLD_OFFSET]
+    tree.frames[frame + HEAT] = tree.frames[frame + OLD_HEAT]
+    tree.frames[frame + RANK] = tree.frames[frame + OLD_RANK]
+    tree.frames[frame + IS_FINAL] = 0
+    room = len(tree.trail) - tree.length - len(conflicts.neighbour) - 2 * len(tree.low)
+    if tree.follows_heat and 2 * found <= room:
+        renew_heat(cliques, tree, first, first + found)
+        # A new order begins: at the offset reached, every block may be the next.
+        tree.frames[frame + OFFSET] -= 1
+        tree.frames[frame + HEAT] = 0
+        tree.frames[frame + RANK] = len(tree.low)
+    tree.frames[frame + TRAIL] = tree.length
+    tree.depth = depth
+    return True
+
+
+def reach(conflicts, tree):
+    """Add to the queue what is connected with its first block, and not placed; return its length.
+
+    Ends early when all blocks marked with -stamp are met: `missing` counts down.
+    """
+    tree.seen[tree.queue[0]] = tree.stamp
+    found = 1
+    done = 0
+    while done < found and tree.missing > 0:
+        block = tree.queue[done]
+        done += 1
+        for entry in range(conflicts.start[block], conflicts.start[block + 1]):
+            other = conflicts.neighbour[entry]
+            if tree.is_placed[other] == 0 and tree.seen[other] != tree.stamp:
+                if tree.seen[other] == -tree.stamp:
+                    tree.missing -= 1
+                tree.seen[other] = tree.stamp
+                tree.queue[found] = other
+                found += 1
+    return found
+
+
+def move(tree, block, place):
+    """Exchange a block with the block at this place of the order."""
+    old = tree.place_of[block]
+    other = tree.order[place]
+    tree.order[place] = block
+    tree.place_of[block] = place
+    tree.order[old] = other
+    tree.place_of[other] = old
+
+
+def renew_heat(cliques, tree, first, last):
+    """Set the heat of order[first:last] by what these blocks weigh together in their cliques."""
+    for k in range(len(cliques.level)):
+        cliques.level[k] = 0
+    for position in range(first, last):
+        block = tree.order[position]
+        for entry in range(cliques.start[block], cliques.start[block + 1]):
+            cliques.level[cliques.clique[entry]] += cliques.weight[entry]
+    for position in range(first, last):
+        block = tree.order[position]
+        most = 0
+        for entry in range(cliques.start[block], cliques.start[block + 1]):
+            most = max(most, cliques.level[cliques.clique[entry]])
+        tree.trail[tree.length] = block + 2 * len(tree.low)
+        tree.trail[tree.length + 1] = tree.heat[block]
+        tree.length += 2
+        tree.heat[block] = most
+
+
+def undo(tree, length):
+    """Take back what changed since the trail had this length."""
+    blocks = len(tree.low)
+    at = tree.length
+    while at > length:
+        at -= 2
+        block = tree.trail[at]
+        if block < blocks:
+            tree.low[block] = tree.trail[at + 1]
+        elif block < 2 * blocks:
+            tree.is_placed[block - blocks] = 0
+        else:
+            tree.heat[block - 2 * blocks] = tree.trail[at + 1]
+    tree.length = at
+
+
+def choose(part, tree, frame):
+    """Return the next block to try in the choice at this frame, or -1 if all were tried."""
+    if tree.frames[frame + IS_FINAL] == 1:
+        return -1
+    after = tree.frames[frame + OFFSET]
+    after_heat = tree.frames[frame + HEAT]
+    after_rank = tree.frames[frame + RANK]
+    chosen = -1
+    bottom = part.capacity + 1
+    dominated = part.capacity + 1
+    warmth = 0
+    for position in range(tree.frames[frame + FIRST], tree.frames[frame + LAST]):
+        block = tree.order[position]
+        here = tree.low[block]
+        heat = tree.heat[block]
+        if here + part.size[block] < dominated:
+            dominated = here + part.size[block]
+        if here < after or here > bottom:
             continue
-        for k in range(sorted_blocks):
-            block = queue[k]
-            for entry in range(member_start[block], member_start[block + 1]):
-                one = clique[entry]
-                if settled[block] > level[one]:
-                    level[one] = settled[block]
-                level[one] += weight[entry]
-                if level[one] > capacity:
-                    fits = False
-                    break
-            if not fits:
-                break
-        if not fits:
+        if here == after and (
+            heat > after_heat or (heat == after_heat and part.rank[block] <= after_rank)
+        ):
             continue
+        if (
+            here < bottom
+            or heat > warmth
+            or (heat == warmth and part.rank[block] < part.rank[chosen])
+        ):
+            chosen = block
+            bottom = here
+            warmth = heat
+    return -1 if bottom >= dominated else chosen
 
-        # Only the order by smallest offset is kept, so that the next sort has little to do.
-        for k in range(sorted_blocks):
-            order[first + 1 + k] = queue[k]
-            place_of[queue[k]] = first + 1 + k
-        depth += 1
-        below = depth * FRAME
-        frames[below + FIRST] = first + 1
-        frames[below + LAST] = first + 1 if falls_apart else last
-        frames[below + PENDING] = last
-        frames[below + OFFSET] = bottom
-        frames[below + HEAT] = warmth
-        frames[below + RANK] = rank[chosen]
-        frames[below + OLD_OFFSET] = bottom
-        frames[below + OLD_HEAT] = warmth
-        frames[below + OLD_RANK] = rank[chosen]
-        frames[below + TRAIL] = length
-        frames[below + IS_FINAL] = 0
-        state[DEPTH] = depth
+
+def place(part, conflicts, tree, frame, chosen):
+    """Place a block as low as it may lie, and raise the blocks in its way; queue those.
+
+    Returns how many blocks are queued, or -1 if a block would lie too high.
+    """
+    bottom = tree.low[chosen]
+    tree.frames[frame + OFFSET] = bottom
+    tree.frames[frame + HEAT] = tree.heat[chosen]
+    tree.frames[frame + RANK] = part.rank[chosen]
+    tree.is_placed[chosen] = 1
+    length = tree.length
+    tree.trail[length] = chosen + len(tree.low)
+    length += 2
+    move(tree, chosen, tree.frames[frame + FIRST])
+    fits = bottom <= part.highest[chosen]
+    near = 0
+    for entry in range(conflicts.start[chosen], conflicts.start[chosen + 1]):
+        other = conflicts.neighbour[entry]
+        if tree.is_placed[other] == 1:
+            continue
+        tree.queue[near] = other
+        near += 1
+        least = bottom + conflicts.rise[entry]
+        if least > tree.low[other]:
+            unit = part.alignment[other]
+            least = (least + unit - 1) // unit * unit
+            if least > part.highest[other]:
+                fits = False
+            tree.trail[length] = other
+            tree.trail[length + 1] = tree.low[other]
+            length += 2
+            tree.low[other] = least
+    if near == 0:
+        tree.frames[frame + IS_FINAL] = 1
+    tree.length = length
+    return near if fits else -1
+
+
+def has_fallen_apart(conflicts, tree, frame, near):
+    """Whether the queued neighbours of the block just placed are not all connected any more."""
+    tree.stamp += 1
+    others = tree.frames[frame + LAST] - tree.frames[frame + FIRST] - 1
+    if near == 0 or near >= others:
+        return False
+    for k in range(near):
+        tree.seen[tree.queue[k]] = -tree.stamp
+    tree.missing = near - 1
+    reach(conflicts, tree)
+    return tree.missing > 0
+
+
+def settle(part, conflicts, tree, frame):
+    """Queue the blocks left to place by where they can begin at the least.
+
+    Returns how many blocks are queued, or -1 if a block would lie too high.
+    """
+    bottom = tree.frames[frame + OFFSET]
+    warmth = tree.frames[frame + HEAT]
+    rank = tree.frames[frame + RANK]
+    settled = 0
+    for position in range(tree.frames[frame + FIRST] + 1, tree.frames[frame + LAST]):
+        block = tree.order[position]
+        least = tree.low[block]
+        heat = tree.heat[block]
+        if least < bottom or (
+            least == bottom and (heat > warmth or (heat == warmth and part.rank[block] < rank))
+        ):
+            least = least_rest(part, conflicts, tree, block, bottom)
+            if least > part.highest[block]:
+                return -1
+        tree.settled[block] = least
+        hole = settled
+        while hole > 0 and tree.settled[tree.queue[hole - 1]] > least:
+            tree.queue[hole] = tree.queue[hole - 1]
+            hole -= 1
+        tree.queue[hole] = block
+        settled += 1
+    return settled
+
+
+def least_rest(part, conflicts, tree, block, bottom):
+    """Return where a block that was passed over can begin: on another that is placed from now on."""
+    least = part.highest[block] + 1
+    for entry in range(conflicts.start[block], conflicts.start[block + 1]):
+        other = conflicts.neighbour[entry]
+        if tree.is_placed[other] == 0:
+            rest = tree.low[other] if tree.low[other] > bottom else bottom
+            if rest + conflicts.lift[entry] < least:
+                least = rest + conflicts.lift[entry]
+    return least
+
+
+def cliques_fit(part, cliques, tree, settled):
+    """Whether the queued blocks, one upon another, stay within the capacity in every clique."""
+    for k in range(len(cliques.level)):
+        cliques.level[k] = 0
+    for k in range(settled):
+        block = tree.queue[k]
+        begin = tree.settled[block]
+        for entry in range(cliques.start[block], cliques.start[block + 1]):
+            clique = cliques.clique[entry]
+            level = cliques.level[clique]
+            if begin > level:
+                level = begin
+            level += cliques.weight[entry]
+            if level > part.capacity:
+                return False
+            cliques.level[clique] = level
+    return True
+
+
+def descend(tree, frame, settled, falls_apart):
+    """Open the next choice, among the queued blocks, below the block that was placed."""
+    first = tree.frames[frame + FIRST] + 1
+    last = tree.frames[frame + LAST]
+    # Only the order by smallest offset is kept, so that the next sort has little to do.
+    for k in range(settled):
+        tree.order[first + k] = tree.queue[k]
+        tree.place_of[tree.queue[k]] = first + k
+    below = frame + FRAME
+    tree.frames[below + FIRST] = first
+    tree.frames[below + LAST] = first if falls_apart else last
+    tree.frames[below + PENDING] = last
+    for k in range(3):  # offset, heat and rank
+        tree.frames[below + OFFSET + k] = tree.frames[frame + OFFSET + k]
+        tree.frames[below + OLD_OFFSET + k] = tree.frames[frame + OFFSET + k]
+    tree.frames[below + TRAIL] = tree.length
+    tree.frames[below + IS_FINAL] = 0
+    tree.depth += 1

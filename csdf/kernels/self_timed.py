@@ -9,9 +9,6 @@ Since a firing's time depends on nothing but its tokens, firings need not be car
 of time. The kernel goes depth first, consumers before producers, which keeps the queues short; and
 it stops where every actor has fired its quota, so that states are compared after whole iterations.
 
-Queue of a channel: batches of tokens with equal time in a ring of queue_size[c] entries from
-queue_start[c] on, the oldest at queue_head[c].
-
 Source: Ghamarian et al., Throughput analysis of synchronous data flow graphs, ACSD 2006 (self-timed
 state space); Geilen, Stuijk, Worst-case performance analysis of SDF scenarios, CODES+ISSS 2010
 (times of tokens as state).
@@ -27,187 +24,220 @@ PAUSED = 3  # the fuel is used up; call again
 BURST = 64  # firings of one actor before its consumers get their turn
 
 
-def advance(
-    phases,
-    duration_start,
-    duration,
-    input_start,
-    input_channel,
-    output_start,
-    output_channel,
-    consumer,
-    consumption_start,
-    consumption,
-    production_start,
-    production,
-    tokens,
-    queue_start,
-    queue_size,
-    queue_head,
-    queue_length,
-    queue_count,
-    queue_time,
-    last_time,
-    phase,
-    latest_start,
-    quota,
-    stack,
-    is_stacked,
-    record_at,
-    record,
-    fuel,
-    answer,
-):
+class Wiring:
+    """The graph: what does not change. A actors, C channels.
+
+    phases, duration_start: (A,); duration: flat, time units. input_start: (A + 1,), input_channel:
+    flat; likewise the outputs, with the consumer of each. consumption, production: flat, tokens of
+    each phase; those of a port begin at consumption_start and production_start, in the order of ports.
+    """
+
+    def __init__(self, graph, array):
+        """Copy an indexed graph. array: makes a sequence of the kernel's kind."""
+        self.phases = array(graph.phases)
+        self.duration_start = array(graph.duration_start)
+        self.duration = array(graph.duration)
+        self.input_start = array(graph.input_start)
+        self.input_channel = array(graph.input_channel)
+        self.output_start = array(graph.output_start)
+        self.output_channel = array(graph.output_channel)
+        self.consumer = array([graph.consumer[c] for c in graph.output_channel])
+        self.consumption_start = array([graph.consumption_start[c] for c in graph.input_channel])
+        self.consumption = array(graph.consumption)
+        self.production_start = array([graph.production_start[c] for c in graph.output_channel])
+        self.production = array(graph.production)
+
+
+class Queues:
+    """The tokens in each channel: batches of equal time, in rings.
+
+    The ring of channel c has size[c] entries from start[c] on, of which length[c] hold a batch, the
+    oldest at start[c] + head[c]. count, time: flat, of each batch. tokens, last_time: (C,) tokens in
+    the channel, and time of the newest one so far.
+    """
+
+    def __init__(self, rings):
+        """Keep these arrays."""
+        self.start = rings.start
+        self.size = rings.size
+        self.head = rings.head
+        self.length = rings.length
+        self.count = rings.counts
+        self.time = rings.times
+        self.tokens = rings.tokens
+        self.last_time = rings.last_time
+
+
+class Actors:
+    """How far the actors are.
+
+    phase, latest_start, quota: (A,) next phase, start of the last firing, firings left. stack,
+    is_stacked: (A,) actors to look at, and whether an actor is among them. record: start times; a
+    firing of actor a writes record[record_at[a]], unless record is empty, and moves that index on.
+    """
+
+    def __init__(self, actors, blank):
+        """Begin with no firing done and none wanted. blank: makes zeros of the kernel's kind."""
+        self.phase = blank(actors)
+        self.latest_start = blank(actors)
+        self.quota = blank(actors)
+        self.stack = blank(actors)
+        self.is_stacked = blank(actors)
+        self.record_at = blank(actors)
+        self.record = blank(0)
+
+
+def advance(wiring, queues, actors, fuel, answer):
     """Fire until every quota is used up; return DONE, STUCK, FULL or PAUSED.
 
-    phases, duration_start: (A,); duration: flat, time units.
-    input_start: (A + 1,), input_channel: flat; likewise the outputs. consumer: (C,).
-    consumption_start, production_start: (C,); consumption, production: flat, tokens of each phase.
-    tokens, last_time: (C,) changed: tokens in the channel, time of the newest one so far.
-    queue_*: changed: the rings, see above.
-    phase, latest_start, quota: (A,) changed: next phase, start of the last firing, firings left.
-    stack: (A,), is_stacked: (A,) scratch.
-    record: out, start times: a firing of actor a writes record[record_at[a]] and moves that index on,
-    if record is not empty. fuel: firings after which to pause. answer: (1,) out.
+    Changes `queues` and `actors`. fuel: firings after which to pause. answer: (1,) out.
     """
-    recording = len(record) > 0
-    depth = 0
     left = 0
-    for i in range(len(phases)):
-        actor = len(phases) - 1 - i
-        is_stacked[actor] = 1
-        stack[depth] = actor
-        depth += 1
-        left += quota[actor]
+    depth = 0
+    for i in range(len(wiring.phases)):
+        depth = push(actors, depth, len(wiring.phases) - 1 - i)
+        left += actors.quota[i]
     while depth > 0:
         if fuel <= 0:
             return PAUSED
         depth -= 1
-        actor = stack[depth]
-        is_stacked[actor] = 0
-        burst = min(quota[actor], BURST)
-        for port in range(output_start[actor], output_start[actor + 1]):
-            channel = output_channel[port]
-            if queue_length[channel] == queue_size[channel]:
+        actor = actors.stack[depth]
+        actors.is_stacked[actor] = 0
+        burst = min(actors.quota[actor], BURST)
+        for port in range(wiring.output_start[actor], wiring.output_start[actor + 1]):
+            channel = wiring.output_channel[port]
+            if queues.length[channel] == queues.size[channel]:
                 answer[0] = channel
                 return FULL
-            burst = min(burst, queue_size[channel] - queue_length[channel])
+            burst = min(burst, queues.size[channel] - queues.length[channel])
         fired = 0
-        while fired < burst:
-            now = phase[actor]
-            enabled = True
-            for port in range(input_start[actor], input_start[actor + 1]):
-                channel = input_channel[port]
-                if tokens[channel] < consumption[consumption_start[channel] + now]:
-                    enabled = False
-                    break
-            if not enabled:
-                break
-            start = latest_start[actor]
-            for port in range(input_start[actor], input_start[actor + 1]):
-                channel = input_channel[port]
-                need = consumption[consumption_start[channel] + now]
-                if need == 0:
-                    continue
-                tokens[channel] -= need
-                entry = queue_head[channel]
-                base = queue_start[channel]
-                while need > queue_count[base + entry]:
-                    need -= queue_count[base + entry]
-                    queue_length[channel] -= 1
-                    entry += 1
-                    if entry == queue_size[channel]:
-                        entry = 0
-                # The last token needed lies in this batch.
-                if queue_time[base + entry] > start:
-                    start = queue_time[base + entry]
-                if need == queue_count[base + entry]:
-                    queue_length[channel] -= 1
-                    entry += 1
-                    if entry == queue_size[channel]:
-                        entry = 0
-                else:
-                    queue_count[base + entry] -= need
-                queue_head[channel] = entry
-            end = start + duration[duration_start[actor] + now]
-            for port in range(output_start[actor], output_start[actor + 1]):
-                channel = output_channel[port]
-                made = production[production_start[channel] + now]
-                if made == 0:
-                    continue
-                tokens[channel] += made
-                base = queue_start[channel]
-                tail = queue_head[channel] + queue_length[channel]
-                if tail >= queue_size[channel]:
-                    tail -= queue_size[channel]
-                if end > last_time[channel]:
-                    last_time[channel] = end
-                newest = tail - 1 if tail > 0 else queue_size[channel] - 1
-                if queue_length[channel] and queue_time[base + newest] == last_time[channel]:
-                    queue_count[base + newest] += made
-                else:
-                    queue_count[base + tail] = made
-                    queue_time[base + tail] = last_time[channel]
-                    queue_length[channel] += 1
-            if recording:
-                record[record_at[actor]] = start
-                record_at[actor] += 1
-            quota[actor] -= 1
-            latest_start[actor] = start
-            phase[actor] = now + 1 if now + 1 < phases[actor] else 0
+        while fired < burst and is_enabled(wiring, queues, actor, actors.phase[actor]):
+            fire(wiring, queues, actors, actor)
             fired += 1
-        if fired == 0:
-            continue
         left -= fired
         fuel -= fired
-        if fired == burst and quota[actor] > 0:
-            is_stacked[actor] = 1
-            stack[depth] = actor
-            depth += 1
-        for port in range(output_start[actor], output_start[actor + 1]):
-            follower = consumer[output_channel[port]]
-            if is_stacked[follower] == 0 and quota[follower] > 0:
-                is_stacked[follower] = 1
-                stack[depth] = follower
-                depth += 1
+        if fired > 0:
+            if fired == burst and actors.quota[actor] > 0:
+                depth = push(actors, depth, actor)
+            depth = push_consumers(wiring, actors, depth, actor)
     return STUCK if left > 0 else DONE
 
 
-def pack_state(
-    queue_start,
-    queue_size,
-    queue_head,
-    queue_length,
-    queue_count,
-    queue_time,
-    last_time,
-    latest_start,
-    origin,
-    state,
-):
+def push(actors, depth, actor):
+    """Put an actor onto the stack; return the depth of the stack."""
+    actors.is_stacked[actor] = 1
+    actors.stack[depth] = actor
+    return depth + 1
+
+
+def push_consumers(wiring, actors, depth, actor):
+    """Put the consumers of an actor that have firings left onto the stack; return its depth."""
+    for port in range(wiring.output_start[actor], wiring.output_start[actor + 1]):
+        follower = wiring.consumer[port]
+        if actors.is_stacked[follower] == 0 and actors.quota[follower] > 0:
+            depth = push(actors, depth, follower)
+    return depth
+
+
+def is_enabled(wiring, queues, actor, phase):
+    """Whether every input of the actor holds the tokens that this phase takes."""
+    for port in range(wiring.input_start[actor], wiring.input_start[actor + 1]):
+        needed = wiring.consumption[wiring.consumption_start[port] + phase]
+        if queues.tokens[wiring.input_channel[port]] < needed:
+            return False
+    return True
+
+
+def fire(wiring, queues, actors, actor):
+    """Carry out the next firing of an enabled actor."""
+    phase = actors.phase[actor]
+    start = actors.latest_start[actor]
+    for port in range(wiring.input_start[actor], wiring.input_start[actor + 1]):
+        needed = wiring.consumption[wiring.consumption_start[port] + phase]
+        if needed > 0:
+            time = take(queues, wiring.input_channel[port], needed)
+            if time > start:
+                start = time
+    end = start + wiring.duration[wiring.duration_start[actor] + phase]
+    for port in range(wiring.output_start[actor], wiring.output_start[actor + 1]):
+        made = wiring.production[wiring.production_start[port] + phase]
+        if made > 0:
+            put(queues, wiring.output_channel[port], made, end)
+    if len(actors.record) > 0:
+        actors.record[actors.record_at[actor]] = start
+        actors.record_at[actor] += 1
+    actors.quota[actor] -= 1
+    actors.latest_start[actor] = start
+    actors.phase[actor] = phase + 1 if phase + 1 < wiring.phases[actor] else 0
+
+
+def take(queues, channel, needed):
+    """Take tokens, of which there are enough, from a channel; return the time of the last one."""
+    queues.tokens[channel] -= needed
+    size = queues.size[channel]
+    entry = queues.head[channel]
+    base = queues.start[channel]
+    while needed > queues.count[base + entry]:
+        needed -= queues.count[base + entry]
+        queues.length[channel] -= 1
+        entry += 1
+        if entry == size:
+            entry = 0
+    time = queues.time[base + entry]  # the last token needed lies in this batch
+    if needed == queues.count[base + entry]:
+        queues.length[channel] -= 1
+        entry += 1
+        if entry == size:
+            entry = 0
+    else:
+        queues.count[base + entry] -= needed
+    queues.head[channel] = entry
+    return time
+
+
+def put(queues, channel, made, end):
+    """Put tokens, for which there is room, into a channel at this time or after its newest token."""
+    queues.tokens[channel] += made
+    size = queues.size[channel]
+    base = queues.start[channel]
+    tail = queues.head[channel] + queues.length[channel]
+    if tail >= size:
+        tail -= size
+    if end > queues.last_time[channel]:
+        queues.last_time[channel] = end
+    newest = tail - 1 if tail > 0 else size - 1
+    if queues.length[channel] and queues.time[base + newest] == queues.last_time[channel]:
+        queues.count[base + newest] += made
+    else:
+        queues.count[base + tail] = made
+        queues.time[base + tail] = queues.last_time[channel]
+        queues.length[channel] += 1
+
+
+def pack_state(queues, actors, origin, state):
     """Write what the future depends on, times relative to `origin`; return how many numbers.
 
-    Arrays as in `advance`; state: out, filled as far as it reaches.
+    state: out, filled as far as it reaches.
     """
     room = len(state)
     written = 0
-    for actor in range(len(latest_start)):
+    for actor in range(len(actors.latest_start)):
         if written < room:
-            state[written] = latest_start[actor] - origin
+            state[written] = actors.latest_start[actor] - origin
         written += 1
-    for channel in range(len(queue_start)):
+    for channel in range(len(queues.start)):
         if written + 1 < room:
-            state[written] = queue_length[channel]
-            state[written + 1] = last_time[channel] - origin
+            state[written] = queues.length[channel]
+            state[written + 1] = queues.last_time[channel] - origin
         written += 2
-        entry = queue_head[channel]
-        for _ in range(queue_length[channel]):
-            at = queue_start[channel] + entry
+        entry = queues.head[channel]
+        for _ in range(queues.length[channel]):
+            at = queues.start[channel] + entry
             if written + 1 < room:
-                state[written] = queue_count[at]
-                state[written + 1] = queue_time[at] - origin
+                state[written] = queues.count[at]
+                state[written + 1] = queues.time[at] - origin
             written += 2
             entry += 1
-            if entry == queue_size[channel]:
+            if entry == queues.size[channel]:
                 entry = 0
     return written

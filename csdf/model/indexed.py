@@ -82,11 +82,14 @@ def part_of(graph: IndexedGraph, actors: Sequence[int], channels: Sequence[int])
     )
 
 
-def is_ordered(graph: IndexedGraph, actor: int) -> bool:
-    """Whether later firings of the actor never end before earlier ones."""
+def is_ordered(graph: IndexedGraph, actor: int, *, has_one_timing: bool = True) -> bool:
+    """Whether later firings of the actor never end before earlier ones.
+
+    has_one_timing: False asks whether that holds whatever the durations of its phases are.
+    """
     start = graph.duration_start[actor]
     durations = graph.duration[start : start + graph.phases[actor]]
-    if len(set(durations)) == 1:
+    if len(durations) == 1 or (has_one_timing and len(set(durations)) == 1):
         return True
     loops = graph.input_channel[graph.input_start[actor] : graph.input_start[actor + 1]]
     return any(is_one_at_a_time(graph, channel) for channel in loops)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from itertools import count
 
 from csdf.model.graph import Channel, Graph
+from csdf.names import free_name
 
 
 def space_channel(channel: Channel, capacity: int, name: str) -> Channel:
@@ -37,14 +37,8 @@ def with_space_channels(graph: Graph, names: Collection[str], *, suffix: str) ->
         if channel.name not in names or channel.capacity is None:
             channels.append(replace(channel, release=None))
             continue
-        name = free_name(channel.name + suffix, taken)
+        name = free_name(channel.name + suffix, taken, between="_")
         taken.add(name)
         channels.append(replace(channel, capacity=None, release=None))
         channels.append(space_channel(channel, channel.capacity, name))
     return replace(graph, channels=tuple(channels))
-
-
-def free_name(wanted: str, taken: Collection[str]) -> str:
-    """Return the name, with a number behind it where it is taken."""
-    numbered = (f"{wanted}_{number}" for number in count(2))
-    return wanted if wanted not in taken else next(name for name in numbered if name not in taken)

@@ -53,7 +53,7 @@ def live_blocks(graph: Graph, together: Sequence[Collection[str]] = ()) -> list[
 def _joined(
     blocks: list[list[Channel]], together: Sequence[Collection[str]]
 ) -> list[list[Channel]]:
-    """The blocks, those that share a group of channels as one."""
+    """The blocks; blocks that share a group of channels are merged."""
     for group in together:
         touched = [block for block in blocks if any(one.name in group for one in block)]
         apart = [block for block in blocks if not any(one.name in group for one in block)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
 from csdf.kernels import cuts as kernel
@@ -88,16 +88,11 @@ class _Table:
         self._backend = backend
         self._variables = len(steps)
         self._room = 2 * len(cuts) + 16
-        self._steps = backend.array(steps)
-        self._weights = backend.array(weights)
         self._limits = backend.array([-1] * (self._room * self._variables))
         self._order = backend.array([0] * self._room)
-        self._scratch = (
-            backend.blank(self._variables * self._room),
-            backend.blank(self._variables * self._room),
-            backend.blank(self._variables),
+        self._table = backend.kernel(kernel.Table)(
+            backend.array(steps), backend.array(weights), self._limits, self._order, backend.blank
         )
-        self._first: Any = backend.array([-1])
         self._count = 0
         self._run = backend.kernel(kernel.leaving_cost)
         for number, cut in enumerate(cuts):
@@ -121,14 +116,5 @@ class _Table:
         self._order[: len(order)] = self._backend.array([number for _, number in order])
 
     def leaving_cost(self, capacities: Sequence[int]) -> tuple[int, int]:
-        total = self._run(
-            self._backend.array(capacities),
-            self._steps,
-            self._weights,
-            self._limits,
-            self._order,
-            self._count,
-            *self._scratch,
-            self._first,
-        )
-        return int(total), int(self._first[0])
+        total = self._run(self._table, self._backend.array(capacities), self._count)
+        return int(total), self._table.first

@@ -45,7 +45,8 @@ class Evaluator:
     Capacities are tuples in the order of the variables, None for one without a bound. Channels that
     belong to no variable keep what the graph says, self-loops only where they are bounded at all.
     Evaluations are exact, and remembered. only_live: a period is then no more than the sign that
-    there is no deadlock, which takes less to find out.
+    there is no deadlock, which takes less to find out. copies: periods are those of schedules in which
+    so many cycles of each actor repeat.
     look: called between the steps of long evaluations; may end them by raising.
     """
 
@@ -56,12 +57,14 @@ class Evaluator:
         *,
         with_self_loops: bool = False,
         only_live: bool = False,
+        copies: int | None = None,
         look: Callable[[], None] = lambda: None,
     ) -> None:
         self.count = 0
         self._look_at_stop = look
         self._is_late = False
         self._only_live = only_live
+        self._fixed_copies = copies
         self._groups = [variable.channels for variable in variables]
         names = {channel.name for group in self._groups for channel in group}
         unbounded = tuple(
@@ -109,7 +112,14 @@ class Evaluator:
         numbers = indexed(replace(self.bare, channels=self.bare.channels + spaces))
         occupied = [channel.initial_tokens for channel in channels]
         problem = PeriodicProblem(numbers, list(self.cycles.values()))
-        return _System(problem, owners, occupied, self._look, only_live=self._only_live)
+        return _System(
+            problem,
+            owners,
+            occupied,
+            self._look,
+            only_live=self._only_live,
+            fixed_copies=self._fixed_copies,
+        )
 
     def is_simply_live(self) -> bool:
         """Whether the graph, with nothing searched bounded, has the simplest kind of schedule.
@@ -143,6 +153,7 @@ class _System:
         look: Callable[[int], None],
         *,
         only_live: bool,
+        fixed_copies: int | None,
     ) -> None:
         self._problem = problem
         self._look = look
@@ -151,7 +162,8 @@ class _System:
         self._occupied = occupied
         self._tokens = list(problem.graph.initial_tokens)
         self._first = len(self._tokens) - len(owners)
-        self._copies = [1] * len(problem.cycles)
+        self._is_fixed = fixed_copies is not None
+        self._copies = [min(count, fixed_copies or 1) for count in problem.cycles]
         self._has_zero_times = 0 in problem.graph.duration
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
@@ -184,6 +196,7 @@ class _System:
             require_room(self._problem, self._copies)
             self._look(self._problem.nodes(self._copies))
             solution = self._problem.solve(self._copies, tokens=self._tokens, unit_times=unit_times)
-            if solution.is_exact or (unit_times and solution.period is not None):
+            is_enough = self._is_fixed or solution.is_exact
+            if is_enough or (unit_times and solution.period is not None):
                 return solution
             self._copies = self._problem.refined(solution)

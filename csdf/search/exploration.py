@@ -118,7 +118,7 @@ class Exploration:
     def _largest(
         self, limits: list[int | None], place: int, is_sufficient: Sufficient
     ) -> int | None:
-        """The largest capacity with which the others' limits are still insufficient."""
+        """The largest capacity with which the limits of the other channels stay too small."""
         start, step = limits[place] or 0, self._steps[place]
 
         def suffices(steps: int | None) -> bool:

@@ -55,6 +55,7 @@ class NamedSearch:
             self._variables,
             with_self_loops=choice.with_self_loops,
             only_live=only_live,
+            copies=choice.copies,
             look=self._look,
         )
         self._exploration = Exploration(self._evaluator, self._variables, self._between)

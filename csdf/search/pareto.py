@@ -51,9 +51,11 @@ def _text(period: Fraction | None) -> str | None:
 class ParetoFront(Shown):
     """The pairs of size and period that no other distribution improves on.
 
-    points: by size; each is proved. is_complete: whether no point is missing. If not, points may be
-    missing from size `lower_bound` on, and `reason` says why the search ended. best_period: of the
-    graph without any bound; the last point of a complete front has it.
+    points: by size; each is proved. is_complete: whether no point is missing, or none that is faster
+    by more than the `gap`, a share of the period. If not, points may be missing from size
+    `lower_bound` on, and `reason` says why the search ended; is_as_asked: whether that is where it
+    was asked to end. best_period: of the graph without any bound; the last point of a complete front
+    has it, but for the gap.
     """
 
     points: tuple[ParetoPoint, ...]
@@ -62,6 +64,8 @@ class ParetoFront(Shown):
     best_period: Fraction | None
     reason: Reason
     evaluations: int
+    gap: Fraction = Fraction(0)
+    is_as_asked: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the front as a JSON value; fractions as texts."""
@@ -69,6 +73,8 @@ class ParetoFront(Shown):
         return {
             "points": [point.to_json() for point in self.points],
             "complete": self.is_complete,
+            "as_asked": self.is_as_asked,
+            "gap": str(self.gap),
             "reason": str(self.reason),
             "lower_bound": self.lower_bound,
             "best_period": None if best is None else str(best),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+from csdf.errors import counted
 from csdf.model.graph import Channel, Graph
 from csdf.outcome import Reason, Why, because
 from csdf.search.bounds import least_capacity
@@ -18,6 +19,10 @@ class GraphWhy(Why):
 
     DEADLOCKS = "even without bounds the graph deadlocks"
     IS_SLOW = "even without bounds the graph has period {period}"
+    NOT_PERIODIC = "no schedule repeats {copies} of each actor; others may still exist"
+    PERIODIC_IS_SLOW = (
+        "schedules that repeat {copies} of each actor have period {period}; others may be faster"
+    )
     KEPT_DEADLOCKS = "with {kept}, and no other bound, the graph deadlocks{short}"
     KEPT_IS_SLOW = "with {kept}, and no other bound, the graph has period {period}{short}"
 
@@ -45,6 +50,11 @@ def refusal(
     best: the period with the capacities that the choice keeps and no others, None for a deadlock.
     Where it would suffice without these too, they are named, and what they would need at least.
     """
+    if choice.copies is not None:
+        copies = counted(choice.copies, "cycle")
+        if best is None:
+            return because(GraphWhy.NOT_PERIODIC, copies=copies)
+        return because(GraphWhy.PERIODIC_IS_SLOW, copies=copies, period=best * graph.time_unit)
     kept = _kept(graph, choice)
     if kept:
         unbounded = _unbounded_period(graph)

@@ -13,6 +13,8 @@ from csdf.model.graph import Graph
 from csdf.outcome import Status, because
 from csdf.search.blocks import live_blocks
 from csdf.search.exploration import Sufficient
+from csdf.search.extent import extent_of
+from csdf.search.front_search import FrontSearch
 from csdf.search.named_search import NamedSearch, StorageWhy
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
 from csdf.search.variables import Choice
@@ -22,41 +24,27 @@ EVERYTHING = Choice()
 
 
 def pareto_front(
-    graph: Graph, choice: Choice = EVERYTHING, *, budget: Budget = None
+    graph: Graph,
+    choice: Choice = EVERYTHING,
+    *,
+    budget: Budget = None,
+    max_size: int | None = None,
+    points: int | None = None,
+    gap: Exact = 0,
 ) -> ParetoFront:
     """Return all pairs of storage size and period that cannot be improved on.
 
     Points are found by increasing size, each proved when it is found; the last has the period of
-    the unbounded graph. Where nothing limits the unbounded graph (period 0), or where the searched
-    capacities alone decide for ever, the front has no end: let `budget` end it.
+    the unbounded graph. Where nothing limits the unbounded graph (period 0) the front has no end:
+    its first 20 points are given, unless `max_size` or `points` say where it is to end, and the
+    reason says why there is no end.
     budget: a stop, or seconds; it ends the search with what is known, as Ctrl-C does.
+    max_size, points: no larger size, no more points are asked for. gap: a share such as "5%" or
+    "1/20"; up to the last point no size has a period that is shorter than listed by more than it.
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008.
     """
-    search = NamedSearch(graph, choice, stop_of(budget))
-    best: Fraction | None = None
-    reason = because(StorageWhy.EVERY_POINT)
-    is_complete = search.best_period is None
-    try:
-        while not is_complete:
-            found = search.next_point(_better_than(best))
-            if found is None:
-                is_complete, reason = search.is_exhausted, search.reason
-                break
-            best = search.add(found)
-            is_complete = best == search.best_period
-    except ENDS as end:
-        reason = reason_of(end)
-    if search.best_period is None:
-        reason = search.refusal(_better_than(None))
-    return ParetoFront(
-        points=tuple(search.points if is_complete else search.proved_points),
-        is_complete=is_complete,
-        lower_bound=search.lower_bound,
-        best_period=search.in_units(search.best_period),
-        reason=reason,
-        evaluations=search.evaluations,
-    )
+    return FrontSearch(graph, choice, stop_of(budget), extent_of(max_size, points, gap)).front()
 
 
 def smallest_storage(
@@ -73,9 +61,10 @@ def smallest_storage(
     with its gap.
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
-    if period is None:
+    if period is None and choice.copies is None:
         return _smallest_live(graph, choice, stop_of(budget))
-    return _smallest_fast(graph, choice, _required(period), stop_of(budget))
+    required = None if period is None else _required(period)
+    return _smallest_fast(graph, choice, required, stop_of(budget))
 
 
 def _required(period: Exact) -> Fraction:
@@ -186,10 +175,6 @@ def _smallest_fast(
 
 def _fast_enough(required: Fraction | None) -> Sufficient:
     return lambda period: period is not None and (required is None or period <= required)
-
-
-def _better_than(best: Fraction | None) -> Sufficient:
-    return lambda period: period is not None and (best is None or period < best)
 
 
 def sufficient_capacities(

@@ -10,7 +10,8 @@ from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph
 from csdf.search.bounds import capacity_step, firings_each, least_capacity
 
-UNITS = ("tokens", "bytes")
+UNITS = ("tokens", "bytes", "bits")
+BYTE = 8  # bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +34,23 @@ class Choice:
 
     fixed: channels that keep the given capacity; it counts. excluded: channels that stay as the
     graph has them and do not count. shared: groups of channels with one common capacity. unit: of
-    the size, tokens or bytes. with_self_loops: whether self-loops are bounded and count.
+    the size, tokens, bytes or bits. with_self_loops: whether self-loops are bounded and count.
+    widths: bits of a token, by channel; where a channel has none they are those of its token size.
+    copies: None for the smallest storage of all executions. A number K asks for that of periodic
+    schedules in which K cycles of each actor repeat; it is found sooner, and never smaller.
     """
 
     fixed: Mapping[str, int] | None = None
     excluded: Collection[str] = ()
     shared: Sequence[Collection[str]] = ()
     unit: str = "tokens"
+    widths: Mapping[str, int] | None = None
     with_self_loops: bool = False
+    copies: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.copies is not None and self.copies < 1:
+            raise CsdfError(f"{self.copies} copies of each cycle; expected at least 1")
 
 
 def prepared(graph: Graph, choice: Choice) -> tuple[Graph, tuple[Variable, ...], int]:
@@ -50,7 +60,7 @@ def prepared(graph: Graph, choice: Choice) -> tuple[Graph, tuple[Variable, ...],
     bytes are counted, or one that is named twice.
     """
     if choice.unit not in UNITS:
-        raise CsdfError(f"unit {choice.unit!r}; expected tokens or bytes")
+        raise CsdfError(f"unit {choice.unit!r}; expected {', '.join(UNITS)}")
     fixed = dict(choice.fixed or {})
     groups = [list(group) for group in choice.shared]
     named = [*fixed, *choice.excluded, *(name for group in groups for name in group)]
@@ -63,18 +73,16 @@ def prepared(graph: Graph, choice: Choice) -> tuple[Graph, tuple[Variable, ...],
         for channel in graph.channels
         if channel.name not in named and (choice.with_self_loops or not channel.is_self_loop)
     ]
-    variables = tuple(_variable(graph, group, choice.unit) for group in groups + free if group)
+    variables = tuple(_variable(graph, group, choice) for group in groups + free if group)
     channels = tuple(
         replace(channel, capacity=fixed.get(channel.name, channel.capacity))
         for channel in graph.channels
     )
-    size = sum(
-        capacity * _weight(graph.channel(name), choice.unit) for name, capacity in fixed.items()
-    )
+    size = sum(capacity * _weight(graph.channel(name), choice) for name, capacity in fixed.items())
     return replace(graph, channels=channels, origin=None), variables, size
 
 
-def _variable(graph: Graph, names: Sequence[str], unit: str) -> Variable:
+def _variable(graph: Graph, names: Sequence[str], choice: Choice) -> Variable:
     channels = tuple(graph.channel(name) for name in names)
     steps = [capacity_step(channel) for channel in channels]
     firings = firings_each(len(graph.channels))
@@ -83,13 +91,18 @@ def _variable(graph: Graph, names: Sequence[str], unit: str) -> Variable:
         channels=channels,
         least=max(least),
         step=gcd(*steps, *(one - least[0] for one in least)),
-        weight=sum(_weight(channel, unit) for channel in channels),
+        weight=sum(_weight(channel, choice) for channel in channels),
     )
 
 
-def _weight(channel: Channel, unit: str) -> int:
-    if unit == "tokens":
+def _weight(channel: Channel, choice: Choice) -> int:
+    if choice.unit == "tokens":
         return 1
+    if choice.unit == "bits" and channel.name in (choice.widths or {}):
+        return (choice.widths or {})[channel.name]
     if channel.token_size is None:
-        raise CsdfError(f"channel {channel.name!r} has no token size; sizes in bytes need one")
-    return channel.token_size
+        lacking = "width" if choice.unit == "bits" else "token size"
+        raise CsdfError(
+            f"channel {channel.name!r} has no {lacking}; sizes in {choice.unit} need one"
+        )
+    return channel.token_size * (BYTE if choice.unit == "bits" else 1)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import accumulate
 
 from csdf.errors import GaveUp, InvalidPlan
 from csdf.outcome import Status, Why, because
 from csdf.stopping import Stop
 from planners.arena.allocation import check_fixed, plan_and_end
-from planners.plan import Bank, Buffer, MemoryPlan, Pair, Problem
+from planners.plan import Bank, Buffer, MemoryPlan, Pair, Problem, most_alive
 
 MOST_STEPS = 40  # steps of search for one set of buffers in one bank
 MOST_PLANS = 2000  # that are made for one problem
@@ -80,11 +79,7 @@ class Contents:
 
     def _load(self, names: Names) -> int:
         """Return bytes that live at one time; what may lie over another buffer is not counted."""
-        changes: dict[int, int] = {}
-        for buffer in (self._buffers[name] for name in names - self._yielding):
-            changes[buffer.start] = changes.get(buffer.start, 0) + buffer.size
-            changes[buffer.end] = changes.get(buffer.end, 0) - buffer.size
-        return max(accumulate(changes[time] for time in sorted(changes)), default=0)
+        return most_alive(self._buffers[name] for name in names - self._yielding)
 
     def _fits_side_by_side(self, bank: Bank, names: Names) -> bool:
         """Whether each can have bytes of its own, so that nobody need search."""

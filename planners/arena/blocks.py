@@ -135,14 +135,17 @@ def _meetings(buffers: Sequence[Buffer], scale: _Scale) -> tuple[list[int], Any,
     times = {time: place for place, time in enumerate(sorted({*starts, *ends}))}
     backend = compiler.backend(fits=sum(buffer.size for buffer in buffers) < compiler.SAFE)
     entries = [backend.blank(start[-1]) for _ in range(3)]
+    columns = (
+        [times[time] for time in starts],
+        [times[time] for time in ends],
+        [scale.rounded(buffer.size) for buffer in buffers],
+    )
     backend.kernel(kernel.overlaps)(
-        backend.array([times[time] for time in starts]),
-        backend.array([times[time] for time in ends]),
-        backend.array([scale.rounded(buffer.size) for buffer in buffers]),
+        backend.kernel(kernel.Lifetimes)(*map(backend.array, columns)),
         backend.array(sorted(range(len(buffers)), key=starts.__getitem__)),
         backend.blank(len(buffers)),
         backend.array(start[:-1]),
-        *entries,
+        backend.kernel(kernel.Conflicts)(backend.array(start), *entries),
     )
     return start, entries[0], entries[1], entries[2]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
 from csdf.kernels import placement as kernel
@@ -32,7 +32,6 @@ class Field:
     ) -> None:
         self.blocks = blocks
         self.backend = backend
-        self.clique_count = len(cliques)
         of_block: list[list[tuple[int, int]]] = [[] for _ in range(len(blocks))]
         for number, clique in enumerate(cliques):
             for block, weight in zip(clique.blocks, clique.weights, strict=True):
@@ -40,11 +39,13 @@ class Field:
         start = [0]
         for entries in of_block:
             start.append(start[-1] + len(entries))
-        self.known: tuple[Any, ...] = (
-            *(backend.view(one) for one in (blocks.neighbour_start, blocks.neighbour)),
-            *(backend.view(one) for one in (blocks.rise, blocks.lift, start)),
+        columns = blocks.neighbour_start, blocks.neighbour, blocks.rise, blocks.lift
+        self.conflicts = backend.kernel(kernel.Conflicts)(*map(backend.view, columns))
+        self.cliques = backend.kernel(kernel.Cliques)(
+            backend.array(start),
             backend.array([number for entries in of_block for number, _ in entries]),
             backend.array([weight for entries in of_block for _, weight in entries]),
+            backend.blank(len(cliques)),
         )
         self.sizes = backend.array(blocks.size), backend.array(blocks.alignment)
         totals = [sum(clique.weights) for clique in cliques]
@@ -61,35 +62,24 @@ class PlacementSearch:
         self._field = field
         self._run = backend.kernel(kernel.search)
         self._low = backend.array(blocks.lowest)
-        frames = backend.array([0] * (kernel.FRAME * (count + 2)))
-        frames[kernel.PENDING] = count
-        frames[kernel.OLD_OFFSET] = -1
-        state = backend.array([0] * kernel.STATE)
-        state[kernel.FOLLOWS_HEAT] = int(order.mode == FOLLOWED)
-        units = (capacity + blocks.grain - 1) // blocks.unit
-        self._arguments: tuple[Any, ...] = (
+        self._part = backend.kernel(kernel.Part)(
             *field.sizes,
             backend.array(blocks.highest(capacity)),
             backend.array(order.rank),
-            *field.known,
-            units,
+            (capacity + blocks.grain - 1) // blocks.unit,
+        )
+        self._tree = backend.kernel(kernel.Tree)(
             self._low,
             backend.array([0] * count if order.mode == COLD else field.heat),
-            backend.array([0] * count),
-            backend.array(range(count)),
-            backend.array(range(count)),
-            backend.blank(count),
-            backend.blank(count),
-            backend.array([0] * count),
-            backend.blank(field.clique_count),
-            frames,
             backend.blank(len(blocks.neighbour) + (2 + HEAT_ROOM) * count),
-            state,
+            int(order.mode == FOLLOWED),
+            backend.array,
         )
 
     def run(self, limit: int) -> int:
         """Try at most so many placements; return FOUND, NONE or UNDECIDED."""
-        return int(self._run(*self._arguments, limit))
+        field = self._field
+        return int(self._run(self._part, field.conflicts, field.cliques, self._tree, limit))
 
     @property
     def offsets(self) -> list[int]:

@@ -19,15 +19,16 @@ class Greedy:
         self._blocks = blocks
         self._backend = backend = compiler.backend(fits=blocks.extent < compiler.SAFE)
         self._place = backend.kernel(kernel.lowest_fit)
-        self._known = (
-            backend.array(blocks.alignment),
-            backend.array(blocks.lowest),
-            backend.array(blocks.neighbour_start),
-            *(backend.view(one) for one in (blocks.neighbour, blocks.rise, blocks.lift)),
-        )
+        columns = blocks.neighbour_start, blocks.neighbour, blocks.rise, blocks.lift
+        self._conflicts = backend.kernel(kernel.Conflicts)(*map(backend.view, columns))
         start = blocks.neighbour_start
         most = max((start[one + 1] - start[one] for one in range(len(blocks))), default=0)
-        self._scratch = backend.blank(most), backend.blank(most)
+        self._ground = backend.kernel(kernel.Ground)(
+            backend.array(blocks.alignment),
+            backend.array(blocks.lowest),
+            backend.blank(most),
+            backend.blank(most),
+        )
         fixed = [block for block in range(len(blocks)) if blocks.is_fixed[block]]
         self._free = [block for block in range(len(blocks)) if not blocks.is_fixed[block]]
         self._start = [0] * len(blocks), [0] * len(blocks)
@@ -39,7 +40,8 @@ class Greedy:
         backend = self._backend
         is_placed, offset = (backend.array(values) for values in self._start)
         free = [block for block in order if not self._blocks.is_fixed[block]]
-        self._place(backend.array(free), *self._known, is_placed, offset, *self._scratch)
+        placed = backend.kernel(kernel.Placed)(is_placed, offset)
+        self._place(backend.array(free), self._ground, self._conflicts, placed)
         return backend.take(offset, range(len(self._blocks)))
 
     def standard_plans(self) -> Iterator[list[int]]:

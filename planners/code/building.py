@@ -2,62 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Model
+from planners.code.parts import source
 from planners.code.sources import Port, Written
 from planners.streaming.plan import StreamingPlan
 
 
-def makefile(name: str) -> str:
-    """Return the Makefile."""
-    return f"""# make test: run the test vectors; make qemu: on an emulated Cortex-M4
-# make size: RAM and flash
+def makefile(name: str, sources: Sequence[str]) -> str:
+    """Return the Makefile of a program of some sources beside main.c."""
+    objects = " ".join(f"$(BUILD)/{one.removesuffix('.c')}.o" for one in sources)
+    return f"""# make test: run the test program; make qemu: on an emulated Cortex-M4
+# make qemu-m55: on an emulated Cortex-M55; make size: RAM and flash
+# make instructions: those of a frame, counted by QEMU; TARGET=m55: of the Cortex-M55
 CC ?= cc
 CFLAGS ?= -O2
 WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wconversion
 ARM ?= arm-none-eabi-
 ARM_CFLAGS ?= -O2
-CORE = -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16
+TARGET ?= m4
+CORE_m4 = -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16
+CORE_m55 = -mcpu=cortex-m55 -mthumb -mfloat-abi=hard
+MACHINE_m4 = mps2-an386
+MACHINE_m55 = mps3-an547
+QUARTERS_m4 = 160
+QUARTERS_m55 = 125
 SECTIONS = -ffunction-sections -fdata-sections
-SOURCES = {name}.c {name}_weights.c
-QEMU ?= qemu-system-arm -M mps2-an386
+SOURCES = {" ".join(sources)}
+BUILD = build/$(TARGET)
+OBJECTS = {objects}
+QEMU ?= qemu-system-arm -M $(MACHINE_$(TARGET)) $(ICOUNT)
 
-.PHONY: test qemu size clean
+.PHONY: test qemu qemu-m55 instructions size clean
 
 test: build/test
-\t./build/test
+	./build/test
 
-qemu: build/target.elf
-\t$(QEMU) -nographic -monitor none -serial none \\
-\t-semihosting-config enable=on,target=native -kernel build/target.elf
+qemu: $(BUILD)/target.elf
+	$(QEMU) -nographic -monitor none -serial none \\
+	-semihosting-config enable=on,target=native -kernel $(BUILD)/target.elf
 
-size: build/target.elf
-\t$(ARM)size build/{name}.o build/{name}_weights.o build/target.elf
+qemu-m55:
+	$(MAKE) TARGET=m55 qemu
+
+instructions:
+	$(MAKE) BUILD=build/$(TARGET)-counted COUNTED=-DCOUNTED ICOUNT="-icount shift=0" qemu
+
+size: $(BUILD)/target.elf
+	$(ARM)size $(OBJECTS) $(BUILD)/target.elf
 
 build/test: $(SOURCES) main.c {name}.h
-\tmkdir -p build
-\t$(CC) $(CFLAGS) $(WARNINGS) $(SOURCES) main.c -lm -o $@
+	mkdir -p build
+	$(CC) $(CFLAGS) $(WARNINGS) $(SOURCES) main.c -lm -o $@
 
-build/target.elf: build/{name}.o build/{name}_weights.o main.c target.c target.ld
-\t$(ARM)gcc $(CORE) $(ARM_CFLAGS) $(SECTIONS) -std=c99 -Wall -Wextra -DON_TARGET -nostartfiles \\
-\t-T target.ld -Wl,--gc-sections -Wl,-Map=build/target.map main.c target.c \\
-\tbuild/{name}.o build/{name}_weights.o -lm -lc -lgcc -o $@
+$(BUILD)/target.elf: $(OBJECTS) main.c target.c target_$(TARGET).ld
+	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) -std=c99 -Wall -Wextra -DON_TARGET \\
+	$(COUNTED) -DQUARTERS=$(QUARTERS_$(TARGET)) -nostartfiles -T target_$(TARGET).ld \\
+	-Wl,--gc-sections -Wl,-Map=$(BUILD)/target.map \\
+	main.c target.c $(OBJECTS) -lm -lc -lgcc -o $@
 
-build/%.o: %.c {name}.h
-\tmkdir -p build
-\t$(ARM)gcc $(CORE) $(ARM_CFLAGS) $(SECTIONS) $(WARNINGS) -c $< -o $@
+$(BUILD)/%.o: %.c {name}.h
+	mkdir -p $(BUILD)
+	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) $(WARNINGS) -c $< -o $@
 
 clean:
-\trm -rf build
+	rm -rf build
 """
 
 
-def cmake_lists(name: str) -> str:
-    """Return CMakeLists.txt: a library, and a test where this is the project itself."""
+def target_files() -> dict[str, str]:
+    """Return what a program needs on an emulated microcontroller, by file name."""
+    names = ("target.c", "target.h", "target_m4.ld", "target_m55.ld")
+    return {name: source(name) for name in names}
+
+
+def cmake_lists(name: str, library: Sequence[str], sources: Sequence[str] = ()) -> str:
+    """Return CMakeLists.txt: a library, and a test where this is the project itself.
+
+    sources: all of the test program beside main.c; the library's by default.
+    """
+    more = " ".join(one for one in sources if one not in library)
     return f"""cmake_minimum_required(VERSION 3.13)
 project({name} C)
 
-add_library({name} STATIC {name}.c {name}_weights.c)
+add_library({name} STATIC {" ".join(library)})
 target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
 set_target_properties({name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON)
 if(UNIX)
@@ -66,7 +96,7 @@ endif()
 
 if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR AND NOT CMAKE_CROSSCOMPILING)
   enable_testing()
-  add_executable({name}_check main.c)
+  add_executable({name}_check {f"main.c {more}".strip()})
   target_link_libraries({name}_check {name})
   add_test(NAME {name} COMMAND {name}_check)
 endif()
@@ -118,7 +148,8 @@ calls `{name}_profile_begin(stage)` and `{name}_profile_end(stage)`, which you d
 firing of a stage.
 
 - `make test` builds and runs the test vectors here, and ends with 0 when the outputs are equal.
-- `make qemu` does so on an emulated Cortex-M4 (needs `arm-none-eabi-gcc` and `qemu-system-arm`).
+- `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
+  `arm-none-eabi-gcc` and `qemu-system-arm`).
 - `make size` prints RAM and flash of the cross-compiled program, test vectors included.
 """
 

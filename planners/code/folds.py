@@ -116,6 +116,36 @@ def _layer_normalization(one: Described, operator: op.LayerNormalization) -> Cal
     return Call("standardise", _cube(one, range(operator.axis, len(dims)), None, fields))
 
 
+def _axis_of(one: Described, axis: int) -> int:
+    """The axis of the three of a cube."""
+    return axis if one.inputs[0].is_map else 1
+
+
+def _extreme_place(one: Described, operator: op.ExtremePlace) -> Call:
+    cube = cube_fields(one, (operator.axis,), reduced_to(one, (operator.axis,), keeps=True))
+    fields = (
+        "{" + ", ".join(cube) + "}",
+        int(operator.function == "min"),
+        int(operator.takes_last),
+    )
+    return Call("place_of_extreme", one.structure("extreme", *fields))
+
+
+def _running_sum(one: Described, operator: op.RunningSum) -> Call:
+    cube = cube_fields(one, (operator.axis,))
+    flags = (int(operator.is_exclusive), int(operator.is_reversed))
+    fields = ("{" + ", ".join(cube) + "}", _axis_of(one, operator.axis), *flags)
+    return Call("running_sum", one.structure("running", *fields))
+
+
+def _ranking(one: Described, operator: op.Ranking) -> Call:
+    axis = operator.axis
+    cube = cube_fields(one, (axis,), _axes(one.layer.shape, axis, axis + 1))
+    flags = (int(not operator.takes_largest), int(operator.gives_places))
+    fields = ("{" + ", ".join(cube) + "}", _axis_of(one, axis), operator.count, *flags)
+    return Call("rank_elements", one.structure("ranking", *fields))
+
+
 def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
     left, result = one.inputs[0], one.layer.shape
     rank = len(left.dims)
@@ -156,4 +186,7 @@ FOLDS: dict[type, Callable[[Described, Any], Call]] = {
     op.LayerNormalization: _layer_normalization,
     op.Softmax: _softmax,
     op.Reduction: _reduction,
+    op.ExtremePlace: _extreme_place,
+    op.RunningSum: _running_sum,
+    op.Ranking: _ranking,
 }

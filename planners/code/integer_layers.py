@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -10,8 +11,13 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.fixed_point.arithmetic import SUM_BITS
 from cnn2csdf.integers import LARGEST, channel_ratios, multiplier, multipliers, quantized
-from cnn2csdf.operators.elementwise import SUM_BITS
+from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.operators.ends import Input, Output
+from cnn2csdf.weights import Array, Model
+from csdf.errors import ExecutionError
 from planners.code.described import Call, Described
 from planners.code.folds import cube_fields, reduced_to
 from planners.code.layers import (
@@ -27,6 +33,7 @@ from planners.code.names import number
 from planners.code.tables import NULL
 
 BLOCK = 4  # filters whose weights lie side by side, as in integers.c
+QUAD = 4  # values that meet as many weights of each filter in turn
 
 
 def integer_call(one: Described) -> Call:
@@ -71,14 +78,25 @@ def integer_channels_calls(first: Described, last: Described) -> tuple[Call, Cal
 
 
 def integer_steps(one: Described) -> list[str]:
-    """Return the initialisers of the steps behind a layer, its own first if it is one."""
+    """Return the initialisers of the steps behind a layer, its own first if it is one.
+
+    Layers that rescale sums keep the limits behind them themselves.
+    """
+    if isinstance(one.layer.operator, op.Convolution | op.FullyConnected):
+        return []
     operators = [*one.layer.epilogue]
-    if isinstance(one.layer.operator, op.Activation):
+    if isinstance(one.layer.operator, op.Activation) and _is_limit(one, one.layer.operator):
         operators.insert(0, one.layer.operator)
-    return [_limits(one, operator) for operator in operators]
+    found = []
+    for operator in operators:
+        low, high = _limits(one, operator)
+        one.tables.wanted.add("step_limits")
+        found.append(f"{{step_limits, {low}, {high}, NULL, NULL, 0, 0}}")
+    return found
 
 
-def _limits(one: Described, operator: op.Operator) -> str:
+def _limits(one: Described, operator: op.Operator) -> tuple[int, int]:
+    """The least and the largest integer that an operator behind a layer leaves."""
     match operator:
         case op.Activation(function="relu"):
             limits = (0.0, np.inf)
@@ -87,12 +105,20 @@ def _limits(one: Described, operator: op.Operator) -> str:
         case _:
             raise one.refusal(f"of quantised integers with {operator.in_words()} behind it")
     result = _result(one)
-    places = [
+    least, most = (
         bound if np.isinf(limit) else int(quantized(np.array(limit), result))
         for limit, bound in zip(limits, (-128, 127), strict=True)
-    ]
-    one.tables.wanted.add("step_limits")
-    return f"{{step_limits, {places[0]}, {places[1]}, NULL, NULL, 0, 0}}"
+    )
+    return least, most
+
+
+def _all_limits(one: Described) -> tuple[int, int]:
+    """What all operators behind a layer leave, one after the other."""
+    least, most = -128, 127
+    for operator in one.layer.epilogue:
+        low, high = _limits(one, operator)
+        least, most = (min(max(place, low), high) for place in (least, most))
+    return least, most
 
 
 def _result(one: Described) -> Quantization:
@@ -132,6 +158,7 @@ def _scaling(one: Described, ratios: Sequence[float]) -> str:
         one.symbol("exponents", exponents.astype(np.int8)),
         str(_given(one).zero_point),
         str(_result(one).zero_point),
+        *map(str, _all_limits(one)),
     )
     return "{" + ", ".join(fields) + "}"
 
@@ -157,7 +184,7 @@ def _dense(one: Described, operator: op.Convolution) -> Call:
         operator.groups,
         one.inputs[0].channels // operator.groups,
         operator.filters // operator.groups,
-        one.symbol("kernel", packed_filters(one.weights["kernel"], operator.groups, BLOCK)),
+        one.symbol("kernel", packed_quads(one.weights["kernel"], operator.groups)),
     )
     scaling = _scaling(one, _convolution_ratios(one, operator.filters))
     return Call("convolve", one.structure("convolution", *fields, scaling))
@@ -175,9 +202,29 @@ def _matrix_scaling(one: Described, operator: op.FullyConnected) -> str:
     return _scaling(one, ratios)
 
 
+def packed_quads(kernel: Array, groups: int) -> Array:
+    """Return filters (filters, inputs, rows, columns) as add_quads and add_products read them.
+
+    As packed_filters, but where the inputs are a multiple of four, four inputs of a filter lie side
+    by side, then those of the next filter of a whole block.
+    """
+    filters, inputs = len(kernel) // groups, kernel.shape[1]
+    if inputs % QUAD:
+        return packed_filters(kernel, groups, BLOCK)
+    pieces = []
+    for first in range(0, len(kernel), filters):
+        for begin in range(first, first + filters, BLOCK):
+            block = kernel[begin : min(begin + BLOCK, first + filters)].transpose(2, 3, 1, 0)
+            if block.shape[-1] == BLOCK:
+                block = block.reshape(*block.shape[:2], -1, QUAD, BLOCK).swapaxes(3, 4)
+            pieces.append(block.reshape(-1))
+    return np.concatenate(pieces)
+
+
 def _fully_connected(one: Described, operator: op.FullyConnected) -> Call:
     matrix = row_order(one.weights["matrix"], one.inputs[0])
-    packed = packed_filters(matrix[:, :, None, None], 1, BLOCK)
+    rows = one.inputs[0].rows
+    packed = packed_quads(matrix.reshape(operator.units, rows, -1).swapaxes(1, 2)[..., None], 1)
     fields = (operator.units, one.symbol("matrix", packed), _matrix_scaling(one, operator))
     return Call("connect_fully", one.structure("matrix", *fields))
 
@@ -264,7 +311,7 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
     else:
         step = 2 * max(one_.scale for one_ in types)
         pairs = [multiplier(one_.scale / step) for one_ in types]
-        pairs.append(multiplier(step / (2**SUM_BITS * _result(one).scale)))
+        pairs.append(multiplier(step / (2 ** SUM_BITS[Element.INT8] * _result(one).scale)))
     one.tables.wanted.add("operand")
     fields = (
         "{" + ", ".join(operands) + "}",
@@ -278,9 +325,51 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
 
 
 def _activation(one: Described, operator: op.Activation) -> Call:
-    if operator.function not in ("relu", "clip"):
-        raise one.refusal(f"of quantised integers: {operator.function}")
-    return _rescaled(one)
+    if operator.function == "prelu":
+        return _prelu(one)
+    return Call("copy_region") if _is_limit(one, operator) else _looked_up(one, operator)
+
+
+def _is_limit(one: Described, operator: op.Activation) -> bool:
+    """Whether an activation keeps integers within limits, and does nothing else."""
+    return operator.function in ("relu", "clip") and _given(one) == _result(one)
+
+
+def _looked_up(one: Described, operator: op.Activation) -> Call:
+    """A table of what each of the 256 integers becomes, as cnn2csdf computes it."""
+    source = Input(dims=(1, 1, 256))
+    given = Layer(
+        name="given",
+        operator=source,
+        inputs=(),
+        shape=Shape(dims=source.dims),
+        element=Element.INT8,
+        quantization=_given(one),
+    )
+    found = replace(given, name="found", operator=operator, inputs=("given",))
+    found = replace(found, quantization=_result(one))
+    result = replace(found, name="result", operator=Output(), inputs=("found",))
+    model = Model(network=Network(name="table", layers=(given, found, result)), weights={})
+    values = np.arange(-128, 128, dtype=np.int8).reshape(source.dims)
+    try:
+        table = run_whole(model, {"given": values})["result"]
+    except ExecutionError:
+        raise one.refusal(f"of quantised integers: {operator.function}") from None
+    return Call("look_up_region", one.structure("table", one.symbol("table", table)))
+
+
+def _prelu(one: Described) -> Call:
+    """Integers below nought times a slope for each channel, which is an integer too."""
+    given, slopes, result = _given(one), _stored_types(one, "slope"), _result(one)
+    above = multiplier(given.scale / result.scale)
+    below = multiplier(given.scale * slopes.scale / result.scale)
+    shape = one.layer.shape
+    values = one.weights["slope"]
+    if not shape.is_map:
+        values = np.repeat(values, shape.elements // len(values))
+    zeros = (given.zero_point, slopes.zero_point, result.zero_point)
+    fields = (one.symbol("slope", values), *above, *below, *zeros)
+    return Call("slope_region", one.structure("sloping", *fields))
 
 
 def _rescaled(one: Described) -> Call:

@@ -9,12 +9,14 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
+from cnn2csdf.operators.operands import constant_role
 from cnn2csdf.weights import Array
 from planners.code.described import Call, Described
 from planners.code.folds import FOLDS
 from planners.code.moves import MOVES
 from planners.code.names import identifier, number
 from planners.code.parts import defined_names
+from planners.code.recurrences import recurrence_call
 from planners.code.tables import NULL
 
 BLOCK = 16  # filters whose weights lie side by side, as in reals.c
@@ -165,7 +167,7 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
     if operator.constant is not None:
         place = 0 if operator.constant_first else len(operands)
         operands.insert(place, _constant(one, one.weights["constant"]))
-    function = f"of_{operator.function}"
+    function = f"of_{operator.function.replace(' ', '_')}"
     if function not in defined_names("combine.c"):
         raise one.refusal(f"of the function {operator.function!r}")
     each = one.tables.defined("operand", identifier(one.layer.name), operands)
@@ -205,6 +207,16 @@ def laid_constant(one: Described, constant: Array, role: str) -> tuple[str, list
     return one.symbol(role, spread), [int(constant.size > 1), 0, 0]
 
 
+def _choice(one: Described, operator: op.Choice) -> Call:
+    operands = [operand_text(one, index) for index in range(len(one.inputs))]
+    for place, _ in operator.constants:
+        symbol, steps = laid_constant(one, one.weights[constant_role(place)], f"constant_{place}")
+        operands.insert(place, f"{{{symbol}, 0, 0, {', '.join(map(str, steps))}}}")
+    each = one.tables.defined("operand", identifier(one.layer.name), operands)
+    one.tables.wanted.add("first_of_two")
+    return Call("choose", one.structure("combining", "first_of_two", len(operands), 0, each))
+
+
 _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     **MOVES,
     **FOLDS,
@@ -216,6 +228,8 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.LocalResponseNormalization: _copy,
     op.Activation: _copy,
     op.Elementwise: _elementwise,
+    op.Choice: _choice,
+    op.Recurrence: recurrence_call,
     op.Identity: _copy,
     op.Conversion: _copy,
 }

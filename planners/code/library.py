@@ -10,10 +10,9 @@ from pathlib import Path
 from cnn2csdf.weights import Model
 from csdf.errors import UnwritableFile
 from csdf.io.files import write_text
-from planners.code.building import cmake_lists, makefile, readme
-from planners.code.parts import source
+from planners.code.building import cmake_lists, makefile, readme, target_files
 from planners.code.sources import Written, library_sources
-from planners.code.vectors import Frame, random_frame, test_program, vectors_of
+from planners.code.vectors import Frame, TestVector, random_frame, test_program, vectors_of
 from planners.streaming.plan import StreamingPlan
 
 BUILD = "build"  # the folder of what the Makefile makes
@@ -48,23 +47,33 @@ def library(
     without weights, InvalidPlan where the plan does not fit the model.
     """
     written = library_sources(model, plan, name or model.network.name)
-    given = [random_frame(model.network, 0)] if frames is None else frames
-    vectors = vectors_of(model, given)
+    vectors = frames_of(model, frames)
+    sources = (f"{written.name}.c", f"{written.name}_weights.c")
     return Library(
         written=written,
         files={
-            f"{written.name}.h": written.header,
-            f"{written.name}.c": written.source,
-            f"{written.name}_weights.c": written.weights,
+            **source_files(written),
             "main.c": test_program(written, vectors),
-            "target.c": source("target.c"),
-            "target.h": source("target.h"),
-            "target.ld": source("target.ld"),
-            "Makefile": makefile(written.name),
-            "CMakeLists.txt": cmake_lists(written.name),
+            **target_files(),
+            "Makefile": makefile(written.name, sources),
+            "CMakeLists.txt": cmake_lists(written.name, sources),
             "README.md": readme(written, model, plan),
         },
     )
+
+
+def frames_of(model: Model, frames: Sequence[Frame] | None) -> tuple[TestVector, ...]:
+    """Return the test vectors of some frames, or of a random one where none are given."""
+    return vectors_of(model, [random_frame(model.network, 0)] if frames is None else frames)
+
+
+def source_files(written: Written) -> dict[str, str]:
+    """Return header, source and weights by file name."""
+    return {
+        f"{written.name}.h": written.header,
+        f"{written.name}.c": written.source,
+        f"{written.name}_weights.c": written.weights,
+    }
 
 
 def write_library(
@@ -81,15 +90,23 @@ def write_library(
     folder that holds files of another kind.
     """
     found = library(model, plan, name=name, frames=frames)
+    write_folder(folder, found.files)
+    return found
+
+
+def write_folder(folder: str | PathLike[str], files: Mapping[str, str]) -> None:
+    """Write the files of a program into a folder, which is made where there is none.
+
+    Raises UnwritableFile, before anything is written, for a folder that holds files of another kind.
+    """
     target = Path(folder)
-    _require_own(target, found.files)
+    _require_own(target, files)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UnwritableFile(f"{folder}: cannot be made: {error.strerror}") from None
-    for file, text in found.files.items():
+    for file, text in files.items():
         write_text(target / file, text)
-    return found
 
 
 def _require_own(folder: Path, files: Mapping[str, str]) -> None:

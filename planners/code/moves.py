@@ -13,6 +13,7 @@ from cnn2csdf.operators.resized_axis import ResizedAxis
 from planners.code.described import Call, Described
 from planners.code.names import identifier, number
 from planners.code.rules import rule_of
+from planners.code.tables import NULL
 
 
 def _concatenation(one: Described, operator: op.Concatenation) -> Call:
@@ -94,6 +95,10 @@ def pad_call(one: Described, operator: op.Pad, value: str) -> Call:
 def _resize(one: Described, operator: op.Resize) -> Call:
     if operator.function == "linear":
         return _linear(one, operator)
+    if operator.function == "cubic":
+        return _cubic(one, operator)
+    if operator.function != "nearest":
+        raise one.refusal(f"of the function {operator.function!r}")
     rules = []
     for axis in _resized(one, operator):
         nearest = axis.nearest(np.arange(axis.size)).tolist()
@@ -129,6 +134,42 @@ def _linear(one: Described, operator: op.Resize) -> Call:
     return Call("resize_linear", one.structure("interpolation", *symbols))
 
 
+def _cubic(one: Described, operator: op.Resize) -> Call:
+    """Tables of the four places around each place of the output, and what each weighs."""
+    name, symbols = identifier(one.layer.name), []
+    for axis in _resized(one, operator):
+        around, weights = axis.cubic_neighbours(
+            np.arange(axis.size), operator.cubic, skips_outside=operator.skips_outside
+        )
+        places = [str(place) for place in around.reshape(-1).tolist()]
+        listed = [number(float(weight)) for weight in weights.reshape(-1)]
+        symbols += [
+            one.tables.defined("uint16_t", f"{name}_around", places),
+            one.tables.defined("element", f"{name}_weight", listed),
+        ]
+    return Call("resize_cubic", one.structure("cubic", *symbols))
+
+
+def _gather(one: Described, operator: op.Gather) -> Call:
+    name = identifier(one.layer.name)
+    places = one.tables.defined("uint16_t", f"{name}_places", [str(at) for at in operator.places])
+    return _picked(one, operator.axis, len(operator.places), places)
+
+
+def _repeat(one: Described, operator: op.Repeat) -> Call:
+    return _picked(one, operator.axis, one.layer.shape.dims[operator.axis], NULL)
+
+
+def _picked(one: Described, axis: int, listed: int, places: str) -> Call:
+    dims = one.inputs[0].dims
+    if dims[axis] > 2**16:
+        raise one.refusal(f"from {dims[axis]} places")
+    if one.layer.shape.is_map:
+        return Call("gather_maps", one.structure("gathering", axis, places))
+    fields = (prod(dims[:axis]), dims[axis], listed, prod(dims[axis + 1 :]), places)
+    return Call("gather_pieces", one.structure("picking", *fields))
+
+
 MOVES: dict[type, Callable[[Described, Any], Call]] = {
     op.Concatenation: _concatenation,
     op.Slice: _slice,
@@ -139,4 +180,6 @@ MOVES: dict[type, Callable[[Described, Any], Call]] = {
     op.DepthToSpace: _depth_to_space,
     op.Reshape: _reshape,
     op.Transpose: _transpose,
+    op.Gather: _gather,
+    op.Repeat: _repeat,
 }

@@ -17,12 +17,17 @@ KEYWORDS = frozenset({
     "unsigned", "void", "volatile", "while", "main", "asm", "bool", "true", "false", "class", "new",
     "delete", "this",
 })  # fmt: skip
+FILES = frozenset({
+    "assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits", "locale",
+    "main", "math", "setjmp", "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio", "stdlib",
+    "string", "target", "tgmath", "time", "wchar", "wctype",
+})  # fmt: skip
 
 
 def identifier(name: str) -> str:
     """Return a C identifier in small letters that is close to the name."""
     text = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-    if not text or not text[0].isalpha() or text in KEYWORDS:
+    if not text or not text[0].isalpha() or text in KEYWORDS or text in FILES:
         text = f"n_{text}".rstrip("_")
     return text[:48].rstrip("_")
 

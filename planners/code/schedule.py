@@ -18,6 +18,7 @@ from planners.code.integer_layers import (
 )
 from planners.code.layers import call_of, channels_calls, sums_call
 from planners.code.names import comment
+from planners.code.recurrences import scratch_elements
 from planners.code.rules import Rule, all_of, rule_of
 from planners.code.steps import most_neighbours, steps_of
 from planners.code.tables import NULL, Tables
@@ -59,6 +60,7 @@ class Schedule:
 
     def __init__(self, model: Model, plan: StreamingPlan, tables: Tables) -> None:
         """Take a model with weights, and a plan for its network."""
+        require_known(plan)
         self.network, self.plan, self.tables = model.network, plan, tables
         self._weights = model.weights or {}
         self.is_integer = any(layer.quantization is not None for layer in self.network.layers)
@@ -74,7 +76,7 @@ class Schedule:
         self._readers: list[str] = []
         self._first_reader: dict[str, tuple[int, int]] = {}
         self.most_taps = self.most_ranges = self.most_layers = 1
-        self.most_neighbours = 0
+        self.most_neighbours = self.scratch = 0
         self._find_readers()
         for stage in self.stages:
             self._add_stage(stage)
@@ -230,6 +232,7 @@ class Schedule:
         if isinstance(layer.operator, op.Convolution | op.Pooling):
             self.most_taps = max(self.most_taps, layer.operator.window.kernel[0])
         self.most_neighbours = max(self.most_neighbours, most_neighbours(one))
+        self.scratch = max(self.scratch, scratch_elements(layer.operator))
 
     def _rule(self, layer: Layer, index: int, axis: int) -> Rule:
         """The rule of what a layer needs of an input along an axis."""
@@ -274,6 +277,23 @@ class Schedule:
             *(self.elements(pool.offset), self.elements(pool.size)),
         )
         return f"{{{', '.join(map(str, fields))}}},"
+
+
+def require_known(plan: StreamingPlan) -> None:
+    """Raise InvalidPlan where a plan works in a way of which there is no code, naming the tensor."""
+    for group in plan.groups:
+        for one in group.stages:
+            if one.stage.summing is not None:
+                raise InvalidPlan(
+                    f"the stage that makes {one.stage.result!r} works in {one.stage.parts} parts of "
+                    "its channels, which generated code cannot; plan without channels in parts"
+                )
+    for buffer in plan.buffers:
+        if buffer.kind is Kind.OUTSIDE:
+            raise InvalidPlan(
+                f"tensor {buffer.tensor!r} lies outside the arena, which generated code cannot "
+                "read or write; plan with input and result resident or by rows"
+            )
 
 
 def _placed_stages(network: Network, groups: Sequence[PlannedGroup]) -> list[PlacedStage]:

@@ -16,6 +16,23 @@ from planners.code.tables import TYPES, Tables, array_items
 from planners.streaming.plan import StreamingPlan
 
 STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of 64 bits
+VECTORS = """#if defined(__ARM_FEATURE_SIMD32)
+#include <arm_acle.h>
+#define TURNED(word) ((uint32_t)(word) >> 8 | (uint32_t)(word) << 24)
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+"""
+LANES = """/* gcc makes vectors of sums that stand side by side; at -O3 it would make them of turns of
+   the loop around them instead, which are far apart. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define BY_LANES __attribute__((optimize("no-tree-loop-vectorize")))
+#else
+#define BY_LANES
+#endif
+
+"""
 RESERVED = ("state", "row", "arena", "number")  # names of parameters beside those of the network
 
 
@@ -94,9 +111,14 @@ class _Writing:
             outputs=tuple(self.outputs),
             is_streamed=self.arriving is not None,
             weight_bytes=sum(array.nbytes for array in self.tables.arrays.values()),
-            state_bytes=-(-(STATE_BYTES + 2 * counters + 4) // 8) * 8,  # structures are padded
+            state_bytes=self._state_bytes(counters),
             kernels=tuple(sorted(self.tables.wanted)),
         )
+
+    def _state_bytes(self, counters: int) -> int:
+        """At most; structures are padded."""
+        scratch = self.schedule.scratch * self.schedule.unit
+        return -(-(STATE_BYTES + 2 * counters + 4) // 8) * 8 + -(-scratch // 8) * 8
 
     def _stages_of(self, number: int) -> int:
         return sum(1 for stage in self.schedule.stages if stage.group == number)
@@ -116,6 +138,8 @@ class _Writing:
             f"#define {capitals}_{port.parameter.upper()}_ELEMENTS {port.elements}\n"
             for port in (*self.inputs, *self.outputs)
         )
+        scratch = f"    {name}_element scratch[{self.schedule.scratch}];\n"
+        scratch = scratch if self.schedule.scratch else ""
         text = f"""/* {comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes. */
 #ifndef {capitals}_H
 #define {capitals}_H
@@ -138,7 +162,7 @@ typedef struct {{
     int16_t staged;
     uint16_t staged_first, staged_end, group, last;
     uint16_t fired[{counters}];
-}} {name}_state;
+{scratch}}} {name}_state;
 
 /* Begin with an arena of {capitals}_ARENA_ELEMENTS elements, which stays in use as long as the
    state. Each instance has an arena and a state of its own. */
@@ -204,11 +228,12 @@ int {name}_push_row({name}_state *state, const {self.inputs[0].kind} *row);
 
     def _prologue(self) -> str:
         name, capitals, schedule = self.name, self.capitals, self.schedule
+        vectors = VECTORS if schedule.is_integer else LANES
         return f"""#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "{name}.h"
+{vectors}#include "{name}.h"
 
 typedef {name}_element element;
 typedef {name}_state instance;
@@ -219,6 +244,7 @@ typedef {name}_state instance;
 #define MOST_RANGES {schedule.most_ranges}
 #define MOST_LAYERS {schedule.most_layers}
 #define MOST_NEIGHBOURS {schedule.most_neighbours}
+#define SCRATCH(state) {"(state)->scratch" if schedule.scratch else "NULL"}
 
 #ifdef {capitals}_PROFILE
 #define PROFILE_BEGIN(stage) {name}_profile_begin(stage)

@@ -106,7 +106,8 @@ def _constant(
     one: Described, operator: op.Elementwise, weights: Mapping[str, Array], prefix: str
 ) -> str:
     symbol, (channel, _, column) = laid_constant(one, weights["constant"], f"{prefix}constant")
-    is_ordered = operator.function in ("subtract", "divide", "power")
+    function = operator.function.replace(" ", "_")
+    is_ordered = f"step_constant_{function}_first" in defined_names("steps.c")
     first = "_first" if operator.constant_first and is_ordered else ""
-    name = f"step_constant_{operator.function}{first}"
+    name = f"step_constant_{function}{first}"
     return _text(one, name, values=symbol, steps=(channel, column))

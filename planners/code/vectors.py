@@ -12,6 +12,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.weights import Array, Model
 from planners.code.names import number as number_text
 from planners.code.names import wrapped
+from planners.code.parts import source
 from planners.code.sources import Port, Written
 
 Frame = Mapping[str, Array]
@@ -49,16 +50,6 @@ def placed(array: Array) -> Array:
 def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
     """Return main.c: it runs the frames twice, by row where the input streams, and compares."""
     name = written.name
-    arrays = []
-    for number, vector in enumerate(vectors):
-        for ports, found in ((written.inputs, vector.frame), (written.outputs, vector.outputs)):
-            arrays += [_array(port, number, found[port.layer]) for port in ports]
-    checks = "\n".join(_check(written, number) for number in range(len(vectors)))
-    results = "\n".join(
-        f"static {port.kind} found_{port.parameter}[{port.elements}];" for port in written.outputs
-    )
-    kinds = sorted({_test_of(port) for port in written.outputs})
-    tests = "\n\n".join(_TESTS[kind] for kind in kinds)
     return f"""/* Runs {name} on test vectors and compares with what they are to give. */
 #include <math.h>
 #include <string.h>
@@ -67,46 +58,12 @@ def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
 
 int {name}_test(void);
 
-{chr(10).join(arrays)}
-
 static {name}_element arena[{name.upper()}_ARENA_ELEMENTS];
-static {name}_state state;
-{results}
 
-{tests}
-
-int {name}_test(void)
-{{
-    int failed = 0;
-    {name}_init(&state, arena);
-{checks}
-    return failed;
-}}
+{_tested(written, vectors, "void")}
 
 #ifndef NO_MAIN
-#ifdef ON_TARGET
-#include "target.h"
-#else
-#include <stdio.h>
-
-static void say(const char *text)
-{{
-    fputs(text, stdout);
-}}
-#endif
-
-static void say_number(uint32_t number)
-{{
-    char digits[11];
-    int place = 10;
-    digits[place] = 0;
-    do {{
-        digits[--place] = (char)('0' + number % 10);
-        number /= 10;
-    }} while (number);
-    say(digits + place);
-}}
-
+{source("say.c")}
 int main(void)
 {{
     int failed = {name}_test();
@@ -119,11 +76,63 @@ int main(void)
     say("\\nstack bytes: ");
     say_number(stack_bytes());
 #endif
+#ifdef COUNTED
+    {{
+        uint32_t before = thousand_instructions();
+        {_run_of(written, 0)}
+        say("\\nthousand instructions of a frame: ");
+        say_number(thousand_instructions() - before);
+    }}
+#endif
     say("\\n");
     return failed;
 }}
 #endif
 """
+
+
+def shared_test(written: Written, vectors: Sequence[TestVector]) -> str:
+    """Return NAME_test.c: the same frames in an arena that others use before and after."""
+    name = written.name
+    return f"""/* Runs {name} on test vectors and compares with what they are to give. */
+#include <math.h>
+#include <string.h>
+
+#include "{name}.h"
+
+int {name}_test({name}_element *arena);
+
+{_tested(written, vectors, f"{name}_element *arena")}
+"""
+
+
+def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) -> str:
+    """The vectors, what compares, and the function that runs them all."""
+    name = written.name
+    arrays = []
+    for number, vector in enumerate(vectors):
+        for ports, found in ((written.inputs, vector.frame), (written.outputs, vector.outputs)):
+            arrays += [_array(port, number, found[port.layer]) for port in ports]
+    checks = "\n".join(_check(written, number) for number in range(len(vectors)))
+    results = "\n".join(
+        f"static {port.kind} found_{port.parameter}[{port.elements}];" for port in written.outputs
+    )
+    kinds = sorted({_test_of(port) for port in written.outputs})
+    tests = "\n\n".join(_TESTS[kind] for kind in kinds)
+    return f"""{chr(10).join(arrays)}
+
+static {name}_state state;
+{results}
+
+{tests}
+
+int {name}_test({parameters})
+{{
+    int failed = 0;
+    {name}_init(&state, arena);
+{checks}
+    return failed;
+}}"""
 
 
 def _test_of(port: Port) -> str:
@@ -167,11 +176,15 @@ def _shown(value: np.generic) -> str:
     return "NAN" if np.isnan(single) else number_text(float(single))
 
 
-def _check(written: Written, number: int) -> str:
-    name = written.name
+def _run_of(written: Written, number: int) -> str:
     inputs = [f"{port.parameter}_{number}" for port in written.inputs]
     results = [f"found_{port.parameter}" for port in written.outputs]
-    lines = [f"    {name}_run({', '.join(['&state', *inputs, *results])});"]
+    return f"{written.name}_run({', '.join(['&state', *inputs, *results])});"
+
+
+def _check(written: Written, number: int) -> str:
+    results = [f"found_{port.parameter}" for port in written.outputs]
+    lines = [f"    {_run_of(written, number)}"]
     lines += [
         f"    failed |= !{_test_of(port)}({result}, {port.parameter}_{number}, {port.elements});"
         for result, port in zip(results, written.outputs, strict=True)

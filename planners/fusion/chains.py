@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Input, Output
+from cnn2csdf.operators import Input, Operator, Output
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork
+from csdf.names import longer_name
 
 RESULT = "result"
 
@@ -109,21 +110,26 @@ def part_of(network: Network, source: str, layers: Sequence[Layer]) -> Network:
     """Return layers that read nothing but each other and one tensor as a network of their own."""
     entry = network.layer(source)
     taken = {source, *(layer.name for layer in layers)}
-    output = RESULT
-    while output in taken:
-        output += " "
+    output = longer_name(RESULT, taken, by=" ")
     return Network(
         name=network.name,
         layers=(
-            Layer(name=source, operator=Input(dims=entry.shape.dims), inputs=(), shape=entry.shape),
+            _end(entry, source, Input(dims=entry.shape.dims)),
             *layers,
-            Layer(
-                name=output,
-                operator=Output(),
-                inputs=(layers[-1].name,),
-                shape=layers[-1].shape,
-            ),
+            _end(layers[-1], output, Output(), layers[-1].name),
         ),
+    )
+
+
+def _end(like: Layer, name: str, operator: Operator, *inputs: str) -> Layer:
+    """A layer that hands on what another writes, in the same elements."""
+    return Layer(
+        name=name,
+        operator=operator,
+        inputs=inputs,
+        shape=like.shape,
+        element=like.element,
+        quantization=like.quantization,
     )
 
 

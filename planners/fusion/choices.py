@@ -14,10 +14,10 @@ from csdf.stopping import Budget, Stop, stop_of
 from planners.fusion.chains import Chain
 from planners.fusion.configurations import Group, Way, single
 from planners.fusion.cost import LayerCost, Price, price_of
-from planners.fusion.memory import Scratch, last_steps, most_alive, whole_buffers
+from planners.fusion.memory import Scratch, last_steps, whole_buffers
 from planners.fusion.streaming import Streamed, Streams
 from planners.fusion.tilings import TilesTo, Tilings
-from planners.plan import Buffer
+from planners.plan import Buffer, most_alive
 from planners.tiling.regions import Needs
 
 UP_TO_FIVE = tuple((down, across) for down in range(1, 6) for across in range(1, 6))

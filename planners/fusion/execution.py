@@ -35,9 +35,9 @@ from planners.plan import MemoryPlan
 from planners.tiling.computing import Piece, compute_region, compute_whole
 from planners.tiling.regions import Needs, Region, can_be_tiled, whole_region
 
-ELEMENT_BYTES = 4  # single precision
+SINGLE = np.dtype(np.float32)
 LOOK = 1 << 16  # elements compared at once
-UNTOUCHED = 0x7FC0DEAD  # bits of a NaN that no operator writes
+UNTOUCHED = 0x7FC0DEAD  # bits of a NaN that no operator writes; of 8 bits, the last of these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,31 +52,34 @@ class FusedRun:
 class Arena:
     """One block of memory with a buffer at each planned offset."""
 
-    def __init__(self, plan: MemoryPlan) -> None:
+    def __init__(self, plan: MemoryPlan, element: str) -> None:
         self._offsets = plan.offsets
         self._sizes = {buffer.name: buffer.size for buffer in plan.problem.buffers}
-        self._cells = np.full(plan.peak // ELEMENT_BYTES, UNTOUCHED, np.uint32)
+        self._element = np.dtype(element)
+        bits = f"uint{8 * self._element.itemsize}"
+        self._untouched = UNTOUCHED & np.iinfo(bits).max
+        self._cells = np.full(plan.peak // self._element.itemsize, self._untouched, bits)
 
     def view(self, name: str, dims: tuple[int, ...]) -> Array:
         """Return a tensor at the start of a buffer. Raises ExecutionError where it does not fit."""
         if name not in self._offsets:
             raise ExecutionError(f"no buffer {name!r} was planned")
-        size = prod(dims) * ELEMENT_BYTES
+        size = prod(dims) * self._element.itemsize
         if size > self._sizes[name]:
             raise ExecutionError(
                 f"buffer {name!r} of {self._sizes[name]} bytes is asked for {size} bytes"
             )
-        first = self._offsets[name] // ELEMENT_BYTES
-        cells = self._cells[first : first + prod(dims)].view(np.float32)
+        first = self._offsets[name] // self._element.itemsize
+        cells = self._cells[first : first + prod(dims)].view(self._element)
         return cells.reshape(dims)
 
     @property
     def touched(self) -> int:
         """Bytes up to the last one that was written."""
         for begin in reversed(range(0, len(self._cells), LOOK)):
-            written = np.flatnonzero(self._cells[begin : begin + LOOK] != UNTOUCHED)
+            written = np.flatnonzero(self._cells[begin : begin + LOOK] != self._untouched)
             if len(written):
-                return (begin + int(written[-1]) + 1) * ELEMENT_BYTES
+                return (begin + int(written[-1]) + 1) * self._element.itemsize
         return 0
 
     @property
@@ -89,12 +92,8 @@ def run_fused(model: Model, plan: FusionPlan, frame: Mapping[str, Array]) -> Fus
     """Return the output of a frame, computed as the plan says.
 
     model: with the network of the plan and its weights. Raises ExecutionError for an access outside
-    of a buffer, and where the plan is not for elements of four bytes.
+    of a buffer, and where the plan is for elements of other bytes than those that are computed.
     """
-    if plan.terms.element_bytes != ELEMENT_BYTES:
-        raise ExecutionError(
-            f"a plan for elements of {plan.terms.element_bytes} bytes; they are run in 4"
-        )
     run = _Run(model, plan)
     given = checked_frame(plan.chain.network, frame)
     run.tensor(plan.chain.frame)[...] = given[plan.chain.frame]
@@ -112,13 +111,26 @@ def run_fused(model: Model, plan: FusionPlan, frame: Mapping[str, Array]) -> Fus
     )
 
 
+def _element(plan: FusionPlan) -> str:
+    """The type that all tensors are run in; single precision holds 8-bit integers as well."""
+    wanted = plan.terms.element_bytes
+    types = {layer.array_type for layer in plan.chain.network.layers}
+    if wanted == SINGLE.itemsize:
+        return SINGLE.name
+    if len(types) > 1 or np.dtype(min(types)).itemsize != wanted:
+        raise ExecutionError(
+            f"a plan for elements of {wanted} bytes; they are run in {', '.join(sorted(types))}"
+        )
+    return min(types)
+
+
 class _Run:
     """The arena and what works in it."""
 
     def __init__(self, model: Model, plan: FusionPlan) -> None:
-        self.arena = Arena(plan.arena)
         self._model, self._plan = model, plan
         self._network = plan.chain.network
+        self.arena = Arena(plan.arena, _element(plan))
         self._needs = Needs(self._network)
 
     def tensor(self, name: str) -> Array:

@@ -163,16 +163,3 @@ def whole_buffers(
                 start=begin + step,
                 end=begin + step + 1,
             )
-
-
-def most_alive(buffers: Sequence[Buffer]) -> int:
-    """Return the most bytes that are needed at one time: no arena is smaller."""
-    changes: dict[int, int] = {}
-    for buffer in buffers:
-        changes[buffer.start] = changes.get(buffer.start, 0) + buffer.size
-        changes[buffer.end] = changes.get(buffer.end, 0) - buffer.size
-    alive = most = 0
-    for time in sorted(changes):
-        alive += changes[time]
-        most = max(most, alive)
-    return most

@@ -24,12 +24,12 @@ from planners.fusion.choices import (
 )
 from planners.fusion.configurations import Configuration, Group, Way, check_configuration
 from planners.fusion.cost import LayerCost, lengths, price_of
-from planners.fusion.memory import last_steps, most_alive, tiled_buffers, whole_buffers
+from planners.fusion.memory import last_steps, tiled_buffers, whole_buffers
 from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.fusion.search import Point, best_under, front, merged
 from planners.fusion.streaming import Streams, streaming_buffers
 from planners.fusion.tiles import TiledGroup, fresh, tiled_group
-from planners.plan import Buffer, MemoryPlan, Problem
+from planners.plan import Buffer, MemoryPlan, Problem, most_alive
 from planners.tiling.regions import COLUMNS, ROWS, Needs
 
 MOST_STEPS = 200  # of the search for offsets at a better arena, which chains never need

@@ -20,6 +20,7 @@ from planners.tiling.regions import (
     Needs,
     Range,
     Region,
+    even_ends,
     hull,
 )
 
@@ -53,16 +54,6 @@ class Grid:
 
     def __str__(self) -> str:
         return f"{self.down}x{self.across}"
-
-
-def even_ends(extent: int, tiles: int) -> tuple[int, ...]:
-    """Return where so many tiles end that differ by one place at most.
-
-    Raises InvalidPlan for more tiles than places.
-    """
-    if not 1 <= tiles <= extent:
-        raise InvalidPlan(f"{tiles} tiles over {extent} places; expected 1 to {extent}")
-    return tuple(extent * (tile + 1) // tiles for tile in range(tiles))
 
 
 def even_grid(layer: Layer, down: int, across: int) -> Grid:

@@ -19,8 +19,8 @@ from cnn2csdf.parameters import operations
 from planners.fusion.chains import Chain, Section
 from planners.fusion.cost import LayerCost, Price, lengths
 from planners.fusion.memory import Scratch, last_steps, longest, scratch_elements
-from planners.fusion.tiles import Bands, Grid, bands, even_ends, fresh, largest_shared, per_place
-from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, can_be_tiled, length
+from planners.fusion.tiles import Bands, Grid, bands, fresh, largest_shared, per_place
+from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, can_be_tiled, even_ends, length
 
 Numbers = NDArray[Any]  # int64, or Python's integers where those might be too small
 LARGEST = 2**61
@@ -35,7 +35,7 @@ class Tilings(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[int, int]]) -> Tilings:
-        """Return the tilings of these pairs; one tile is none."""
+        """Return the tilings of these pairs, without the pair of one and one, which tiles nothing."""
         found = frozenset(pair for pair in pairs if pair != (1, 1))
         return cls(
             found,

@@ -14,10 +14,10 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.describe import describe
 from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
-from cnn2csdf.parameters import layer_parameters, multiply_accumulates, parameter_bytes
+from cnn2csdf.parameters import layer_parameter_bytes, multiply_accumulates, parameter_bytes
 from csdf.cli.answers import NETWORKS
 from csdf.cli.frame.long_work import limited_part
-from csdf.cli.limit_options import add_limit_options
+from csdf.cli.options.limits import add_limit_options
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Contribution, Section, Surroundings
@@ -122,7 +122,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_reading_options(parser)
     limits = parser.add_argument_group("does the network fit?")
     add_limit_options(limits, "at most, of buffers and parameters together; e.g. 256kB, 1MiB")
-    shared.add_granularity_options(parser, is_by_tensor=False)
+    shared.add_granularity_options(parser, is_by_tensor=True)
     shared.add_duration_options(parser)
 
 
@@ -166,37 +166,32 @@ def _in_words(progress: Progress) -> str:
 
 
 def _layers(
-    network: Network, graph: Graph, apart: MemoryApart | None, element_bytes: int
+    network: Network, graph: Graph, apart: MemoryApart | None, element_bytes: int | None
 ) -> Iterator[LayerFigures]:
-    parameters = layer_parameters(network)
-    whole, parts = (
-        ({}, {})
-        if apart is None
-        else (_read_bytes(memory.graph, element_bytes) for memory in apart)
-    )
+    whole, parts = ({}, {}) if apart is None else (_read_bytes(memory.graph) for memory in apart)
     for layer in network.layers:
-        durations = graph.actor(layer.name).durations
+        durations, inputs = graph.actor(layer.name).durations, network.input_shapes(layer)
         yield LayerFigures(
             name=layer.name,
             operator=describe(layer.operator, layer.epilogue),
             output=str(layer.shape),
             phases=len(durations),
-            parameters=parameters[layer.name] * element_bytes,
-            multiply_accumulates=multiply_accumulates(layer, network.input_shapes(layer)),
-            output_bytes=layer.shape.elements * element_bytes,
+            parameters=layer_parameter_bytes(layer, inputs, element_bytes),
+            multiply_accumulates=multiply_accumulates(layer, inputs),
+            output_bytes=layer.shape.elements * (element_bytes or layer.element_bytes),
             whole_buffers=whole.get(layer.name, 0),
             parts_buffers=parts.get(layer.name, 0),
             nanoseconds=sum(durations),
         )
 
 
-def _read_bytes(graph: Graph, element_bytes: int) -> dict[str, int]:
+def _read_bytes(graph: Graph) -> dict[str, int]:
     """Bytes of the buffers that each layer reads."""
     found: dict[str, int] = {}
     for channel in graph.channels:
         if channel.capacity is not None:
             before = found.get(channel.consumer, 0)
-            found[channel.consumer] = before + channel.capacity * element_bytes
+            found[channel.consumer] = before + channel.capacity * (channel.token_size or 1)
     return found
 
 

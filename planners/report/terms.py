@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 
 from cnn2csdf.commands.cnn import options as shared
+from csdf.cli import answers
 
 
 def terms_of(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
@@ -14,13 +15,14 @@ def terms_of(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     size = options.element_bytes
     if not os.path.exists(options.model):
         yield "network", f"{options.model} of the catalogue of this version"
-    yield (
-        "element size",
-        f"{size} bytes; parameters have the same"
-        if size > 1
-        else ("1 byte; parameters have the same"),
-    )
+    yield "element size", _size_in_words(size)
     yield "platform", _platform(options)
+
+
+def _size_in_words(size: int | None) -> str:
+    if size is None:
+        return "each tensor and parameter as in the file"
+    return f"{answers.counted(size, 'byte')}; parameters have the same"
 
 
 def _platform(options: argparse.Namespace) -> str:

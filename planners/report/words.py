@@ -75,7 +75,7 @@ def _too_large(findings: NetworkFindings, limit: Limit) -> Iterator[str]:
     if limit.room > 0:
         yield (
             "In these ways all layers work alike. Others may fit: csdf plan reuse mixes whole layers "
-            "and parts, csdf plan fusion cuts tiles."
+            "and parts, csdf plan fusion cuts tiles, csdf fit lays lines and strips into one arena."
         )
 
 

@@ -46,6 +46,8 @@ class ModelComputing:
             ]
             found = computation(self._model, layer).rows(readers, *target.rows)
             return _placed(found)
+        if layer.quantization is not None:
+            return self._integers(layer, target, inputs)
         out = np.empty(
             (
                 layer.shape.channels,
@@ -62,6 +64,19 @@ class ModelComputing:
             self._model, self._needs, layer, pieces, Piece(PlaneRegion(*target), out), None
         )
         return out.transpose(1, 2, 0)
+
+    def _integers(
+        self, layer: Layer, target: Region, inputs: Sequence[tuple[Region, Array]]
+    ) -> Array:
+        """Some columns of integers: of whole rows, in which what was not read is nought."""
+        readers = []
+        for source, (region, array) in zip(layer.inputs, inputs, strict=True):
+            shape = self._model.network.layer(source).shape
+            rows = np.zeros((array.shape[0], shape.width, array.shape[2]), array.dtype)
+            rows[:, slice(*region.columns)] = array
+            readers.append(_Rows(shape, region, rows))
+        found = _placed(computation(self._model, layer).rows(readers, *target.rows))
+        return found[:, slice(*target.columns)]
 
     def _finished_integers(self, layer: Layer) -> Array:
         shape = self._model.network.input_shapes(layer)[0]

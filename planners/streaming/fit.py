@@ -23,21 +23,30 @@ from cnn2csdf.parameters import parameter_bytes as stored_bytes
 from csdf.outcome import Reason, Status, Why, because
 from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.network_arena import whole_arena
-from planners.streaming.course import course_of
+from planners.streaming.course import Course, course_of
 from planners.streaming.making import plan_of
-from planners.streaming.moves import Move, Moves, OnceMoves
+from planners.streaming.moves import PARTS, Move, Moves, OnceMoves, PlainMoves
 from planners.streaming.plan import StreamingPlan
-from planners.streaming.search import GroupWay, PlanWay, front
+from planners.streaming.search import ALL, GroupWay, front
 from planners.streaming.stages import Stage, StageTable
 
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row
-INPUTS = (RESIDENT, ROWS)
+OUTSIDE = "outside"  # inputs are read from, results written to memory that is not the arena's
+INPUTS = (RESIDENT, ROWS)  # of which planners.code writes code
+PLACES_OF_INPUTS = (*INPUTS, OUTSIDE)
+RESULTS = (RESIDENT, OUTSIDE)
+
+WIDTHS = (12, 100, ALL)  # labels at a place, one search after the other
 
 WHOLE_LAYERS = "whole layers"
 BY_ROWS = "rows"
 LINES = "lines, nothing twice"
 STRIPS = "lines and strips"
+IN_PARTS = "strips, channels in parts"
+SEARCHED = (LINES, STRIPS, IN_PARTS)
+GENERATED = (LINES, STRIPS)  # the searched ways of which planners.code writes code
+PLAIN = (WHOLE_LAYERS, BY_ROWS)
 
 
 class FitWhy(Why):
@@ -89,6 +98,7 @@ class Fit:
 
     network: str
     input: str
+    result: str
     ram: int | None
     flash: int | None
     flash_bytes: int
@@ -116,6 +126,7 @@ class Fit:
             "status": str(self.status),
             "reason": str(self.reason),
             "input": self.input,
+            "result": self.result,
             "ways": [
                 {
                     "name": way.name,
@@ -137,6 +148,8 @@ def fit(
     element_bytes: int | None = None,
     parameter_bytes: int | None = None,
     input: str = RESIDENT,  # noqa: A002 - the word of the command
+    result: str = RESIDENT,
+    searched: Sequence[str] = GENERATED,
     platform: Platform | None = None,
     budget: Budget = None,
 ) -> Fit:
@@ -144,9 +157,11 @@ def fit(
 
     nanoseconds: of a frame, at most, as the platform predicts it.
     element_bytes: of all tensors and trained numbers; by default as the network says.
-    parameter_bytes: of each trained number, if it is another. A network of several
-    inputs has them all resident. budget: a stop, or seconds; where it
-    or Ctrl-C ends the search, the best way found by then stands, marked in the reason.
+    parameter_bytes: of each trained number, if it is another. input: of PLACES_OF_INPUTS, result:
+    of RESULTS; a network of several inputs has them all resident or all outside, results that layers
+    read are resident. searched: of SEARCHED, beside the plain ways; by default those of which
+    planners.code writes code. budget: a stop, or seconds; where it or Ctrl-C ends the search, the
+    best way found by then stands, marked in the reason.
     """
     limits = _Limits(ram, flash, nanoseconds)
     return _Fitting(
@@ -154,7 +169,8 @@ def fit(
         limits,
         element_bytes,
         parameter_bytes or element_bytes,
-        input,
+        (input, result),
+        searched,
         platform,
         stop_of(budget),
     ).answer()
@@ -177,19 +193,32 @@ class _Fitting:
         limits: _Limits,
         element_bytes: int | None,
         parameter_bytes: int | None,
-        input_: str,
+        ends: tuple[str, str],
+        searched: Sequence[str],
         platform: Platform | None,
         stop: Stop,
     ) -> None:
         self._course = course_of(network)
-        self._table = StageTable(network, element_bytes=element_bytes)
+        self._result = ends[1]
+        outside = _outside(self._course, ends)
+        self._table = StageTable(network, element_bytes=element_bytes, outside=outside)
         self._moves = Moves(self._course, self._table)
+        self._spaces = {
+            name: moves
+            for name, moves in (
+                (STRIPS, self._moves),
+                (IN_PARTS, Moves(self._course, self._table, PARTS)),
+            )
+            if name in searched
+        }
         self._ram, self._flash, self._longest = limits
         self._flash_bytes = stored_bytes(network, parameter_bytes)
-        self._is_streamed = input_ == ROWS and not self._course.others
+        self._is_streamed = ends[0] == ROWS and not self._course.others
+        self._input = RESIDENT if ends[0] == ROWS and not self._is_streamed else ends[0]
         self._platform = platform
         self._stop = stop
         self._ways: list[FitWay] = []
+        self._planned: set[tuple[object, ...]] = set()  # plans that were made, by their moves
         self._once = sum(
             multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers
         )
@@ -226,7 +255,8 @@ class _Fitting:
             GroupWay(0, 0, cut, cut + 1, (self._moves.apart(cut)[0],), is_apart=True)
             for cut in range(len(course.cuts) - 1)
         ]
-        arena = whole_arena(network, element_bytes=self._table.element_bytes).plan
+        size, outside = self._table.element_bytes, self._table.outside
+        arena = whole_arena(network, element_bytes=size, outside=outside).plan
         plan = plan_of(course, self._table, groups, is_streamed=False, offsets=arena.offsets)
         self._add_plan(WHOLE_LAYERS, plan)
 
@@ -236,22 +266,45 @@ class _Fitting:
         return [GroupWay(0, 0, 0, last, (Move(0, last, stages),))]
 
     def _search(self) -> None:
-        """Lines alone first; strips below what lines need."""
+        """Lines alone first, strips below what lines need; with more and more labels at a place."""
+        once = OnceMoves(self._course, self._table)
         most = min(way.ram_bytes for way in self._ways)
-        for way in self._front(OnceMoves(self._course, self._table), most):
-            self._add(LINES, way.groups)
-        least = min(way.ram_bytes for way in self._ways)
-        if self._ram is not None and least <= self._ram:
-            return
-        for limit in _limits(least, self._ram):
-            found = self._front(self._moves, limit)
-            for way in found:
-                self._add(STRIPS, way.groups)
-            if self._ram is not None and found:
+        self._take(LINES, PlainMoves(self._course, self._table), most, WIDTHS[0])
+        for labels in WIDTHS:
+            most = min(way.ram_bytes for way in self._ways if way.name in PLAIN)
+            is_complete = self._take(LINES, once, most, labels)
+            least = min(way.ram_bytes for way in self._ways if way.work == 1)
+            if self._ram is not None and least <= self._ram:
+                return
+            is_complete &= self._strips(least, labels)
+            if is_complete:
                 return
 
-    def _front(self, moves: Moves, limit: int) -> list[PlanWay]:
-        return front(moves, limit, is_streamed=self._is_streamed, budget=self._stop)
+    def _strips(self, least: int, labels: int) -> bool:
+        """Look for strips below the least bytes of lines; return whether nothing was left out."""
+        is_complete = True
+        for name, moves in self._spaces.items():
+            for limit in _limits(least, self._ram):
+                before = len(self._ways)
+                is_complete &= self._take(name, moves, limit, labels)
+                if self._ram is not None and len(self._ways) > before:
+                    break
+        return is_complete
+
+    def _take(self, name: str, moves: Moves, limit: int, labels: int) -> bool:
+        """Add the plans of a front that are new; return whether none is missing."""
+        found = front(moves, limit, is_streamed=self._is_streamed, labels=labels, budget=self._stop)
+        for way in found.plans:
+            key = (name, *(group.moves for group in way.groups))
+            if key in self._planned:
+                continue
+            self._planned.add(key)
+            if not any(
+                known.ram_bytes <= way.memory and known.plan.multiply_accumulates <= way.work
+                for known in self._ways
+            ):
+                self._add(name, way.groups)
+        return found.is_complete
 
     def _nanoseconds(self, plan: StreamingPlan) -> int | None:
         if self._platform is None:
@@ -292,7 +345,8 @@ class _Fitting:
         status, reason = self._verdict(ways, best)
         return Fit(
             network=self._course.network.name,
-            input=ROWS if self._is_streamed else RESIDENT,
+            input=self._input,
+            result=self._result,
             ram=self._ram,
             flash=self._flash,
             flash_bytes=self._flash_bytes,
@@ -332,9 +386,16 @@ class _Fitting:
         """Bytes that lie in the arena at the start, or at the end, of any plan."""
         inputs = () if self._is_streamed else (self._course.at(0), *self._course.others)
         return max(
-            sum(self._table.tensor_bytes(name) for name in inputs),
-            sum(self._table.tensor_bytes(name) for name in self._course.results),
+            sum(self._table.arena_bytes(name) for name in inputs),
+            sum(self._table.arena_bytes(name) for name in self._course.results),
         )
+
+
+def _outside(course: Course, ends: tuple[str, str]) -> frozenset[str]:
+    """Inputs, and results that no layer reads, where they are outside."""
+    read = {source for name in course.layers for source in course.network.layer(name).inputs}
+    inputs = {course.at(0), *course.others} if ends[0] == OUTSIDE else set()
+    return frozenset(inputs | (course.results - read if ends[1] == OUTSIDE else set()))
 
 
 def _limits(least: int, ram: int | None) -> Iterator[int]:
@@ -354,7 +415,7 @@ def _worth_showing(ways: Sequence[FitWay]) -> Iterator[FitWay]:
     least_work: Fraction | None = None
     for way in sorted(ways, key=lambda one: (one.ram_bytes, one.work, len(one.plan.groups))):
         improves = least_work is None or way.work < least_work
-        if improves or way.name in (WHOLE_LAYERS, BY_ROWS):
+        if improves or way.name in PLAIN:
             yield way
         if improves:
             least_work = way.work

@@ -20,9 +20,15 @@ class Arena:
     """Bytes, with what each of them holds: a number for every byte of every tensor."""
 
     def __init__(self, plan: StreamingPlan, network: Network) -> None:
-        self.memory = np.full(plan.arena_bytes, POISON, np.uint8)
-        self.held = np.full(plan.arena_bytes, NOTHING, np.int64)
-        self.most = 0  # one past the last byte that was written
+        self.memory = np.full(plan.all_bytes, POISON, np.uint8)
+        self.held = np.full(plan.all_bytes, NOTHING, np.int64)
+        self.most = 0  # one past the last byte of the arena that was written
+        self._bounds = {
+            one.tensor: (plan.arena_bytes, plan.all_bytes)
+            for one in plan.buffers
+            if one.kind is Kind.OUTSIDE
+        }
+        self._inside = 0, plan.arena_bytes
         self._layers = {layer.name: layer for layer in network.layers}
         self._element_bytes = plan.element_bytes
         self._numbers: dict[str, int] = {}
@@ -42,7 +48,8 @@ class Arena:
         if values is not None and self._has_values(tensor):
             flat = np.ascontiguousarray(values, self._layers[tensor].array_type)
             self.memory[place] = flat.reshape(-1).view(np.uint8)
-        self.most = max(self.most, place.stop)
+        if tensor not in self._bounds:
+            self.most = max(self.most, place.stop)
 
     def read(self, offset: int, tensor: str, first: int, count: int) -> Array:
         """Return elements of a tensor. Raises ExecutionError where something else lies there."""
@@ -63,7 +70,8 @@ class Arena:
     def _span(self, offset: int, tensor: str, first: int, count: int) -> tuple[slice, Array]:
         """The bytes of elements, and the numbers of what they hold."""
         size = self.element_bytes(tensor)
-        if offset < 0 or offset % size or offset + count * size > len(self.memory):
+        first_byte, end = self._bounds.get(tensor, self._inside)
+        if offset < first_byte or offset % size or offset + count * size > end:
             raise ExecutionError(
                 f"{count} elements of {tensor!r} at byte {offset} leave the arena or its grid"
             )
@@ -91,7 +99,7 @@ class HeldTensor:
         """Where a row lies."""
         if self.staged is not None and row >= self.staged[0]:
             return self.staged[1] + (row - self.staged[0]) * row_bytes
-        if self.buffer.kind is Kind.WHOLE:
+        if self.buffer.has_all_rows:
             return self.buffer.offset + row * row_bytes
         return self.buffer.offset + row % max(self.buffer.rows, 1) * row_bytes
 
@@ -104,10 +112,11 @@ class HeldStrip(NamedTuple):
     room: int  # rows
     columns: int
     offset: int
+    channels: int  # that are there at a time
 
     def place(self, row: int, column: int, unit: int) -> int:
         """Where a place lies."""
         if not 0 <= row - self.rows[0] < self.room:
             raise ExecutionError(f"row {row} of the strip of {self.layer.name!r} has no room")
         at = (row - self.rows[0]) * self.columns + column % self.columns
-        return self.offset + at * self.layer.shape.channels * unit
+        return self.offset + at * self.channels * unit

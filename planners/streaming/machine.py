@@ -17,11 +17,12 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.streaming.computations import Computing, Region
-from planners.streaming.held import Arena, HeldStrip, HeldTensor
+from planners.streaming.held import Arena, HeldTensor
 from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage, arriving_stage, rows_of_input
 from planners.streaming.stages import ACCUMULATOR_BYTES, Manner
-from planners.tiling.regions import COLUMNS, Needs, Range
+from planners.streaming.sweeping import Sweep
+from planners.tiling.regions import Needs, Range
 
 SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
 
@@ -35,8 +36,8 @@ class Machine:
         self.network = network
         self.plan = plan
         self.arena = Arena(plan, network)
-        self._computing = computing
-        self._needs = Needs(network)
+        self.computing = computing
+        self.needs = Needs(network)
         self._whole: dict[str, HeldTensor] = {}
 
     def run(self) -> None:
@@ -44,7 +45,7 @@ class Machine:
         for layer in self.network.inputs:
             if layer.name == self.plan.groups[0].arriving:
                 continue
-            tensor = HeldTensor(layer, self._buffer(layer.name, Kind.WHOLE, 0))
+            tensor = HeldTensor(layer, self._all_rows(layer.name))
             self._whole[layer.name] = tensor
             for row in range(layer.shape.rows):
                 self._put(tensor, row, self._frame_row(layer.name, row))
@@ -59,7 +60,7 @@ class Machine:
         return np.stack([self._get(tensor, row) for row in range(shape.rows)])
 
     def _frame_row(self, name: str, row: int) -> Array | None:
-        return None if self._computing is None else self._computing.frame_row(name, row)
+        return None if self.computing is None else self.computing.frame_row(name, row)
 
     def _buffer(self, tensor: str, kind: Kind, group: int) -> StreamBuffer:
         for buffer in self.plan.buffers:
@@ -69,6 +70,12 @@ class Machine:
             ) and buffer.begin <= group < buffer.end:
                 return buffer
         raise ExecutionError(f"group {group + 1}: there is no {kind.value} buffer for {tensor!r}")
+
+    def _all_rows(self, name: str) -> StreamBuffer:
+        for buffer in self.plan.buffers:
+            if buffer.tensor == name and buffer.has_all_rows:
+                return buffer
+        raise ExecutionError(f"there is no buffer for the input {name!r}")
 
     def row_bytes(self, tensor: str) -> int:
         """Bytes of a row."""
@@ -120,7 +127,7 @@ class _GroupRun:
         for buffer in machine.plan.buffers:
             if (
                 buffer.tensor == stage.result
-                and buffer.kind in (Kind.WHOLE, Kind.LINE)
+                and (buffer.has_all_rows or buffer.kind is Kind.LINE)
                 and buffer.begin <= self.number < buffer.end
             ):
                 return HeldTensor(machine.network.layer(stage.result), buffer)
@@ -136,7 +143,7 @@ class _GroupRun:
                     stage = maker[lacking]
                 self._fire(stage)
         for name, tensor in self.tensors.items():
-            if tensor.buffer.kind is Kind.WHOLE:
+            if tensor.buffer.has_all_rows:
                 tensor.done = {}
                 self.machine._whole[name] = tensor
 
@@ -170,7 +177,7 @@ class _GroupRun:
         self.pending = staged
 
     def _has_no_room(self, tensor: HeldTensor, rows: int) -> bool:
-        if tensor.buffer.kind is Kind.WHOLE:
+        if tensor.buffer.has_all_rows:
             return False
         return tensor.made - tensor.first + rows > tensor.buffer.rows
 
@@ -193,7 +200,7 @@ class _GroupRun:
             self.machine._put(tensor, row, values)
 
     def _work(self, stage: RunningStage, strips: int) -> None:
-        machine, computing = self.machine, self.machine._computing
+        machine, computing = self.machine, self.machine.computing
         tensor = self.tensors[stage.result]
         first, end = stage.targets[stage.fired]
         if stage.is_arriving:
@@ -207,7 +214,8 @@ class _GroupRun:
             self._sum_channels(stage, tensor)
             return
         if len(stage.layers) > 1:
-            self._sweep(stage, strips)
+            room = strips, self.pool.offset + self.pool.size
+            Sweep(machine, self.tensors, stage, room).run()
             return
         layer = stage.layers[0]
         inputs = self._whole_rows(layer, stage.ranges[stage.fired])
@@ -231,7 +239,7 @@ class _GroupRun:
 
     def _sum_channels(self, stage: RunningStage, tensor: HeldTensor) -> None:
         """The first layer, map by map, each summed up by the second at once."""
-        machine, computing = self.machine, self.machine._computing
+        machine, computing = self.machine, self.machine.computing
         layer, last = stage.layers
         inputs = self._whole_rows(layer, stage.ranges[0])
         found = None
@@ -246,7 +254,7 @@ class _GroupRun:
             machine._put(tensor, row, None if found is None else found[row])
 
     def _add(self, stage: RunningStage, tensor: HeldTensor) -> None:
-        machine, computing = self.machine, self.machine._computing
+        machine, computing = self.machine, self.machine.computing
         layer = stage.layers[0]
         row = stage.needs[layer.inputs[0]][stage.fired][0]
         values = machine._get(self.tensors[layer.inputs[0]], row)
@@ -266,102 +274,3 @@ class _GroupRun:
             found = None if computing is None else computing.finished(layer, self.sums)
             for line in range(layer.shape.rows):
                 machine._put(tensor, line, None if found is None else found[line])
-
-    def _sweep(self, stage: RunningStage, base: int) -> None:
-        """Go along the columns of the result, column by column of whoever lacks them."""
-        machine = self.machine
-        ranges = stage.ranges[stage.fired]
-        strips: dict[str, HeldStrip] = {}
-        for name, rows, columns in stage.planned.strips:
-            channels = machine.network.layer(name).shape.channels
-            strips[name] = HeldStrip(machine.network.layer(name), ranges[name], rows, columns, base)
-            base += rows * columns * channels * machine.arena.element_bytes(name)
-        if base > self.pool.offset + self.pool.size:
-            raise ExecutionError(f"the strips of {stage.result!r} leave the pool")
-        made = {layer.name: 0 for layer in stage.layers}
-        inside = {layer.name: layer for layer in stage.layers}
-        last = stage.layers[-1]
-        while made[last.name] < last.shape.width:
-            layer = last
-            while True:
-                lacking = None
-                for index, source in enumerate(layer.inputs):
-                    if (
-                        source in inside
-                        and made[source] < self._columns(layer, index, made[layer.name])[1]
-                    ):
-                        lacking = source
-                        break
-                if lacking is None:
-                    break
-                layer = inside[lacking]
-            self._column(layer, made[layer.name], ranges, strips)
-            made[layer.name] += 1
-
-    def _columns(self, layer: Layer, index: int, column: int) -> Range:
-        need = self.machine._needs.of(layer, COLUMNS)[index]
-        return need.clipped((column, column + 1))
-
-    def _column(
-        self,
-        layer: Layer,
-        column: int,
-        ranges: Mapping[str, Range],
-        strips: Mapping[str, HeldStrip],
-    ) -> None:
-        machine = self.machine
-        rows = ranges[layer.name]
-        if rows[0] >= rows[1]:
-            return
-        inputs = []
-        for index, source in enumerate(layer.inputs):
-            columns = self._columns(layer, index, column)
-            span = rows_of_input(machine.network, layer, index, rows)
-            inputs.append((Region(span, columns), self._cells(source, span, columns, strips)))
-        found = None
-        if machine._computing is not None:
-            found = machine._computing.region(layer, Region(rows, (column, column + 1)), inputs)
-        for row in range(*rows):
-            values = None if found is None else found[row - rows[0], 0]
-            self._put_cell(layer, row, column, values, strips)
-
-    def _cells(
-        self, source: str, rows: Range, columns: Range, strips: Mapping[str, HeldStrip]
-    ) -> Array:
-        shape = self.machine.network.layer(source).shape
-        kind = self.machine.network.layer(source).array_type
-        found = np.empty((rows[1] - rows[0], columns[1] - columns[0], shape.channels), kind)
-        for row in range(*rows):
-            for column in range(*columns):
-                found[row - rows[0], column - columns[0]] = self.machine.arena.read(
-                    self._cell(source, row, column, strips),
-                    source,
-                    (row * shape.width + column) * shape.channels,
-                    shape.channels,
-                )
-        return found
-
-    def _cell(self, tensor: str, row: int, column: int, strips: Mapping[str, HeldStrip]) -> int:
-        unit = self.machine.arena.element_bytes(tensor)
-        if tensor in strips:
-            return strips[tensor].place(row, column, unit)
-        held = self.tensors[tensor]
-        size = held.layer.shape.channels * unit
-        return held.place(row, self.machine.row_bytes(tensor)) + column * size
-
-    def _put_cell(
-        self,
-        layer: Layer,
-        row: int,
-        column: int,
-        values: Array | None,
-        strips: Mapping[str, HeldStrip],
-    ) -> None:
-        shape = layer.shape
-        self.machine.arena.write(
-            self._cell(layer.name, row, column, strips),
-            layer.name,
-            (row * shape.width + column) * shape.channels,
-            values,
-            shape.channels,
-        )

@@ -10,11 +10,13 @@ from planners.streaming.course import Course
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
 from planners.streaming.moves import made_by_rows
+from planners.streaming.offsets.placement import Lead, Piece, placed
 from planners.streaming.overlap import least_lead, pace_of
-from planners.streaming.placement import Lead, Piece, placed
 from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan
 from planners.streaming.search import GroupWay
 from planners.streaming.stages import ACCUMULATOR_BYTES, Geometry, StageTable
+
+OUTSIDE_ALIGNMENT = 8  # bytes
 
 
 class _Group(NamedTuple):
@@ -97,10 +99,11 @@ class _Making:
 
     def plan(self, known: Mapping[str, int] | None) -> StreamingPlan:
         """Return the plan, at known offsets or at those that are found."""
+        outside = self._table.outside
         buffers = [
             StreamBuffer(
                 name=name,
-                kind=Kind.WHOLE,
+                kind=Kind.OUTSIDE if name in outside else Kind.WHOLE,
                 tensor=name,
                 rows=self._table.height(name),
                 size=self._table.tensor_bytes(name),
@@ -112,14 +115,17 @@ class _Making:
         ]
         for number, group in enumerate(self._groups):
             buffers += self._inside(group, number)
-        offsets = self._placed(buffers) if known is None else known
+        inside = [one for one in buffers if one.kind is not Kind.OUTSIDE]
+        offsets = self._placed(inside) if known is None else known
+        arena = max((offsets.get(one.name, 0) + one.size for one in inside), default=0)
+        offsets = {**offsets, **_behind(arena, buffers)}
         done = tuple(replace(one, offset=offsets.get(one.name, 0)) for one in buffers)
         return StreamingPlan(
             network=self._course.network.name,
             element_bytes=self._table.element_bytes,
             groups=tuple(_planned(group) for group in self._groups),
             buffers=done,
-            arena_bytes=max(one.offset + one.size for one in done),
+            arena_bytes=arena,
             multiply_accumulates=sum(one.work for group in self._groups for one in group.geometry),
         )
 
@@ -128,7 +134,15 @@ class _Making:
             lead for number, group in enumerate(self._groups) for lead in self._leads(group, number)
         ]
         pieces = [
-            Piece(one.name, one.size, one.begin, one.end, self._alignment(one)) for one in buffers
+            Piece(
+                name=one.name,
+                size=one.size,
+                begin=one.begin,
+                end=one.end,
+                alignment=self._alignment(one),
+                is_inner=one.kind is not Kind.WHOLE,
+            )
+            for one in buffers
         ]
         return placed(pieces, leads, enough=self._least(buffers, leads))
 
@@ -157,7 +171,8 @@ class _Making:
         for one in group.geometry:
             if one.accumulator:
                 yield self._buffer(Kind.SUMS, one.firings.result, 0, one.accumulator, number)
-        yield self._buffer(Kind.POOL, group.result, 0, max(kept.passing), number)
+        size = -(-max(kept.passing) // self._widest) * self._widest
+        yield self._buffer(Kind.POOL, group.result, 0, size, number)
 
     def _buffer(self, kind: Kind, tensor: str, rows: int, size: int, group: int) -> StreamBuffer:
         return StreamBuffer(
@@ -176,8 +191,11 @@ class _Making:
         firings: list[Firings] = [one.firings for one in group.geometry]
         row_bytes = self._table.row_bytes
         read = {reading.tensor for one in firings for reading in one.readings}
+        if group.result in self._table.outside:
+            return
         for name, (_, end) in self._whole.items():
-            if name in read and end == number + 1 and name not in self._course.results:
+            is_dead = end == number + 1 and name not in self._course.results
+            if name in read and is_dead and name not in self._table.outside:
                 pace = pace_of(firings, name)
                 lead = least_lead([pace], row_bytes(name), row_bytes(group.result))
                 yield Lead(group.result, name, lead)
@@ -193,8 +211,18 @@ class _Making:
                 if lead.below == group.result:
                     both = max(size[lead.below], lead.bytes + size[lead.above])
                     saved += max(0, size[lead.below] + size[lead.above] - both)
-            most = max(most, alive - min(saved, size[group.result]))
+            most = max(most, alive - min(saved, size.get(group.result, 0)))
         return most
+
+
+def _behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
+    """Offsets of what lies outside, one behind the other from the end of the arena on."""
+    offset, found = -(-arena // OUTSIDE_ALIGNMENT) * OUTSIDE_ALIGNMENT, {}
+    for one in buffers:
+        if one.kind is Kind.OUTSIDE:
+            found[one.name] = offset
+            offset += -(-one.size // OUTSIDE_ALIGNMENT) * OUTSIDE_ALIGNMENT
+    return found
 
 
 def _planned(group: _Group) -> PlannedGroup:

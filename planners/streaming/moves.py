@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
 
+import numpy as np
+
+from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.weights import Array
 from planners.streaming.course import Course
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
@@ -15,6 +20,8 @@ from planners.streaming.stages import Manner, Stage, StageTable, sums_over_rows
 
 ROWS_AT_A_TIME = (1, 2, 4, 8, 16)  # of stages of several layers
 LONGEST_STAGE = 10  # layers
+PARTS = (2, 4, 8, 16)  # into which the channels of a stage are cut
+MOST_ROWS_IN_PARTS = 2  # a firing
 LONGEST_SECTION = 8  # layers between two cuts of which all partitions into stages are tried
 
 
@@ -47,12 +54,39 @@ class MoveCost(NamedTuple):
     work: int
 
 
+class Choices(NamedTuple):
+    """The moves behind a cut as arrays, ordered by where they lead.
+
+    keys: cuts and rows a batch they lead to; key: the number of that, end: the cut. lines and work:
+    as in MoveCost. most: bytes that come and go where the group ends with the move, onward: where it
+    goes on. result: bytes of the tensor at the end. left: the least work behind the end.
+    """
+
+    moves: tuple[Move, ...]
+    keys: tuple[tuple[int, int], ...]
+    key: Array
+    end: Array
+    lines: Array
+    work: Array
+    most: Array
+    onward: Array
+    result: Array
+    left: Array
+
+
 class Moves:
     """All moves of a course, and what they cost."""
 
-    def __init__(self, course: Course, table: StageTable) -> None:
+    longest_stage = LONGEST_STAGE
+    longest_section = LONGEST_SECTION
+
+    def __init__(self, course: Course, table: StageTable, parts: Sequence[int] = ()) -> None:
+        """Take the parts, beside one, into which the channels of a stage may be cut."""
         self.course = course
         self.table = table
+        self._parts = parts
+        self._left = _work_left(course)
+        self._arrays: dict[tuple[int, int], Choices] = {}
         self._paces: dict[Move, Pace] = {}
         self._choices: dict[
             tuple[int, int], dict[tuple[int, int], list[tuple[MoveCost, Move]]]
@@ -64,17 +98,28 @@ class Moves:
         first = course.cuts[begin] + 1
         for end in range(begin + 1, len(course.cuts)):
             layers = course.layers[first : course.cuts[end] + 1]
-            if len(layers) > LONGEST_STAGE and end > begin + 1:
+            if len(layers) > self.longest_stage and end > begin + 1:
                 return
             if len(layers) == 1 and sums_over_rows(course.network, course.network.layer(layers[0])):
                 yield Move(begin, end, (Stage(layers=layers, manner=Manner.SUMS),))
             if entry == WHOLE and self.table.can_go_by_channels(layers):
                 yield Move(begin, end, (Stage(layers=layers, manner=Manner.CHANNELS),))
-            if self._is_stage(layers) and len(layers) <= LONGEST_STAGE:
-                for rows in self._batches(layers):
-                    yield Move(begin, end, (Stage(layers=layers, rows=rows),))
+            if self._is_stage(layers) and len(layers) <= self.longest_stage:
+                for stage in self._stages(layers):
+                    yield Move(begin, end, (stage,))
             if end == begin + 1 and len(layers) > 1:
                 yield from self._partitions(begin, layers)
+
+    def _stages(self, layers: tuple[str, ...]) -> Iterator[Stage]:
+        """The rows a firing, and the parts, that are worth a try."""
+        summing = self.table.summing_layer(layers) if self._parts else None
+        for rows in self._batches(layers):
+            yield Stage(layers=layers, rows=rows)
+            if summing is not None and rows <= MOST_ROWS_IN_PARTS:
+                channels = self.table.network.layer(layers[0]).shape.channels
+                for parts in self._parts:
+                    if parts <= channels:
+                        yield Stage(layers=layers, rows=rows, parts=parts, summing=summing)
 
     def _is_stage(self, layers: Sequence[str]) -> bool:
         return not self.course.results & set(layers[:-1]) and self.table.can_be_stage(layers)
@@ -89,8 +134,8 @@ class Moves:
     def _partitions(self, begin: int, layers: Sequence[str]) -> Iterator[Move]:
         """Stages that share a section between two cuts."""
         count = len(layers)
-        many = range(count - 1) if count > LONGEST_SECTION else range(1, count)
-        if count > LONGEST_SECTION:
+        many = range(count - 1) if count > self.longest_section else range(1, count)
+        if count > self.longest_section:
             yield Move(begin, begin + 1, tuple(Stage(layers=(name,), rows=1) for name in layers))
             return
         for pieces in many:
@@ -111,6 +156,23 @@ class Moves:
             )
             if max(stage.rows for stage in stages) == rows:
                 yield Move(begin, begin + 1, stages)
+                if rows <= MOST_ROWS_IN_PARTS:
+                    yield from self._in_parts(begin, stages)
+
+    def _in_parts(self, begin: int, stages: Sequence[Stage]) -> Iterator[Move]:
+        """The same parts in all stages of a section that can work so."""
+        summing = [self.table.summing_layer(stage.layers) for stage in stages]
+        if not any(summing):
+            return
+        for parts in self._parts:
+            yield Move(
+                begin,
+                begin + 1,
+                tuple(
+                    stage if layer is None else replace(stage, parts=parts, summing=layer)
+                    for stage, layer in zip(stages, summing, strict=True)
+                ),
+            )
 
     def choices(self, begin: int, entry: int) -> dict[tuple[int, int], list[tuple[MoveCost, Move]]]:
         """Return the moves behind a cut that no other improves on, by their end and batch.
@@ -123,6 +185,29 @@ class Moves:
                 found[move.end, move.rows].append((self.cost(move, entry), move))
             self._choices[begin, entry] = {key: _best(every) for key, every in found.items()}
         return self._choices[begin, entry]
+
+    def whole_bytes(self, cut: int) -> int:
+        """Bytes of the arena that the tensor at a cut takes where it lies whole."""
+        return self.table.arena_bytes(self.course.at(cut))
+
+    def arrays(self, begin: int, entry: int) -> Choices:
+        """Return the choices behind a cut as arrays."""
+        if (begin, entry) not in self._arrays:
+            self._arrays[begin, entry] = self._as_arrays(self.choices(begin, entry))
+        return self._arrays[begin, entry]
+
+    def _as_arrays(self, choices: dict[tuple[int, int], list[tuple[MoveCost, Move]]]) -> Choices:
+        keys = tuple(sorted(choices))
+        every = [(key, *one) for key, place in enumerate(keys) for one in choices[place]]
+        rows = []
+        for key, cost, move in every:
+            batch = move.rows * self.table.row_bytes(self.course.at(move.end))
+            most = max(cost.passing, cost.last)
+            onward = max(cost.passing, cost.last + batch)
+            whole, left = self.whole_bytes(move.end), self._left[move.end]
+            rows.append((key, move.end, cost.lines, cost.work, most, onward, whole, left))
+        columns = np.array(rows, np.int64).reshape(-1, 8).T
+        return Choices(tuple(move for _, _, move in every), keys, *columns)
 
     def cost(self, move: Move, entry: int) -> MoveCost:
         """Return what a move keeps: the tensor it begins with, and all up to its own result."""
@@ -184,7 +269,7 @@ class Moves:
             *sorted(self.course.results & inside),
             *(self.course.others if move.begin == 0 else ()),
         ]
-        return sum(self.table.tensor_bytes(name) for name in names)
+        return sum(self.table.arena_bytes(name) for name in names)
 
     def apart(self, section: int) -> tuple[Move, int]:
         """Return the layers between a cut and the next one after another, each whole, and the peak.
@@ -202,7 +287,7 @@ class Moves:
         begun = {name: number for number, name in enumerate(layers)}
         peak = max(
             sum(
-                table.tensor_bytes(name)
+                table.arena_bytes(name)
                 for name, end in last_read.items()
                 if begun.get(name, 0) <= number <= end
             )
@@ -218,6 +303,16 @@ class Moves:
             source = self.course.at(move.begin)
             self._paces[move] = pace_of(firings, source)
         return self._paces[move]
+
+
+def _work_left(course: Course) -> tuple[int, ...]:
+    """Multiply-accumulates behind each cut, nothing done twice."""
+    network = course.network
+    work = [
+        multiply_accumulates(one, network.input_shapes(one))
+        for one in map(network.layer, course.layers)
+    ]
+    return tuple(sum(work[place + 1 :]) for place in course.cuts)
 
 
 def _best(every: list[tuple[MoveCost, Move]]) -> list[tuple[MoveCost, Move]]:
@@ -242,3 +337,10 @@ class OnceMoves(Moves):
         for move in super().from_cut(begin, entry):
             if not any(self.table.repeats(stage) for stage in move.stages):
                 yield move
+
+
+class PlainMoves(OnceMoves):
+    """The moves of layers on their own, or in pairs, that compute nothing twice: a first answer."""
+
+    longest_stage = 2
+    longest_section = 1

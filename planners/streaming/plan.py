@@ -2,8 +2,9 @@
 
 Tensors lie row by row, in a row column by column, the feature maps of a place side by side. Row y
 of a tensor that lies whole is its row y; of a line of R rows it is row y mod R, of a strip of K
-columns column x is column x mod K. What is staged lies in the pool of the group, at its bottom or
-at its top in turn, and strips lie in the pool between the two.
+columns column x is column x mod K, with the channels of one part. What is staged lies in the pool of
+the group, at its bottom or at its top in turn; strips, and behind them the sums of a firing, lie in
+the pool between the two.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ class Kind(Enum):
     """What a buffer holds."""
 
     WHOLE = "whole"  # all rows of a tensor
+    OUTSIDE = "outside"  # all rows of an input or result, in the caller's memory
     LINE = "line"  # a window of full rows
     SUMS = "sums"  # a sum for each element of a result
     POOL = "pool"  # staged batches, and strips
@@ -41,6 +43,11 @@ class StreamBuffer:
     offset: int
     begin: int
     end: int
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether each row of the tensor has a place of its own."""
+        return self.kind in (Kind.WHOLE, Kind.OUTSIDE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +74,7 @@ class StreamingPlan:
     """A network in an arena.
 
     element_bytes: of all tensors; None where each has its own. multiply_accumulates: of a frame,
-    with those that are done again.
+    with those that are done again. What is outside begins behind the arena.
     """
 
     network: str
@@ -76,6 +83,12 @@ class StreamingPlan:
     buffers: tuple[StreamBuffer, ...]
     arena_bytes: int
     multiply_accumulates: int
+
+    @property
+    def all_bytes(self) -> int:
+        """Bytes of the arena and of what is outside."""
+        ends = (one.offset + one.size for one in self.buffers if one.kind is Kind.OUTSIDE)
+        return max(ends, default=self.arena_bytes)
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as a JSON value."""
@@ -93,6 +106,8 @@ class StreamingPlan:
                             "layers": list(one.stage.layers),
                             "course": one.stage.manner.value,
                             "rows": one.stage.rows,
+                            "parts": one.stage.parts,
+                            "summing": one.stage.summing,
                             "strips": [
                                 {"layer": layer, "rows": rows, "columns": columns}
                                 for layer, rows, columns in one.strips

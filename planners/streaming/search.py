@@ -5,27 +5,24 @@ bytes that a group needs are those of the tensors that lie whole beside it, of i
 what comes and goes; the plan needs as many as its neediest group. Inside a group lines add up, what
 comes and goes does not, work adds up: so the ways to each cut are extended by one move after the
 other, and of those that end alike only the triples survive that no other improves on. Exact in the
-space of moves.Moves.
+space of moves.Moves, unless the number of labels at a place is limited.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from csdf.stopping import Budget, stop_of
-from planners.streaming.moves import WHOLE, Move, Moves
+import numpy as np
+
+from csdf.stopping import Budget, Stop, stop_of
+from planners.streaming.labels import GroupLabels, Labels, Limits
+from planners.streaming.moves import Move, Moves
 from planners.streaming.overlap import least_lead
 
-
-class Way(NamedTuple):
-    """The moves of a group up to a cut, and what they keep."""
-
-    lines: int
-    passing: int
-    work: int
-    moves: tuple[Move, ...]
+ALL = 10**9  # labels at a place: more than there ever are
+ANY_WORK = 2**60  # multiply-accumulates: more than any plan has
 
 
 class GroupWay(NamedTuple):
@@ -47,118 +44,120 @@ class PlanWay(NamedTuple):
     groups: tuple[GroupWay, ...]
 
 
-def pruned(ways: Iterable[Way]) -> list[Way]:
-    """Return the ways that no other is at least as good as in lines, passing bytes and work."""
-    kept: list[Way] = []
-    for way in sorted(ways, key=lambda one: (one.lines + one.passing, one.work, one.lines)):
-        if not any(
-            one.lines <= way.lines and one.passing <= way.passing and one.work <= way.work
-            for one in kept
-        ):
-            kept.append(way)
-    return kept
+class Front(NamedTuple):
+    """Plans by growing memory, and whether none is missing within the limits."""
+
+    plans: list[PlanWay]
+    is_complete: bool
 
 
-def group_ways(moves: Moves, begin: int, limit: int, *, is_streamed: bool) -> Iterator[GroupWay]:
-    """Yield the ways of groups that begin at a cut and stay within a limit.
+def front(
+    moves: Moves,
+    limit: int,
+    *,
+    is_streamed: bool,
+    most_work: int = ANY_WORK,
+    labels: int = ALL,
+    budget: Budget = None,
+) -> Front:
+    """Return the plans within a limit that no other improves on.
 
-    Their memory counts the tensors at both ends as if the one lay over the other as far as it can.
+    is_streamed: whether the input comes row by row. most_work: of a plan. labels: kept at a place at
+    most. budget: ends the search by GaveUp.
     """
-    course, table = moves.course, moves.table
-    streams = begin == 0 and is_streamed
-    beside = 0 if streams else table.tensor_bytes(course.at(begin))
-    open_ways: dict[tuple[int, int], list[Way]] = defaultdict(list)  # cut, rows a batch
-    open_ways[begin, 1 if streams else WHOLE].append(Way(0, 0, 0, ()))
-    last = len(course.cuts) - 1
-    for cut in range(begin, last):
-        for (place, entry), ways in list(open_ways.items()):
-            if place != cut:
+    limits = Limits(limit, most_work, labels)
+    return _Search(moves, limits, stop_of(budget), is_streamed=is_streamed).front()
+
+
+class _Search:
+    """One search over groups, from the input to the end."""
+
+    def __init__(self, moves: Moves, limits: Limits, stop: Stop, *, is_streamed: bool) -> None:
+        self._moves = moves
+        self._limits = limits
+        self._is_streamed = is_streamed
+        self._stop = stop
+        self._is_complete = True
+
+    def front(self) -> Front:
+        """Return the plans from the first cut to the last."""
+        last = len(self._moves.course.cuts) - 1
+        best: dict[int, list[PlanWay]] = defaultdict(list)
+        best[0] = [PlanWay(0, 0, ())]
+        for cut in range(last):
+            self._stop.look()
+            if not best[cut]:
                 continue
-            for (end, rows), costs in moves.choices(cut, entry).items():
-                name = course.at(end)
-                batch = rows * table.row_bytes(name)
-                least = max(beside, table.tensor_bytes(name))
-                onward = open_ways[end, rows]
-                for cost, move in costs:
-                    for way in ways:
-                        lines = way.lines + cost.lines
-                        work = way.work + cost.work
-                        passing = max(way.passing, cost.passing, cost.last)
-                        if least + lines + passing <= limit:
-                            memory = least + lines + passing
-                            yield GroupWay(memory, work, begin, end, (*way.moves, move))
-                        passing = max(passing, cost.last + batch)
-                        if end < last and beside + lines + passing <= limit:
-                            onward.append(Way(lines, passing, work, (*way.moves, move)))
-        for key in [key for key in open_ways if key[0] == cut + 1]:
-            open_ways[key] = pruned(open_ways[key])
+            least = min(plan.work for plan in best[cut])
+            for end, groups in self._groups(cut, self._limits.work - least).items():
+                best[end] = _improving(best[end] + _joined(best[cut], groups))
+        return Front(best[last], self._is_complete)
+
+    def _groups(self, begin: int, work: int) -> dict[int, list[GroupWay]]:
+        """The groups behind a cut that no other improves on, by their end."""
+        limits = self._limits._replace(work=work)
+        search = GroupLabels(self._moves, begin, limits, is_streamed=self._is_streamed)
+        found: dict[int, list[Labels]] = defaultdict(list)
+        for end, labels in search.ends():
+            self._stop.look()
+            found[end].append(labels)
+        self._is_complete &= not search.has_left_out
+        groups = {end: self._best(search, begin, end, some) for end, some in found.items()}
+        if not (begin == 0 and self._is_streamed):
+            groups.setdefault(begin + 1, []).extend(self._apart(begin))
+        return groups
+
+    def _apart(self, begin: int) -> list[GroupWay]:
+        """The layers up to the next cut one after the other, if there are several and they fit."""
+        move, peak = self._moves.apart(begin)
+        if len(move.stages) == 1 or peak > self._limits.memory:
+            return []
+        work = sum(self._moves.table.geometry(stage).work for stage in move.stages)
+        return [GroupWay(peak, work, begin, begin + 1, (move,), is_apart=True)]
+
+    def _best(
+        self, search: GroupLabels, begin: int, end: int, found: list[Labels]
+    ) -> list[GroupWay]:
+        """The groups that no other improves on, each with the bytes that it really needs."""
+        labels = Labels(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+        order = np.lexsort((labels.lines, labels.work))
+        memory = labels.lines[order]
+        kept: list[GroupWay] = []
+        place, least = 0, self._limits.memory + 1
+        while place < len(order):
+            number = int(order[place])
+            moves = search.moves_of(labels, number)
+            exact = int(memory[place]) + self._beyond(begin, end, moves)
+            if exact < least:
+                kept.append(GroupWay(exact, int(labels.work[number]), begin, end, moves))
+                least = exact
+            place += 1
+            better = memory[place:] < least
+            place = place + int(better.argmax()) if better.any() else len(order)
+        return kept
+
+    def _beyond(self, begin: int, end: int, moves: tuple[Move, ...]) -> int:
+        """Bytes that the two ends of a group need beyond the larger of them."""
+        if begin == 0 and self._is_streamed:
+            return 0
+        known, table = self._moves, self._moves.table
+        source, result = known.whole_bytes(begin), known.whole_bytes(end)
+        lead = least_lead(
+            [known.pace(move) for move in moves],
+            table.row_bytes(known.course.at(begin)),
+            table.row_bytes(known.course.at(end)),
+        )
+        larger = max(source, result)
+        return max(source + min(lead, result), larger) - larger
 
 
-def best_groups(
-    moves: Moves, found: Iterable[GroupWay], limit: int, *, is_streamed: bool
-) -> list[GroupWay]:
-    """Return the groups that no other improves on, each with the bytes that it really needs."""
-    kept: list[GroupWay] = []
-    for group in sorted(found, key=lambda one: (one.work, one.memory)):
-        if kept and group.memory >= kept[-1].memory:
-            continue
-        exact = group._replace(memory=group.memory + _apart(moves, group, is_streamed=is_streamed))
-        if exact.memory <= limit and (not kept or exact.memory < kept[-1].memory):
-            kept.append(exact)
-    return kept
-
-
-def _apart(moves: Moves, group: GroupWay, *, is_streamed: bool) -> int:
-    """Bytes that the two ends of a group need beyond the larger of them."""
-    if group.is_apart or (group.begin == 0 and is_streamed):
-        return 0
-    course, table = moves.course, moves.table
-    source, result = (course.at(cut) for cut in (group.begin, group.end))
-    larger = max(table.tensor_bytes(source), table.tensor_bytes(result))
-    lead = least_lead(
-        [moves.pace(move) for move in group.moves], table.row_bytes(source), table.row_bytes(result)
-    )
-    both = table.tensor_bytes(source) + min(lead, table.tensor_bytes(result))
-    return max(both, larger) - larger
-
-
-def front(moves: Moves, limit: int, *, is_streamed: bool, budget: Budget = None) -> list[PlanWay]:
-    """Return the plans within a limit that no other improves on, by growing memory.
-
-    is_streamed: whether the input comes row by row. budget: ends the search by GaveUp.
-    """
-    stop = stop_of(budget)
-    best = defaultdict(list)
-    best[0] = [PlanWay(0, 0, ())]
-    for cut in range(len(moves.course.cuts) - 1):
-        stop.look()
-        if not best[cut]:
-            continue
-        found = defaultdict(list)
-        for number, group in enumerate(group_ways(moves, cut, limit, is_streamed=is_streamed)):
-            if number % 1000 == 0:
-                stop.look()
-            found[group.end].append(group)
-        if not (cut == 0 and is_streamed):
-            move, peak = moves.apart(cut)
-            if len(move.stages) > 1 and peak <= limit:
-                work = sum(moves.table.geometry(stage).work for stage in move.stages)
-                found[cut + 1].append(GroupWay(peak, work, cut, cut + 1, (move,), is_apart=True))
-        for end, groups in found.items():
-            groups = best_groups(moves, groups, limit, is_streamed=is_streamed)
-            best[end] = _improving(
-                best[end]
-                + [
-                    PlanWay(
-                        max(plan.memory, group.memory),
-                        plan.work + group.work,
-                        (*plan.groups, group),
-                    )
-                    for plan in best[cut]
-                    for group in groups
-                ]
-            )
-    return best[len(moves.course.cuts) - 1]
+def _joined(plans: Iterable[PlanWay], groups: Iterable[GroupWay]) -> list[PlanWay]:
+    groups = list(groups)
+    return [
+        PlanWay(max(plan.memory, group.memory), plan.work + group.work, (*plan.groups, group))
+        for plan in plans
+        for group in groups
+    ]
 
 
 def _improving(ways: Iterable[PlanWay]) -> list[PlanWay]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
@@ -41,11 +41,17 @@ class Manner(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Layers in their order, the last of which writes the result, and result rows a firing."""
+    """Layers in their order, the last of which writes the result, and result rows a firing.
+
+    parts: how often a firing goes along the columns, with a part of the channels of the layers
+    before the summing layer each time; that layer keeps sums of its rows meanwhile.
+    """
 
     layers: tuple[str, ...]
     rows: int = 1
     manner: Manner = Manner.ROWS
+    parts: int = 1
+    summing: str | None = None  # the layer that sums over the parts
 
     @property
     def result(self) -> str:
@@ -67,33 +73,43 @@ class Strip:
 class Geometry:
     """What a stage needs and does.
 
-    strips: one for each tensor inside. accumulator: bytes of sums that stay from the first firing
-    to the last. work: multiply-accumulates of a frame, rows computed again included. ranges: for
-    each layer and firing the rows of its output that are computed.
+    strips: one for each tensor inside. sums: bytes of the sums over parts, during a firing.
+    accumulator: bytes of sums that stay from the first firing to the last. work: multiply-accumulates
+    of a frame, rows computed again included. ranges: for each layer and firing the rows of its output
+    that are computed.
     """
 
     stage: Stage
     firings: Firings
     strips: tuple[Strip, ...]
+    sums: int
     accumulator: int
     work: int
     ranges: dict[str, tuple[Range, ...]]
 
     @property
     def strip_bytes(self) -> int:
-        """Bytes of all strips."""
-        return sum(strip.bytes for strip in self.strips)
+        """Bytes of all strips and sums that come and go with a firing."""
+        return sum(strip.bytes for strip in self.strips) + self.sums
 
 
 class StageTable:
     """The geometry of the stages of a network, each worked out once.
 
-    element_bytes: of every tensor; by default each has its own.
+    element_bytes: of every tensor; by default each has its own. outside: inputs, and results that no
+    layer reads, which lie in memory that is not the arena's.
     """
 
-    def __init__(self, network: Network, *, element_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        network: Network,
+        *,
+        element_bytes: int | None = None,
+        outside: frozenset[str] = frozenset(),
+    ) -> None:
         self.network = network
         self.element_bytes = element_bytes
+        self.outside = outside
         self._needs = Needs(network)
         self._readers = network.consumers
         self._found: dict[Stage, Geometry] = {}
@@ -115,6 +131,10 @@ class StageTable:
     def tensor_bytes(self, tensor: str) -> int:
         """Bytes of a whole tensor."""
         return self.network.layer(tensor).shape.elements * self.bytes_of(tensor)
+
+    def arena_bytes(self, tensor: str) -> int:
+        """Bytes of the arena that a tensor takes where it lies whole."""
+        return 0 if tensor in self.outside else self.tensor_bytes(tensor)
 
     def can_be_stage(self, layers: Sequence[str]) -> bool:
         """Whether these layers make one tensor only, and all can work on some rows and columns."""
@@ -173,6 +193,7 @@ class StageTable:
                 made=(0, *ends),
             ),
             strips=self._strips(stage, ranges),
+            sums=self._sums(stage, ranges),
             accumulator=0,
             work=sum(self._work(name, ranges[name]) for name in stage.layers),
             ranges=ranges,
@@ -190,6 +211,7 @@ class StageTable:
             stage=stage,
             firings=Firings(result=stage.result, readings=(reading,), made=made),
             strips=(),
+            sums=0,
             accumulator=layer.shape.elements * ACCUMULATOR_BYTES,
             work=multiply_accumulates(layer, self.network.input_shapes(layer)),
             ranges={stage.result: tuple((0, layer.shape.rows) for _ in uptos)},
@@ -206,6 +228,7 @@ class StageTable:
             stage=stage,
             firings=Firings(result=stage.result, readings=readings, made=(0, last.shape.rows)),
             strips=(),
+            sums=0,
             accumulator=0,
             work=sum(
                 multiply_accumulates(one, self.network.input_shapes(one)) for one in (layer, last)
@@ -264,9 +287,39 @@ class StageTable:
         for name in stage.layers[:-1]:
             rows = max(end - first for first, end in ranges[name])
             channels = self.network.layer(name).shape.channels
+            if stage.summing and name in stage.layers[: stage.layers.index(stage.summing)]:
+                channels = -(-channels // stage.parts)
             size = rows * columns[name] * channels * self.bytes_of(name)
             strips.append(Strip(layer=name, rows=rows, columns=columns[name], bytes=size))
         return tuple(strips)
+
+    def _sums(self, stage: Stage, ranges: dict[str, tuple[Range, ...]]) -> int:
+        """Bytes of the sums over parts in the rows of a firing, and to begin them at a word."""
+        if stage.summing is None:
+            return 0
+        rows = max(end - first for first, end in ranges[stage.summing])
+        shape = self.network.layer(stage.summing).shape
+        units = (self.bytes_of(layer.name) for layer in self.network.layers)
+        least = min(units, default=ACCUMULATOR_BYTES)
+        return rows * shape.row_elements * ACCUMULATOR_BYTES + max(ACCUMULATOR_BYTES - least, 0)
+
+    def summing_layer(self, layers: Sequence[str]) -> str | None:
+        """Return the first layer of a stage that may sum over parts of the channels before it.
+
+        The layers before it work channel by channel, each on the one before; only the first, which
+        reads outside the stage, may need all channels of what it reads. None where there is none.
+        """
+        if not _works_by_channels(self.network.layer(layers[0]), is_first=True):
+            return None
+        for before, name in pairwise(layers):
+            layer = self.network.layer(name)
+            if layer.inputs != (before,):
+                return None
+            if isinstance(layer.operator, op.Convolution) and layer.operator.groups == 1:
+                return name
+            if not _works_by_channels(layer, is_first=False):
+                return None
+        return None
 
     def _strip_columns(self, layers: tuple[str, ...]) -> dict[str, int]:
         """Columns that each strip holds while the stage goes along its result's columns."""
@@ -295,6 +348,19 @@ class StageTable:
         layer = self.network.layer(name)
         of_row = multiply_accumulates(layer, self.network.input_shapes(layer)) // layer.shape.rows
         return of_row * sum(end - first for first, end in ranges)
+
+
+def _works_by_channels(layer: Layer, *, is_first: bool) -> bool:
+    """Whether some channels of the result need the same of the input; of the first layer, any."""
+    pointwise = (op.BatchNormalization, op.Activation, op.Identity)
+    if not all(isinstance(one, pointwise) for one in layer.epilogue):
+        return False
+    match layer.operator:
+        case op.Convolution(groups=groups, filters=filters):
+            return is_first or groups == filters > 1
+        case op.Pooling():
+            return True
+    return isinstance(layer.operator, pointwise)
 
 
 def sums_over_rows(network: Network, layer: Layer) -> bool:

@@ -52,11 +52,9 @@ def compute_region(
 ) -> None:
     """Compute what the target is to hold of the output of a layer that can be tiled.
 
-    pieces: what is there of its inputs. scratch: elements for the windows of a convolution. Raises
-    ExecutionError for a quantised layer: regions are computed in single precision.
+    pieces: what is there of its inputs. scratch: elements for the windows of a convolution; integers
+    are computed without.
     """
-    if layer.quantization is not None:
-        raise ExecutionError(f"layer {layer.name!r} is quantised; regions compute real numbers")
     rows, columns = target.region
     inputs, borders = [], []
     for down, across in zip(needs.of(layer, ROWS), needs.of(layer, COLUMNS), strict=True):
@@ -70,7 +68,8 @@ def compute_region(
         operator=_bordered(layer.operator, needs, layer, borders[0], target.region),
         shape=Shape(dims=target.array.shape),
     )
-    if isinstance(small.operator, op.Convolution) and scratch is not None:
+    is_real = computation(model, small).own.types is None
+    if is_real and isinstance(small.operator, op.Convolution) and scratch is not None:
         _multiply(model, small, small.operator, inputs[0], target.array, scratch)
         return
     _compute_rows(computation(model, small), _readers(inputs), target.array)

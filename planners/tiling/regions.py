@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
-from csdf.errors import InvalidNetwork
+from csdf.errors import InvalidNetwork, InvalidPlan
 
 Range = tuple[int, int]  # first, and one past the last
 RangeNeeded = Callable[[Range], Range]  # of the output -> of the input, not clipped
@@ -130,6 +130,16 @@ class Needs:
         shapes = (*self.network.input_shapes(layer), layer.shape)
         is_same = all(shape.height == shape.width for shape in shapes)
         return is_same and layer.operator == _turned(layer.operator)
+
+
+def even_ends(extent: int, tiles: int) -> tuple[int, ...]:
+    """Return where so many tiles end that differ by one place at most.
+
+    Raises InvalidPlan for more tiles than places.
+    """
+    if not 1 <= tiles <= extent:
+        raise InvalidPlan(f"{tiles} tiles over {extent} places; expected 1 to {extent}")
+    return tuple(extent * (tile + 1) // tiles for tile in range(tiles))
 
 
 def clipped(wanted: Range, limit: int) -> Range:

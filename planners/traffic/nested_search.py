@@ -124,17 +124,17 @@ def _search(
 ) -> list[int]:
     """The answer of the kernel."""
     answer = backend.array([below] + [0] * (kernel.NESTED_ANSWER - 1))
-    backend.kernel(kernel.nested_traffic)(
+    choices = backend.kernel(kernel.Choices)(
+        backend.blank(0),
         backend.array(_flat(choice.filters, choice.order, Loop.FILTERS)),
         backend.array(_flat(choice.channels, choice.order, Loop.CHANNELS)),
         backend.view(choice.rows.costs.ravel().tolist()),
         backend.view(choice.columns.costs.ravel().tolist()),
-        group.channels,
-        used_weights(group),
-        group.output_elements,
-        room,
-        answer,
     )
+    layer = backend.kernel(kernel.Layer)(
+        group.channels, used_weights(group), group.output_elements, room
+    )
+    backend.kernel(kernel.nested_traffic)(choices, layer, answer)
     return backend.take(answer, range(kernel.NESTED_ANSWER))
 
 

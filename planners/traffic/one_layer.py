@@ -135,15 +135,18 @@ def _search(choices: _Choices, group: Convolution, room: int) -> list[int]:
     most = 4 * prod(sizes)
     backend = _backend(most)
     answer = backend.array([most + 1] + [0] * (kernel.ANSWER - 1))
+    columns = (
+        [number for way in choices.ways for number in _numbers(way)],
+        _with_trips(choices.filters, sizes[Loop.FILTERS]),
+        _with_trips(choices.channels, sizes[Loop.CHANNELS]),
+        chain.from_iterable(choices.rows),
+        chain.from_iterable(choices.columns),
+    )
     backend.kernel(kernel.least_traffic)(
-        backend.array([number for way in choices.ways for number in _numbers(way)]),
-        backend.array(_with_trips(choices.filters, sizes[Loop.FILTERS])),
-        backend.array(_with_trips(choices.channels, sizes[Loop.CHANNELS])),
-        backend.array(list(chain.from_iterable(choices.rows))),
-        backend.array(list(chain.from_iterable(choices.columns))),
-        used_weights(group),
-        group.output_elements,
-        room,
+        backend.kernel(kernel.Choices)(*map(backend.array, columns)),
+        backend.kernel(kernel.Layer)(
+            group.channels, used_weights(group), group.output_elements, room
+        ),
         answer,
     )
     return backend.take(answer, range(kernel.ANSWER))

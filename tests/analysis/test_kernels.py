@@ -1,6 +1,7 @@
 """Kernels do the same whether they are compiled or not, and refuse what they cannot hold."""
 
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
@@ -18,10 +19,11 @@ KERNELS = ("periodic", "execution")
 
 
 class Recorder:
-    """A backend that keeps what every kernel returned and left in its arrays."""
+    """A backend that keeps what every kernel returned, and all arrays that it made by then."""
 
     def __init__(self, backend):
         self.backend = backend
+        self.arrays = []
         self.calls = []
 
     def __getattr__(self, name):
@@ -29,17 +31,20 @@ class Recorder:
 
     def kernel(self, function):
         run = self.backend.kernel(function)
+        return run if isinstance(function, type) else partial(self._recorded, function, run)
 
-        def recorded(*arguments):
-            status = run(*arguments)
-            arrays = [[int(x) for x in a] for a in arguments if not isinstance(a, int)]
-            self.calls.append((function.__name__, int(status), arrays))
-            return status
+    def _recorded(self, function, run, *arguments):
+        status = run(*arguments)
+        arrays = [[int(x) for x in a] for a in self.arrays]
+        self.calls.append((function.__name__, int(status), arrays))
+        return status
 
-        return recorded
+    def array(self, values):
+        self.arrays.append(self.backend.array(values))
+        return self.arrays[-1]
 
     def blank(self, length):
-        return self.backend.array([0] * length)
+        return self.array([0] * length)
 
 
 def recorded_run(monkeypatch, graph, method, *, is_compiled):

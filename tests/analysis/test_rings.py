@@ -17,14 +17,14 @@ ENDLESS = 4000  # entries: more batches than any queue of these graphs gets, so 
 
 def execution(monkeypatch, graph, room):
     """What an execution records, and its state, iteration by iteration; room: of each new ring."""
-    plain = Execution._set_rings
+    plain = Execution._lay_out
 
-    def set_rings(self, sizes, batches):
+    def lay_out(self, sizes, batches, tokens, last_time):
         begin = [max(room, len(queue) + 1) for queue in batches]
-        plain(self, sizes if hasattr(self, "_sizes") else begin, batches)
+        plain(self, sizes if hasattr(self, "_rings") else begin, batches, tokens, last_time)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Execution, "_set_rings", set_rings)
+        patch.setattr(Execution, "_lay_out", lay_out)
         bounded = bound_channels(graph)
         run = Execution(indexed(bounded), list(repetition_vector(graph).values()))
     found = []

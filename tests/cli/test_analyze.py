@@ -13,7 +13,7 @@ from tests.cli.running import GRAPHS
 KEYS = [
     *("graph", "type", "actors", "channels", "consistent", "repetition_vector"),
     *("firings_per_iteration", "deadlock", "blocked", "period", "throughput", "bottleneck"),
-    *("method", "seconds"),
+    *("exact", "method", "seconds"),
 ]
 
 
@@ -72,6 +72,7 @@ def test_json_of_the_example(answer):
         "period": "12",
         "throughput": "1/12",
         "bottleneck": {"actors": ["a"], "channels": ["a_state"], "time": "12", "tokens": 1},
+        "exact": True,
         "method": "periodic",
     }
 

@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from cnn2csdf.operators.resized_axis import ResizedAxis
+from cnn2csdf.readers.tflite.conversion import CONVERTERS
+from cnn2csdf.readers.tflite.types import IN_INTEGERS, RESTRICTIONS
 from csdf.analysis.throughput import throughput
 from csdf.io.graph_files import read_graph
 from csdf.search.trade_off import smallest_storage
+from tests.cnn2csdf.readers.tflite_cases import NAMES
+from tests.cnn2csdf.readers.tflite_models import small_network
 from tests.shared_data import SHARED
 
 PYRAMID = SHARED / "networks" / "onnx-small" / "shared.onnx"
@@ -336,3 +340,43 @@ def test_layers_that_could_be_fused_are_remarked_upon(run, words):
     assert "14 of 31 layers go into others with --fuse" in remarks("resnet8")
     assert "--fuse" not in remarks("resnet8", "--fuse")
     assert "--fuse" not in remarks("samos_example")  # nothing to fuse
+
+
+def test_show_says_elements_and_scales_of_a_quantised_network(answer, run, tmp_path):
+    path = tmp_path / "small.tflite"
+    path.write_bytes(small_network())
+    _, output, _ = run("cnn", "show", path, "--scales")
+    lines = {line.split()[0]: line for line in output.splitlines()}
+    assert lines["layer"].endswith("element  scales")
+    # Of the file: scale 0.1 around 2; four scales of weights, the least 0.005, the largest 0.02.
+    assert lines["conv"].endswith("int8     output 0.1 from 2, kernel 0.005 to 0.02")
+    _, found = answer("cnn", "show", path, "--scales")
+    conv = next(one for one in found["layers"] if one["layer"] == "conv")
+    assert conv["quantization"]["output"]["zero_point"] == 2
+    assert np.allclose(conv["quantization"]["kernel"]["scales"], [0.01, 0.02, 0.005, 0.01])
+    assert "quantization" not in answer("cnn", "show", path)[1]["layers"][0]
+
+
+def test_show_lists_what_each_reader_takes(answer, run):
+    code, output, remarks = run("cnn", "show", "--supported")
+    assert (code, remarks, "TensorFlow Lite: one graph" in output) == (0, "", True)
+    found = answer("cnn", "show", "--supported")[1]["readers"]
+    assert set(found["TensorFlow Lite"]) == set(CONVERTERS)
+    assert "int16" in found["TensorFlow Lite"]["CONV_2D"]
+    assert {"Conv", "QLinearConv", "com.microsoft.QLinearAdd", "MatMulInteger"} <= set(
+        found["ONNX"]
+    )
+    assert found["Darknet"]["[maxpool]"] == "size, stride, padding"
+
+
+def test_show_needs_a_model_or_a_question(run):
+    code, _, remarks = run("cnn", "show")
+    assert code == 2
+    assert "give a MODEL, or --supported" in remarks
+
+
+def test_what_is_said_of_operators_in_integers_is_what_is_tested():
+    tested = {(kind.partition(" ")[0], dtype) for kind, dtype in NAMES}
+    said = {(kind, dtype) for kind, types in IN_INTEGERS.items() for dtype in types}
+    assert tested <= said
+    assert set(IN_INTEGERS) | set(RESTRICTIONS) <= set(CONVERTERS)

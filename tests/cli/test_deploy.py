@@ -48,3 +48,28 @@ def test_a_folder_with_other_files_is_left_alone(run, tmp_path):
     assert code == 2
     assert "letter.txt" in remarks
     assert [one.name for one in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_several_networks_share_one_arena(run, tmp_path):
+    names = (NETWORK, "resnet8:resolution=16")
+    sizes = []
+    for name in names:
+        _, output, _ = run("deploy", name, "-o", tmp_path / name[:6], "--json")
+        sizes.append(json.loads(output)["ways"])
+    code, output, _ = run("deploy", *names, "-o", tmp_path / "both", "--json")
+    found = json.loads(output)
+    assert code == 0
+    assert [one["ways"] for one in found["networks"]] == sizes
+    used = [
+        next(way["ram_bytes"] for way in one["ways"] if way["name"] == one["way"])
+        for one in found["networks"]
+    ]
+    assert found["ram_bytes"] == max(used)
+    assert sorted(found["files"]) == sorted(one.name for one in (tmp_path / "both").iterdir())
+
+
+def test_flash_is_that_of_all_networks(run, tmp_path):
+    code, _, remarks = run("deploy", NETWORK, NETWORK, "--flash", "150kB", "-o", tmp_path / "c")
+    assert code == 1  # one takes some 90 kB
+    assert "150000" in remarks
+    assert not (tmp_path / "c").exists()

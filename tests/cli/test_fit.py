@@ -10,6 +10,7 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.network_arena import whole_arena
 from tests.cli.running import answer, run
+from tests.shared_data import SHARED, each
 
 __all__ = ["answer", "run"]
 
@@ -29,6 +30,7 @@ def test_json_has_these_keys_and_no_others(answer):
         "status",
         "reason",
         "input",
+        "result",
         "ways",
         "seconds",
     }
@@ -104,3 +106,60 @@ def test_the_picture_is_drawn(run, tmp_path):
     file = tmp_path / "front.svg"
     assert run("fit", "keyword_spotting", *INT8, "--plot", file)[0] == 0
     assert "RAM in kB" in file.read_text()
+
+
+MCUNET = SHARED / "networks" / "tflite" / "mcunet_vww1_int8.tflite"
+
+
+@each("path", [MCUNET] if MCUNET.exists() else [])
+def test_strips_of_a_quantised_network_are_computed_in_integers(path, run):
+    code, output, _ = run("fit", path, "--ram", "90kB", "--budget", "5s", "--verify")
+    assert code == 0
+    assert "mcunet_vww1_int8: equal" in output
+    assert "largest difference 0 of" in output
+
+
+def test_flash_is_shared_by_all_networks(run):
+    # Keyword spotting has 22604 parameters, person detection 210706: each is below 220 kB, not both.
+    two = ("keyword_spotting", "person_detection")
+    code, output, _ = run("fit", *two, *INT8, "--ram", "64kB", "--flash", "220kB")
+    assert code == 1
+    assert "the parameters of all need" in output
+
+
+def test_frames_of_all_networks_are_worked_in_turn(answer):
+    one = answer("fit", "keyword_spotting", *INT8, "--ram", "16kB")[1]["ways"]
+    time = min(way["predicted_nanoseconds"] for way in one)
+    rate = str(1_000_000_000 // (time + time // 2))  # reached once in a period, not twice
+    two = ("keyword_spotting", "keyword_spotting:classes=10")
+    assert answer("fit", two[0], *INT8, "--ram", "64kB", "--fps", rate)[0] == 0
+    code, found = answer("fit", *two, *INT8, "--ram", "64kB", "--fps", rate)
+    assert (code, found["status"]) == (1, "infeasible")
+    assert found["predicted_nanoseconds"] == sum(
+        next(
+            way["predicted_nanoseconds"]
+            for way in network["ways"]
+            if way["ram_bytes"] == network["ram_bytes"]
+        )
+        for network in found["networks"]
+    )
+
+
+def test_input_and_result_outside_the_arena_are_not_counted(answer):
+    inside = answer("fit", "resnet8", *INT8, "--ram", "64kB")[1]
+    outside = answer(
+        "fit", "resnet8", *INT8, "--ram", "64kB", "--input", "outside", "--result", "outside"
+    )[1]
+    assert (outside["lower_bound_bytes"], outside["input"], outside["result"]) == (
+        0,
+        "outside",
+        "outside",
+    )
+    assert outside["ram_bytes"] <= inside["ram_bytes"]
+
+
+def test_the_first_layers_of_yolo_v2_need_no_tiles(answer):
+    # By rows with tensors between groups whole they need 7.7 MB.
+    code, found = answer("fit", "yolo_v2_beginning", "--ram", "5MB")
+    assert (code, found["work"]) == (0, "1")
+    assert found["ram_bytes"] <= 5_000_000

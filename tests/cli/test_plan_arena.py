@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from planners.arena import allocation
+from tests.shared_data import SHARED, each
 
 EXAMPLE = Path(__file__).parents[2] / "models" / "alloc" / "keyword_spotting.csv"
 # `a` and `b` live together at time 1, `b` and `c` at time 2: 12 bytes at least; c fits over a.
@@ -197,3 +198,28 @@ def test_another_solver_takes_no_capacity(run):
     code, _, remarks = run("plan", "arena", EXAMPLE, "--method", "cp-sat", "--capacity", "9")
     assert code == 2
     assert "the least peak in one arena only" in remarks
+
+
+LEAST = {  # "layerwise live peak" in the README beside the files: 32 x 32 x (16 + 16 + 16) and so on
+    "ad01_int8": 768,
+    "ic_resnet8_int8": 49152,
+    "kws_int8": 16000,
+    "mcunet_vww1_int8": 161472,
+    "person_detect_int8": 55296,
+}
+
+
+TFLITE = SHARED / "networks" / "tflite"
+
+
+@each("name", [name for name in LEAST if (TFLITE / f"{name}.tflite").exists()])
+def test_the_tensors_of_a_network_need_their_live_peak(name, answer):
+    code, found = answer("plan", "arena", TFLITE / f"{name}.tflite")
+    (plan,) = found["problems"]
+    assert (code, plan["peak"], plan["lower_bound"]) == (0, LEAST[name], LEAST[name])
+
+
+def test_the_tensors_of_a_network_have_elements_of_the_size_that_is_asked_for(answer):
+    found = [answer("plan", "arena", "resnet8", "--element-bytes", n)[1] for n in ("1", "4")]
+    # Three maps of 16 x 32 x 32 elements are in use when the first normalisation of a block works.
+    assert [one["problems"][0]["peak"] for one in found] == [49152, 4 * 49152]

@@ -11,6 +11,7 @@ from planners.fusion import choices
 from planners.fusion.chains import chain_of
 from planners.fusion.command import main as fusion
 from planners.fusion.plan_text import parse_fusion_plan
+from tests.shared_data import SHARED, each
 
 MODEL = "resnet8"
 
@@ -207,6 +208,18 @@ def test_an_interrupt_gives_the_best_so_far(fuse, monkeypatch):
     assert code == 0
     assert "resnet8: feasible" in output
     assert "interrupted" in remarks
+
+
+TFLITE = SHARED / "networks" / "tflite"
+FUSED = {"kws_int8": "15kB", "ic_resnet8_int8": "40kB", "person_detect_int8": "40kB"}
+
+
+@each("name", [name for name in FUSED if (TFLITE / f"{name}.tflite").exists()])
+def test_a_quantised_network_runs_fused_in_an_arena_of_bytes(name, fuse):
+    code, output, _ = fuse(TFLITE / f"{name}.tflite", "--ram", FUSED[name], "--verify")
+    assert code == 0
+    assert f"{name}: equal: the whole network and the plan in its arena" in output
+    assert "largest difference  0, 0" in output
 
 
 YOLO = "yolo_v2_beginning"  # the network of MAFAT

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.shared_data import SHARED
+from tests.shared_data import SHARED, each
 
 APPLICATION = "keyword_spotting+samos_example"
 RESIDUAL = "resnet8+keyword_spotting"
@@ -331,6 +331,32 @@ def test_an_arena_that_time_left_unproved_says_what_it_cannot_be_below(run):
     (line,) = [one for one in output.splitlines() if "whole tensors in one arena" in one]
     size, _, bound = line.partition(", these buffers at least ")
     assert bound == "9.846 MB" or (not bound and size.endswith("9.846 MB"))
+
+
+TFLITE = SHARED / "networks" / "tflite"
+MIXED = TFLITE / "mcunet_vww1_int8.tflite"
+
+
+@each("path", [path for path in (TFLITE / "kws_int8.tflite", MIXED) if path.exists()])
+def test_a_quantised_network_runs_in_an_arena_of_its_own_elements(path, answer):
+    code, found = answer(
+        "plan", "reuse", path, "--generations", "2", "--population", "4", "--verify"
+    )
+    # Whole tensors: 16000 bytes of live activations by the README beside the files; 48 maps of
+    # 40 x 40 and of 20 x 20, where the depthwise convolution between them pads its input itself.
+    whole = {"kws_int8": 16000, "mcunet_vww1_int8": 48 * (40 * 40 + 20 * 20)}[path.stem]
+    assert (code, found["relative_difference"], found["whole_arena_bytes"]) == (0, 0.0, whole)
+    assert found["arena_bytes"] < whole
+
+
+@each("path", [path for path in (MIXED,) if path.exists()])
+def test_tensors_of_several_types_have_bytes_of_their_own_by_parts(path, answer):
+    code, found = answer("cnn", "memory", path, "--budget", "5s")
+    (row,) = found["networks"]
+    # The frame is of single precision, 80 x 80 x 3; everything else of int8.
+    assert code == 0
+    assert row["whole_arena"]["buffer_bytes"] == 161472
+    assert row["by_parts_arena"]["buffer_bytes"] < 161472
 
 
 def test_algorithm_9_searches_nothing_where_all_layers_whole_fit(answer):

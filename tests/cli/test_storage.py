@@ -42,10 +42,11 @@ def test_a_front_without_an_end_stops_at_the_budget_and_says_so(answer, tmp_path
     path = tmp_path / "endless.json"
     # Without self-loops nothing limits these two: more space always helps.
     path.write_text(endless_graph_text())
-    code, found = answer("pareto", path, "--budget", "300ms")
+    code, found = answer("pareto", path, "--points", 10**9, "--budget", "300ms")
     assert code == 3
     assert found["complete"] is False
     assert "budget" in found["reason"]
+    assert "has no end" in found["reason"]
     assert found["best_period"] == "0"
     # With n places n firings of each go on at once, each place being taken for 2 time units.
     assert [p["period"] for p in found["points"][:3]] == ["2", "1", "2/3"]
@@ -234,3 +235,23 @@ def test_names_with_spaces_can_be_told_apart_in_a_front(run):
     table = GRAPHS.parent / "networks" / "residual_block.csv"
     head = run("pareto", table)[1].splitlines()[1]
     assert head.endswith("in to conv_a, conv_a to conv_b, conv_b to add, in to add")
+
+
+def test_buffers_in_bits_weigh_the_widths_of_a_table(run, tmp_path):
+    table = tmp_path / "net.csv"
+    table.write_text(
+        "layer,inputs,consumption,production,times,width\n"
+        "in,,1,1,1,8\n"
+        'conv,in,"3,2*1,0",1,2,4\n'
+        'add,conv;in,"1;1,1,1,2",1,1/2,\n'
+    )
+    _, output, _ = run("buffers", table, "--unit", "bits")
+    # The smallest in tokens is 3, 3 and 1 too: three words of 8 bits twice, and one of 4.
+    assert "52 bits, proved the smallest" in output
+
+
+def test_buffers_in_bits_have_eight_in_a_byte(run):
+    _, output, _ = run("buffers", GRAPHS / "h263decoder.xml", "--unit", "bits")
+    _, octets, _ = run("buffers", GRAPHS / "h263decoder.xml", "--unit", "bytes")
+    size = [int(text.split("size")[1].split()[0]) for text in (output, octets)]
+    assert size[0] == 8 * size[1]

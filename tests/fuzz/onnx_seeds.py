@@ -208,6 +208,36 @@ def _lines():
     )
 
 
+def _dynamic():
+    """Integers whose scale is found at run time."""
+    return _model(
+        [
+            node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+            node("ConvInteger", ["q", "w", "z", "o"], ["1"], name="c", pads=[1] * 4),
+            node("Cast", ["1"], ["2"], to=1),
+            node("Mul", ["s", "t"], ["3"]),
+            node("Mul", ["2", "3"], ["4"]),
+            node("Relu", ["4"], ["5"]),
+            node("Flatten", ["5"], ["6"]),
+            node("DynamicQuantizeLinear", ["6"], ["r", "u", "v"]),
+            node("MatMulInteger", ["r", "m", "v", "o"], ["7"]),
+            node("Cast", ["7"], ["8"], to=1),
+            node("Mul", ["8", "u"], ["y"]),
+        ],
+        {
+            "w": np.ones((2, 3, 3, 3), np.int8),
+            "o": np.int8(0),
+            "t": np.float32(0.02),
+            "m": np.ones((128, 5), np.int8),
+        },
+    )
+
+
+def quantised_seeds():
+    """The bytes of models between integers."""
+    return [_integers(), _dynamic()]
+
+
 def onnx_seeds():
     """The bytes of the models."""
     made = [

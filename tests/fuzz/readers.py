@@ -23,7 +23,7 @@ from csdf.io.files import read_bytes
 from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
 from figures.published.reuse_example import worked_example
-from planners.arena.command.main import read_problems
+from planners.arena.command.problems import read_problems
 from planners.formats.json_problems import format_problems
 from planners.formats.tflite_micro import parse_offline_plan
 from planners.primitives.profiling.table import read_profile
@@ -39,7 +39,7 @@ from planners.reuse.front.problem import Problem, Score
 from tests.cnn2csdf.readers.darknet_texts import TINY
 from tests.fuzz.mutations import json_mutant, mutant, word_mutant
 from tests.fuzz.onnx_mutations import onnx_mutant
-from tests.fuzz.onnx_seeds import onnx_seeds
+from tests.fuzz.onnx_seeds import onnx_seeds, quantised_seeds
 from tests.planners.reuse.deployment.deployed import by_offsets
 from tests.shared_data import SHARED
 
@@ -113,6 +113,13 @@ def _tflite_seeds():
     from tests.cnn2csdf.readers.tflite_models import small_network
 
     return [small_network(), *_files("networks/tflite/*.tflite")]
+
+
+def _tflite_operators():
+    """A file of each operator in integers."""
+    from tests.cnn2csdf.readers.tflite_cases import NAMES, case
+
+    return [case(kind, dtype, 0) for kind, dtype in NAMES]
 
 
 def _ran_model(path, random):
@@ -325,6 +332,8 @@ def readers(folder):
         "layer table": Reader(".csv", lambda: _files("networks/*.csv"), _graph),
         "network json": Reader(".json", _networks, _model, either),
         "onnx": Reader(".onnx", onnx_seeds, _model, (onnx_mutant,)),
+        "tflite operators": Reader(".tflite", _tflite_operators, _ran_model, (mutant, word_mutant)),
+        "onnx quantised": Reader(".onnx", quantised_seeds, _ran_model, (onnx_mutant,)),
         "tflite": Reader(".tflite", _tflite_seeds, _ran_model, (mutant, word_mutant)),
         "darknet": Reader(".cfg", lambda: [TINY.encode(), DARKNET.encode()], _model),
         "application json": Reader(

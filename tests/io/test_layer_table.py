@@ -2,7 +2,7 @@ import pytest
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.errors import Suspicious, UnreadableFile
-from csdf.io.layer_table import parse_layer_table
+from csdf.io.layer_table import layer_widths, parse_layer_table
 
 TABLE = """layer,inputs,consumption,production,times
 in,,1,1,1
@@ -76,3 +76,23 @@ def test_a_list_that_is_shorter_than_others_of_its_layer_is_remarked_upon():
         graph = parse_layer_table(text, "t.csv")
     assert len(found) == 1
     assert graph.actor("conv").phases == 6
+
+
+WIDE = """layer,inputs,consumption,production,times,width
+in,,1,1,1,8
+conv,in,"3,2*1,0",1,2,4
+add,conv;in,"1;1,1,1,2",1,1/2,
+"""
+
+
+def test_a_width_is_that_of_every_channel_of_its_layer():
+    assert layer_widths(WIDE) == {"in to conv": 8, "in to add": 8, "conv to add": 4}
+
+
+def test_a_table_with_widths_is_the_same_graph():
+    assert parse_layer_table(WIDE, "net.csv") == parse_layer_table(TABLE, "net.csv")
+
+
+def test_a_width_of_nothing_is_refused_with_its_line():
+    with pytest.raises(UnreadableFile, match=r"net\.csv:2: width 0"):
+        layer_widths(WIDE.replace(",8\n", ",0\n"), "net.csv")

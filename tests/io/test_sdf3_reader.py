@@ -185,7 +185,7 @@ def test_the_inner_name_counts_if_the_application_has_none():
         (edited(('rate="3"', 'rate="1,,2"')), 10, "rate '' is not an integer"),
         (edited(('rate="3"', 'rate=""')), 10, "rate '' is not an integer"),
         (edited(('rate="3"', 'rate="0*3"')), 10, "repeats a value 0 times"),
-        (edited(('rate="3"', 'rate="1;2"')), 10, "initial phases (before ';') are not supported"),
+        (edited(('rate="3"', 'rate="1;2"')), 26, "has 0 initial phases"),
         (edited(('rate="3"', 'rate="99999999*3"')), 10, "longer than the limit of 10000000"),
         (edited(('rate="3"', f'rate="{"9" * 5000}"')), 10, "more than 1000 digits"),
         (edited(('rate="3"', 'rate="0"')), 12, "channel 'c': all consumption rates are zero"),

@@ -47,9 +47,9 @@ def source(tmp_path_factory):
     folder = tmp_path_factory.mktemp("source")
     copy = folder / "copy"
     left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", *MACHINE_CODE)
-    for name in PACKAGES:
+    for name in (*PACKAGES, "models"):
         shutil.copytree(ROOT / name, copy / name, ignore=left_out)
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     archive, _ = build("sdist", copy, folder)
     with tarfile.open(archive) as held:
@@ -128,7 +128,7 @@ def test_the_metadata_says_what_an_installer_and_a_reader_need(wheel):
     assert found["Description-Content-Type"] == "text/markdown"
     versions = {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)}
     assert versions <= set(found.get_all("Classifier"))
-    extras = {"all", "cluster", "cnn", "cp", "test", "yaml"}
+    extras = {"all", "cluster", "cnn", "cp", "sympy", "test", "yaml"}
     assert set(found.get_all("Provides-Extra")) == extras
 
 
@@ -179,3 +179,11 @@ def test_what_is_installed_has_the_commands_of_the_checkout(installed, tmp_path,
     ]
     assert shown[0] == shown[1]
     assert shown[0].count("\n  ") > 5
+
+
+def test_the_wheel_holds_the_examples(installed):
+    models = ROOT / "models"
+    expected = {path.relative_to(models) for path in models.rglob("*") if path.is_file()}
+    examples = installed / "csdf" / "examples"
+    found = {path.relative_to(examples) for path in examples.rglob("*") if path.is_file()}
+    assert found == expected

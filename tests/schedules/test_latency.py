@@ -52,7 +52,7 @@ def test_the_longest_iteration_counts():
         .graph()
     )
     # Iterations run from the start of a to the end of b: 0-5, 2-8, 5-11, 8-14, ...
-    assert iteration_times(graph, self_timed_execution(graph, iterations=4)) == [5, 6, 6, 6]
+    assert iteration_times(graph, self_timed_execution(graph, iterations=4).firings) == [5, 6, 6, 6]
     assert latency(graph) == 6
 
 
@@ -65,7 +65,7 @@ def test_without_a_bound_the_latency_may_grow_for_ever():
         .graph()
     )
     # Iteration i starts at 2i and ends at 2 + 3(i + 1).
-    assert iteration_times(graph, self_timed_execution(graph, iterations=3)) == [5, 6, 7]
+    assert iteration_times(graph, self_timed_execution(graph, iterations=3).firings) == [5, 6, 7]
     assert latency(graph) is None
 
 

@@ -13,8 +13,9 @@ from cnn2csdf.lowering import Overlap, lower
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model, random_weights
 from csdf.analysis.bounded import with_capacities
-from csdf.cli import answers, parsers, storage_options
+from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import stop_after
+from csdf.cli.options import storage
 from csdf.errors import CsdfError, GaveUp
 from csdf.io.files import write_text
 from csdf.model.graph import Graph
@@ -97,7 +98,7 @@ def _lowered(network: Network, options: argparse.Namespace, overlap: Overlap) ->
 def _bounded(graph: Graph, options: argparse.Namespace) -> Graph:
     if not options.bounded:
         return graph
-    found = smallest_storage(graph, budget=stop_after(options.budget, storage_options.in_words))
+    found = smallest_storage(graph, budget=stop_after(options.budget, storage.in_words))
     if found.point is None:
         raise GaveUp(f"no capacities: {found.reason}")
     if found.status is not Status.OPTIMAL:

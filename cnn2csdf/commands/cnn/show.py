@@ -10,13 +10,15 @@ from typing import Any
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.granularity import ROWS, parts
-from cnn2csdf.network import Network
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators import Output
 from cnn2csdf.parameters import (
     layer_parameters,
     multiply_accumulates,
     parameter_bytes,
     stored_arrays,
 )
+from cnn2csdf.readers.supported import GENERAL, supported
 from csdf.cli import answers, parsers
 
 COLUMNS = ("layer", "operator", "output", "phases", "parameters", "MACs", "output bytes")
@@ -24,14 +26,39 @@ COLUMNS = ("layer", "operator", "output", "phases", "parameters", "MACs", "outpu
 
 def main(argv: Sequence[str]) -> int:
     """Print the layers; return the exit code."""
-    options = command_parser().parse_args(argv)
+    parser = command_parser()
+    options = parser.parse_args(argv)
+    if options.supported:
+        print(_supported_as_json() if options.json else _supported_as_text())
+        return answers.ANSWERED
+    if options.model is None:
+        parser.error("give a MODEL, or --supported")
     network = shared.read(options).network
-    rows = _rows(network, options.element_bytes)
+    rows = _rows(network, options.element_bytes, has_scales=options.scales)
     found = _as_json(network, rows, options.element_bytes)
     print(
         json.dumps(found, indent=2) if options.json else _as_text(found, _sizes(network, options))
     )
     return answers.ANSWERED
+
+
+def _supported_as_json() -> str:
+    found: dict[str, dict[str, str]] = {}
+    for one in supported():
+        found.setdefault(one.reader, {})[one.operator] = one.note
+    return json.dumps({"readers": found, "general": GENERAL}, indent=2)
+
+
+def _supported_as_text() -> str:
+    found = supported()
+    width = max(len(one.operator) for one in found)
+    lines = []
+    for reader, said in GENERAL.items():
+        lines.append(f"{reader}: {said}")
+        lines += [
+            f"  {one.operator.ljust(width)}  {one.note}" for one in found if one.reader == reader
+        ]
+    return answers.one_text(lines)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -42,16 +69,26 @@ def command_parser() -> argparse.ArgumentParser:
         "parameters, multiply-accumulates, and phases when it works row by row.",
         "csdf cnn show samos_example",
     )
-    shared.add_model_options(parser)
+    shared.add_model_argument(parser, "model", nargs="?", help=shared.MODEL_HELP)
+    shared.add_reading_options(parser)
+    parser.add_argument(
+        "--scales", action="store_true", help="how tensors and weights are quantised, too"
+    )
+    parser.add_argument(
+        "--supported",
+        action="store_true",
+        help="list the operators that each reader takes, with restrictions, and no network",
+    )
     shared.add_element_bytes_option(parser, is_by_tensor=True)
     parsers.add_json_option(parser)
     return parser
 
 
-def _rows(network: Network, element_bytes: int | None) -> list[dict[str, Any]]:
+def _rows(network: Network, element_bytes: int | None, *, has_scales: bool) -> list[dict[str, Any]]:
     parameters = layer_parameters(network)
     return [
         {
+            **({"quantization": _quantization(layer)} if has_scales else {}),
             **layer.to_json(),
             "phases": len(parts(layer, network.input_shapes(layer), ROWS)),
             "parameters": parameters[layer.name],
@@ -60,6 +97,36 @@ def _rows(network: Network, element_bytes: int | None) -> list[dict[str, Any]]:
         }
         for layer in network.layers
     ]
+
+
+def _quantization(layer: Layer) -> dict[str, Any]:
+    """How the output and the trained numbers of a layer are quantised, by role."""
+    found = {one.role: one.quantization for one in layer.stored}
+    if not isinstance(layer.operator, Output):
+        found = {"output": layer.quantization, **found}
+    return {
+        role: {
+            "element": one.element.value,
+            "scales": list(one.scales),
+            "zero_point": one.zero_point,
+        }
+        for role, one in found.items()
+        if one is not None
+    }
+
+
+def _scales_in_words(quantization: dict[str, Any]) -> str:
+    """What one step is worth, and what zero is stored as; of several scales the extremes."""
+    return ", ".join(
+        f"{role} {_scale_in_words(one['scales'])}"
+        + (f" from {one['zero_point']}" if one["zero_point"] else "")
+        for role, one in quantization.items()
+    )
+
+
+def _scale_in_words(scales: list[float]) -> str:
+    low, high = min(scales), max(scales)
+    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
 
 
 def _sizes(network: Network, options: argparse.Namespace) -> str:
@@ -91,18 +158,24 @@ def _as_json(
 
 def _as_text(total: dict[str, Any], sizes: str) -> str:
     rows = total["layers"]
+    columns = list(COLUMNS)
+    has_elements = {row["element"] for row in rows} != {"float32"}
+    has_scales = "quantization" in rows[0]
+    columns += ["element"] * has_elements + ["scales"] * has_scales
     cells = [
-        (
+        [
             row["layer"],
             row["operator"],
             "x".join(map(str, row["output"])),
             *(f"{row[key]:,}" for key in ("phases", "parameters", "multiply_accumulates")),
             bytes_in_words(row["output_bytes"]),
-        )
+            *([row["element"]] * has_elements),
+            *([_scales_in_words(row["quantization"])] if has_scales else []),
+        ]
         for row in rows
     ]
-    widths = [max(len(line[i]) for line in (COLUMNS, *cells)) for i in range(len(COLUMNS))]
-    lines = [_line(line, widths) for line in (COLUMNS, *cells)]
+    widths = [max(len(line[i]) for line in (columns, *cells)) for i in range(len(columns))]
+    lines = [_line(line, widths) for line in (columns, *cells)]
     again = total["shared_parameters"]
     return answers.one_text(
         [
@@ -117,9 +190,9 @@ def _as_text(total: dict[str, Any], sizes: str) -> str:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Names to the left, numbers to the right."""
+    """Names, elements and scales to the left, numbers to the right."""
     aligned = [
-        cell.ljust(width) if i < 3 else cell.rjust(width)
+        cell.ljust(width) if i < 3 or i >= len(COLUMNS) else cell.rjust(width)
         for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return "  ".join(aligned).rstrip()

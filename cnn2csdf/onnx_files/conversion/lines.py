@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 
 import onnx
 
@@ -64,6 +65,7 @@ class LineAssembly(Assembly):
 def over_lines(convert: Converter) -> Converter:
     """Return a converter that also takes windows over lines."""
 
+    @wraps(convert)
     def converted(node: Node, assembly: Assembly) -> None:
         source = node.required(0)
         is_line = assembly.has(source) and assembly.is_line(source)

@@ -8,6 +8,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.geometry import ceil_overhang, same_padding
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.conversion.dynamic import without_zero_point, zero_points
 from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from csdf.errors import InvalidNetwork, UnreadableFile
@@ -32,6 +33,24 @@ def convolution(node: Node, assembly: Assembly) -> None:
         has_bias="bias" in weights,
     )
     assembly.add(node, Step(operator=operator, weights=weights), inputs=node.inputs[:1])
+
+
+def integer_convolution(node: Node, assembly: Assembly) -> None:
+    """Add a convolution of integers, the first with a zero point that may depend on the frame."""
+    shape = assembly.map_shape(node, 0)
+    kernel, dims = assembly.trained(node, 1, "the kernel")
+    groups, window = node.integer("group", 1), _window(node, _kernel(node, dims))
+    _require_channels(node, shape, dims[1] * groups)
+    zeros = zero_points(node, assembly, (2,))
+    operator = op.IntegerConvolution(
+        filters=dims[0],
+        window=_padded(node, shape, window),
+        groups=groups,
+        has_zero=bool(zeros),
+    )
+    numbers = without_zero_point(node, assembly, 3, assembly.numbers(kernel), dims[0])
+    step = Step(operator=operator, weights={"kernel": numbers})
+    assembly.add(node, step, inputs=(node.inputs[0], *zeros))
 
 
 def transposed_convolution(node: Node, assembly: Assembly) -> None:

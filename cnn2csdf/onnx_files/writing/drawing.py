@@ -10,6 +10,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper
 
+from csdf.names import free_name
+
 Constant = tuple[str, NDArray[Any]]  # its role, its value
 
 
@@ -45,9 +47,7 @@ class Drawing:
 
     def free_name(self, wanted: str) -> str:
         """Return the name, with a number behind it where it is taken; from now on it is."""
-        name, number = wanted, 2
-        while name in self._names:
-            name, number = f"{wanted} {number}", number + 1
+        name = free_name(wanted, self._names)
         self._names.add(name)
         return name
 
@@ -90,7 +90,7 @@ class Drawing:
             )
 
     def _outputs(self, piece: Piece, wanted: str) -> list[str]:
-        """The names of all outputs of a node; those that nobody reads get names as well."""
+        """The names of all outputs of a node; outputs that nobody reads get names as well."""
         others = [index for index in range(piece.outputs) if index != piece.output]
         names = {index: self.free_name(f"{wanted} {index}") for index in others}
         return [names.get(index, wanted) for index in range(piece.outputs)]

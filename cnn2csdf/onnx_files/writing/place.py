@@ -23,7 +23,7 @@ class Place:
     weights: Mapping[str, Array]
 
     def trained(self, *roles: str) -> tuple[Constant, ...]:
-        """Return those of the trained numbers that are there."""
+        """Return the trained numbers of these names that the layer has."""
         return tuple((role, self.weights[role]) for role in roles if role in self.weights)
 
 

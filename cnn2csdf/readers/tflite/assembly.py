@@ -26,6 +26,12 @@ FUSED = {  # ActivationFunctionType: what is fused behind an operator
     3: (op.Activation(function="clip", parameters=(0.0, 6.0)),),
     4: (op.Activation(function="tanh"),),
 }
+TANH = 4
+
+
+QUANTIZED = (Element.INT8, Element.INT16, Element.UINT8, Element.INT32)
+AT_ENDS = (Element.UINT8, Element.INT32)  # what other integers are made of, or made into
+ENDS = ("QUANTIZE", "DEQUANTIZE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +146,10 @@ class Assembly:
         trained: of the first. fused: ActivationFunctionType of what is behind the first.
         """
         tensor, names = self.output(node, output), list(sources)
-        if fused not in FUSED:
+        quantization = quantization_of(tensor)
+        if fused not in FUSED or (fused == TANH and quantization is not None):
             raise refusal(node, f"the activation {fused} behind it is not supported")
+        self._require_types(node, [quantization, *map(self._quantization, names)])
         wanted = frame_dims(tensor)
         shapes = [self.builder.shape(name) for name in names]
         found = _dims_after(steps, shapes)
@@ -155,13 +163,40 @@ class Assembly:
                 name=tensor.name if place == len(steps) - 1 else f"{tensor.name} {step.in_words()}",
                 element=_element(tensor),
                 stored=tuple(one.stored for one in trained) if is_first else (),
-                quantization=quantization_of(tensor),
+                quantization=quantization,
                 epilogue=FUSED[fused] if is_first else (),
             )
             if is_first and trained:
                 self.weights[name] = {one.stored.role: one.array for one in trained}
             names = [name]
         self._layers[node.outputs[output]] = names[0]
+
+    def prepared(self, node: Node, source: str, *steps: op.Operator) -> str:
+        """Return the layer behind steps that only move what a layer writes, before the node."""
+        layer = self.builder.layer(source)
+        for step in steps:
+            source = self.builder.add(
+                step,
+                source,
+                name=f"{self.output(node).name} {step.in_words()}",
+                element=layer.element,
+                quantization=layer.quantization,
+            )
+        return source
+
+    def _quantization(self, layer: str) -> Quantization | None:
+        return self.builder.layer(layer).quantization
+
+    def _require_types(self, node: Node, found: Sequence[Quantization | None]) -> None:
+        """Raise UnsupportedOperator where a node computes integers that others only store."""
+        if node.kind in ENDS:
+            return
+        for one in found:
+            if one is not None and one.element in AT_ENDS:
+                raise refusal(node, f"quantised {one.element.value}; int8 and int16 are supported")
+            if one is not None and one.element is Element.INT16 and one.zero_point:
+                if node.kind != "SOFTMAX":
+                    raise refusal(node, f"int16 with a zero point of {one.zero_point}; expected 0")
 
 
 def frame_dims(tensor: Tensor) -> Dims:
@@ -178,11 +213,12 @@ def frame_dims(tensor: Tensor) -> Dims:
 
 
 def quantization_of(tensor: Tensor) -> Quantization | None:
-    """Return how a tensor is quantised. Raises UnsupportedOperator for other than 8 bits."""
+    """Return how a tensor is quantised. Raises UnsupportedOperator for types that nobody computes."""
     found = tensor.quantization()
-    if found is not None and found.element is not Element.INT8:
+    if found is not None and found.element not in QUANTIZED:
         raise UnsupportedOperator(
-            f"tensor {tensor.name!r} is quantised as {found.element.value}; int8 is supported"
+            f"tensor {tensor.name!r} is quantised as {found.element.value}; int8 and int16 are "
+            "supported"
         )
     return found
 

@@ -7,7 +7,7 @@ import os
 from cnn2csdf.parameters import with_shared_names
 from cnn2csdf.readers.tflite.assembly import Assembly
 from cnn2csdf.readers.tflite.conversion import CONVERTERS
-from cnn2csdf.readers.tflite.model_file import parse_graph
+from cnn2csdf.readers.tflite.model_file import Graph, parse_graph
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator
 
@@ -30,11 +30,29 @@ def _network(content: bytes, name: str, *, with_weights: bool) -> Model:
     graph = parse_graph(content, CONVERTERS)
     assembly = Assembly(graph, name.removesuffix(".tflite") or "network")
     assembly.add_inputs()
-    for node in graph.nodes:
-        try:
-            CONVERTERS[node.kind](node, assembly)
-        except InvalidNetwork as error:
-            raise InvalidNetwork(f"{node}: {error}") from None
+    _add_layers(graph, assembly)
     assembly.add_outputs()
     network = with_shared_names(assembly.builder.network())
     return Model(network=network, weights=assembly.weights if with_weights else None)
+
+
+def _add_layers(graph: Graph, assembly: Assembly) -> None:
+    """Add the layers of all nodes; those behind one that is refused are not looked at.
+
+    Raises UnsupportedOperator for all nodes together that are refused for what they are.
+    """
+    refusals: list[str] = []
+    lost: set[int] = set()  # tensors that a refused node would have written, or that need one
+    for node in graph.nodes:
+        if not lost.isdisjoint(node.inputs):
+            lost.update(node.outputs)
+            continue
+        try:
+            CONVERTERS[node.kind](node, assembly)
+        except UnsupportedOperator as error:
+            refusals.append(str(error))
+            lost.update(node.outputs)
+        except InvalidNetwork as error:
+            raise InvalidNetwork(f"{node}: {error}") from None
+    if refusals:
+        raise UnsupportedOperator("; ".join(refusals))

@@ -12,6 +12,8 @@ ROOT = Listing(
         "buffers",
         "pareto",
         "schedule",
+        "map",
+        "scenarios",
         "convert",
         "generate",
         "fit",
@@ -19,10 +21,11 @@ ROOT = Listing(
         "cnn",
         "plan",
         "report",
+        "examples",
         "completion",
     ],
-    foot="""`csdf COMMAND --help` explains a command, `csdf --version` says which csdf this is.
-For example:
+    foot="""`csdf help COMMAND` explains a command, `csdf --version` says which csdf this is,
+`csdf examples` copies the files of all examples. For example:
   csdf analyze models/graphs/csdf_example.xml
 
 exit code: 0 answered, 1 answered "no" (inconsistent or deadlocked),

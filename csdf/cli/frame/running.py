@@ -1,9 +1,10 @@
-"""The frame of all commands: finds the one that is meant, and makes one line of every refusal."""
+"""The frame of all commands: finds the command that is meant, and makes one line of every refusal."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 
 from csdf.cli.frame import entries
@@ -13,7 +14,7 @@ from csdf.cli.frame.interrupts import InterruptsBetweenImports
 from csdf.cli.frame.output import remark
 from csdf.cli.frame.root import ROOT
 from csdf.cli.frame.streams import Answers, own_streams
-from csdf.errors import CsdfError, GaveUp, InconsistentGraph
+from csdf.errors import CsdfError, GaveUp, InconsistentGraph, StuckStart
 
 MOST_DIGITS = 100_000  # of a number in an answer; Python's own limit is too low for huge rates
 HELP = ("-h", "--help")
@@ -38,7 +39,7 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
     program = "csdf"
     try:
         try:
-            found = find(words)
+            found = find([*words[1:], "--help"] if words[:1] == ["help"] else words)
             program = found.program
             if found.entry is None or found.is_group:
                 return _without_command(found)
@@ -53,7 +54,7 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
     except MemoryError:
         remark(program, "gave up: out of memory")
         return GAVE_UP
-    except InconsistentGraph as error:
+    except (InconsistentGraph, StuckStart) as error:
         remark(program, str(error))
         return NO
     except CsdfError as error:
@@ -70,15 +71,23 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
         return UNUSABLE
 
 
+def _meant(word: str, known: Iterable[str]) -> str:
+    """Return the command that a wrong word may have meant, else all that there are."""
+    near = get_close_matches(word, known, 1)
+    return f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}"
+
+
 def _without_command(found: Found) -> int:
     """Say which commands there are; nothing else can be answered."""
     listing = ROOT if found.entry is None else listing_of(found.entry)
-    if listing.version and list(found.rest) == ["--version"]:
+    if listing.version and list(found.rest) in (["--version"], ["-V"]):
         print(f"{listing.version}, {import_module('csdf.kernels.compile').choice()}")
         return ANSWERED
     known = below("" if found.entry is None else found.entry.name, listing.order)
     if found.rest and found.rest[0] not in HELP:
-        remark(found.program, f"there is no command {found.rest[0]!r}; one of {', '.join(known)}")
+        remark(
+            found.program, f"there is no command {found.rest[0]!r}; {_meant(found.rest[0], known)}"
+        )
         return UNUSABLE
     listed = "\n".join(f"  {word:<12}{entries.purpose(entry)}" for word, entry in known.items())
     print(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import accumulate, count, pairwise
+from functools import partial
+from itertools import takewhile
+from operator import gt
 
 from csdf.analysis.bounded import bound_channels, with_capacities
-from csdf.analysis.execution import Execution, SteadyState, steady_state
+from csdf.analysis.execution import SteadyState, first_starts, recurrence, repeated
 from csdf.cli.frame.long_work import shown
 from csdf.draw.report.findings import Run
 from csdf.draw.report.timeline import LARGEST_TIME
@@ -53,7 +55,7 @@ def executed(
     wanted = ITERATIONS if found is None else found.transient + found.iterations
     listed = min(wanted, MOST_FIRINGS // sum(firings))
     part = stop.part(share=0.5, report=shown(f"executing {graph.name}"))
-    starts = _starts(numbers, repetitions, listed, part)
+    starts = first_starts(numbers, repetitions, listed, budget=part)
     run = Run(
         title=title,
         graph=bounded,
@@ -70,25 +72,6 @@ def executed(
     return _continued(run) if found is not None and listed == wanted and found.time else run
 
 
-def _starts(
-    numbers: IndexedGraph,
-    repetitions: Mapping[str, int],
-    iterations: int,
-    stop: Stop,
-) -> dict[str, tuple[int, ...]]:
-    """Start times of the first iterations, actor by actor. Raises GaveUp."""
-    firings = list(repetitions.values())
-    execution = Execution(numbers, firings, budget=stop)
-    record = execution.recorded(iterations)
-    if record is None:
-        raise GaveUp("a graph without deadlock got stuck")
-    begins = accumulate((fired * iterations for fired in firings), initial=0)
-    return {
-        name: tuple(int(start) for start in record[begin:end])
-        for name, (begin, end) in zip(repetitions, pairwise(begins), strict=True)
-    }
-
-
 def _last_end(graph: Graph, starts: Mapping[str, tuple[int, ...]]) -> int:
     return max(
         start + actor.durations[index % actor.phases]
@@ -102,27 +85,24 @@ def _continued(run: Run) -> Run:
     settled, cycle = run.settled or 0, run.cycle or 1
     for rounds in (2, 1):
         end = settled + rounds * cycle
-        starts = {name: tuple(_starts_before(run, name, end)) for name in run.starts}
+        starts = {
+            name: tuple(takewhile(partial(gt, end), _endless(run, name))) for name in run.starts
+        }
         if sum(map(len, starts.values())) <= MOST_FIRINGS:
             return replace(run, starts=starts, end=end)
     return run
 
 
-def _starts_before(run: Run, name: str, end: int) -> Iterator[int]:
-    """The listed starts, and then those of the steady part again and again."""
-    listed = run.starts[name]
-    steady = listed[run.repetitions[name] * (run.transient or 0) :]
-    yield from (start for start in listed if start < end)
-    for later in count(run.cycle or 1, run.cycle or 1):
-        if steady[0] + later >= end:
-            return
-        yield from (start + later for start in steady if start + later < end)
+def _endless(run: Run, name: str) -> Iterator[int]:
+    """The start times of an actor, for ever."""
+    transient = run.repetitions[name] * (run.transient or 0)
+    return repeated(run.starts[name], transient=transient, period=run.cycle or 1)
 
 
 def _recurrence(graph: IndexedGraph, firings: list[int], stop: Stop) -> SteadyState | None:
     """The steady part, or None where no state was seen again in time."""
     try:
         part = stop.part(share=0.4, report=shown("waiting for a state to recur"))
-        return steady_state(graph, firings, limit=MOST_ITERATIONS, budget=part)
+        return recurrence(graph, firings, limit=MOST_ITERATIONS, budget=part)
     except GaveUp:
         return None

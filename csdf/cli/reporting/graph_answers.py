@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
+from csdf.analysis.concurrency import why_unlimited
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import Throughput, throughput
 from csdf.cli.frame.long_work import limited_part
@@ -94,7 +95,9 @@ def _with_storage(found: GraphFindings, stop: Stop, left_out: dict[str, str]) ->
     smallest = found.smallest or _smallest(graph, choice, stop, left_out)
     front = None
     if found.result is not None and not found.result.period:
-        left_out["front"] = "nothing limits the unbounded graph, so that the front may have no end"
+        left_out["front"] = (
+            f"nothing limits the unbounded graph, so that the front has no end: {why_unlimited(graph)}"
+        )
     else:
         front = _front(graph, choice, stop, left_out)
     return replace(found, smallest=smallest, front=front)

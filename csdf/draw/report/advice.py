@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from csdf.analysis.bounded import SPACE
+from csdf.analysis.concurrency import unlimited_actors, why_unlimited
+from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.liveness import Deadlock
-from csdf.analysis.throughput import CriticalCycle
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import best_buy
-from csdf.draw.report.words import counted, exact, listed, percent, size
+from csdf.draw.report.words import exact, listed, percent, size
+from csdf.errors import counted
+from csdf.model.graph import Graph
 from csdf.outcome import Status
 
 MOST_WAITING = 30  # of a cycle that blocks itself
@@ -29,12 +32,21 @@ def headline(findings: GraphFindings) -> str:
         names = listed(tuple(one.actor for one in result.deadlock.cycle))
         return f"The graph deadlocks: {names} wait for one another and can never go on."
     if not result.period or result.critical_cycle is None:
-        return "Nothing limits this graph: none of its cycles takes time, so its period is 0."
+        return (
+            "Nothing limits this graph: none of its cycles takes time, so its period is 0 "
+            f"({why_unlimited(findings.graph)}{_switch(findings.graph)})."
+        )
     iteration = "frame" if findings.time == "ns" else "iteration"
     return (
         f"One {iteration} takes {exact(result.period)} {findings.time} in the long run, and no "
         f"schedule is faster: {_limit(result.critical_cycle)}."
     )
+
+
+def _switch(graph: Graph) -> str:
+    """What would limit the graph, if anything would."""
+    with_switch = "; with --no-auto-concurrency one firing of an actor at a time goes on"
+    return with_switch if unlimited_actors(graph) else ""
 
 
 def _limit(cycle: CriticalCycle) -> str:

@@ -21,7 +21,7 @@ class Excerpt:
 
 
 def excerpt(graph: Graph, critical: Sequence[str]) -> Excerpt:
-    """Return all of a graph, or of a large one the critical actors and those nearest to them."""
+    """Return a small graph as it is; of a large graph, the critical actors and their neighbours."""
     names = [actor.name for actor in graph.actors]
     if len(names) <= MOST_ACTORS and len(graph.channels) <= 4 * MOST_ACTORS:
         return Excerpt(actors=tuple(names), channels=graph.channels, is_all=True)

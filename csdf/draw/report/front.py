@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.draw.report.markup import Html, element
-from csdf.draw.report.words import counted, exact, percent, size
+from csdf.draw.report.words import exact, percent, size
+from csdf.errors import counted
 from csdf.search.pareto import ParetoFront, ParetoPoint
 
 MOST_TABLED = 200  # points listed in the table under the picture

@@ -10,7 +10,7 @@ from csdf.draw.report.excerpt import Excerpt
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.layout import Layout, Place, layout
 from csdf.draw.report.markup import Html, element, joined
-from csdf.draw.report.words import counted
+from csdf.errors import counted
 from csdf.model.graph import Actor, Channel, Graph
 
 COLUMN, ROW = 212.0, 70.0  # pixels from place to place
@@ -47,7 +47,7 @@ def graph_drawing(findings: GraphFindings, shown: Excerpt) -> Html:
 
 
 def _arrowheads() -> Html:
-    """One for channels, one for those of the bottleneck."""
+    """An arrow head for channels, and another for channels of the bottleneck."""
     return element(
         "defs",
         *(
@@ -117,7 +117,7 @@ def _actor_in_words(graph: Graph, actor: Actor, firings: int) -> str:
 def _channels(
     channels: Sequence[Channel], places: Layout, critical: dict[str, bool]
 ) -> Iterator[Html]:
-    """The critical ones last, so that they lie above the others."""
+    """The critical channels last, so that they are drawn above all other channels."""
     offsets = _offsets(channels)
     is_labelled = len(channels) - sum(one.is_self_loop for one in channels) <= LABELLED
     order = sorted(range(len(channels)), key=lambda index: channels[index].name in critical)

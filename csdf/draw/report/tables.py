@@ -8,7 +8,8 @@ from fractions import Fraction
 
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
-from csdf.draw.report.words import counted, percent, rounded
+from csdf.draw.report.words import percent, rounded
+from csdf.errors import counted
 
 MOST_ROWS = 1500  # of a table
 
@@ -113,7 +114,7 @@ def _sort_key(value: int | Fraction) -> str:
 
 
 def actor_table(findings: GraphFindings) -> Html:
-    """Return the actors of a graph, those with most work first."""
+    """Return the actors of a graph, busiest first."""
     critical = set(findings.critical_actors)
     graph = findings.graph
     period = findings.result.period if findings.result is not None else None

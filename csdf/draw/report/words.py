@@ -51,11 +51,6 @@ def size(count: int, unit: str) -> str:
     return byte_count(count) if unit == "bytes" else f"{count} {unit}"
 
 
-def counted(count: int, noun: str) -> str:
-    """Return the count with its noun."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def listed(names: Sequence[str]) -> str:
     """Return the names as in a sentence; the rest of many as a number."""
     shown = [f"“{name}”" for name in names[:SHOWN]]

@@ -2,45 +2,123 @@ cimport cython
 from libc.stdint cimport int64_t
 
 cdef int64_t UNDECIDED, FOUND, NONE, FIRST, LAST, PENDING, OFFSET, HEAT, RANK, OLD_OFFSET
-cdef int64_t OLD_HEAT, OLD_RANK, TRAIL, IS_FINAL, FRAME, DEPTH, TRAIL_LENGTH, STAMP
-cdef int64_t FOLLOWS_HEAT, STATE
+cdef int64_t OLD_HEAT, OLD_RANK, TRAIL, IS_FINAL, FRAME
+
+
+cdef class Conflicts:
+    cdef int64_t[::1] start, neighbour, rise, lift
+
+
+cdef class Lifetimes:
+    cdef int64_t[::1] start, end, size
+
+
+cdef class Ground:
+    cdef int64_t[::1] alignment, lowest, gap_begin, gap_end
+
+
+cdef class Placed:
+    cdef int64_t[::1] is_placed, offset
+
+
+cdef class Part:
+    cdef int64_t[::1] size, alignment, highest, rank
+    cdef int64_t capacity
+
+
+cdef class Cliques:
+    cdef int64_t[::1] start, clique, weight, level
+
+
+cdef class Tree:
+    cdef int64_t[::1] low, heat, trail, is_placed, order, place_of, settled, queue, seen, frames
+    cdef int64_t depth, length, stamp, missing, follows_heat
 
 
 @cython.locals(
     actives=int64_t, position=int64_t, block=int64_t, kept=int64_t, k=int64_t, other=int64_t,
-    here=int64_t, there=int64_t,
 )
 cpdef int64_t overlaps(
-    int64_t[::1] start, int64_t[::1] end, int64_t[::1] size, int64_t[::1] order,
-    int64_t[::1] active, int64_t[::1] fill, int64_t[::1] neighbour, int64_t[::1] rise,
-    int64_t[::1] lift,
+    Lifetimes lifetimes, int64_t[::1] order, int64_t[::1] active, int64_t[::1] fill,
+    Conflicts conflicts,
 )
 
-@cython.locals(
-    position=int64_t, block=int64_t, taken=int64_t, entry=int64_t, step=int64_t, place=int64_t,
-    k=int64_t, other=int64_t, begin=int64_t, finish=int64_t, hole=int64_t, unit=int64_t,
-)
+@cython.locals(entry=int64_t)
+cdef void write_conflict(
+    Conflicts conflicts, int64_t[::1] fill, int64_t block, int64_t other, Lifetimes lifetimes
+) noexcept
+
+@cython.locals(position=int64_t, block=int64_t, taken=int64_t, entry=int64_t, other=int64_t)
 cpdef int64_t lowest_fit(
-    int64_t[::1] order, int64_t[::1] alignment, int64_t[::1] lowest,
-    int64_t[::1] neighbour_start, int64_t[::1] neighbour, int64_t[::1] rise, int64_t[::1] lift,
-    int64_t[::1] is_placed, int64_t[::1] offset, int64_t[::1] gap_begin, int64_t[::1] gap_end,
+    int64_t[::1] order, Ground ground, Conflicts conflicts, Placed placed
 )
 
+@cython.locals(step=int64_t, k=int64_t, begin=int64_t, finish=int64_t, hole=int64_t)
+cdef void sort_gaps(Ground ground, int64_t taken) noexcept
+
+@cython.locals(place=int64_t, unit=int64_t, k=int64_t)
+cdef int64_t first_room(Ground ground, int64_t block, int64_t taken) noexcept
+
 @cython.locals(
-    blocks=int64_t, tried=int64_t, depth=int64_t, frame=int64_t, first=int64_t, last=int64_t,
-    length=int64_t, chosen=int64_t, here=int64_t, other=int64_t, fits=cython.bint, near=int64_t,
-    entry=int64_t, stamp=int64_t, left=int64_t, found=int64_t, falls_apart=cython.bint,
-    k=int64_t, sorted_blocks=int64_t, position=int64_t, below=int64_t, done=int64_t,
-    room=int64_t, block=int64_t, after=int64_t, after_heat=int64_t, after_rank=int64_t,
-    bottom=int64_t, warmth=int64_t, dominated=int64_t, least=int64_t, hole=int64_t,
-    unit=int64_t, one=int64_t, most=int64_t, rest=int64_t,
+    tried=int64_t, frame=int64_t, chosen=int64_t, near=int64_t, falls_apart=cython.bint,
+    settled=int64_t,
 )
 cpdef int64_t search(
-    int64_t[::1] size, int64_t[::1] alignment, int64_t[::1] highest, int64_t[::1] rank,
-    int64_t[::1] neighbour_start, int64_t[::1] neighbour, int64_t[::1] rise, int64_t[::1] lift,
-    int64_t[::1] member_start, int64_t[::1] clique, int64_t[::1] weight, int64_t capacity,
-    int64_t[::1] low, int64_t[::1] heat, int64_t[::1] is_placed, int64_t[::1] order,
-    int64_t[::1] place_of, int64_t[::1] settled, int64_t[::1] queue, int64_t[::1] seen,
-    int64_t[::1] level, int64_t[::1] frames, int64_t[::1] trail, int64_t[::1] state,
-    int64_t limit,
+    Part part, Conflicts conflicts, Cliques cliques, Tree tree, int64_t limit
 )
+
+@cython.locals(
+    depth=int64_t, frame=int64_t, first=int64_t, found=int64_t, k=int64_t, room=int64_t,
+)
+cdef bint enter_rest(Conflicts conflicts, Cliques cliques, Tree tree) noexcept
+
+@cython.locals(found=int64_t, done=int64_t, block=int64_t, entry=int64_t, other=int64_t)
+cdef int64_t reach(Conflicts conflicts, Tree tree) noexcept
+
+@cython.locals(old=int64_t, other=int64_t)
+cdef void move(Tree tree, int64_t block, int64_t place) noexcept
+
+@cython.locals(k=int64_t, position=int64_t, block=int64_t, entry=int64_t, most=int64_t)
+cdef void renew_heat(Cliques cliques, Tree tree, int64_t first, int64_t last) noexcept
+
+@cython.locals(blocks=int64_t, at=int64_t, block=int64_t)
+cdef void undo(Tree tree, int64_t length) noexcept
+
+@cython.locals(
+    after=int64_t, after_heat=int64_t, after_rank=int64_t, chosen=int64_t, bottom=int64_t,
+    dominated=int64_t, warmth=int64_t, position=int64_t, block=int64_t, here=int64_t,
+    heat=int64_t,
+)
+cdef int64_t choose(Part part, Tree tree, int64_t frame) noexcept
+
+@cython.locals(
+    bottom=int64_t, length=int64_t, fits=cython.bint, near=int64_t, entry=int64_t, other=int64_t,
+    least=int64_t, unit=int64_t,
+)
+cdef int64_t place(
+    Part part, Conflicts conflicts, Tree tree, int64_t frame, int64_t chosen
+) noexcept
+
+@cython.locals(others=int64_t, k=int64_t)
+cdef bint has_fallen_apart(
+    Conflicts conflicts, Tree tree, int64_t frame, int64_t near
+) noexcept
+
+@cython.locals(
+    bottom=int64_t, warmth=int64_t, rank=int64_t, settled=int64_t, position=int64_t,
+    block=int64_t, least=int64_t, heat=int64_t, hole=int64_t,
+)
+cdef int64_t settle(Part part, Conflicts conflicts, Tree tree, int64_t frame) noexcept
+
+@cython.locals(least=int64_t, entry=int64_t, other=int64_t, rest=int64_t)
+cdef int64_t least_rest(
+    Part part, Conflicts conflicts, Tree tree, int64_t block, int64_t bottom
+) noexcept
+
+@cython.locals(
+    k=int64_t, block=int64_t, begin=int64_t, entry=int64_t, clique=int64_t, level=int64_t,
+)
+cdef bint cliques_fit(Part part, Cliques cliques, Tree tree, int64_t settled) noexcept
+
+@cython.locals(first=int64_t, last=int64_t, k=int64_t, below=int64_t)
+cdef void descend(Tree tree, int64_t frame, int64_t settled, bint falls_apart) noexcept

@@ -4,30 +4,58 @@ from libc.stdint cimport int64_t
 cdef int64_t DONE, STUCK, FULL, PAUSED, BURST
 
 
+cdef class Wiring:
+    cdef int64_t[::1] phases, duration_start, duration, input_start, input_channel
+    cdef int64_t[::1] output_start, output_channel, consumer, consumption_start, consumption
+    cdef int64_t[::1] production_start, production
+
+
+cdef class Queues:
+    cdef int64_t[::1] start, size, head, length, count, time, tokens, last_time
+
+
+cdef class Actors:
+    cdef readonly int64_t[::1] latest_start
+    cdef int64_t[::1] phase, stack, is_stacked
+    cdef public int64_t[::1] quota, record_at, record
+
+
 @cython.locals(
-    recording=cython.bint, depth=int64_t, left=int64_t, i=int64_t, actor=int64_t, burst=int64_t,
-    port=int64_t, fired=int64_t, channel=int64_t, now=int64_t, enabled=cython.bint,
-    start=int64_t, end=int64_t, follower=int64_t, need=int64_t, entry=int64_t, base=int64_t,
-    made=int64_t, tail=int64_t, newest=int64_t,
+    left=int64_t, i=int64_t, actor=int64_t, burst=int64_t, port=int64_t, channel=int64_t,
+    fired=int64_t, depth=int64_t,
 )
 cpdef int64_t advance(
-    int64_t[::1] phases, int64_t[::1] duration_start, int64_t[::1] duration,
-    int64_t[::1] input_start, int64_t[::1] input_channel, int64_t[::1] output_start,
-    int64_t[::1] output_channel, int64_t[::1] consumer, int64_t[::1] consumption_start,
-    int64_t[::1] consumption, int64_t[::1] production_start, int64_t[::1] production,
-    int64_t[::1] tokens, int64_t[::1] queue_start, int64_t[::1] queue_size,
-    int64_t[::1] queue_head, int64_t[::1] queue_length, int64_t[::1] queue_count,
-    int64_t[::1] queue_time, int64_t[::1] last_time, int64_t[::1] phase,
-    int64_t[::1] latest_start, int64_t[::1] quota, int64_t[::1] stack, int64_t[::1] is_stacked,
-    int64_t[::1] record_at, int64_t[::1] record, int64_t fuel, int64_t[::1] answer,
+    Wiring wiring, Queues queues, Actors actors, int64_t fuel, int64_t[::1] answer
 )
+
+cdef int64_t push(Actors actors, int64_t depth, int64_t actor) noexcept
+
+@cython.locals(port=int64_t, follower=int64_t)
+cdef int64_t push_consumers(
+    Wiring wiring, Actors actors, int64_t depth, int64_t actor
+) noexcept
+
+@cython.locals(port=int64_t, needed=int64_t)
+cdef bint is_enabled(
+    Wiring wiring, Queues queues, int64_t actor, int64_t phase
+) noexcept
+
+@cython.locals(
+    phase=int64_t, start=int64_t, port=int64_t, needed=int64_t, time=int64_t, end=int64_t,
+    made=int64_t,
+)
+cdef void fire(Wiring wiring, Queues queues, Actors actors, int64_t actor) noexcept
+
+@cython.locals(size=int64_t, entry=int64_t, base=int64_t, time=int64_t)
+cdef int64_t take(Queues queues, int64_t channel, int64_t needed) noexcept
+
+@cython.locals(size=int64_t, base=int64_t, tail=int64_t, newest=int64_t)
+cdef void put(Queues queues, int64_t channel, int64_t made, int64_t end) noexcept
 
 @cython.locals(
     room=int64_t, written=int64_t, actor=int64_t, channel=int64_t, entry=int64_t, _=int64_t,
     at=int64_t,
 )
 cpdef int64_t pack_state(
-    int64_t[::1] queue_start, int64_t[::1] queue_size, int64_t[::1] queue_head,
-    int64_t[::1] queue_length, int64_t[::1] queue_count, int64_t[::1] queue_time,
-    int64_t[::1] last_time, int64_t[::1] latest_start, int64_t origin, int64_t[::1] state,
+    Queues queues, Actors actors, int64_t origin, int64_t[::1] state
 )

@@ -1,4 +1,4 @@
-"""`csdf plan arena`: offsets for buffers with lifetimes, proved."""
+"""`csdf plan arena`: offsets for buffers with lifetimes, or for the tensors of a network, proved."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from pathlib import PurePath
 
+from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.pictures import drawing, require_drawing, suffix_of
-from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
-from csdf.io.files import read_bytes, write_text
+from csdf.errors import CsdfError, InvalidPlan, UnwritableFile
+from csdf.io.files import write_text
 from csdf.names import quoted
 from csdf.outcome import Ended, Status
 from csdf.stopping import Progress
 from planners.arena.allocation import plan_arena
 from planners.arena.banks import plan_banks
+from planners.arena.command.problems import chosen_problems
 from planners.check import check_plan
 from planners.formats.c_header import format_header
-from planners.formats.glow import parse_traces
-from planners.formats.json_problems import parse_problems, plan_as_json
-from planners.formats.minimalloc import format_offsets, parse_buffers
+from planners.formats.json_problems import plan_as_json
+from planners.formats.minimalloc import format_offsets
 from planners.formats.tflite_micro import offline_plan
 from planners.plan import MemoryPlan, Problem
 
@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
     """Print the plans; return the exit code: 1 if one does not fit, 3 if it gave up on one."""
     options = command_parser().parse_args(argv)
     require_drawing(options.plot)
-    problems = _chosen(read_problems(options.file), options.only, options.file)
+    problems = chosen_problems(options)
     _require_writable(options, problems)
     for problem in problems:
         _remark_on_lifetimes(problem)
@@ -59,39 +59,26 @@ def main(argv: Sequence[str]) -> int:
     return answers.GAVE_UP if Status.GAVE_UP in statuses else answers.ANSWERED
 
 
-def read_problems(path: str) -> list[Problem]:
-    """Return the problems of a file: JSON, a Glow trace or MiniMalloc's CSV, by what is in it."""
-    try:
-        text = read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UnreadableFile(f"{path}: is not text; expected CSV, JSON or a Glow trace") from None
-    begin = next((line.strip() for line in text.splitlines() if _says_something(line)), "")
-    if begin.startswith("{"):
-        return parse_problems(text, path)
-    if begin.split(maxsplit=1)[:1] == ["MODEL"]:
-        return parse_traces(text, path)
-    return [parse_buffers(text, path, PurePath(path).stem)]
-
-
-def _says_something(line: str) -> bool:
-    return bool(line.strip()) and not line.strip().startswith("#")
-
-
 def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf plan arena",
         "Offsets for buffers with lifetimes in one arena: the least bytes, with proof, "
-        "or a plan that fits a capacity; in JSON also several banks. "
+        "or a plan that fits a capacity; in JSON also several banks. Of a network: for its "
+        "tensors, when one layer works after another. "
         "Ctrl-C and the budget give the best plan by then.",
         "csdf plan arena models/alloc/keyword_spotting.csv -o offsets.h",
+        "csdf plan arena resnet8 --element-bytes 1",
         "csdf plan arena models/alloc/keyword_spotting.csv --capacity 32kB --plot arena.png",
     )
-    parser.add_argument(
-        "file",
-        metavar="FILE",
-        help="MiniMalloc CSV, Glow trace, or JSON; it may hold many problems",
+    shared.add_model_argument(
+        parser,
+        "model",
+        help="MiniMalloc CSV, Glow trace, or JSON, which may hold many problems; or a network: "
+        "ONNX or TensorFlow Lite (.onnx, .tflite), Darknet (.cfg), or one of the catalogue",
     )
+    shared.add_reading_options(parser)
+    shared.add_element_bytes_option(parser, is_by_tensor=True)
     parser.add_argument("--only", metavar="NAME", help="the problem of that name in the file")
     parser.add_argument(
         "--capacity", type=answers.size, metavar="SIZE", help="stop at a plan of at most this size"
@@ -111,15 +98,6 @@ def command_parser() -> argparse.ArgumentParser:
         required=False,
     )
     return parser
-
-
-def _chosen(problems: list[Problem], only: str | None, path: str) -> list[Problem]:
-    if only is None:
-        return problems
-    found = [problem for problem in problems if problem.name == only]
-    if not found:
-        raise UnreadableFile(f"{path}: none of its {len(problems)} problems has the name {only!r}")
-    return found
 
 
 def _require_writable(options: argparse.Namespace, problems: list[Problem]) -> None:

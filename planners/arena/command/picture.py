@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
@@ -14,6 +13,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from csdf.draw.picture import rendered
+from planners.plan import live_bytes
 
 COLOURS = ("#4878a8", "#e49444", "#6aa56e", "#b9769f", "#85b6b2", "#d1605e", "#e7ca60", "#a3785f")
 UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "bytes"))
@@ -117,9 +117,5 @@ def _draw_boxes(axes: Axes, boxes: Sequence[Box], width: int, top: float) -> Non
 
 def _load(boxes: Sequence[Box]) -> tuple[list[int], list[int]]:
     """Return the times at which the live bytes change, and the bytes from then on."""
-    changes: dict[int, int] = {}
-    for box in boxes:
-        changes[box.start] = changes.get(box.start, 0) + box.size
-        changes[box.end] = changes.get(box.end, 0) - box.size
-    times = sorted(changes)
-    return times, list(accumulate(changes[time] for time in times))
+    load = live_bytes(boxes)
+    return list(load), list(load.values())

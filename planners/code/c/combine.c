@@ -104,6 +104,173 @@ static element of_power(element one, element other)
     return powf(one, other);
 }
 
+static element of_greater(element one, element other)
+{
+    return one > other ? 1.0f : 0.0f;
+}
+
+static element of_greater_or_equal(element one, element other)
+{
+    return one >= other ? 1.0f : 0.0f;
+}
+
+static element of_less(element one, element other)
+{
+    return one < other ? 1.0f : 0.0f;
+}
+
+static element of_less_or_equal(element one, element other)
+{
+    return one <= other ? 1.0f : 0.0f;
+}
+
+static element of_equal(element one, element other)
+{
+    return one == other ? 1.0f : 0.0f;
+}
+
+static element of_and(element one, element other)
+{
+    return one != 0 && other != 0 ? 1.0f : 0.0f;
+}
+
+static element of_or(element one, element other)
+{
+    return one != 0 || other != 0 ? 1.0f : 0.0f;
+}
+
+static element of_exclusive_or(element one, element other)
+{
+    return (one != 0) != (other != 0) ? 1.0f : 0.0f;
+}
+
+/* Where along its axis the largest or the smallest element is, and of equal ones the first or the
+   last. */
+typedef struct {
+    cube axes; /* first, as for all functions over axes */
+    int32_t is_smallest, takes_last;
+} extreme;
+
+static void extreme_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+{
+    const extreme *e = (const extreme *)(const void *)c;
+    int32_t inner[3], number = 0, found = 0;
+    element best;
+    begin_fold(c, place, inner);
+    best = *from_cell(c, in, inner);
+    while (next_inside(c, inner)) {
+        element value = *from_cell(c, in, inner);
+        int32_t is_better = e->is_smallest ? value < best : value > best;
+        number++;
+        if (is_better || (e->takes_last && value == best)) {
+            best = value;
+            found = number;
+        }
+    }
+    *to_cell(c, out, place) = (element)found;
+}
+
+static void place_of_extreme(const run *r, const layer *l, range rows, range columns)
+{
+    for_each_fold(r, l, rows, columns, extreme_fold);
+}
+
+/* Sums of all elements up to a place along an axis: with or without its own, from either end. */
+typedef struct {
+    cube axes; /* first, as for all functions over axes */
+    int32_t axis, is_exclusive, is_reversed;
+} running;
+
+static void running_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+{
+    const running *u = (const running *)(const void *)c;
+    int32_t inner[3], number, count = c->sizes[u->axis];
+    element sum = 0;
+    begin_fold(c, place, inner);
+    for (number = 0; number < count; number++) {
+        element value;
+        inner[u->axis] = u->is_reversed ? count - 1 - number : number;
+        value = *from_cell(c, in, inner);
+        *to_cell(c, out, inner) = u->is_exclusive ? sum : sum + value;
+        sum += value;
+    }
+}
+
+static void running_sum(const run *r, const layer *l, range rows, range columns)
+{
+    for_each_fold(r, l, rows, columns, running_fold);
+}
+
+/* The largest or smallest elements along an axis in their order, or their places. */
+typedef struct {
+    cube axes; /* first, as for all functions over axes */
+    int32_t axis, count, is_smallest, gives_places;
+} ranking;
+
+static void ranking_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+{
+    const ranking *k = (const ranking *)(const void *)c;
+    int32_t inner[3], to[3], rank, number, before = -1;
+    element last = 0;
+    begin_fold(c, place, inner);
+    begin_fold(c, place, to);
+    for (rank = 0; rank < k->count; rank++) {
+        int32_t found = -1;
+        element best = 0;
+        for (number = 0; number < c->sizes[k->axis]; number++) {
+            element value;
+            int32_t is_behind, is_better;
+            inner[k->axis] = number;
+            value = *from_cell(c, in, inner);
+            is_behind = rank == 0 || (k->is_smallest ? value > last : value < last) ||
+                        (value == last && number > before);
+            is_better = found < 0 || (k->is_smallest ? value < best : value > best);
+            if (is_behind && is_better) {
+                found = number;
+                best = value;
+            }
+        }
+        to[k->axis] = rank;
+        *to_cell(c, out, to) = k->gives_places ? (element)found : best;
+        last = best;
+        before = found;
+    }
+}
+
+static void rank_elements(const run *r, const layer *l, range rows, range columns)
+{
+    for_each_fold(r, l, rows, columns, ranking_fold);
+}
+
+/* The second operand where the first is not nought, the third one where it is. */
+static void choose(const run *r, const layer *l, range rows, range columns)
+{
+    const combining *p = l->parameters;
+    view out = output_view(r, l);
+    int32_t y, x, c, number;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < out.channels; c++) {
+                element found[3];
+                for (number = 0; number < 3; number++) {
+                    const operand *o = &p->each[number];
+                    view in = o->values ? out : input_view(r, l, o->input);
+                    const element *from = o->values;
+                    if (!from) {
+                        from = row_at(&in, o->is_map && o->row ? y : 0);
+                    }
+                    from += !o->is_map || o->values ? y * o->row + x * o->column
+                                                    : o->column ? column_at(&in, x) : 0;
+                    found[number] = from[c * o->channel];
+                }
+                to[c] = found[0] != 0 ? found[1] : found[2];
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
 static void softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place)
 {
     int32_t inner[3];
@@ -290,6 +457,104 @@ static void multiply_matrices(const run *r, const layer *l, range rows, range co
                                       : *cell_at(&right, p->right_is_map, p->right_steps, other));
                 }
                 *cell_at(&out, p->to_is_map, p->to_steps, at) = sum;
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Gates: of an LSTM in, out, forget, new; of a GRU update, reset, new. What is given: all that is
+   found, what is found last, or the cell behind it. */
+enum { LSTM, GRU, PLAIN };
+enum { GIVES_ALL, GIVES_LAST, GIVES_CELL };
+
+/* One frame of a sequence after another, in one direction or in two. */
+typedef struct {
+    int32_t kind, gives, resets_after, gates, units, frames, sequences, elements, directions;
+    int32_t is_backward[2];
+    const element *matrix, *recurrent, *bias, *state, *cell;
+} recurrence;
+
+/* What a gate adds up, by rows of the matrices: of the input with its bias, of the state with its. */
+static element entering(const recurrence *p, const view *in, int32_t direction, int32_t sequence,
+                        int32_t frame, int32_t row)
+{
+    int32_t all = p->gates * p->units, at = direction * all + row, i;
+    element sum = p->bias ? p->bias[direction * 2 * all + row] : 0;
+    for (i = 0; i < p->elements; i++) {
+        sum += p->matrix[at * p->elements + i] * row_at(in, sequence)[column_at(in, i) + frame];
+    }
+    return sum;
+}
+
+static element returning(const recurrence *p, int32_t direction, int32_t row,
+                         const element *hidden, const element *share)
+{
+    int32_t all = p->gates * p->units, at = direction * all + row, i;
+    element sum = p->bias ? p->bias[direction * 2 * all + all + row] : 0;
+    for (i = 0; i < p->units; i++) {
+        sum += p->recurrent[at * p->units + i] * (share ? share[i] * hidden[i] : hidden[i]);
+    }
+    return sum;
+}
+
+static element share_of(element x)
+{
+    return tanhf(x * 0.5f) * 0.5f + 0.5f;
+}
+
+/* The next state; gates: room for the sums of all gates. */
+static void recur_once(const recurrence *p, const view *in, int32_t direction, int32_t sequence,
+                       int32_t frame, element *hidden, element *cell, element *gates)
+{
+    int32_t u, row, n = p->units, plain = p->kind == GRU ? 2 * n : p->gates * n;
+    for (row = 0; row < plain; row++) {
+        gates[row] = entering(p, in, direction, sequence, frame, row) +
+                     returning(p, direction, row, hidden, NULL);
+        gates[row] = p->kind == PLAIN || row >= 3 * n ? tanhf(gates[row]) : share_of(gates[row]);
+    }
+    for (u = 0; p->kind == GRU && u < n; u++) {
+        element back = returning(p, direction, 2 * n + u, hidden, p->resets_after ? NULL : gates + n);
+        gates[2 * n + u] = tanhf(entering(p, in, direction, sequence, frame, 2 * n + u) +
+                                 (p->resets_after ? gates[n + u] : 1) * back);
+    }
+    for (u = 0; u < n; u++) {
+        if (p->kind == LSTM) {
+            cell[u] = gates[2 * n + u] * cell[u] + gates[u] * gates[3 * n + u];
+            hidden[u] = gates[n + u] * tanhf(cell[u]);
+        } else if (p->kind == GRU) {
+            hidden[u] = (1 - gates[u]) * gates[2 * n + u] + gates[u] * hidden[u];
+        } else {
+            hidden[u] = gates[u];
+        }
+    }
+}
+
+static void recur(const run *r, const layer *l, range rows, range columns)
+{
+    const recurrence *p = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    element *hidden = r->scratch, *cell = hidden + p->units, *gates = cell + p->units;
+    int32_t first = p->gives == GIVES_ALL ? 0 : rows.first;
+    int32_t end = p->gives == GIVES_ALL ? p->sequences : rows.end;
+    int32_t d, s, step, u;
+    for (d = 0; d < p->directions; d++) {
+        for (s = first; s < end; s++) {
+            int32_t begin = (d * p->sequences + s) * p->units;
+            for (u = 0; u < p->units; u++) {
+                hidden[u] = p->state ? p->state[begin + u] : 0;
+                cell[u] = p->cell ? p->cell[begin + u] : 0;
+            }
+            for (step = 0; step < p->frames; step++) {
+                int32_t frame = p->is_backward[d] ? p->frames - 1 - step : step;
+                recur_once(p, &in, d, s, frame, hidden, cell, gates);
+                for (u = 0; p->gives == GIVES_ALL && u < p->units; u++) {
+                    int32_t place = (frame * p->directions + d) * p->sequences + s;
+                    row_at(&out, 0)[place * p->units + u] = hidden[u];
+                }
+            }
+            for (u = 0; p->gives != GIVES_ALL && u < p->units; u++) {
+                row_at(&out, s)[column_at(&out, u) + d] = p->gives == GIVES_CELL ? cell[u] : hidden[u];
             }
         }
     }

@@ -89,6 +89,7 @@ typedef struct run {
     const range *ranges;
     int32_t firing, strips; /* strips: where they begin */
     batch read, made;
+    element *scratch; /* of the state, for what a layer keeps while it works */
 } run;
 
 /* Where rows and columns of a tensor lie. */

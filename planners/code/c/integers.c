@@ -1,16 +1,25 @@
-/* Products of 32-bit integers and their rescaling, rounded twice: halves go away from nought. */
+/* Shifts of negative integers keep the sign; a compiler where they do not stops here. */
+typedef char sign_is_kept[(-3 >> 1) == -2 ? 1 : -1];
+
+/* Half the product of two 32-bit integers over 2 ** 30, rounded to the nearest; halves go up. */
 static int32_t high_product(int32_t one, int32_t other)
 {
-    int64_t product = (int64_t)one * other;
-    product += product >= 0 ? 1073741824 : 1 - 1073741824;
-    return (int32_t)(product / INT64_C(2147483648));
+    (void)sizeof(sign_is_kept);
+    return (int32_t)(((int64_t)one * other + 1073741824) >> 31);
 }
 
+/* A value over a power of two, rounded to the nearest; halves go away from nought. */
 static int32_t divided_by_power(int64_t value, int32_t exponent)
 {
-    int64_t size = value < 0 ? -value : value, half = exponent ? INT64_C(1) << (exponent - 1) : 0;
-    int64_t found = (size + half) >> exponent;
-    return (int32_t)(value < 0 ? -found : found);
+    int64_t half = exponent ? INT64_C(1) << (exponent - 1) : 0;
+    return (int32_t)((value + half - (value < 0 && exponent)) >> exponent);
+}
+
+static int32_t divided_narrow(int32_t value, int32_t exponent)
+{
+    int32_t rest = value & (int32_t)((UINT32_C(1) << exponent) - 1);
+    int32_t half = (int32_t)((UINT32_C(1) << exponent) >> 1);
+    return (value >> exponent) + (rest >= half + (value < 0) && exponent);
 }
 
 /* A value times multiplier * 2 ** (exponent - 31). */
@@ -19,7 +28,7 @@ static int32_t rescaled(int32_t value, int32_t multiplier, int32_t exponent)
     if (exponent > 0) {
         value = (int32_t)(value * (INT64_C(1) << exponent));
     }
-    return divided_by_power(high_product(value, multiplier), exponent < 0 ? -exponent : 0);
+    return divided_narrow(high_product(value, multiplier), exponent < 0 ? -exponent : 0);
 }
 
 static element stored(int32_t value)
@@ -39,8 +48,83 @@ static void store(element *place, int32_t number, int32_t value)
     memcpy(place + 4 * number, &value, sizeof value);
 }
 
-/* Sums of a block of filters, whose weights for one value lie side by side. */
-enum { BLOCK = 4 };
+/* Sums of a block of filters. Where `is_quad`, four values in a row meet four weights of each filter
+   in turn; otherwise the weights of all filters for one value lie side by side. */
+enum { BLOCK = 4, QUAD = 4 };
+
+static int32_t is_quad(int32_t channels, int32_t block)
+{
+    return block == BLOCK && channels % QUAD == 0;
+}
+
+static void add_quads(int32_t *restrict sums, const element *restrict values, int32_t zero,
+                      const element *restrict weights, int32_t count)
+{
+#if defined(__ARM_FEATURE_SIMD32)
+    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+    int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
+    const element *end = values + count;
+    for (; values < end; values += QUAD) {
+        int8x4_t four, all[BLOCK];
+        int16x2_t even, odd;
+        memcpy(&four, values, sizeof four);
+        memcpy(all, weights, sizeof all);
+        even = __sxtab16(less, four);
+        odd = __sxtab16(less, (int8x4_t)TURNED(four));
+        a = __smlad(__sxtb16(all[0]), even, a);
+        b = __smlad(__sxtb16(all[1]), even, b);
+        c = __smlad(__sxtb16(all[2]), even, c);
+        d = __smlad(__sxtb16(all[3]), even, d);
+        a = __smlad(__sxtb16((int8x4_t)TURNED(all[0])), odd, a);
+        b = __smlad(__sxtb16((int8x4_t)TURNED(all[1])), odd, b);
+        c = __smlad(__sxtb16((int8x4_t)TURNED(all[2])), odd, c);
+        d = __smlad(__sxtb16((int8x4_t)TURNED(all[3])), odd, d);
+        weights += BLOCK * QUAD;
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+#elif defined(__SSE2__)
+    __m128i none = _mm_setzero_si128(), low = none, high = none;
+    __m128i less = _mm_set1_epi16((short)zero);
+    const element *end = values + count;
+    int32_t found[2 * BLOCK], k;
+    for (; values < end; values += QUAD) {
+        int32_t four;
+        __m128i v, w = _mm_loadu_si128((const __m128i *)(const void *)weights);
+        memcpy(&four, values, sizeof four);
+        v = _mm_cvtsi32_si128(four);
+        v = _mm_srai_epi16(_mm_unpacklo_epi8(none, _mm_unpacklo_epi32(v, v)), 8);
+        v = _mm_sub_epi16(v, less);
+        low = _mm_add_epi32(low, _mm_madd_epi16(v, _mm_srai_epi16(_mm_unpacklo_epi8(none, w), 8)));
+        high = _mm_add_epi32(high, _mm_madd_epi16(v, _mm_srai_epi16(_mm_unpackhi_epi8(none, w), 8)));
+        weights += BLOCK * QUAD;
+    }
+    _mm_storeu_si128((__m128i *)(void *)found, low);
+    _mm_storeu_si128((__m128i *)(void *)(found + BLOCK), high);
+    for (k = 0; k < BLOCK; k++) {
+        sums[k] += found[2 * k] + found[2 * k + 1];
+    }
+#else
+    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], k;
+    const element *end = values + count;
+    for (; values < end; values += QUAD) {
+        for (k = 0; k < QUAD; k++) {
+            int32_t value = values[k] - zero;
+            a += value * weights[k];
+            b += value * weights[QUAD + k];
+            c += value * weights[2 * QUAD + k];
+            d += value * weights[3 * QUAD + k];
+        }
+        weights += BLOCK * QUAD;
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+#endif
+}
 
 static void add_products(int32_t *restrict sums, const element *restrict values, int32_t zero,
                          const element *restrict weights, int32_t count, int32_t block)
@@ -71,11 +155,11 @@ static void add_products(int32_t *restrict sums, const element *restrict values,
     }
 }
 
-/* How sums become stored integers: for each channel a multiplier and an exponent. */
+/* How sums become stored integers: for each channel a multiplier and an exponent, and limits. */
 typedef struct {
     const int32_t *bias, *multipliers;
     const int8_t *exponents;
-    int32_t zero_in, zero_out;
+    int32_t zero_in, zero_out, least, most;
 } scaling;
 
 static void begin_sums(int32_t *sums, const int32_t *bias, int32_t first, int32_t count)
@@ -91,12 +175,14 @@ static void store_sums(element *to, const int32_t *sums, const scaling *s, int32
 {
     int32_t i;
     for (i = 0; i < count; i++) {
-        to[i] = stored(rescaled(sums[i], s->multipliers[first + i], s->exponents[first + i]) +
-                       s->zero_out);
+        int32_t value = rescaled(sums[i], s->multipliers[first + i], s->exponents[first + i]);
+        value += s->zero_out;
+        to[i] = (element)(value < s->least ? s->least : value > s->most ? s->most : value);
     }
 }
 
-/* weights: group by group, block by block of filters, tap by tap, input channel by channel. */
+/* weights: group by group, block by block of filters, tap by tap, input channel by channel; of whole
+   blocks of so many channels four by four. */
 typedef struct {
     window at;
     int32_t groups, group_inputs, group_filters;
@@ -104,22 +190,24 @@ typedef struct {
     scaling to;
 } convolution;
 
-/* Add to the sums of a block of filters what lies under a window; of an input that is no strip, all
-   that lies under a row of taps at once. */
+/* Add to the sums of a block of filters what lies under a window. */
 static void add_window(const convolution *c, const view *in, const element *const *rows,
                        range down, int32_t x, int32_t *sums, const element *weights,
                        int32_t channel, int32_t block)
 {
     range across = taps_at(&c->at, 1, x, in->width);
     int32_t size = c->group_inputs * block, i, j, together = 1;
-    if (c->groups == 1 && c->at.dilation[1] == 1 && !in->columns) {
-        together = larger(across.end - across.first, 1);
-    }
     for (i = down.first; i < down.end; i++) {
         for (j = across.first; j < across.end; j += together) {
-            const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + channel;
-            add_products(sums, values, c->to.zero_in, weights + (i * c->at.taps[1] + j) * size,
-                         c->group_inputs * together, block);
+            int32_t column = tapped(&c->at, 1, x, j);
+            const element *values = rows[i] + column_at(in, column) + channel;
+            const element *with = weights + (i * c->at.taps[1] + j) * size;
+            together = c->groups > 1 ? 1 : taps_together(&c->at, in, column, across.end - j);
+            if (is_quad(c->group_inputs, block)) {
+                add_quads(sums, values, c->to.zero_in, with, c->group_inputs * together);
+            } else {
+                add_products(sums, values, c->to.zero_in, with, c->group_inputs * together, block);
+            }
         }
     }
 }
@@ -159,33 +247,93 @@ static void convolve(const run *r, const layer *l, range rows, range columns)
 }
 
 /* Channels that are summed at once where each has a filter of its own. */
-enum { LANES = 8 };
+enum { LANES = 8, HALF = 4 };
 
-static void add_lanes(int32_t *restrict sums, const element *restrict values, int32_t zero,
-                      const element *restrict weights, int32_t lanes)
+/* One filter a channel; weights: tap by tap, channel by channel. Adds four or eight channels. */
+static void add_lanes(const convolution *c, const view *in, const element *const *rows, range down,
+                      range across, int32_t x, int32_t first, int32_t *sums)
 {
-    int32_t k;
-    if (lanes == LANES) {
-        for (k = 0; k < LANES; k++) {
-            sums[k] += (int16_t)(values[k] - zero) * (int16_t)weights[k];
+    int32_t i, j, step = in->channels, zero = c->to.zero_in;
+#if defined(__SSE2__)
+    __m128i none = _mm_setzero_si128(), less = _mm_set1_epi16((short)zero);
+    __m128i low = none, high = none;
+    int32_t found[LANES];
+#else
+    int32_t d0 = sums[0], d1 = sums[1], d2 = sums[2], d3 = sums[3];
+#endif
+#if defined(__ARM_FEATURE_SIMD32)
+    int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
+#endif
+    for (i = down.first; i < down.end; i++) {
+        const element *with = c->weights + (i * c->at.taps[1] + across.first) * step + first;
+        for (j = across.first; j < across.end; j++) {
+            const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + first;
+#if defined(__SSE2__)
+            __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)values);
+            __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)with), lower, upper;
+            v = _mm_sub_epi16(_mm_srai_epi16(_mm_unpacklo_epi8(none, v), 8), less);
+            w = _mm_srai_epi16(_mm_unpacklo_epi8(none, w), 8);
+            lower = _mm_mullo_epi16(v, w);
+            upper = _mm_mulhi_epi16(v, w);
+            low = _mm_add_epi32(low, _mm_unpacklo_epi16(lower, upper));
+            high = _mm_add_epi32(high, _mm_unpackhi_epi16(lower, upper));
+#elif defined(__ARM_FEATURE_SIMD32)
+            int8x4_t v, w;
+            int32_t even, odd, even_with, odd_with;
+            memcpy(&v, values, sizeof v);
+            memcpy(&w, with, sizeof w);
+            even = (int32_t)__sxtab16(less, v);
+            odd = (int32_t)__sxtab16(less, (int8x4_t)TURNED(v));
+            even_with = (int32_t)__sxtb16(w);
+            odd_with = (int32_t)__sxtb16((int8x4_t)TURNED(w));
+            d0 += (int16_t)even * (int16_t)even_with;
+            d1 += (int16_t)odd * (int16_t)odd_with;
+            d2 += (even >> 16) * (even_with >> 16);
+            d3 += (odd >> 16) * (odd_with >> 16);
+#else
+            d0 += (values[0] - zero) * with[0];
+            d1 += (values[1] - zero) * with[1];
+            d2 += (values[2] - zero) * with[2];
+            d3 += (values[3] - zero) * with[3];
+#endif
+            with += step;
         }
-        return;
     }
-    for (k = 0; k < lanes; k++) {
-        sums[k] += (values[k] - zero) * weights[k];
+#if defined(__SSE2__)
+    _mm_storeu_si128((__m128i *)(void *)found, low);
+    _mm_storeu_si128((__m128i *)(void *)(found + HALF), high);
+    for (i = 0; i < LANES; i++) {
+        sums[i] += found[i];
     }
+#else
+    sums[0] = d0;
+    sums[1] = d1;
+    sums[2] = d2;
+    sums[3] = d3;
+#endif
 }
 
-/* One filter a channel; weights: tap by tap, channel by channel. */
-static void depthwise_lanes(const convolution *c, const view *in, const element *const *rows,
-                            range down, range across, int32_t x, int32_t first, int32_t lanes,
-                            int32_t *sums)
+static void add_eight_lanes(const convolution *c, const view *in, const element *const *rows,
+                            range down, range across, int32_t x, int32_t first, int32_t *sums)
 {
-    int32_t i, j;
+    add_lanes(c, in, rows, down, across, x, first, sums);
+#if !defined(__SSE2__)
+    add_lanes(c, in, rows, down, across, x, first + HALF, sums + HALF);
+#endif
+}
+
+static void add_few_lanes(const convolution *c, const view *in, const element *const *rows,
+                          range down, range across, int32_t x, int32_t first, int32_t lanes,
+                          int32_t *sums)
+{
+    int32_t i, j, k;
     for (i = down.first; i < down.end; i++) {
         for (j = across.first; j < across.end; j++) {
-            add_lanes(sums, rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + first, c->to.zero_in,
-                      c->weights + (i * c->at.taps[1] + j) * in->channels + first, lanes);
+            const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + first;
+            const element *with = c->weights + (i * c->at.taps[1] + j) * in->channels + first;
+            for (k = 0; k < lanes; k++) {
+                sums[k] += (values[k] - c->to.zero_in) * with[k];
+            }
         }
     }
 }
@@ -205,7 +353,11 @@ static void convolve_depthwise(const run *r, const layer *l, range rows, range c
             for (first = 0; first < in.channels; first += LANES) {
                 int32_t lanes = smaller(LANES, in.channels - first);
                 begin_sums(sums, c->to.bias, first, lanes);
-                depthwise_lanes(c, &in, under, down, across, x, first, lanes, sums);
+                if (lanes == LANES) {
+                    add_eight_lanes(c, &in, under, down, across, x, first, sums);
+                } else {
+                    add_few_lanes(c, &in, under, down, across, x, first, lanes, sums);
+                }
                 store_sums(place + first, sums, &c->to, first, lanes);
             }
             finish(l, place, out.channels, 0, x);
@@ -264,7 +416,11 @@ static void connect_fully(const run *r, const layer *l, range rows, range column
         int32_t block = smaller(BLOCK, m->units - done);
         begin_sums(sums, m->to.bias, done, block);
         for (y = 0; y < l->inputs[0].source->height; y++) {
-            add_products(sums, row_at(&in, y), m->to.zero_in, weights, in.stride, block);
+            if (is_quad(in.stride, block)) {
+                add_quads(sums, row_at(&in, y), m->to.zero_in, weights, in.stride);
+            } else {
+                add_products(sums, row_at(&in, y), m->to.zero_in, weights, in.stride, block);
+            }
             weights += in.stride * block;
         }
         store_sums(place + done, sums, &m->to, done, block);
@@ -601,6 +757,59 @@ static void rescale_region(const run *r, const layer *l, range rows, range colum
             element *to = row_at(&out, y) + column_at(&out, x);
             for (c = 0; c < out.channels; c++) {
                 to[c] = converted(p, from[c]);
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* What each of the 256 integers becomes. */
+typedef struct {
+    const element *values;
+} table;
+
+static void look_up_region(const run *r, const layer *l, range rows, range columns)
+{
+    const table *t = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row_at(&in, y) + column_at(&in, x);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < out.channels; c++) {
+                to[c] = t->values[from[c] + 128];
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Integers below nought times a slope of their channel. */
+typedef struct {
+    const element *slopes;
+    int32_t multiplier, exponent, below_multiplier, below_exponent;
+    int32_t zero_in, zero_slope, zero_out;
+} sloping;
+
+static void slope_region(const run *r, const layer *l, range rows, range columns)
+{
+    const sloping *s = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row_at(&in, y) + column_at(&in, x);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < out.channels; c++) {
+                int32_t value = from[c] - s->zero_in, found;
+                if (value >= 0) {
+                    found = rescaled(value, s->multiplier, s->exponent);
+                } else {
+                    found = rescaled(value * (s->slopes[c] - s->zero_slope), s->below_multiplier,
+                                     s->below_exponent);
+                }
+                to[c] = stored(found + s->zero_out);
             }
         }
     }

@@ -248,6 +248,39 @@ static void resize_linear(const run *r, const layer *l, range rows, range column
     finish_region(l, &out, rows, columns);
 }
 
+/* For each row and column the four places around it, and what each weighs. */
+typedef struct {
+    const uint16_t *above;
+    const element *down;
+    const uint16_t *left;
+    const element *across;
+} cubic;
+
+static void resize_cubic(const run *r, const layer *l, range rows, range columns)
+{
+    const cubic *p = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c, i, j;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < out.channels; c++) {
+                element sum = 0;
+                for (j = 0; j < 4; j++) {
+                    int32_t column = column_at(&in, p->left[4 * x + j]) + c;
+                    element mixed = 0;
+                    for (i = 0; i < 4; i++) {
+                        mixed += row_at(&in, p->above[4 * y + i])[column] * p->down[4 * y + i];
+                    }
+                    sum += mixed * p->across[4 * x + j];
+                }
+                to[c] = sum;
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
 /* Elements in another order: the digits of an element's number, by `sizes`, times `strides`
    and `first` give the number of the element of the input. Numbers count columns, then rows, then channels. */
 typedef struct {
@@ -278,6 +311,61 @@ static void move_elements(const run *r, const layer *l, range rows, range column
                 int32_t across = from % in.width, down = from / in.width % height;
                 to[c] = row_at(&in, down)[column_at(&in, across) + from / in.width / height];
             }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Elements at listed places along channels (0), rows (1) or columns (2); where none are listed all
+   places, over and over. */
+typedef struct {
+    int32_t axis;
+    const uint16_t *places;
+} gathering;
+
+static int32_t gathered(const gathering *g, int32_t axis, int32_t place, int32_t limit)
+{
+    if (g->axis != axis) {
+        return place;
+    }
+    return g->places ? g->places[place] : place % limit;
+}
+
+static void gather_maps(const run *r, const layer *l, range rows, range columns)
+{
+    const gathering *g = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c, height = l->inputs[0].source->height;
+    for (y = rows.first; y < rows.end; y++) {
+        const element *row = row_at(&in, gathered(g, 1, y, height));
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row + column_at(&in, gathered(g, 2, x, in.width));
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < out.channels; c++) {
+                to[c] = from[gathered(g, 0, c, in.channels)];
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* The same for a tensor that is no map: pieces before the axis, places along it, elements behind. */
+typedef struct {
+    int32_t pieces, size, listed, behind;
+    const uint16_t *places;
+} picking;
+
+static void gather_pieces(const run *r, const layer *l, range rows, range columns)
+{
+    const picking *p = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    element *to = row_at(&out, 0);
+    int32_t piece, place;
+    for (piece = 0; piece < p->pieces; piece++) {
+        for (place = 0; place < p->listed; place++) {
+            int32_t from = p->places ? p->places[place] : place % p->size;
+            copy_elements(to, row_at(&in, 0) + (piece * p->size + from) * p->behind, p->behind);
+            to += p->behind;
         }
     }
     finish_region(l, &out, rows, columns);

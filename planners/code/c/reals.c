@@ -2,7 +2,7 @@
    stay in registers; compilers make vectors of them. */
 enum { BLOCK = 16 };
 
-static void add_sixteen_products(element *restrict sums, const element *restrict values,
+BY_LANES static void add_sixteen_products(element *restrict sums, const element *restrict values,
                                  const element *restrict weights, int32_t count, int32_t step)
 {
     element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
@@ -48,7 +48,7 @@ static void add_sixteen_products(element *restrict sums, const element *restrict
     sums[15] = p;
 }
 
-static void add_eight_products(element *restrict sums, const element *restrict values,
+BY_LANES static void add_eight_products(element *restrict sums, const element *restrict values,
                                const element *restrict weights, int32_t count, int32_t step)
 {
     element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
@@ -107,12 +107,14 @@ static void add_window(const convolution *c, const view *in, const element *cons
                        int32_t block)
 {
     range across = taps_at(&c->at, 1, x, in->width);
-    int32_t size = c->group_inputs * block, i, j;
+    int32_t size = c->group_inputs * block, i, j, together = 1;
     for (i = down.first; i < down.end; i++) {
-        for (j = across.first; j < across.end; j++) {
-            const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + channel;
-            add_products(sums, values, weights + (i * c->at.taps[1] + j) * size, c->group_inputs,
-                         block);
+        for (j = across.first; j < across.end; j += together) {
+            int32_t column = tapped(&c->at, 1, x, j);
+            const element *values = rows[i] + column_at(in, column) + channel;
+            together = c->groups > 1 ? 1 : taps_together(&c->at, in, column, across.end - j);
+            add_products(sums, values, weights + (i * c->at.taps[1] + j) * size,
+                         c->group_inputs * together, block);
         }
     }
 }
@@ -158,13 +160,56 @@ static void convolve(const run *r, const layer *l, range rows, range columns)
     }
 }
 
-/* One filter a channel; weights: tap by tap, channel by channel. */
-static void add_scaled(element *restrict sums, const element *restrict values,
-                       const element *restrict weights, int32_t count)
+/* Channels that are summed at once where each has a filter of its own. */
+enum { LANES = 8 };
+
+/* One filter a channel; weights: tap by tap, channel by channel. Adds eight channels. */
+BY_LANES static void add_eight_lanes(const convolution *of, const view *in, const element *const *rows,
+                            range down, range across, int32_t x, int32_t first,
+                            element *restrict sums)
 {
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        sums[i] += values[i] * weights[i];
+    element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+    element e = sums[4], f = sums[5], g = sums[6], h = sums[7];
+    int32_t i, j;
+    for (i = down.first; i < down.end; i++) {
+        const element *with = of->weights + (i * of->at.taps[1] + across.first) * in->channels;
+        with += first;
+        for (j = across.first; j < across.end; j++) {
+            const element *values = rows[i] + column_at(in, tapped(&of->at, 1, x, j)) + first;
+            a += values[0] * with[0];
+            b += values[1] * with[1];
+            c += values[2] * with[2];
+            d += values[3] * with[3];
+            e += values[4] * with[4];
+            f += values[5] * with[5];
+            g += values[6] * with[6];
+            h += values[7] * with[7];
+            with += in->channels;
+        }
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+    sums[4] = e;
+    sums[5] = f;
+    sums[6] = g;
+    sums[7] = h;
+}
+
+static void add_few_lanes(const convolution *c, const view *in, const element *const *rows,
+                          range down, range across, int32_t x, int32_t first, int32_t lanes,
+                          element *restrict sums)
+{
+    int32_t i, j, k;
+    for (i = down.first; i < down.end; i++) {
+        for (j = across.first; j < across.end; j++) {
+            const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + first;
+            const element *with = c->weights + (i * c->at.taps[1] + j) * in->channels + first;
+            for (k = 0; k < lanes; k++) {
+                sums[k] += values[k] * with[k];
+            }
+        }
     }
 }
 
@@ -172,12 +217,13 @@ static void depthwise_place(const convolution *c, const view *in, const element 
                             range down, int32_t x, element *out)
 {
     range across = taps_at(&c->at, 1, x, in->width);
-    int32_t i, j;
+    int32_t first;
     fill_with_bias(out, c->bias, 0, in->channels);
-    for (i = down.first; i < down.end; i++) {
-        for (j = across.first; j < across.end; j++) {
-            add_scaled(out, rows[i] + column_at(in, tapped(&c->at, 1, x, j)),
-                       c->weights + (i * c->at.taps[1] + j) * in->channels, in->channels);
+    for (first = 0; first < in->channels; first += LANES) {
+        if (in->channels - first >= LANES) {
+            add_eight_lanes(c, in, rows, down, across, x, first, out + first);
+        } else {
+            add_few_lanes(c, in, rows, down, across, x, first, in->channels - first, out + first);
         }
     }
 }

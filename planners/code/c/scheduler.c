@@ -190,7 +190,9 @@ static void work(const run *r, const element *row)
     columns.end = s->result->width;
     if (s->course == ARRIVING) {
         view out = tensor_view(r, s->result);
-        copy_elements(row_at(&out, r->firing), row, s->result->stride);
+        if (row) {
+            copy_elements(row_at(&out, r->firing), row, s->result->stride);
+        }
         return;
     }
     last = &s->layers[s->layer_count - 1];
@@ -234,6 +236,7 @@ static void fire(instance *state, int32_t number, const element *row)
     bottom = state->staged_bottom;
     find_ranges(s, firing, found);
     r.arena = state->arena;
+    r.scratch = SCRATCH(state);
     r.stage = s;
     r.ranges = found;
     r.firing = firing;

@@ -424,3 +424,267 @@ static void step_constant_power_first(const step *s, element *v, int32_t count, 
         v[i] = powf(k, x);
     }
 }
+
+static void step_gelu_tanh(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    int32_t i;
+    (void)s;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        v[i] = x * 0.5f * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
+    }
+}
+
+static void step_erf(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    int32_t i;
+    (void)s;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        v[i] = erff(x);
+    }
+}
+
+static void step_sin(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    int32_t i;
+    (void)s;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        v[i] = sinf(x);
+    }
+}
+
+static void step_cos(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    int32_t i;
+    (void)s;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        v[i] = cosf(x);
+    }
+}
+
+static void step_round(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    int32_t i;
+    (void)s;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        v[i] = rintf(x);
+    }
+}
+
+static void step_floor(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    int32_t i;
+    (void)s;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        v[i] = floorf(x);
+    }
+}
+
+static void step_ceil(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    int32_t i;
+    (void)s;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        v[i] = ceilf(x);
+    }
+}
+
+static void step_truncate(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    int32_t i;
+    (void)s;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        v[i] = truncf(x);
+    }
+}
+
+static void step_sign(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    int32_t i;
+    (void)s;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        v[i] = (element)((x > 0) - (x < 0));
+    }
+}
+
+static void step_not(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    int32_t i;
+    (void)s;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        v[i] = x == 0 ? 1.0f : 0.0f;
+    }
+}
+
+static void step_is_not_zero(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    int32_t i;
+    (void)s;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        v[i] = x != 0 ? 1.0f : 0.0f;
+    }
+}
+
+static void step_constant_greater(const step *s, element *v, int32_t count, int32_t channel,
+                         int32_t column)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
+        v[i] = x > k ? 1.0f : 0.0f;
+    }
+}
+
+static void step_constant_greater_first(const step *s, element *v, int32_t count, int32_t channel,
+                         int32_t column)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
+        v[i] = k > x ? 1.0f : 0.0f;
+    }
+}
+
+static void step_constant_greater_or_equal(const step *s, element *v, int32_t count, int32_t channel,
+                         int32_t column)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
+        v[i] = x >= k ? 1.0f : 0.0f;
+    }
+}
+
+static void step_constant_greater_or_equal_first(const step *s, element *v, int32_t count, int32_t channel,
+                         int32_t column)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
+        v[i] = k >= x ? 1.0f : 0.0f;
+    }
+}
+
+static void step_constant_less(const step *s, element *v, int32_t count, int32_t channel,
+                         int32_t column)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
+        v[i] = x < k ? 1.0f : 0.0f;
+    }
+}
+
+static void step_constant_less_first(const step *s, element *v, int32_t count, int32_t channel,
+                         int32_t column)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
+        v[i] = k < x ? 1.0f : 0.0f;
+    }
+}
+
+static void step_constant_less_or_equal(const step *s, element *v, int32_t count, int32_t channel,
+                         int32_t column)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
+        v[i] = x <= k ? 1.0f : 0.0f;
+    }
+}
+
+static void step_constant_less_or_equal_first(const step *s, element *v, int32_t count, int32_t channel,
+                         int32_t column)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
+        v[i] = k <= x ? 1.0f : 0.0f;
+    }
+}
+
+static void step_constant_equal(const step *s, element *v, int32_t count, int32_t channel,
+                         int32_t column)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
+        v[i] = x == k ? 1.0f : 0.0f;
+    }
+}
+
+static void step_constant_and(const step *s, element *v, int32_t count, int32_t channel,
+                         int32_t column)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
+        v[i] = x != 0 && k != 0 ? 1.0f : 0.0f;
+    }
+}
+
+static void step_constant_or(const step *s, element *v, int32_t count, int32_t channel,
+                         int32_t column)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
+        v[i] = x != 0 || k != 0 ? 1.0f : 0.0f;
+    }
+}
+
+static void step_constant_exclusive_or(const step *s, element *v, int32_t count, int32_t channel,
+                         int32_t column)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        element x = v[i];
+        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
+        v[i] = (x != 0) != (k != 0) ? 1.0f : 0.0f;
+    }
+}

@@ -37,6 +37,28 @@ static void fault(void)
     leave(99);
 }
 
+#define SYSTICK_CONTROL (*(volatile uint32_t *)0xE000E010u)
+#define SYSTICK_RELOAD (*(volatile uint32_t *)0xE000E014u)
+#define SYSTICK_VALUE (*(volatile uint32_t *)0xE000E018u)
+#define SYSTICK_MOST 0xFFFFFFu
+
+static volatile uint32_t rounds; /* of the counter, which has 24 bits */
+
+static void tick(void)
+{
+    rounds++;
+}
+
+uint32_t thousand_instructions(void)
+{
+    uint32_t before, value;
+    do {
+        before = rounds;
+        value = SYSTICK_MOST - SYSTICK_VALUE;
+    } while (before != rounds);
+    return (uint32_t)(((uint64_t)before * (SYSTICK_MOST + 1) + value) * QUARTERS / 4000);
+}
+
 uint32_t stack_bytes(void)
 {
     const uint32_t *place = stack_limit;
@@ -62,9 +84,13 @@ void start(void)
     for (to = stack_limit; to < here - 16; to++) {
         *to = PAINT;
     }
+    SYSTICK_RELOAD = SYSTICK_MOST;
+    SYSTICK_VALUE = 0;
+    SYSTICK_CONTROL = 7; /* on, with interrupts, by the clock of the processor */
     leave(main());
 }
 
 __attribute__((section(".vectors"), used)) static void (*const vectors[16])(void) = {
     (void (*)(void))(uintptr_t)stack_top, start, fault, fault, fault, fault, fault,
+    0, 0, 0, 0, fault, fault, 0, fault, tick,
 };

@@ -86,3 +86,12 @@ static void pool_largest(const run *r, const layer *l, range rows, range columns
         }
     }
 }
+
+/* How many taps from one on lie side by side: what is under them is read at once. */
+static int32_t taps_together(const window *w, const view *in, int32_t column, int32_t taps)
+{
+    if (w->dilation[1] != 1) {
+        return 1;
+    }
+    return in->columns ? smaller(taps, in->columns - column % in->columns) : taps;
+}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.trained import with_weights
@@ -16,66 +16,134 @@ from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError
 from csdf.outcome import Status
-from planners.code.library import Library, write_library
+from planners.code.library import write_library
+from planners.code.sources import Written
+from planners.code.together import Member, write_together
 from planners.streaming.command.options import add_plan_options
-from planners.streaming.fit import Fit, FitWay, fit
+from planners.streaming.fit import GENERATED, Fit, FitWay, fit
+
+
+class Planned(NamedTuple):
+    """A model, what was found for it, and the way that is written."""
+
+    model: Model
+    fit: Fit
+    way: FitWay
 
 
 def main(argv: Sequence[str]) -> int:
     """Write the library; return the exit code: 1 where no plan fits, 3 where the search gave up."""
     options = command_parser().parse_args(argv)
-    model = _model(options)
-    found = fit(
+    planned: list[Planned] = []
+    for source in options.models:
+        model = _model(source, options)
+        found = _fitted(model, options)
+        if found.best is None or found.status != Status.FEASIBLE:
+            print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
+            return answers.GAVE_UP if found.status == Status.GAVE_UP else answers.NO
+        planned.append(Planned(model, found, found.best))
+    stored = sum(one.fit.flash_bytes for one in planned)
+    if options.flash is not None and stored > options.flash:
+        print(
+            f"csdf deploy: {Status.INFEASIBLE}: the trained numbers of {len(planned)} networks take "
+            f"{stored} bytes; the flash has {options.flash}",
+            file=sys.stderr,
+        )
+        return answers.NO
+    with answers.working(f"writing {options.output}"):
+        told = _single(planned[0], options) if len(planned) == 1 else _several(planned, options)
+    print(json.dumps(told.as_json, indent=2) if options.json else answers.one_text(told.lines))
+    return answers.ANSWERED
+
+
+class Told(NamedTuple):
+    """What was written, as a JSON value and as lines."""
+
+    as_json: dict[str, Any]
+    lines: list[str]
+
+
+def _model(source: str, options: argparse.Namespace) -> Model:
+    model = shared.read_source(source, options, with_weights=True)
+    if model.weights is None and any(
+        layer.quantization is not None for layer in model.network.layers
+    ):
+        raise CsdfError(f"{source}: a quantised network without weights cannot be deployed")
+    return with_weights("csdf deploy", model, options.seed)
+
+
+def _fitted(model: Model, options: argparse.Namespace) -> Fit:
+    return fit(
         model.network,
         ram=options.ram,
         flash=options.flash,
         input=options.input,
-        budget=stop_after(options.budget, "lines and strips"),
-    )
-    if found.best is None or found.status != Status.FEASIBLE:
-        print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
-        return answers.GAVE_UP if found.status == Status.GAVE_UP else answers.NO
-    with answers.working(f"writing {options.output}"):
-        library = write_library(model, found.best.plan, options.output, name=options.name)
-    if options.json:
-        print(json.dumps(_as_json(found, found.best, library), indent=2))
-    else:
-        print(_as_text(found, found.best, library, options.output))
-    return answers.ANSWERED
-
-
-def _model(options: argparse.Namespace) -> Model:
-    model = shared.read_source(options.model, options, with_weights=True)
-    if model.weights is None and any(
-        layer.quantization is not None for layer in model.network.layers
-    ):
-        raise CsdfError(f"{options.model}: a quantised network without weights cannot be deployed")
-    return with_weights("csdf deploy", model, options.seed)
-
-
-def _as_text(found: Fit, way: FitWay, library: Library, folder: str) -> str:
-    return answers.one_text(
-        [
-            f"{found.network}: {way.name}: {bytes_in_words(way.ram_bytes)} of RAM "
-            f"({way.ram_bytes} bytes), {float(way.work):.4g} times the work, "
-            f"{bytes_in_words(library.written.weight_bytes)} of flash for trained numbers",
-            f"  state    at most {library.written.state_bytes} B beside the arena",
-            f"  kernels  {', '.join(library.written.kernels)}",
-            f"  wrote    {', '.join(library.files)} in {folder}",
-            f"  next     make -C {folder} test",
-        ]
+        searched=GENERATED,
+        budget=stop_after(options.budget, f"{model.network.name}: lines and strips"),
     )
 
 
-def _as_json(found: Fit, way: FitWay, library: Library) -> dict[str, Any]:
-    return {
-        **found.to_json(),
-        "way": way.name,
+def _single(one: Planned, options: argparse.Namespace) -> Told:
+    library = write_library(one.model, one.way.plan, options.output, name=options.name)
+    found = {
+        **_planned_json(one, library.written),
         "library": library.name,
-        "state_bytes": library.written.state_bytes,
-        "weight_bytes": library.written.weight_bytes,
         "files": list(library.files),
     }
+    lines = [
+        _planned_line(one, library.written),
+        f"  state    at most {library.written.state_bytes} B beside the arena",
+        f"  kernels  {', '.join(library.written.kernels)}",
+        *_ends(library.files, options.output),
+    ]
+    return Told(found, lines)
+
+
+def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
+    members = [Member(model=one.model, plan=one.way.plan) for one in planned]
+    found = write_together(members, options.output, name=options.name or "networks")
+    answer = {
+        "library": found.name,
+        "ram_bytes": found.arena_bytes,
+        "networks": [
+            _planned_json(one, written) for one, written in zip(planned, found.members, strict=True)
+        ],
+        "files": list(found.files),
+    }
+    lines = [
+        f"{len(planned)} networks in turn in {bytes_in_words(found.arena_bytes)} of RAM "
+        f"({found.arena_bytes} bytes), {bytes_in_words(found.weight_bytes)} of flash for trained "
+        "numbers",
+        *(
+            f"  {_planned_line(one, written)}"
+            for one, written in zip(planned, found.members, strict=True)
+        ),
+        f"  state    at most {sum(one.state_bytes for one in found.members)} B beside the arena",
+        *_ends(found.files, options.output),
+    ]
+    return Told(answer, lines)
+
+
+def _planned_line(one: Planned, written: Written) -> str:
+    return (
+        f"{one.fit.network}: {one.way.name}: {bytes_in_words(one.way.ram_bytes)} of RAM "
+        f"({one.way.ram_bytes} bytes), {float(one.way.work):.4g} times the work, "
+        f"{bytes_in_words(written.weight_bytes)} of flash for trained numbers"
+    )
+
+
+def _planned_json(one: Planned, written: Written) -> dict[str, Any]:
+    return {
+        **one.fit.to_json(),
+        "way": one.way.name,
+        "library": written.name,
+        "state_bytes": written.state_bytes,
+        "weight_bytes": written.weight_bytes,
+    }
+
+
+def _ends(files: Iterable[str], folder: str) -> list[str]:
+    return [f"  wrote    {', '.join(files)} in {folder}", f"  next     make -C {folder} test"]
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -84,19 +152,28 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf deploy",
         "Write a network as a C99 library that runs in exactly the bytes that csdf fit plans: one "
         "arena, tables for flash, the kernels that are used, test vectors, and a Makefile whose "
-        "targets test, qemu and size run it here, on an emulated Cortex-M4, and tell its size.",
+        "targets test, qemu and size run it here, on an emulated Cortex-M4, and tell its size. Several "
+        "networks take turns in one arena, as large as the largest needs.",
         "csdf deploy keyword_spotting --ram 16kB -o firmware",
-        "csdf deploy resnet8 --input rows -o library --name classifier",
+        "csdf deploy resnet8 keyword_spotting --input rows -o library --name senses",
         notes="Trained numbers of a network that has none are random. Tensors lie row by row, in a "
         "row column by column, the feature maps of a place side by side.",
     )
-    shared.add_model_options(parser, simplify=shared.ALL_STEPS)
+    shared.add_model_argument(
+        parser,
+        "models",
+        nargs="+",
+        help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue",
+    )
+    shared.add_reading_options(parser, simplify=shared.ALL_STEPS)
     add_plan_options(parser)
-    parser.add_argument("--name", help="of functions and files; default: the network's")
+    parser.add_argument(
+        "--name", help="of functions and files; default: the network's, or networks"
+    )
     parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights"
     )
-    parsers.add_budget_option(parser, "for the plan; then the best by then", 10.0)
+    parsers.add_budget_option(parser, "for each plan; then the best by then", 10.0)
     parsers.add_json_option(parser)
     parser.add_argument(
         "-o", "--output", metavar="FOLDER", required=True, help="a new folder, or one of its own"

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.granularity import WHOLE
-from csdf.cli import answers, parsers, pictures, storage_options
+from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame.long_work import stop_after
+from csdf.cli.options import storage
 from csdf.io.files import write_text
 from csdf.names import quoted
 from csdf.outcome import Status
@@ -54,7 +55,7 @@ CSV_COLUMNS = (
 )
 KIND = (
     "least of all layers whole and all by parts; csdf plan reuse mixes the two, csdf plan fusion "
-    "cuts tiles: they may need less"
+    "cuts tiles, csdf fit lays lines and strips into one arena: they may need less"
 )
 
 
@@ -148,7 +149,7 @@ def _row(model: str, options: argparse.Namespace) -> Row:
 
 def _in_words(progress: Progress) -> str:
     if progress.best is None:
-        return storage_options.in_words(progress)
+        return storage.in_words(progress)
     return f"arena: {progress.best} bytes, at least {progress.lower_bound}"
 
 

@@ -26,8 +26,9 @@ from cnn2csdf.execution.compare import (
 from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.runtime import has_runtime, runtime_outputs
 from csdf.analysis.self_timed import self_timed_execution
-from csdf.cli import answers, parsers, storage_options
+from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import stop_after
+from csdf.cli.options import storage
 from csdf.errors import ExecutionError
 from csdf.model.graph import Graph
 from planners.parts_memory import NetworkMemory, network_memory
@@ -154,7 +155,7 @@ def _memory(network: Network, options: argparse.Namespace) -> NetworkMemory:
         granularity,
         shared.durations_of(network, options)(granularity),
         element_bytes=options.element_bytes,
-        budget=stop_after(options.budget, storage_options.in_words),
+        budget=stop_after(options.budget, storage.in_words),
     )
 
 

@@ -14,6 +14,10 @@ from planners.fusion.configurations import Group
 from planners.fusion.plans import FusionAnswer, FusionPlan, necessary_work
 from planners.fusion.search import merged
 
+KIND = (
+    "kind                input and tensors between groups whole, scratch counted; csdf fit lays lines "
+    "and strips, which may need less"
+)
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 
 
@@ -71,6 +75,7 @@ def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
         f"  predicted time      {plan.cost.nanoseconds / 1e6:.4g} ms",
         f"  redundant work      {plan.redundant / max(1, necessary):.2%} of {necessary} "
         "multiply-accumulates",
+        f"  {KIND}",
     ]
 
 

@@ -21,7 +21,7 @@ from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame.long_work import limited, stop_after
-from csdf.cli.limit_options import add_limit_options
+from csdf.cli.options.limits import add_limit_options
 from csdf.errors import GaveUp, UnwritableFile
 from csdf.io.files import write_text
 from csdf.outcome import Status, because
@@ -116,7 +116,7 @@ def _in_flash(answer: FusionAnswer, flash: int | None, weights: int) -> FusionAn
 
 
 def _remark_on_others(network: Network, options: argparse.Namespace) -> None:
-    """Say of which plans there is none, and what other kinds of plans need."""
+    """Say which kinds of plans do not exist here, and what other kinds of plans need."""
     ways = ", ".join(sorted(way.value for way in options.ways))
     print(
         f"csdf plan fusion: that is about groups of layers ({ways}) with scratch {options.scratch}; "

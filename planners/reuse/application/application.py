@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import gcd
 
+from cnn2csdf.elements import Element
 from cnn2csdf.network import Network
 from csdf.errors import InvalidNetwork
 
@@ -124,6 +126,16 @@ class Application:
         _require_unique("parallel partition", together)
 
     @property
+    def unit(self) -> int:
+        """Bytes in which sizes are counted: every element of every tensor has a multiple of it."""
+        return gcd(*_element_sizes(self))
+
+    @property
+    def has_one_size(self) -> bool:
+        """Whether the elements of all tensors have the same bytes."""
+        return len(_element_sizes(self)) == 1
+
+    @property
     def partitions(self) -> Iterator[tuple[int, Partition]]:
         """All partitions, each with the number of its member."""
         for number, member in enumerate(self.members):
@@ -166,3 +178,27 @@ def without_parallelism(application: Application) -> Application:
     """Return the same networks, each in one partition, one after another."""
     members = tuple(undivided(member.network, member.outside) for member in application.members)
     return replace(application, members=members, parallel=())
+
+
+def _element_sizes(application: Application) -> set[int]:
+    layers = (layer for member in application.members for layer in member.network.layers)
+    return {layer.element_bytes for layer in layers}
+
+
+def of_one_size(application: Application) -> Application:
+    """Return the application where the elements of all tensors count alike, whatever their types."""
+    return replace(
+        application,
+        members=tuple(
+            replace(member, network=with_one_size(member.network)) for member in application.members
+        ),
+    )
+
+
+def with_one_size(network: Network) -> Network:
+    """Return the network where all tensors have elements of the same bytes."""
+    sizes = {layer.element_bytes for layer in network.layers}
+    if len(sizes) == 1:
+        return network
+    layers = tuple(replace(layer, element=Element.FLOAT32) for layer in network.layers)
+    return replace(network, layers=layers)

@@ -39,8 +39,8 @@ class Stay:
 class EdgeBuffer:
     """Memory for the tensor of one connection, or for one copy of it.
 
-    elements: of the whole tensor. inner: the number of the edge among those within its partition;
-    None for one that is cut, which is always stored whole.
+    elements: of the whole tensor, in units of the application. inner: the number of the edge among
+    those within its partition; None for one that is cut, which is always stored whole.
     """
 
     name: str
@@ -71,7 +71,7 @@ def edge_buffers(application: Application) -> tuple[EdgeBuffer, ...]:
     begin = 0
     for number, member in enumerate(application.members):
         end = begin + len(member.partitions)
-        found += _member_buffers(number, member, groups[begin:end], begin)
+        found += _member_buffers(number, member, groups[begin:end], begin, application.unit)
         begin = end
     return tuple(sorted(found, key=_place))
 
@@ -89,7 +89,7 @@ def _place(buffer: EdgeBuffer) -> tuple[int, int, int]:
 
 
 def _member_buffers(
-    number: int, member: Member, groups: Sequence[int | None], begin: int
+    number: int, member: Member, groups: Sequence[int | None], begin: int, unit: int
 ) -> Iterator[EdgeBuffer]:
     homes = {
         layer: (partition, place)
@@ -101,7 +101,8 @@ def _member_buffers(
     for connection in _ordered(member, homes):
         (source, first), (target, last) = homes[connection.producer], homes[connection.consumer]
         channel = names[connection]
-        elements = member.network.layer(connection.producer).shape.elements
+        layer = member.network.layer(connection.producer)
+        elements = layer.shape.elements * (layer.element_bytes // unit)
         copies = _copies(source, target, groups)
         for copy, (start, end) in enumerate(copies, start=1):
             stays = tuple(

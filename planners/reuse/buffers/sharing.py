@@ -1,10 +1,10 @@
 """Algorithm 8: whole buffers that several edges share, one after another.
 
-Edges come in their order. Each goes to the buffer that has to grow least, of those in which nothing is
-in use together with it: the first of equal ones. A new buffer is opened only where there is none.
-Edges of partitions that run in parallel are never in one buffer, those of partitions that take turns
-may be, and those of one partition are where their lifetimes, closed intervals of steps, have no step
-in common.
+Edges come in their order. An edge may go to any buffer in which nothing is in use together with it. Of
+these buffers it goes to the one that has to grow least, and to the first if several grow equally. A new
+buffer is opened only if no buffer may take the edge. Two edges of partitions that run in parallel never
+share a buffer. Two edges of partitions that take turns may share a buffer. Two edges of one partition
+may share a buffer if their lifetimes, closed intervals of steps, have no step in common.
 Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 8 of the thesis (its `else` is that of
 line 9); Tables 6.2 and 6.3.
 

@@ -68,7 +68,10 @@ class ReusePlans(NamedTuple):
         parts = f" or by {answers.counted(int(rows[0]), 'row')}" if len(rows) == 1 else ""
         if len(rows) > 1:
             parts = f" or by {', '.join(rows[:-1])} or {rows[-1]} rows"
-        return f"each layer whole{parts}; csdf plan fusion cuts tiles, which may need less memory"
+        return (
+            f"each layer whole{parts}; csdf plan fusion cuts tiles, csdf fit lays lines and strips "
+            "into one arena: they may need less"
+        )
 
     @property
     def is_below_bound(self) -> bool:

@@ -13,11 +13,11 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.durations import PLATFORMS
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import stop_after
-from csdf.cli.limit_options import add_limit_options
+from csdf.cli.options.limits import add_limit_options
 from csdf.cli.pictures import require_drawing, suffix_of
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
-from planners.reuse.application.application import Application
+from planners.reuse.application.application import Application, of_one_size
 from planners.reuse.application.published_rates import as_published
 from planners.reuse.buffers.sharing import best_shared, shared_buffers
 from planners.reuse.command.answer import ReusePlans, as_json, as_text, plot
@@ -44,6 +44,8 @@ def main(argv: Sequence[str]) -> int:
     demands = Demands(throughput=dict(options.throughput))
     _require_possible(options)
     application = application_of(options)
+    if options.is_element_given:
+        application = of_one_size(application)
     if options.accounting == PUBLISHED:
         application = as_published(application)
     demands.check_names(application)
@@ -68,8 +70,8 @@ def _require_possible(options: argparse.Namespace) -> None:
     require_drawing(options.plot)
     if options.output and suffix_of(options.output) not in FORMATS:
         raise UnwritableFile(f"{options.output}: expected .json, or .h for C")
-    if options.verify and options.element_bytes != 4:
-        raise CsdfError("--verify runs in single precision: --element-bytes 4")
+    if options.verify and options.is_element_given and options.element_bytes != 4:
+        raise CsdfError("--verify runs with the elements of the file, or with --element-bytes 4")
     if options.verify and options.accounting == PUBLISHED:
         raise CsdfError("--verify cannot run rates as published; leave --accounting away")
 
@@ -180,9 +182,10 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
 
 def _answer(application: Application, options: argparse.Namespace, demands: Demands) -> ReusePlans:
     begin = time.perf_counter()
+    size = options.element_bytes if options.is_element_given else application.unit
     costs = Costs(
-        element_bytes=options.element_bytes,
-        parameter_bytes=options.parameter_bytes or options.element_bytes,
+        element_bytes=size,
+        parameter_bytes=options.parameter_bytes or (size if options.is_element_given else None),
         platform=PLATFORMS[options.platform],
         measured=measured_times(application, options.durations),
     )

@@ -32,7 +32,7 @@ def tradeoff_picture(
     bound: int,
     suffix: str,
 ) -> str | bytes:
-    """Return the picture in the format of that suffix; bound: bytes that no plan is below.
+    """Return the picture in the format of that suffix. bound: every plan takes at least so many bytes.
 
     Raises UnwritableFile for another format.
     """

@@ -46,17 +46,18 @@ Share = Callable[[Sequence[int], Sequence[int]], list[SharedBuffer]]
 class Costs:
     """Bytes of an element of a tensor and of a trained parameter, and the processors.
 
-    measured: for each network whose phases were measured, what they take; the platform says it for
-    the others.
+    element_bytes: of the smallest element; where an application has several types, the others have
+    as many times more as in its files. parameter_bytes: None for those of the files. measured: for
+    each network whose phases were measured, what they take; the platform says it for the others.
     """
 
     element_bytes: int = 4
-    parameter_bytes: int = 4
+    parameter_bytes: int | None = 4
     platform: Platform = PLATFORMS["jetson-tx2"]
     measured: Mapping[str, PhaseTimes] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        if min(self.element_bytes, self.parameter_bytes) < 1:
+        if min(self.element_bytes, self.parameter_bytes or 1) < 1:
             raise InvalidPlan(
                 f"an element of {self.element_bytes} bytes and a parameter of "
                 f"{self.parameter_bytes}; expected at least 1"
@@ -260,14 +261,15 @@ def _residents(edges: Sequence[EdgeBuffer], partitions: int) -> list[Residents]:
 def _evaluated_partitions(
     application: Application, residents: Sequence[Residents], costs: Costs
 ) -> list[EvaluatedPartition]:
+    size = costs.element_bytes if application.has_one_size else None
     times = [
-        LayerTimes(
-            member.network, costs.platform, costs.element_bytes, costs.measured.get(member.name)
-        )
+        LayerTimes(member.network, costs.platform, size, costs.measured.get(member.name))
         for member in application.members
     ]
     return [
-        EvaluatedPartition(application.members[member].network, partition, times[member], here)
+        EvaluatedPartition(
+            application.members[member].network, partition, times[member], here, application.unit
+        )
         for (member, partition), here in zip(application.partitions, residents, strict=True)
     ]
 

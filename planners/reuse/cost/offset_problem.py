@@ -29,7 +29,7 @@ def offset_problem(evaluator: Evaluator, plan: ReusePlan) -> Problem:
             size=elements * unit,
             start=begins[edge.stays[0].partition] + spans[0][0],
             end=begins[edge.stays[-1].partition] + spans[-1][1] + 1,
-            alignment=unit,
+            alignment=unit * _units(evaluator, edge),
         )
         for edge, elements, spans in zip(plan.edges, plan.capacities, plan.spans, strict=True)
     )
@@ -38,6 +38,13 @@ def offset_problem(evaluator: Evaluator, plan: ReusePlan) -> Problem:
         buffers=buffers,
         conflicts=tuple(_parallel_pairs(plan.edges, evaluator.parallel)),
     )
+
+
+def _units(evaluator: Evaluator, edge: EdgeBuffer) -> int:
+    """Units of an element of the edge."""
+    application = evaluator.application
+    layer = application.members[edge.member].network.layer(edge.connection.producer)
+    return layer.element_bytes // application.unit
 
 
 def _parallel_pairs(edges: Sequence[EdgeBuffer], parallel: Sequence[int]) -> Iterator[Pair]:

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from cnn2csdf.execution.buffers import RingBuffer
 from cnn2csdf.execution.wiring import WiredLayer
-from cnn2csdf.network import Connection, Network, Shape
+from cnn2csdf.network import Connection, Layer, Network
 from csdf.errors import ExecutionError
 from csdf.model.graph import Channel
 from planners.reuse.deployment.deployment import Deployment, PlannedBuffer
 from planners.reuse.deployment.guarded_buffer import POISON, GuardedBuffer
 
 Arena = NDArray[np.uint8]
-ELEMENT = np.dtype(np.float32)
 
 
 class HandOver(NamedTuple):
@@ -72,10 +71,10 @@ def network_buffers(
     _require_all(planned, network, deployment)
     found = NetworkBuffers({}, {}, ())
     for connection, channel in _channels(wired):
-        shape = network.layer(connection.producer).shape
+        layer = network.layer(connection.producer)
         copies = planned.get(connection, [])
-        rings = [_guarded(one, channel, shape, arena) for one in copies]
-        rings = rings or [_world(channel, shape, frames)]
+        rings = [_guarded(one, channel, layer, arena) for one in copies]
+        rings = rings or [_world(channel, layer, frames)]
         found.written[channel.name], found.read[channel.name] = rings[0], rings[-1]
         found = found._replace(hand_overs=(*_hand_overs(copies, rings), *found.hand_overs))
     return found
@@ -117,21 +116,22 @@ def _channels(wired: Sequence[WiredLayer]) -> Iterator[tuple[Connection, Channel
             yield connection, port.channel
 
 
-def _guarded(planned: PlannedBuffer, channel: Channel, shape: Shape, arena: Arena) -> RingBuffer:
+def _guarded(planned: PlannedBuffer, channel: Channel, layer: Layer, arena: Arena) -> RingBuffer:
     """A buffer at the bytes that the plan gives it, even where no element should begin."""
-    row_bytes = shape.row_elements * ELEMENT.itemsize
+    row_bytes = layer.shape.row_elements * np.dtype(layer.array_type).itemsize
     if planned.row_bytes != row_bytes:
         raise ExecutionError(
             f"buffer {planned.name!r} has rows of {planned.row_bytes} bytes in the plan; "
-            f"{planned.producer!r} writes rows of {row_bytes}"
+            f"{planned.producer!r} is computed in {layer.array_type}, in rows of {row_bytes}"
         )
-    storage = arena[planned.offset : planned.offset + planned.size].view(ELEMENT)
+    storage = arena[planned.offset : planned.offset + planned.size].view(layer.array_type)
     bounded = replace(channel, name=planned.name, capacity=storage.size)
-    return GuardedBuffer(bounded, shape, storage, in_place=planned.in_place)
+    return GuardedBuffer(bounded, layer.shape, storage, in_place=planned.in_place)
 
 
-def _world(channel: Channel, shape: Shape, frames: int) -> RingBuffer:
-    return RingBuffer(replace(channel, capacity=max(frames, 1) * shape.elements), shape)
+def _world(channel: Channel, layer: Layer, frames: int) -> RingBuffer:
+    capacity = max(frames, 1) * layer.shape.elements
+    return RingBuffer(replace(channel, capacity=capacity), layer.shape, array_type=layer.array_type)
 
 
 def _hand_overs(copies: Sequence[PlannedBuffer], rings: Sequence[RingBuffer]) -> Iterator[HandOver]:

@@ -13,7 +13,7 @@ from cnn2csdf.execution.by_parts import Frame
 from cnn2csdf.weights import Array, Model, Weights
 from csdf.errors import ExecutionError
 from planners.reuse.application.application import Application
-from planners.reuse.deployment.arena_buffers import ELEMENT, poisoned_arena
+from planners.reuse.deployment.arena_buffers import poisoned_arena
 from planners.reuse.deployment.deployment import Deployment
 from planners.reuse.deployment.running_network import RunningNetwork
 from planners.reuse.deployment.turns import Team, Work, stages, teams
@@ -72,11 +72,6 @@ def _run_stage(networks: Mapping[str, RunningNetwork], works: Sequence[Work]) ->
 
 
 def _require_possible(application: Application, deployment: Deployment, frames_a_turn: int) -> None:
-    if deployment.element_bytes != ELEMENT.itemsize:
-        raise ExecutionError(
-            f"the plan of {deployment.name!r} has elements of {deployment.element_bytes} bytes; "
-            f"only {ELEMENT.name}, of {ELEMENT.itemsize}, is executed"
-        )
     if frames_a_turn < 1:
         raise ExecutionError(f"{frames_a_turn} frames a turn; expected at least 1")
     found = [(one.network, one.name, one.layers) for one in deployment.partitions]

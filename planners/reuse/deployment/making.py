@@ -86,7 +86,8 @@ def _buffers(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Itera
     }
     for edge, spans in zip(plan.edges, plan.spans, strict=True):
         member = evaluator.application.members[edge.member]
-        shape = member.network.layer(edge.connection.producer).shape
+        layer = member.network.layer(edge.connection.producer)
+        element = layer.element_bytes // evaluator.application.unit * evaluator.costs.element_bytes
         yield PlannedBuffer(
             name=edge.name,
             network=member.name,
@@ -95,7 +96,7 @@ def _buffers(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Itera
             input=edge.connection.index,
             offset=memory.offsets[edge.name],
             size=sizes[edge.name].size,
-            row_bytes=shape.row_elements * evaluator.costs.element_bytes,
+            row_bytes=layer.shape.row_elements * element,
             stays=tuple(
                 _stay(partitions[stay.partition], span)
                 for stay, span in zip(edge.stays, spans, strict=True)

@@ -54,7 +54,7 @@ class LayerTimes:
         self,
         network: Network,
         platform: Platform,
-        element_bytes: int,
+        element_bytes: int | None,
         measured: PhaseTimes | None = None,
     ) -> None:
         self._measured = measured
@@ -101,8 +101,9 @@ class EvaluatedPartition:
         partition: Partition,
         times: LayerTimes,
         residents: Residents,
+        unit: int,
     ) -> None:
-        self.model = PartitionModel(network, partition)
+        self.model = PartitionModel(network, partition, unit)
         self._names = partition.layers
         self._times = times
         self._stays = {number: stay for number, (_, stay) in residents.items()}

@@ -38,8 +38,9 @@ class PartitionModel:
     layers that fire after all before them have begun, and before any behind them does.
     """
 
-    def __init__(self, network: Network, partition: Partition) -> None:
-        self.table = PartitionRows(network, partition)
+    def __init__(self, network: Network, partition: Partition, unit: int) -> None:
+        """Prepare the partition; unit: bytes in which sizes are counted."""
+        self.table = PartitionRows(network, partition, unit)
         self.blocks = _blocks(len(partition.layers), self.table.edges)
         self.above, self.below = _reached(len(partition.layers), self.table.edges)
         self.gates = _gates(self.above, self._waiting())
@@ -216,7 +217,7 @@ def _gates(above: Sequence[int], waiting: Sequence[int]) -> tuple[int, ...]:
 
 
 def _reached(layers: int, edges: Sequence[Edge]) -> tuple[list[int], list[int]]:
-    """For each layer, as bits, the layers it depends on, and those that depend on it."""
+    """For each layer, as bits, the layers it depends on, and the layers that depend on it."""
     above, below = [0] * layers, [0] * layers
     for edge in sorted(edges, key=lambda one: one.consumer):
         above[edge.consumer] |= above[edge.producer] | 1 << edge.producer

@@ -26,7 +26,7 @@ class Edge(NamedTuple):
     producer: int
     consumer: int
     rows: int  # of the whole tensor
-    row_elements: int
+    row_elements: int  # in units of the application
 
 
 class Reading(NamedTuple):
@@ -36,16 +36,19 @@ class Reading(NamedTuple):
     released: tuple[int, ...]
 
 
-def inner_edges(network: Network, partition: Partition) -> tuple[Edge, ...]:
-    """Return the connections within a partition, by producer, then by consumer."""
+def inner_edges(network: Network, partition: Partition, unit: int) -> tuple[Edge, ...]:
+    """Return the connections within a partition, by producer, then by consumer.
+
+    unit: bytes; an element counts as many units as it has.
+    """
     place = {name: number for number, name in enumerate(partition.layers)}
     edges = [
         Edge(
             connection=connection,
             producer=place[connection.producer],
             consumer=place[connection.consumer],
-            rows=(shape := network.layer(connection.producer).shape).rows,
-            row_elements=shape.row_elements,
+            rows=(source := network.layer(connection.producer)).shape.rows,
+            row_elements=source.shape.row_elements * (source.element_bytes // unit),
         )
         for connection in network.connections
         if connection.producer in place and connection.consumer in place
@@ -56,9 +59,9 @@ def inner_edges(network: Network, partition: Partition) -> tuple[Edge, ...]:
 class PartitionRows:
     """The rates of a partition, each computed when it is first asked for."""
 
-    def __init__(self, network: Network, partition: Partition) -> None:
+    def __init__(self, network: Network, partition: Partition, unit: int) -> None:
         self.layers: tuple[Layer, ...] = tuple(network.layer(name) for name in partition.layers)
-        self.edges = inner_edges(network, partition)
+        self.edges = inner_edges(network, partition, unit)
         self._inputs = [network.input_shapes(layer) for layer in self.layers]
         self._written: dict[tuple[int, int], tuple[int, ...]] = {}
         self._reading: dict[tuple[int, int], Reading] = {}

@@ -9,21 +9,24 @@ from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.execution.compare import Difference
 from csdf.cli import answers
 from csdf.outcome import Status
-from planners.streaming.fit import Fit, FitWay
+from planners.streaming.fit import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
+from planners.streaming.together import Together
 
 HEADER = ("way", "RAM", "work", "predicted")
+WHERE = {RESIDENT: "in the arena", ROWS: "row by row", OUTSIDE: "elsewhere"}
 UNITS = (("s", 10**9), ("ms", 10**6), ("us", 10**3))
 
 
 def as_text(
-    fits: Sequence[Fit], checks: Sequence[Difference], seconds: float, tolerance: float
+    all_of: Together, checks: Sequence[Difference], seconds: float, tolerance: float
 ) -> str:
     """Return the answer in one line, then the ways, for each network; then what runs showed."""
     lines: list[str] = []
+    fits = all_of.fits
     for one in fits:
-        lines += [_headline(one), *_table(one), f"  because  {one.reason}"]
+        lines += [_headline(one), *_table(one), f"  because  {one.reason}", _counted(one)]
     if len(fits) > 1:
-        lines.append(_together(fits))
+        lines += _together(all_of)
     for one, check in zip(fits, checks, strict=False):
         way = one.best or one.least
         verdict = "equal" if check.relative <= tolerance else "DIFFERENT"
@@ -47,6 +50,14 @@ def _headline(one: Fit) -> str:
         return f"{one.network}: fits: {figures}; {spare} of RAM to spare"
     verdict = "does not fit" if one.status == Status.INFEASIBLE else "gave up"
     return f"{one.network}: {verdict}: the least found is {figures}"
+
+
+def _counted(one: Fit) -> str:
+    """What the bytes are those of, and what no plan is below."""
+    return (
+        f"  counted  tensors, sums and staged rows; input {WHERE[one.input]}, result "
+        f"{WHERE[one.result]}; no plan needs less than {bytes_in_words(one.lower_bound)}"
+    )
 
 
 def _table(one: Fit) -> list[str]:
@@ -80,35 +91,39 @@ def time_in_words(nanoseconds: int) -> str:
     return f"{nanoseconds} ns"
 
 
-def _together(fits: Sequence[Fit]) -> str:
-    ram, flash = _ram(fits), sum(one.flash_bytes for one in fits)
-    return (
-        f"{answers.counted(len(fits), 'network')} in turn in one arena: "
-        f"{bytes_in_words(ram)} of RAM, {bytes_in_words(flash)} of flash"
-    )
+def _together(all_of: Together) -> list[str]:
+    status, reason = all_of.verdict
+    word = {
+        Status.FEASIBLE: "fit",
+        Status.INFEASIBLE: "do not fit",
+        Status.GAVE_UP: "gave up",
+    }[status]
+    time = all_of.nanoseconds
+    each = "" if time is None else f", {time_in_words(time)} for a frame of each"
+    return [
+        f"{answers.counted(len(all_of.fits), 'network')} in turn in one arena: {word}: "
+        f"{bytes_in_words(all_of.ram_bytes)} of RAM, {bytes_in_words(all_of.flash_bytes)} of flash"
+        f"{each}",
+        f"  because  {reason}",
+    ]
 
 
-def _ram(fits: Sequence[Fit]) -> int:
-    return max((one.best or one.least).ram_bytes for one in fits)
-
-
-def as_json(fits: Sequence[Fit], checks: Sequence[Difference], seconds: float) -> dict[str, Any]:
+def as_json(all_of: Together, checks: Sequence[Difference], seconds: float) -> dict[str, Any]:
     """Return one object: that of the network, or of several with each in `networks`."""
-    values = [one.to_json() for one in fits]
+    values = [one.to_json() for one in all_of.fits]
     for value, check in zip(values, checks, strict=False):
         value["verified"] = {"largest": check.largest, "relative": check.relative}
     if len(values) == 1:
         return {**values[0], "seconds": round(seconds, 6)}
-    statuses = {one.status for one in fits}
-    status = next(
-        one for one in (Status.INFEASIBLE, Status.GAVE_UP, Status.FEASIBLE) if one in statuses
-    )
+    status, reason = all_of.verdict
     return {
         "networks": values,
         "fits": None if status == Status.GAVE_UP else status == Status.FEASIBLE,
-        "ram_bytes": _ram(fits),
-        "flash_bytes": sum(one.flash_bytes for one in fits),
-        "lower_bound_bytes": max(one.lower_bound for one in fits),
+        "ram_bytes": all_of.ram_bytes,
+        "flash_bytes": all_of.flash_bytes,
+        "predicted_nanoseconds": all_of.nanoseconds,
+        "lower_bound_bytes": all_of.lower_bound,
         "status": str(status),
+        "reason": reason,
         "seconds": round(seconds, 6),
     }

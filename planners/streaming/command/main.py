@@ -6,6 +6,7 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from cnn2csdf.commands.cnn import options as shared
@@ -22,8 +23,9 @@ from csdf.outcome import Status
 from planners.streaming.command.answer import as_json, as_text
 from planners.streaming.command.options import add_plan_options
 from planners.streaming.computing import ModelComputing
-from planners.streaming.fit import Fit, FitWay, fit
+from planners.streaming.fit import PLACES_OF_INPUTS, RESIDENT, RESULTS, SEARCHED, Fit, FitWay, fit
 from planners.streaming.machine import Machine
+from planners.streaming.together import Together
 
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 
@@ -45,32 +47,39 @@ def main(argv: Sequence[str]) -> int:
     found = [_fitted(source, options) for source in options.models]
     seconds = time.perf_counter() - begin
     fits = [one.fit for one in found]
+    all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
     checks = [one.check for one in found if one.check is not None]
     if options.json:
-        print(json.dumps(as_json(fits, checks, seconds), indent=2))
+        print(json.dumps(as_json(all_of, checks, seconds), indent=2))
     else:
-        print(as_text(fits, checks, seconds, TOLERANCE))
+        print(as_text(all_of, checks, seconds, TOLERANCE))
     if options.plot:
         draw = pictures.drawing("planners.streaming.command.picture")
         write_text(options.plot, draw.fit_picture(fits, pictures.suffix_of(options.plot)))
     if options.output:
         _write(options.output, fits)
-    return _exit_code(fits, checks)
+    return _exit_code(all_of, checks)
+
+
+def _longest(options: argparse.Namespace) -> Fraction | None:
+    """Nanoseconds of a frame at most."""
+    return None if options.fps is None else NANOSECONDS / options.fps
 
 
 def _fitted(source: str, options: argparse.Namespace) -> Fitted:
     options.model = source
     options.element_bytes = options.element_bytes if options.is_element_given else None
     model = shared.read_source(source, options, with_weights=options.verify)
-    rate = None if options.fps is None else NANOSECONDS / options.fps
     found = fit(
         model.network,
         ram=options.ram,
         flash=options.flash,
-        nanoseconds=rate,
+        nanoseconds=_longest(options),
         element_bytes=options.element_bytes,
         parameter_bytes=options.parameter_bytes,
         input=options.input,
+        result=options.result,
+        searched=SEARCHED,
         platform=PLATFORMS[options.platform],
         budget=stop_after(options.budget, f"{source}: lines and strips"),
     )
@@ -103,12 +112,13 @@ def _write(path: str, fits: Sequence[Fit]) -> None:
     write_text(path, json.dumps(plans[0] if len(plans) == 1 else plans, indent=2) + "\n")
 
 
-def _exit_code(fits: Sequence[Fit], checks: Sequence[Difference]) -> int:
+def _exit_code(all_of: Together, checks: Sequence[Difference]) -> int:
     if any(check.relative > TOLERANCE for check in checks):
         return answers.NO
-    if any(one.status == Status.GAVE_UP for one in fits):
+    status, _ = all_of.verdict
+    if status == Status.GAVE_UP:
         return answers.GAVE_UP
-    return answers.ANSWERED if all(one.status == Status.FEASIBLE for one in fits) else answers.NO
+    return answers.ANSWERED if status == Status.FEASIBLE else answers.NO
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -132,7 +142,13 @@ def command_parser() -> argparse.ArgumentParser:
         help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue",
     )
     shared.add_reading_options(parser, simplify=shared.ALL_STEPS)
-    add_plan_options(parser)
+    add_plan_options(parser, PLACES_OF_INPUTS)
+    parser.add_argument(
+        "--result",
+        choices=RESULTS,
+        default=RESIDENT,
+        help="resident: whole in the arena; outside: written to other memory; default: resident",
+    )
     parser.add_argument(
         "--fps",
         type=answers.above_zero,

@@ -112,8 +112,9 @@ def axis_totals(cut: AxisCut, number: int) -> AxisTotals:
 class Outer(NamedTuple):
     """Places of one map and part along the outer axis, by how long they stay.
 
-    old: made by earlier parts. new: come with this one. A later part along the axis needs those
-    that stay, and no later one those that go. made: of the new those that this part makes.
+    old: places made by earlier parts. new: places that come with this part. stay: some later part
+    along the axis needs these places as well. go: no later part does. made: how many of the new
+    places this part makes itself.
     """
 
     old_stay: int

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from csdf.errors import InvalidNetwork
+from planners.tiling.regions import even_ends
 
 Places = int  # bit k: place k
 
@@ -82,6 +83,5 @@ def places(first: int, upto: int) -> Places:
 
 
 def shares(length: int, parts: int) -> tuple[Places, ...]:
-    """Return `parts` even shares of an axis, in order; none is empty."""
-    ends = [length * part // parts for part in range(parts + 1)]
-    return tuple(places(first, upto) for first, upto in pairwise(ends))
+    """Return `parts` even shares of an axis, in order. Raises InvalidPlan if one would be empty."""
+    return tuple(places(first, upto) for first, upto in pairwise((0, *even_ends(length, parts))))

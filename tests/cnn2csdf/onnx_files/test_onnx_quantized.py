@@ -20,7 +20,7 @@ from cnn2csdf.simplify import drop_identities, simplified
 from cnn2csdf.weights import Model
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.self_timed import self_timed_execution
-from csdf.errors import UnsupportedOperator
+from csdf.errors import UnreadableFile, UnsupportedOperator
 from csdf.search.trade_off import smallest_storage
 from tests.cnn2csdf.onnx_models import runtime_outputs, saved
 
@@ -162,5 +162,149 @@ def test_a_scale_that_depends_on_the_frame_is_refused(tmp_path):
         [value("x", TensorProto.FLOAT, (1, 4))], [value("y", TensorProto.FLOAT, (1, 4))],
     )  # fmt: skip
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    with pytest.raises(UnsupportedOperator, match="DynamicQuantizeLinear"):
+    with pytest.raises(UnsupportedOperator, match="a scale that is computed from the frame"):
         read_onnx(saved(model, tmp_path))
+
+
+@pytest.mark.parametrize("options", [{}, {"per_channel": True}], ids=["tensor", "channel"])
+@pytest.mark.parametrize("weights", ["QInt8", "QUInt8"])
+@pytest.mark.parametrize("name", ["resnet8", "squeezenet1_1", "mobilenet_v2"])
+def test_a_network_quantised_at_run_time_by_rows_gives_the_runtimes_outputs(
+    name, weights, options, tmp_path
+):
+    network = from_catalogue(f"{name}:{NETWORKS[name]}".rstrip(":"))
+    model = drop_identities(Model(network=network, weights=calibrated_weights(network, 0)))
+    path = str(tmp_path / "dynamic.onnx")
+    quantization.quantize_dynamic(
+        saved(onnx_bytes(model), tmp_path, "real.onnx"),
+        path,
+        weight_type=quantization.QuantType[weights],
+        **options,
+    )
+    model = read_onnx(path, with_weights=True)
+    elements = {one.name: one.element for one in model.network.layers}
+    assert {Element.UINT8, Element.INT32, Element.FLOAT32} == set(elements.values())
+    frames = random_frames(model.network, 1, 5)
+    (found,) = by_rows(model, frames)
+    expected = runtime_outputs(path, {k: v[None] for k, v in frames[0].items()})
+    for ours, theirs in zip(found.values(), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs.reshape(ours.shape), atol=1e-6)
+
+
+class Numbers(quantization.CalibrationDataReader):
+    """Random frames for the input x."""
+
+    def __init__(self, dims):
+        generator = np.random.default_rng(0)
+        self._frames = iter([{"x": generator.normal(size=dims).astype(F)} for _ in range(3)])
+
+    def get_next(self):
+        return next(self._frames, None)
+
+
+def small_file(folder, opset):
+    """A network with one of most operators that the runtime has between integers."""
+    generator = np.random.default_rng(1)
+
+    def numbers(name, *dims):
+        return numpy_helper.from_array(generator.normal(0, 0.3, dims).astype(F), name)
+
+    make = helper.make_node
+    nodes = [
+        make("Conv", ["x", "w1", "b1"], ["c1"], pads=[1] * 4),
+        make("LeakyRelu", ["c1"], ["l1"], alpha=0.1),
+        make("AveragePool", ["l1"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        make("Conv", ["p", "w2"], ["c2"], group=4, pads=[1] * 4),
+        make("Sigmoid", ["c2"], ["s"]),
+        make("Mul", ["c2", "s"], ["m"]),
+        make("Add", ["m", "p"], ["a"]),
+        make("Concat", ["a", "p"], ["cc"], axis=1),
+        make("GlobalAveragePool", ["cc"], ["g"]),
+        make("Flatten", ["g"], ["f"]),
+        make("Gemm", ["f", "w3", "b3"], ["z"], transB=1),
+        make("Softmax", ["z"], ["y"], axis=1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 12, 12))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 5))],
+        [numbers("w1", 4, 3, 3, 3), numbers("b1", 4), numbers("w2", 4, 1, 3, 3),
+         numbers("w3", 5, 8), numbers("b3", 5)],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", opset)]
+    return saved(helper.make_model(graph, opset_imports=opsets, ir_version=8), folder, "small.onnx")
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("form", ["QDQ", "QOperator"])
+@pytest.mark.parametrize("opset", [10, 12, 13, 21])
+def test_files_of_old_and_new_opsets_are_within_a_step_of_the_runtime(
+    opset, form, per_channel, tmp_path
+):
+    path = str(tmp_path / "integers.onnx")
+    quantization.quantize_static(
+        small_file(tmp_path, opset),
+        path,
+        Numbers((1, 3, 12, 12)),
+        quant_format=quantization.QuantFormat[form],
+        per_channel=per_channel,
+        activation_type=quantization.QuantType.QInt8,
+        weight_type=quantization.QuantType.QInt8,
+    )
+    model = read_onnx(path, with_weights=True)
+    (frame,) = random_frames(model.network, 1, 5)
+    (found,) = run_whole(model, frame).values()
+    if form == "QDQ" and per_channel and opset < 13:
+        return  # an axis came with opset 13: written by the runtime's tool, refused by the runtime
+    (expected,) = runtime_outputs(path, {"x": frame["x"][None]})
+    assert np.abs(found - expected[0]).max() <= 1.01 * STEP
+    if form == "QOperator":
+        assert np.array_equal(found, expected[0])
+
+
+PRODUCTS = {
+    "DynamicQuantizeMatMul": "x w ws wz b",
+    "MatMulIntegerToFloat": "q w xs ws xz wz b",
+}
+
+
+@pytest.mark.parametrize("kind", PRODUCTS)
+def test_a_product_of_the_runtime_is_its_steps(kind, tmp_path):
+    generator = np.random.default_rng(0)
+    constants = scales(
+        w=generator.integers(-128, 128, (6, 4)).astype(S), ws=F(0.03), wz=S(3), xs=F(0.05),
+        xz=U(120), b=generator.normal(size=4).astype(F),
+    )  # fmt: skip
+    is_real = kind.startswith("Dynamic")
+    nodes = [helper.make_node(kind, PRODUCTS[kind].split(), ["y"], domain="com.microsoft")]
+    if not is_real:  # the frame is real, its scale is a constant
+        nodes.insert(0, helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "xs2", "xz2"]))
+        nodes[1].input[2], nodes[1].input[4] = "xs2", "xz2"
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "product", [value("x", TensorProto.FLOAT, (1, 5, 6))],
+        [value("y", TensorProto.FLOAT, (1, 5, 4))], constants,
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    path = saved(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path)
+    x = generator.normal(size=(1, 5, 6)).astype(F)
+    (expected,) = runtime_outputs(path, {"x": x})
+    (found,) = run_whole(read_onnx(path, with_weights=True), {"x": x[0]}).values()
+    np.testing.assert_allclose(found, expected[0], rtol=1e-5, atol=1e-5)
+
+
+def test_zero_points_of_weights_are_one_or_one_for_each_channel(tmp_path):
+    constants = scales(w=np.ones((2, 3, 1, 1), S), o=np.zeros(5, S))
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("ConvInteger", ["q", "w", "z", "o"], ["y"], name="c"),
+    ]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "zeros", [value("x", TensorProto.FLOAT, (1, 3, 2, 2))],
+        [value("y", TensorProto.INT32, (1, 2, 2, 2))], constants,
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    with pytest.raises(UnreadableFile, match="5 zero points of weights for 2 channels"):
+        read_onnx(saved(model, tmp_path), with_weights=True)

@@ -17,10 +17,7 @@ from tests.shared_data import SHARED, each
 FOLDER = SHARED / "networks" / "tflite"
 REFUSED = {  # by name, and why
     "audio_preprocessor_int8": "CUSTOM:'SignalRfft'",
-    "dtln_int8": r"UNIDIRECTIONAL_SEQUENCE_LSTM \(2x\)",
-    "keyword_scrambled_8bit": r"SVDF \(7x\)",
     "kws_fp32": "weights of int8 for an input of float32",
-    "mnist_lstm_int8": "UNIDIRECTIONAL_SEQUENCE_LSTM",
 }
 NAMES = sorted(path.stem for path in FOLDER.glob("*.tflite"))
 READ = [name for name in NAMES if name not in REFUSED]

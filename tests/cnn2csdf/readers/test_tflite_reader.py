@@ -9,6 +9,7 @@ from cnn2csdf.onnx_files import writer
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.readers.tflite.reader import parse_tflite
+from cnn2csdf.simplify import simplified
 from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile, UnsupportedOperator
 from tests.cnn2csdf.readers.tflite_models import (
     Node,
@@ -186,17 +187,40 @@ BAD = {
     "text": (b"not a model at all", UnreadableFile, "is not a TensorFlow Lite model"),
     "cut": (small_network()[:200], UnreadableFile, "is not a TensorFlow Lite model"),
     "unknown": (
-        one_node("SVDF", [X], Tensor("y", MAPS)), UnsupportedOperator, r"SVDF \(1x\)",
+        one_node("TOPK_V2", [X], Tensor("y", MAPS)), UnsupportedOperator, r"TOPK_V2 \(1x, operator 0\)",
     ),
     "batch": (
         one_node("RELU", [Tensor("x", (2, 4))], Tensor("y", (2, 4))),
         UnsupportedOperator,
         "'x' of shape 2x4; expected a batch of 1",
     ),
-    "16 bits": (
-        one_node("RELU", [Tensor("x", (1, 4), "int16", (0.1,))], Tensor("y", (1, 4))),
+    "unsigned": (
+        one_node("RELU", [Tensor("x", (1, 4), "uint8", (0.1,))], Tensor("y", (1, 4))),
         UnsupportedOperator,
-        "quantised as int16; int8 is supported",
+        "quantised uint8; int8 and int16 are supported",
+    ),
+    "16 bits around a number": (
+        one_node("RELU", [Tensor("x", (1, 4), "int16", (0.1,), 5)], Tensor("y", (1, 4))),
+        UnsupportedOperator,
+        "int16 with a zero point of 5; expected 0",
+    ),
+    "scales": (
+        one_node(
+            "FULLY_CONNECTED",
+            [
+                Tensor("x", (1, 4), "int8", (0.1,)),
+                constant("w", np.ones((3, 4), np.int8), (0.1, 0.2)),
+            ],
+            Tensor("y", (1, 3), "int8", (0.1,)),
+            [(0, "b", 0)],
+        ),
+        UnreadableFile,
+        "2 scales of weights for 3 channels",
+    ),
+    "truths": (
+        one_node("RELU", [Tensor("x", (1, 4), "bool", (0.1,))], Tensor("y", (1, 5), "bool", (1.0,))),
+        UnsupportedOperator,
+        "its output would be",
     ),
     "hybrid": (
         one_node(
@@ -230,3 +254,48 @@ def test_a_file_cut_anywhere_is_refused():
     for length in range(0, len(content), 7):
         with pytest.raises(CsdfError, match=r"^cut\.tflite: "):
             parse_tflite(content[:length], "cut.tflite", with_weights=True)
+
+
+def test_a_convolution_pads_quantised_maps_with_their_zero_point_itself():
+    generator = np.random.default_rng(3)
+    x = Tensor("x", (1, 5, 6, 2), "int8", (0.05,), 17)
+    amounts = constant("p", np.array([[0, 0], [1, 2], [0, 1], [0, 0]], np.int32))
+    kernel = constant("w", generator.integers(-127, 128, (3, 3, 3, 2)).astype(np.int8), (0.01,))
+    content = tflite_bytes(
+        [x, amounts, Tensor("padded", (1, 8, 7, 2), "int8", (0.05,), 17), kernel,
+         constant("b", np.array([5, -9, 100], np.int32)),
+         Tensor("y", (1, 3, 3, 3), "int8", (0.3,), -4)],
+        [Node("PAD", [0, 1], [2]),
+         Node("CONV_2D", [2, 3, 4], [5],
+              [(0, "b", 1), (1, "i", 2), (2, "i", 2), (3, "b", 0), (4, "i", 1), (5, "i", 1)])],
+        [0],
+        [5],
+    )  # fmt: skip
+    model = parse_tflite(content, "padded.tflite", with_weights=True)
+    folded = simplified(model, ("pad",))
+    assert len(folded.network.layers) == len(model.network.layers) - 1
+    assert folded.network.layers[1].operator.window.padding == (1, 0, 2, 1)
+    frame = {"x": generator.integers(-128, 128, (2, 5, 6)).astype(np.int8)}
+    (whole,), (found,) = (run_whole(one, frame).values() for one in (model, folded))
+    assert np.array_equal(found, whole)
+
+
+def test_all_operators_that_are_refused_are_said_at_once():
+    weights = constant("w", np.ones((4, 4), np.int8), (0.1,))
+    vectors = [Tensor(name, (1, 4)) for name in "xyz"]
+    content = tflite_bytes(
+        [*vectors, weights, Tensor("v", (1, 4))],
+        [
+            Node("FULLY_CONNECTED", [0, 3], [1], [(0, "b", 0)]),
+            Node("RELU", [1], [2]),  # behind a refused one: not looked at
+            Node("FULLY_CONNECTED", [0, 3], [4], [(0, "b", 0)]),
+        ],
+        [0],
+        [2, 4],
+    )
+    with pytest.raises(UnsupportedOperator) as found:
+        parse_tflite(content, "hybrid.tflite")
+    said = str(found.value)
+    assert said.startswith("hybrid.tflite: operator 0 (FULLY_CONNECTED): ")
+    assert "; operator 2 (FULLY_CONNECTED): " in said
+    assert "RELU" not in said

@@ -10,13 +10,25 @@ import pytest
 flatbuffers = pytest.importorskip("flatbuffers")
 
 CODES = {
-    "ADD": 0, "AVERAGE_POOL_2D": 1, "CONCATENATION": 2, "CONV_2D": 3, "DEPTHWISE_CONV_2D": 4,
-    "DEQUANTIZE": 6, "FULLY_CONNECTED": 9, "MAX_POOL_2D": 17, "MUL": 18, "RELU": 19, "RESHAPE": 22,
-    "SOFTMAX": 25, "SVDF": 27, "PAD": 34, "TRANSPOSE": 39, "MEAN": 40, "SUB": 41,
-    "STRIDED_SLICE": 45, "SPLIT": 49, "TRANSPOSE_CONV": 67, "RESIZE_NEAREST_NEIGHBOR": 97,
-    "QUANTIZE": 114,
+    "ABS": 101, "ADD": 0, "AVERAGE_POOL_2D": 1, "CONCATENATION": 2, "CONV_2D": 3,
+    "DEPTHWISE_CONV_2D": 4, "DEPTH_TO_SPACE": 5, "DEQUANTIZE": 6, "DIV": 42, "ELU": 111,
+    "FULLY_CONNECTED": 9, "HARD_SWISH": 117, "LEAKY_RELU": 98, "LOGISTIC": 14, "MAXIMUM": 55,
+    "MAX_POOL_2D": 17, "MEAN": 40, "MINIMUM": 57, "MUL": 18, "PACK": 83, "PAD": 34, "PADV2": 60,
+    "PRELU": 54, "QUANTIZE": 114, "REDUCE_MAX": 82, "RELU": 19, "RELU6": 21, "RESHAPE": 22,
+    "RESIZE_BILINEAR": 23, "RESIZE_NEAREST_NEIGHBOR": 97, "SLICE": 65, "SOFTMAX": 25,
+    "SPACE_TO_DEPTH": 26, "SPLIT": 49, "SPLIT_V": 102, "STRIDED_SLICE": 45, "SUB": 41, "SUM": 74,
+    "SVDF": 27, "TOPK_V2": 48, "TANH": 28, "TRANSPOSE": 39, "TRANSPOSE_CONV": 67, "UNPACK": 88,
 }  # fmt: skip
-TYPES = {"float32": 0, "int32": 2, "uint8": 3, "int64": 4, "int16": 7, "int8": 9}
+OPTIONS = {  # numbers of the union BuiltinOptions
+    "ABS": 78, "ADD": 11, "AVERAGE_POOL_2D": 5, "CONCATENATION": 10, "CONV_2D": 1,
+    "DEPTHWISE_CONV_2D": 2, "DEPTH_TO_SPACE": 94, "DIV": 29, "FULLY_CONNECTED": 8,
+    "HARD_SWISH": 91, "LEAKY_RELU": 75, "MAX_POOL_2D": 5, "MAXIMUM": 39, "MEAN": 27,
+    "MINIMUM": 39, "MUL": 21, "PACK": 59, "PAD": 22, "REDUCE_MAX": 27,
+    "RESIZE_BILINEAR": 15, "RESIZE_NEAREST_NEIGHBOR": 74, "SLICE": 48, "SOFTMAX": 9,
+    "SPACE_TO_DEPTH": 19, "SPLIT": 35, "SPLIT_V": 79, "STRIDED_SLICE": 32, "SUB": 28, "SUM": 27,
+    "TRANSPOSE": 26, "TRANSPOSE_CONV": 49, "UNPACK": 64,
+}  # fmt: skip
+TYPES = {"float32": 0, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7, "int8": 9}
 FORMS = {"b": "Int8", "i": "Int32", "f": "Float32"}
 
 
@@ -30,6 +42,7 @@ class Tensor:
     scales: tuple[float, ...] = ()
     zero: int = 0
     array: np.ndarray | None = None
+    axis: int = 0  # along which the scales lie
 
 
 def constant(name, array, scales=(), zero=0):
@@ -83,7 +96,8 @@ def _tensor(b, one, number):
     fields = {0: _vector(b, one.dims, "i4"), 3: b.CreateString(one.name)}
     if one.scales:
         zeros = [one.zero] * len(one.scales)
-        fields[4] = _table(b, 7, {2: _vector(b, one.scales, "f4"), 3: _vector(b, zeros, "i8")})
+        offsets = {2: _vector(b, one.scales, "f4"), 3: _vector(b, zeros, "i8")}
+        fields[4] = _table(b, 7, offsets, [(6, "i", one.axis)])
     return _table(b, 6, fields, [(1, "b", TYPES[one.dtype]), (2, "i", number)])
 
 
@@ -91,7 +105,8 @@ def _operator(b, node, code):
     fields = {1: _vector(b, node.inputs, "i4"), 2: _vector(b, node.outputs, "i4")}
     if node.options:
         fields[4] = _table(b, 1 + max(place for place, _, _ in node.options), {}, node.options)
-    return _table(b, 5, fields, [(0, "i", code)])
+    numbers = [(0, "i", code), (3, "b", OPTIONS.get(node.kind, 0) if node.options else 0)]
+    return _table(b, 5, fields, numbers)
 
 
 def _table(b, size, offsets, numbers=()):

@@ -1,4 +1,4 @@
-"""A library on an emulated Cortex-M4: outputs, stack, static memory, and built without a warning."""
+"""A library on an emulated Cortex-M: outputs, stack, static memory, and built without a warning."""
 
 import re
 import shutil
@@ -9,6 +9,9 @@ import pytest
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
+from csdf.io.graph_files import read_graph
+from planners.code.graph.planning import planned_graph
+from planners.code.graph.writing import write_graph_program
 from planners.code.library import write_library
 from planners.streaming.fit import fit
 from tests.planners.code.compiling import needs_compiler
@@ -56,9 +59,10 @@ def test_the_test_program_passes_where_it_was_written(written):
 
 
 @needs_target
-def test_the_test_program_passes_on_a_cortex_m4(written):
+@pytest.mark.parametrize("target", ["qemu", "qemu-m55"])
+def test_the_test_program_passes_on_a_cortex_m(written, target):
     library, plan, folder = written
-    ran = make(folder, "qemu")
+    ran = make(folder, target)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     said = ran.stdout + ran.stderr  # QEMU gives the program's words to either
     assert "keyword_spotting: outputs equal" in said
@@ -71,8 +75,18 @@ def test_the_test_program_passes_on_a_cortex_m4(written):
 def test_the_library_has_no_memory_of_its_own(written):
     library, _, folder = written
     assert make(folder, "size").returncode == 0
-    objects = [folder / "build" / f"{library.name}{kind}.o" for kind in ("", "_weights")]
+    objects = [folder / "build" / "m4" / f"{library.name}{kind}.o" for kind in ("", "_weights")]
     sizes = subprocess.run(["arm-none-eabi-size", *objects], capture_output=True, text=True).stdout
     rows = [line.split() for line in sizes.splitlines()[1:]]
     assert [(row[1], row[2]) for row in rows] == [("0", "0"), ("0", "0")]  # .data, .bss
     assert int(rows[1][0]) == library.written.weight_bytes
+
+
+@needs_target
+@pytest.mark.parametrize("target", ["qemu", "qemu-m55"])
+def test_a_graph_runs_on_a_cortex_m(tmp_path, target):
+    planned = planned_graph(read_graph("models/graphs/samplerate.xml"))
+    write_graph_program(planned, tmp_path)
+    ran = make(tmp_path, target)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "samplerate: tokens as they were" in ran.stdout + ran.stderr

@@ -21,11 +21,6 @@ MAP = (6, 7, 5)
 SAMPLES = {"leaky relu": (0.1,), "clip": (-0.3, 0.4), "hard sigmoid": (0.2, 0.5), "elu": (0.7,),
            "selu": (1.67, 1.05), "celu": (0.6,), "thresholded relu": (0.3,)}  # fmt: skip
 POSITIVE = ("log", "sqrt", "reciprocal")
-UNWRITTEN = (  # functions that no kernel computes; they are refused by name
-    *("gelu tanh", "erf", "sin", "cos", "round", "floor", "ceil", "truncate", "sign", "not"),
-    *("is not zero", "greater", "greater or equal", "less", "less or equal", "equal", "and", "or"),
-    "exclusive or",
-)
 
 
 def window(size=(3, 3), **options):
@@ -62,6 +57,8 @@ OTHERS = [
     op.Resize(size=(5, 9), function="nearest", coordinates="half pixel", rounding="prefer ceil"),
     op.Resize(size=(11, 4), function="linear", coordinates="align corners"),
     op.Resize(size=(10, 3), function="linear", coordinates="pytorch half pixel"),
+    op.Resize(size=(11, 4), function="cubic", coordinates="half pixel"),
+    op.Resize(size=(3, 9), function="cubic", cubic=-0.5, skips_outside=True),
     op.Pad(padding=(1, 2, 0, 1), value=0.5),
     op.Pad(padding=(2, 2, 3, 1), mode="reflect"),
     op.Pad(padding=(2, -1, 3, 1), mode="edge"),
@@ -71,6 +68,15 @@ OTHERS = [
     op.Identity(),
     *(op.Softmax(axis=axis) for axis in range(3)),
     op.Softmax(axis=0, last=2, is_logarithm=True),
+    *(op.Gather(axis=axis, places=places) for axis, places in
+      ((0, (5, 0, 0, 3)), (1, (1, 2, 2, 6)), (1, (6, 0)), (2, (4, 4, 1)))),
+    *(op.Repeat(axis=axis, times=2) for axis in range(3)),
+    *(op.ExtremePlace(function=function, axis=axis, takes_last=last) for function, axis, last in
+      (("max", 0, False), ("min", 1, True), ("max", 2, True))),
+    *(op.RunningSum(axis=axis, is_exclusive=axis == 1, is_reversed=axis > 0) for axis in range(3)),
+    op.Ranking(axis=0, count=3),
+    op.Ranking(axis=1, count=2, takes_largest=False, gives_places=True),
+    op.Ranking(axis=2, count=5, gives_places=True),
     *(
         op.Reduction(function=function, axes=axes, keeps=keeps)
         for function, axes, keeps in (
@@ -94,6 +100,11 @@ FLAT = [
     op.Activation(function="prelu"),
     op.Elementwise(function="add", constant=(12,)),
     op.Reshape(dims=(2, 3, 10)),
+    op.Gather(axis=1, places=(11, 0, 0)),
+    op.Repeat(axis=0, times=3),
+    op.ExtremePlace(function="min", axis=1),
+    op.RunningSum(axis=0),
+    op.Ranking(axis=1, count=4, gives_places=True),
 ]
 
 
@@ -121,7 +132,7 @@ def activations():
             positive if function in POSITIVE else source,
         )
         for function in op.ACTIVATIONS
-        if function != "exp" and function not in UNWRITTEN
+        if function != "exp"
     ]
     return finished(builder, names)
 
@@ -136,8 +147,6 @@ def elementwise():
     one = builder.add(op.Activation(function="exp"), one)
     names = []
     for function in op.ELEMENTWISE:
-        if function in UNWRITTEN:
-            continue
         function_of = op.Elementwise(function=function)
         names += [
             builder.add(function_of, one, other if function != "power" else third),
@@ -163,6 +172,42 @@ def joined():
         builder.add(op.MatrixProduct(), flat[0], turned),
         builder.add(op.MatrixProduct(), one, builder.add(op.Transpose(permutation=(0, 2, 1)), one)),
         builder.add(op.Elementwise(function="multiply"), *flat),
+    ]
+    return finished(builder, names)
+
+
+def recurrences():
+    """Each kind of recurrent layer, in one direction and both, with and without first states."""
+    builder = NetworkBuilder("recurrences")
+    source = builder.input((5, 2, 3))
+    names = [
+        builder.add(
+            op.Recurrence(kind=kind, units=4, direction=way, gives=gives, **options), source
+        )
+        for kind in ("lstm", "gru", "rnn")
+        for way, gives, options in (
+            ("forward", "all", {}),
+            ("bidirectional", "last", {"has_state": True}),
+            ("reverse", "all", {"has_bias": False}),
+        )
+    ]
+    options = {"has_state": True, "has_cell": True, "gives": "cell"}
+    names.append(builder.add(op.Recurrence(kind="lstm", units=3, **options), source))
+    names.append(builder.add(op.Recurrence(kind="gru", units=3, resets_after=True), source))
+    return finished(builder, names)
+
+
+def choices():
+    """One of two tensors, of a tensor and a constant, for each place."""
+    builder = NetworkBuilder("choices")
+    one, other, third = (builder.input(dims, name=name) for name, dims in
+                         (("a", MAP), ("b", MAP), ("c", (6, 1, 1))))  # fmt: skip
+    where = builder.add(op.Elementwise(function="greater"), one, third)
+    names = [
+        builder.add(op.Choice(), where, one, other),
+        builder.add(op.Choice(), where, third, one),
+        builder.add(op.Choice(constants=((2, (1,)),)), where, one),
+        builder.add(op.Choice(constants=((1, (6, 1, 1)),)), where, other),
     ]
     return finished(builder, names)
 
@@ -249,6 +294,8 @@ def cases():
         activations(),
         elementwise(),
         joined(),
+        recurrences(),
+        choices(),
         side_by_side(CONVOLUTIONS),
         side_by_side(OTHERS),
         side_by_side(FLAT, (5, 12)),
@@ -285,15 +332,8 @@ def test_each_operator_is_written(operator):
     assert "net0_run" in made.files["net0.c"]
 
 
-@pytest.mark.parametrize("function", UNWRITTEN)
-def test_a_function_without_a_kernel_is_refused_by_name(function):
-    builder = NetworkBuilder("refused")
-    source = builder.input(MAP)
-    if function in op.ACTIVATIONS:
-        name = builder.add(op.Activation(function=function), source)
-    else:
-        name = builder.add(op.Elementwise(function=function), source, source)
-    model = finished(builder, [name])
+def test_a_layer_without_a_kernel_is_refused_by_name():
+    model = side_by_side([op.TensorProduct(terms=("abc",), result="cab")])
     plan = random_plan(model.network, 0, is_streamed=False)
     with pytest.raises(UnsupportedOperator, match="no C code"):
         library(model, plan)

@@ -6,12 +6,14 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.elements import Element, Quantization, Stored
+from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
-from csdf.errors import UnsupportedOperator
+from csdf.errors import ExecutionError, UnsupportedOperator
 from planners.code.library import library
+from planners.code.vectors import random_frame
 from planners.streaming.fit import INPUTS, fit
 from tests.cnn2csdf.readers.test_tflite_golden import FOLDER, READ, frames_and_outputs
 from tests.planners.code.compiling import needs_compiler, run_all
@@ -107,6 +109,9 @@ def _stored(layer, source):
                 quantization=Quantization(element=Element.INT8, scales=scales),
             )
             yield Stored(role="bias", element=Element.INT32)
+        case op.Activation(function="prelu"):
+            types = Quantization(element=Element.INT8, scales=(0.03125,), zero_point=-4)
+            yield Stored(role="slope", element=Element.INT8, quantization=types)
         case op.Elementwise(constant=tuple()):
             types = Quantization(element=Element.INT8, scales=(0.0625,), zero_point=3)
             yield Stored(role="constant", element=Element.INT8, quantization=types)
@@ -142,6 +147,22 @@ def everything(dims=(6, 9, 8)):
     return builder.network()
 
 
+def wide():
+    """Channels in whole blocks and beyond, which are summed four by four and eight by eight."""
+    builder = NetworkBuilder("wide")
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    last = builder.add(op.Convolution(filters=8, window=window), builder.input((3, 7, 6)))
+    last = builder.add(op.Convolution(filters=8, groups=8, window=window), last)
+    last = builder.add(op.Activation(function="clip", parameters=(-0.5, 1.0)), last)
+    last = builder.add(op.Convolution(filters=20, window=window), last)
+    last = builder.add(op.Activation(function="relu"), last)
+    last = builder.add(op.Convolution(filters=20, groups=20, window=window), last)
+    last = builder.add(op.Convolution(filters=6, window=op.Window(kernel=(1, 1))), last)
+    builder.output(builder.add(op.FullyConnected(units=9), last))
+    builder.output(builder.add(op.Convolution(filters=12, groups=3, window=window), last))
+    return builder.network()
+
+
 @needs_compiler
 def test_every_integer_operator_gives_the_bytes_of_the_whole_network(tmp_path):
     made = []
@@ -150,6 +171,11 @@ def test_every_integer_operator_gives_the_bytes_of_the_whole_network(tmp_path):
         model = simplified(model, ("fuse",)) if seed % 2 else model
         plan = random_plan(model.network, seed, is_streamed=seed % 3 == 0, element_bytes=1)
         made.append(library(model, plan, name=f"net{seed}"))
+    for seed in range(4):
+        model = quantised(wide(), seed)
+        model = simplified(model, ("fuse",)) if seed % 2 else model
+        plan = random_plan(model.network, seed, is_streamed=seed > 1, element_bytes=1)
+        made.append(library(model, plan, name=f"wide{seed}"))
     for number, kind in enumerate(("mean", "pool", "units"), start=6):
         model = quantised(summing(kind), number)
         for input_ in INPUTS:
@@ -170,6 +196,36 @@ def summing(kind):
     }[kind]
     builder.output(builder.add(operator, last))
     return builder.network()
+
+
+def active(function, parameters=()):
+    """An activation between integers of different scales, behind a convolution and alone."""
+    builder = NetworkBuilder("active")
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    source = builder.input((4, 5, 6))
+    operator = op.Activation(function=function, parameters=parameters)
+    alone = builder.add(operator, source)
+    behind = builder.add(operator, builder.add(op.Convolution(filters=5, window=window), source))
+    builder.output(alone)
+    builder.output(behind)
+    return builder.network()
+
+
+@needs_compiler
+def test_activations_give_the_bytes_of_the_whole_network(tmp_path):
+    made = []
+    for number, (function, count) in enumerate(op.ACTIVATIONS.items()):
+        model = quantised(active(function, (-0.3, 0.4)[:count]), number)
+        plan = random_plan(model.network, number, is_streamed=False, element_bytes=1)
+        try:
+            run_whole(model, random_frame(model.network, 0))
+        except ExecutionError:  # has no integer form
+            with pytest.raises((ExecutionError, UnsupportedOperator), match=function):
+                library(model, plan)
+            continue
+        made.append(library(model, plan, name=f"net{number}"))
+    assert len(made) >= 2
+    assert run_all(made, tmp_path) == []
 
 
 def test_an_operator_without_an_integer_form_is_refused_by_name():

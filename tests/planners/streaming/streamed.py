@@ -13,9 +13,14 @@ from planners.streaming.search import GroupWay
 from planners.streaming.stages import StageTable
 
 
-def space(network, *, element_bytes=4):
-    """The moves of a network."""
-    return Moves(course_of(network), StageTable(network, element_bytes=element_bytes))
+def space(network, *, element_bytes=4, ends=(), parts=()):
+    """The moves of a network. ends: inputs and results that lie outside, where no layer reads them."""
+    course = course_of(network)
+    read = {source for name in course.layers for source in network.layer(name).inputs}
+    inputs = {layer.name for layer in network.inputs}
+    outside = frozenset(name for name in ends if name in inputs or name not in read)
+    table = StageTable(network, element_bytes=element_bytes, outside=outside)
+    return Moves(course, table, parts)
 
 
 def random_groups(moves, source: Random, *, is_streamed):
@@ -45,9 +50,12 @@ def random_moves(moves, source, cut, end, entry):
     return tuple(chosen)
 
 
-def random_plan(network, seed, *, is_streamed, element_bytes=4):
-    """A plan of the space."""
-    moves = space(network, element_bytes=element_bytes)
+def random_plan(network, seed, *, is_streamed, element_bytes=4, is_outside=False, parts=()):
+    """A plan of the space. is_outside: inputs that are not streamed, and results, lie outside."""
+    results = {source for layer in network.outputs for source in layer.inputs}
+    inputs = set() if is_streamed else {layer.name for layer in network.inputs}
+    ends = results | inputs if is_outside else ()
+    moves = space(network, element_bytes=element_bytes, ends=ends, parts=parts)
     groups = random_groups(moves, Random(seed), is_streamed=is_streamed)
     return plan_of(moves.course, moves.table, groups, is_streamed=is_streamed)
 

@@ -60,6 +60,17 @@ def test_a_line_that_lies_over_another_is_refused(network, plan):
         Machine(network, replace(plan, buffers=buffers)).run()
 
 
+def test_a_tensor_of_the_arena_behind_its_end_is_refused(network):
+    found = fit(network, input="outside", result="outside").least.plan
+    line = next(one for one in found.buffers if one.kind is Kind.LINE and one.size)
+    outside = next(one for one in found.buffers if one.kind is Kind.OUTSIDE)
+    behind = replace(line, offset=outside.offset)
+    buffers = tuple(behind if one is line else one for one in found.buffers)
+    Machine(network, found).run()
+    with pytest.raises(ExecutionError, match="leave the arena"):
+        Machine(network, replace(found, buffers=buffers)).run()
+
+
 def test_an_arena_that_is_a_byte_short_is_refused(network, plan):
     with pytest.raises(ExecutionError):
         Machine(network, replace(plan, arena_bytes=plan.arena_bytes - 1)).run()

@@ -1,20 +1,38 @@
 """Plans of lines and strips, carried out in one arena whose every byte knows what it holds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
-from planners.streaming.fit import INPUTS, fit
+from csdf.errors import ExecutionError, InvalidPlan
+from figures.branched_networks import lraspp_like, yolov8n_like
+from planners.code.library import library
+from planners.streaming.fit import PLACES_OF_INPUTS, RESULTS, SEARCHED, fit
+from planners.streaming.machine import Machine
+from planners.streaming.making import plan_of
+from planners.streaming.moves import WHOLE
+from planners.streaming.plan import Kind
+from planners.streaming.search import GroupWay
 from tests.cnn2csdf.execution.random_networks import models
-from tests.planners.streaming.streamed import outputs, random_frame, random_plan
+from tests.planners.code.test_quantised_libraries import quantised
+from tests.planners.streaming.streamed import outputs, random_frame, random_plan, space
 
 pytestmark = pytest.mark.slow
 
+NETWORKS = (
+    "resnet8:resolution=16",
+    "keyword_spotting:rows=25",
+    "mobilenet_v2:resolution=16,width=0.1",
+)
 SEEDS = st.integers(0, 2**32)
 
 
@@ -34,24 +52,103 @@ def require_equal(found, wanted):
 
 
 @settings(max_examples=120)
-@given(model=models(), seed=SEEDS, is_streamed=st.booleans())
-def test_any_plan_computes_what_the_whole_network_computes(model, seed, is_streamed):
+@given(model=models(), seed=SEEDS, is_streamed=st.booleans(), is_outside=st.booleans())
+def test_any_plan_computes_what_the_whole_network_computes(model, seed, is_streamed, is_outside):
     if not works(model.network):
         return
     frame = random_frame(model.network, seed)
     plan = random_plan(
-        model.network, seed, is_streamed=is_streamed and len(model.network.inputs) == 1
+        model.network,
+        seed,
+        is_streamed=is_streamed and len(model.network.inputs) == 1,
+        is_outside=is_outside,
+        parts=(2, 3),
     )
     require_equal(outputs(model, plan, frame), run_whole(model, frame))
 
 
-@pytest.mark.parametrize("input_", INPUTS)
-@pytest.mark.parametrize("name", ["resnet8:resolution=16", "keyword_spotting:rows=25"])
-def test_every_way_that_fit_prints_runs(name, input_):
+@pytest.mark.parametrize("input_", PLACES_OF_INPUTS)
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("result", RESULTS)
+def test_every_way_that_fit_prints_runs(name, input_, result):
     network = simplified(Model(network=from_catalogue(name))).network
     model = Model(network=network, weights=random_weights(network, 0))
     frame = random_frame(network, 0)
-    found = fit(network, element_bytes=4, input=input_)
-    assert len(found.ways) > 3
+    found = fit(network, element_bytes=4, input=input_, result=result, searched=SEARCHED)
+    assert len(found.ways) >= 3
     for way in found.ways:
         require_equal(outputs(model, way.plan, frame), run_whole(model, frame))
+
+
+@pytest.mark.parametrize("make", [yolov8n_like, lraspp_like])
+def test_graphs_with_many_branches_run_in_the_planned_bytes(make):
+    network = simplified(Model(network=make(resolution=64, classes=3))).network
+    model = Model(network=network, weights=random_weights(network, 0))
+    frame = random_frame(network, 0)
+    for result in RESULTS:
+        found = fit(network, element_bytes=4, input="rows", result=result)
+        wanted = run_whole(model, frame)
+        require_equal(outputs(model, found.least.plan, frame), wanted)
+        assert found.least.ram_bytes < found.ways[-1].ram_bytes
+
+
+def bottleneck():
+    """A 1x1 convolution, one of each feature map, and a 1x1 convolution that sums up."""
+    builder = NetworkBuilder("bottleneck")
+    point = op.Window(kernel=(1, 1), stride=(1, 1), padding=(0, 0, 0, 0))
+    window = op.Window(kernel=(3, 3), stride=(2, 1), padding=(1, 1, 1, 1))
+    last = builder.input((3, 9, 8))
+    last = builder.add(op.Convolution(filters=10, window=point), last)
+    last = builder.add(op.Convolution(filters=10, groups=10, window=window), last)
+    builder.output(builder.add(op.Convolution(filters=4, window=point), last))
+    return builder.network()
+
+
+def plans_in_parts(network, *, rows, parts):
+    """Plans of one stage of all layers, whose channels come in parts."""
+    moves = space(network, element_bytes=1, parts=(parts,))
+    for move in moves.from_cut(0, WHOLE):
+        stage = move.stages[0]
+        if len(stage.layers) == 3 and (stage.rows, stage.parts) == (rows, parts):
+            group = GroupWay(0, 0, 0, move.end, (move,))
+            yield plan_of(moves.course, moves.table, [group], is_streamed=False)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("parts", [2, 4, 10])
+def test_int8_in_parts_gives_the_bytes_of_the_whole_network(rows, parts):
+    """A part adds to sums of integers, which the last part rounds: no byte may differ."""
+    model = quantised(bottleneck(), 1)
+    source = np.random.default_rng(0)
+    image = model.network.inputs[0]
+    frame = {image.name: source.integers(-128, 128, image.shape.dims).astype(np.int8)}
+    (plan,) = plans_in_parts(model.network, rows=rows, parts=parts)
+    found = outputs(model, plan, frame)
+    for name, array in run_whole(model, frame).items():
+        assert np.array_equal(found[name], array)
+
+
+def test_strips_in_parts_hold_a_part_of_the_channels_and_sums_of_one_row():
+    # Strips: 3 rows and columns of ceil(10 / 4) = 3 channels, 27 bytes; a place of 3. Sums: 8 places
+    # of 4 channels and 4 bytes, 128, and at most 3 to begin at a word.
+    (plan,) = plans_in_parts(quantised(bottleneck(), 1).network, rows=1, parts=4)
+    (pool,) = [one for one in plan.buffers if one.kind is Kind.POOL]
+    assert pool.size == 27 + 3 + 128 + 3
+
+
+def test_sums_of_parts_that_are_overwritten_are_refused():
+    network = quantised(bottleneck(), 1).network
+    (plan,) = plans_in_parts(network, rows=1, parts=4)
+    (pool,) = [one for one in plan.buffers if one.kind is Kind.POOL]
+    image = next(one for one in plan.buffers if one.tensor == network.inputs[0].name)
+    over = replace(pool, offset=image.offset)
+    buffers = tuple(over if one is pool else one for one in plan.buffers)
+    with pytest.raises(ExecutionError):
+        Machine(network, replace(plan, buffers=buffers)).run()
+
+
+def test_code_for_channels_in_parts_is_refused_by_name():
+    model = quantised(bottleneck(), 1)
+    (plan,) = plans_in_parts(model.network, rows=1, parts=4)
+    with pytest.raises(InvalidPlan, match="4 parts of its channels"):
+        library(model, plan, name="parts")

@@ -140,9 +140,10 @@ def stretches(
 ) -> Stretches:
     """Return the stretches of a partition for the genes given; the whole is always one of them.
 
-    floor: elements that are in use somewhere in any case. A stretch is left out where gates in it
-    can be whole at no more than that: these genes are faster, and need no more. Where a stretch has
-    more than MOST_CHOICES genes to try, only those with one gene for all its layers are.
+    floor: elements that are in use somewhere in any case. Some gates within a stretch may be able to
+    work as whole layers without more elements than the floor. Such a stretch is left out: with whole
+    layers there the partition is faster and needs no more memory. Where a stretch has more than
+    MOST_CHOICES genes to try, only choices with one gene for all its layers are tried.
     """
     ground = _Ground(evaluator, partition, genes)
     places = [-1, *(g for g in range(1, ground.layers) if ground.is_gate[g]), ground.layers]
@@ -186,7 +187,7 @@ def _tried(ground: _Ground, begin: int, end: int) -> tuple[list[Stretch], bool]:
 
 
 def _uniform(choices: Sequence[tuple[Gene, ...]]) -> Iterator[tuple[Gene, ...]]:
-    """One gene for all layers that have it; the others take their own nearest."""
+    """One gene for all layers that can take it; every other layer takes its own gene nearest to it."""
     wanted = dict.fromkeys(gene for some in choices for gene in some)
     seen = dict.fromkeys(
         tuple(gene if gene in some else some[-1] for some in choices)

@@ -51,7 +51,7 @@ class Rationed:
 def evaluated_points(
     place: Place, chromosomes: Sequence[Chromosome], archive: Archive, stop: Stop
 ) -> list[Point]:
-    """Return the points, in order; those there are go to the archive even if an error ends it."""
+    """Return the points, in order; points found before an error go to the archive as well."""
     points: list[Point] = []
     try:
         points.extend(scored(place, chromosomes, stop))

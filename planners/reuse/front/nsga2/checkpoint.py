@@ -77,7 +77,7 @@ class Checkpoint:
     def read(self, origin: Origin, place: Place, budget: Budget = None) -> State:
         """Return the state in the file, after all its chromosomes were evaluated again.
 
-        Raises UnreadableFile if it is none, of a search with another origin than this, or if a
+        Raises UnreadableFile if it is no checkpoint, or one of a search with another origin, or if a
         chromosome has another score than the file says; GaveUp where `budget` ends the work;
         EvaluationFailed.
         """

@@ -154,7 +154,7 @@ class _Search:
         return True
 
     def _evaluated(self, place: Place, chromosomes: list[Chromosome], stop: Stop) -> list[Point]:
-        """Return the points; those there are go to the archive even if an error ends it."""
+        """Return the points; points found before an error go to the archive as well."""
         points: list[Point] = []
         try:
             with closing(scored(place, chromosomes, stop)) as found:

@@ -114,8 +114,9 @@ def test_the_memory_of_formula_9(name):
     front = front_of(name, Objective.NETWORK, is_published=True)
     fast = front.fastest
     slow = front.within_time(fast.nanoseconds * 115 // 100)
-    found = (f"{fast.memory / 1e6:.4g}", f"{fast.memory / slow.memory:.2f}")
-    assert found == PRINTED[name]
+    memory, times_less = PRINTED[name]
+    assert abs(fast.memory / 1e6 - float(memory)) < 0.06  # given to four digits
+    assert f"{fast.memory / slow.memory:.2f}" == times_less
 
 
 @needs_tables

@@ -172,7 +172,10 @@ def test_other_elements_than_single_precision_are_refused():
     quantised = Evaluator(EXAMPLE, Costs(element_bytes=1))
     plan = as_published(quantised, WHOLE)
     assert plan.arena_bytes == 24_586
-    assert "elements of 1 bytes; only float32, of 4, is executed" in error_of(plan)
+    assert (
+        "has rows of 96 bytes in the plan; 'l1' is computed in float32, in rows of 384"
+        in error_of(plan)
+    )
 
 
 def test_a_buffer_outside_of_the_arena_is_no_plan():

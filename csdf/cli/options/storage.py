@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 
 from csdf.cli import answers, parsers
+from csdf.cli.options import concurrency, methods
+from csdf.io.files import read_bytes
+from csdf.io.layer_table import layer_widths
+from csdf.model.graph import Graph
 from csdf.search.variables import UNITS, Choice
 from csdf.stopping import Progress
 
@@ -40,8 +44,24 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--count-self-loops", action="store_true", help="bound self-loops and count them too"
     )
+    parser.add_argument(
+        "--method",
+        type=methods.one_of(("exact",)),
+        metavar="METHOD",
+        default="exact",
+        help=f"exact (default) or {methods.BOUND}",
+    )
     parsers.add_budget_option(parser, "end with what is proved by then")
+    concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
+
+
+def read(path: str, options: argparse.Namespace) -> Graph:
+    """Return the graph of a file; self-loops that only limit firings are then no storage."""
+    graph = answers.read(path, options)
+    limited = concurrency.limited(graph, options)
+    options.exclude = [*options.exclude, *concurrency.added_loops(graph, limited)]
+    return limited
 
 
 def choice_of(options: argparse.Namespace) -> Choice:
@@ -51,8 +71,18 @@ def choice_of(options: argparse.Namespace) -> Choice:
         excluded=options.exclude,
         shared=options.share,
         unit=options.unit,
+        widths=_widths(options) if options.unit == "bits" else None,
         with_self_loops=options.count_self_loops,
+        copies=methods.copies_of(options.method),
     )
+
+
+def _widths(options: argparse.Namespace) -> dict[str, int]:
+    """The widths that a table of layers says; other files have sizes of tokens."""
+    if not options.file.lower().endswith(".csv"):
+        return {}
+    text = read_bytes(options.file, options.file_limit).decode("utf-8", "replace")
+    return layer_widths(text, options.file)
 
 
 def in_words(progress: Progress) -> str:

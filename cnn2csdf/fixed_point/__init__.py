@@ -1,0 +1,1 @@
+"""Quantised integers computed in fixed point, bit by bit as TensorFlow Lite Micro does."""

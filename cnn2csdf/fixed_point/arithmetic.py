@@ -1,0 +1,85 @@
+"""Arithmetic of two quantised tensors, bit by bit as TensorFlow Lite Micro computes it.
+
+Described from tensorflow/tflite-micro, tensorflow/lite/micro/kernels: add_common.cc, sub_common.cc,
+mul_common.cc, div.cc, maximum_minimum.cc, and tensorflow/lite/kernels/internal/reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from cnn2csdf.arrays import Array
+from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.fixed_point.exponentials import reciprocal_of_one_plus
+from cnn2csdf.integers import (
+    Integers,
+    centred,
+    divided_by_power,
+    high_product,
+    multiplier,
+    rescaled,
+    stored,
+)
+
+SUM_BITS = {Element.INT8: 20, Element.INT16: 15}  # room for fractions while operands are added
+
+Operands = Sequence[Array]
+Types = Sequence[Quantization]
+
+
+def _centred(operands: Operands, given: Types) -> list[Integers]:
+    return [centred(*pair) for pair in zip(operands, given, strict=True)]
+
+
+def _added(operands: Operands, given: Types, result: Quantization, sign: int = 1) -> Array:
+    """Both operands in steps of twice the larger scale, added, in steps of the output."""
+    bits, step = SUM_BITS[result.element], 2 * max(one.scale for one in given)
+    first, second = (
+        rescaled(values << bits, *multiplier(one.scale / step))
+        for values, one in zip(_centred(operands, given), given, strict=True)
+    )
+    ratio = step / (2**bits * result.scale)
+    return stored(rescaled(first + sign * second, *multiplier(ratio)), result)
+
+
+def _multiplied(operands: Operands, given: Types, result: Quantization) -> Array:
+    left, right = _centred(operands, given)
+    ratio = given[0].scale * given[1].scale / result.scale
+    return stored(rescaled(left * right, *multiplier(ratio)), result)
+
+
+def _divided(operands: Operands, given: Types, result: Quantization) -> Array:
+    """The reciprocal in fixed point, times the dividend with as many bits as have room."""
+    left, right = _centred(operands, given)
+    integer, exponent = multiplier(given[0].scale / (given[1].scale * result.scale))
+    left, right = np.where(right < 0, -left, left), np.maximum(np.abs(right), 1)
+    lead = 32 - np.frexp(right.astype(np.float64))[1]  # leading zeros of 32 bits
+    inverse = reciprocal_of_one_plus((right << lead) - 2**31)
+    room = 31 - np.frexp(np.where(left < 0, -left - 0.5, left).astype(np.float64))[1]
+    quotient = high_product(left << room, inverse)
+    shift = room + (31 - lead) - exponent
+    return stored(divided_by_power(high_product(quotient, integer), shift), result)
+
+
+def _largest(operands: Operands, _given: Types, _result: Quantization) -> Array:
+    """Stored integers are compared as they are."""
+    found: Array = np.maximum(*operands)
+    return found
+
+
+def _smallest(operands: Operands, _given: Types, _result: Quantization) -> Array:
+    found: Array = np.minimum(*operands)
+    return found
+
+
+IN_INTEGERS: Mapping[str, Callable[[Operands, Types, Quantization], Array]] = {
+    "add": _added,
+    "subtract": partial(_added, sign=-1),
+    "multiply": _multiplied,
+    "divide": _divided,
+    "maximum": _largest,
+    "minimum": _smallest,
+}

@@ -1,0 +1,79 @@
+"""Integers of ONNX whose scale is computed from the frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
+from cnn2csdf.onnx_files.nodes import Node, unsupported
+from cnn2csdf.weights import Array
+from csdf.errors import UnreadableFile
+
+
+def dynamic_quantization(node: Node, assembly: Assembly) -> None:
+    """Add a layer for the scale, for the zero point, and for the integers."""
+    tensor = assembly.dynamic(node, 0)
+    integers, scale, zero = (*node.outputs, "", "")[:3]
+    if not scale or not zero:
+        raise unsupported(node, "without its scale or zero point")
+    for output, gives in ((scale, "scale"), (zero, "zero point")):
+        operator = op.DynamicRange(gives=gives)
+        assembly.add(node, operator, inputs=(tensor,), output=output, name=output)
+    if assembly.is_read(integers):
+        sources = (tensor, scale, zero)
+        assembly.add(node, op.DynamicQuantization(), inputs=sources, output=integers)
+
+
+def zero_points(node: Node, assembly: Assembly, places: Sequence[int]) -> list[str]:
+    """Return the zero points at those inputs that are there; they must depend on the frame."""
+    found = [name for place in places if (name := node.input(place)) is not None]
+    for name in found:
+        if assembly.is_static(name):
+            raise unsupported(node, f"a constant zero point {name!r} of what depends on the frame")
+    return found
+
+
+def without_zero_point(
+    node: Node, assembly: Assembly, place: int, numbers: Numbers, channels: int
+) -> Numbers:
+    """Return trained integers less their zero point, which lies along the first or last axis.
+
+    channels: how many there may be. Raises UnreadableFile for another number.
+    """
+    zero = node.input(place)
+    if zero is None:
+        return numbers
+    found = assembly.integers(node, place, "the zero point of the weights") or ()
+    if len(found) not in (1, channels):
+        raise UnreadableFile(f"{node}: {len(found)} zero points of weights for {channels} channels")
+
+    def centred() -> Array:
+        values = np.asarray(numbers.read(), np.float32)
+        zeros = np.asarray(assembly.values.value(zero), np.float32).reshape(-1)
+        is_first = values.ndim > 2  # of a kernel; columns of a matrix
+        return values - (zeros.reshape(-1, *(1,) * (values.ndim - 1)) if is_first else zeros)
+
+    return numbers._replace(read=centred)
+
+
+def integer_product(node: Node, assembly: Assembly) -> None:
+    """Add a product of integers with trained integers, or of two inputs."""
+    left, right = assembly.dynamic(node, 0), node.required(1)
+    if not assembly.is_static(right):
+        zeros = zero_points(node, assembly, (2, 3))
+        has = (node.input(2) is not None, node.input(3) is not None)
+        operator = op.IntegerProduct(has_zeros=has)
+        assembly.add(node, operator, inputs=(left, right, *zeros))
+        return
+    matrix, dims = assembly.trained(node, 1, "the matrix")
+    if len(dims) != 2:
+        raise unsupported(node, f"a constant operand with {len(dims)} axes, expected a matrix")
+    zeros = zero_points(node, assembly, (2,))
+    operator = op.IntegerProduct(units=dims[1], has_zeros=(bool(zeros), False))
+    numbers = without_zero_point(node, assembly, 3, assembly.numbers(matrix), dims[1])
+    step = Step(operator=operator, weights={"matrix": numbers})
+    assembly.add(node, step, inputs=(left, *zeros))

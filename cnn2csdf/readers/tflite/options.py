@@ -1,0 +1,93 @@
+"""What the options of a node say, and what a layer may not read together."""
+
+from __future__ import annotations
+
+from math import prod
+
+from cnn2csdf import operators as op
+from cnn2csdf.geometry import same_padding
+from cnn2csdf.readers.tflite.assembly import Assembly, Trained, refusal
+from cnn2csdf.readers.tflite.model_file import Node
+from cnn2csdf.readers.tflite.records import Record
+from cnn2csdf.shape import Shape
+from csdf.errors import UnreadableFile
+
+SAME, VALID = 0, 1
+MOST_COVERED = 2**24  # places of one window
+
+
+def options_of(node: Node) -> Record:
+    """Return the options. Raises UnreadableFile where there are none."""
+    if node.options is None:
+        raise UnreadableFile(f"{node} has no options")
+    return node.options
+
+
+def fused_behind(node: Node, field: int) -> int:
+    """Return the ActivationFunctionType in that field."""
+    return 0 if node.options is None else node.options.integer(field, "b")
+
+
+def padded(node: Node, window: op.Window, shape: Shape) -> op.Window:
+    """Return the window with the padding that the options ask for."""
+    padding = options_of(node).integer(0, "b")
+    if padding not in (SAME, VALID):
+        raise UnreadableFile(f"{node}: padding {padding}; expected 0 or 1")
+    size = (shape.height, shape.width)
+    return op.Window(
+        kernel=window.kernel,
+        stride=window.stride,
+        dilation=window.dilation,
+        padding=same_padding(size, window) if padding == SAME else (0, 0, 0, 0),
+    )
+
+
+def window_of(node: Node, kernel: op.Pair, *, dilations: int | None) -> op.Window:
+    """Return the window without padding; strides are fields 1 and 2, the horizontal one first.
+
+    dilations: the field of the horizontal one, where there are any.
+    """
+    options = options_of(node)
+    across, down = options.integer(1, "i"), options.integer(2, "i")
+    dilation = (1, 1)
+    if dilations is not None:
+        dilation = (options.integer(dilations + 1, "i", 1), options.integer(dilations, "i", 1))
+    covered = prod(1 + size * step for size, step in zip(kernel, dilation, strict=True))
+    if covered > MOST_COVERED:
+        raise refusal(node, f"windows that cover {covered} places, at most {MOST_COVERED}")
+    return op.Window(kernel=kernel, stride=(down, across), dilation=dilation)
+
+
+def require_one_type(node: Node, assembly: Assembly, given: int = 0) -> None:
+    """Raise UnsupportedOperator for integer weights of real numbers, and such."""
+    source, weights = assembly.tensor(node, given), assembly.tensor(node, 1)
+    if (source.quantization() is None) != (weights.quantization() is None):
+        raise refusal(
+            node,
+            f"weights of {weights.element and weights.element.value} for an input of "
+            f"{source.element and source.element.value} (hybrid) are not supported",
+        )
+
+
+def require_scales(node: Node, trained: Trained, channels: int) -> None:
+    """Raise UnreadableFile where weights have scales for another number of channels."""
+    quantization = trained.stored.quantization
+    if quantization is not None and len(quantization.scales) not in (1, channels):
+        found = len(quantization.scales)
+        raise UnreadableFile(f"{node}: {found} scales of weights for {channels} channels")
+
+
+def require_centred(node: Node, trained: Trained, channels: int = 1) -> None:
+    """Raise an error for weights with a zero point, and for scales of another number of channels."""
+    require_scales(node, trained, channels)
+    quantization = trained.stored.quantization
+    if quantization is not None and quantization.zero_point:
+        raise refusal(node, f"weights with a zero point of {quantization.zero_point}, expected 0")
+
+
+def our_axis(node: Node, rank: int, axis: int) -> int:
+    """Return which axis of the layer an axis of the tensor is; the batch is none."""
+    if not -rank <= axis < rank or axis % rank == 0:
+        raise refusal(node, f"axis {axis} of a tensor with {rank} axes")
+    place = axis % rank - 1
+    return (place + 1) % 3 if rank == 4 else place

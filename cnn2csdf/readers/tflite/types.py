@@ -1,0 +1,91 @@
+"""Which operators of TensorFlow Lite are computed in integers, and what is refused of them."""
+
+from __future__ import annotations
+
+BYTES = ("int8",)
+BOTH = ("int8", "int16")
+
+IN_INTEGERS = {  # types beside single precision, as TensorFlow Lite Micro computes them
+    **dict.fromkeys(
+        (
+            "ABS",
+            "ADD",
+            "AVERAGE_POOL_2D",
+            "CONCATENATION",
+            "CONV_2D",
+            "DEPTHWISE_CONV_2D",
+            "DEQUANTIZE",
+            "EXPAND_DIMS",
+            "FULLY_CONNECTED",
+            "LEAKY_RELU",
+            "LOGISTIC",
+            "MAX_POOL_2D",
+            "MEAN",
+            "MUL",
+            "PAD",
+            "PRELU",
+            "QUANTIZE",
+            "RELU",
+            "RELU6",
+            "RESHAPE",
+            "RESIZE_NEAREST_NEIGHBOR",
+            "SLICE",
+            "SOFTMAX",
+            "SPLIT",
+            "SPLIT_V",
+            "SQUEEZE",
+            "STRIDED_SLICE",
+            "SUB",
+            "SUM",
+            "TANH",
+            "TRANSPOSE",
+            "TRANSPOSE_CONV",
+        ),
+        BOTH,
+    ),
+    **dict.fromkeys(
+        (
+            "ARG_MAX",
+            "ARG_MIN",
+            "DEPTH_TO_SPACE",
+            "DIV",
+            "ELU",
+            "GATHER",
+            "HARD_SWISH",
+            "MAXIMUM",
+            "MINIMUM",
+            "MIRROR_PAD",
+            "PACK",
+            "PADV2",
+            "REDUCE_MAX",
+            "REDUCE_MIN",
+            "RESIZE_BILINEAR",
+            "SPACE_TO_DEPTH",
+            "SVDF",
+            "UNIDIRECTIONAL_SEQUENCE_LSTM",
+            "UNPACK",
+        ),
+        BYTES,
+    ),
+}
+RESTRICTIONS = {
+    "CONV_2D": "constant weights of the type of the input, or int8 in integers; groups",
+    "DEPTHWISE_CONV_2D": "constant weights of the type of the input, or int8 in integers",
+    "FULLY_CONNECTED": "a constant matrix and one vector; weights of int8 for real numbers (hybrid) "
+    "are refused",
+    "GATHER": "one list of constant places",
+    "MEAN": "constant axes without the batch",
+    "MIRROR_PAD": "rows and columns, without the border itself",
+    "PAD": "rows and columns",
+    "PADV2": "rows and columns",
+    "PRELU": "a slope for each channel",
+    "QUANTIZE": "from real numbers, int8, int16 or uint8 to int8, int16, int32 or uint8",
+    "SLICE": "constant places",
+    "SOFTMAX": "a beta of 1; over the last axis",
+    "STRIDED_SLICE": "constant places, steps forward; no ellipses, no new axes",
+    "SVDF": "int8 only; each frame begins with a state of zero, which has no buffer",
+    "TRANSPOSE": "the batch stays first",
+    "TRANSPOSE_CONV": "constant weights",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "1 x frames x elements; each frame of the network begins with a "
+    "state of zero, which has no buffer; no peepholes, projections or normalised gates",
+}

@@ -1,0 +1,242 @@
+"""Convolutions, poolings, padding and resizes of a TensorFlow Lite graph as layers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.elements import Element
+from cnn2csdf.readers.tflite.assembly import Assembly, Trained, refusal
+from cnn2csdf.readers.tflite.model_file import Dims, Node
+from cnn2csdf.readers.tflite.options import (
+    SAME,
+    fused_behind,
+    options_of,
+    padded,
+    require_centred,
+    require_one_type,
+    require_scales,
+    window_of,
+)
+from csdf.errors import UnreadableFile
+
+REFLECT = 0  # MirrorPadMode
+
+
+def _bias(node: Node, assembly: Assembly, units: int, *, place: int = 2) -> list[Trained]:
+    if not assembly.has(node, place):
+        return []
+    bias = assembly.constant(node, place)
+    if bias.size != units:
+        raise UnreadableFile(f"{node}: {bias.size} biases for {units} channels")
+    found = assembly.trained(node, place, "bias", bias.reshape(-1))
+    if found.stored.element is Element.INT16:  # added to sums of 64 bits
+        wide = found.array.astype(np.int64)
+        return [Trained(array=wide, stored=replace(found.stored, element=Element.INT64))]
+    return [found]
+
+
+def convolution(node: Node, assembly: Assembly) -> None:
+    """Add a convolution; the filters are (filters, rows, columns, channels of a group)."""
+    kernel, shape = assembly.constant(node, 1), assembly.map_shape(node, 0)
+    require_one_type(node, assembly)
+    if kernel.ndim != 4 or not kernel.size or shape.channels % kernel.shape[3]:
+        raise UnreadableFile(f"{node}: a kernel of {kernel.shape} for an input of {shape}")
+    _add_convolution(
+        node,
+        assembly,
+        np.moveaxis(kernel, 3, 1),
+        groups=shape.channels // kernel.shape[3],
+        fused=fused_behind(node, 3),
+        dilations=4,
+    )
+
+
+def depthwise_convolution(node: Node, assembly: Assembly) -> None:
+    """Add a depthwise convolution; the filters are (1, rows, columns, filters)."""
+    kernel, shape = assembly.constant(node, 1), assembly.map_shape(node, 0)
+    require_one_type(node, assembly)
+    if kernel.ndim != 4 or not kernel.size or kernel.shape[3] % shape.channels:
+        raise UnreadableFile(f"{node}: a kernel of {kernel.shape} for an input of {shape}")
+    _add_convolution(
+        node,
+        assembly,
+        np.moveaxis(kernel, 3, 0),
+        groups=shape.channels,
+        fused=fused_behind(node, 4),
+        dilations=5,
+    )
+
+
+def _add_convolution(
+    node: Node,
+    assembly: Assembly,
+    kernel: np.ndarray,
+    *,
+    groups: int,
+    fused: int,
+    dilations: int,
+) -> None:
+    filters, rows, columns = kernel.shape[0], kernel.shape[2], kernel.shape[3]
+    trained = assembly.trained(node, 1, "kernel", kernel)
+    require_centred(node, trained, filters)
+    bias = _bias(node, assembly, filters)
+    window = window_of(node, (rows, columns), dilations=dilations)
+    operator = op.Convolution(
+        filters=filters,
+        window=padded(node, window, assembly.map_shape(node, 0)),
+        groups=groups,
+        has_bias=bool(bias),
+    )
+    assembly.add(
+        node,
+        operator,
+        sources=[assembly.source(node, 0)],
+        trained=[trained, *bias],
+        fused=fused,
+    )
+
+
+def transposed_convolution(node: Node, assembly: Assembly) -> None:
+    """Add a transposed convolution; its inputs are a size, the filters and the maps."""
+    kernel, shape = assembly.constant(node, 1), assembly.map_shape(node, 2)
+    if (
+        kernel.ndim != 4
+        or kernel.shape[3] != shape.channels
+        or len(assembly.output(node).dims) != 4
+    ):
+        raise UnreadableFile(f"{node}: a kernel of {kernel.shape} for an input of {shape}")
+    require_one_type(node, assembly, given=2)
+    window = window_of(node, (kernel.shape[1], kernel.shape[2]), dilations=None)
+    is_same = options_of(node).integer(0, "b") == SAME
+    _, height, width, _ = assembly.output(node).dims
+    before, after = [], []
+    for axis, length, size in (
+        (window.rows, shape.height, height),
+        (window.columns, shape.width, width),
+    ):
+        missing = (-(-size // axis.stride) - 1) * axis.stride + axis.kernel - size
+        before.append(max(missing, 0) // 2 if is_same else 0)
+        after.append(axis.scattered(length) - size - before[-1])
+    operator = op.TransposedConvolution(
+        filters=kernel.shape[0],
+        window=op.Window(
+            kernel=window.kernel,
+            stride=window.stride,
+            padding=(before[0], before[1], max(after[0], 0), max(after[1], 0)),
+        ),
+        has_bias=assembly.has(node, 3),
+        extra=(max(-after[0], 0), max(-after[1], 0)),
+    )
+    trained = [assembly.trained(node, 1, "kernel", kernel.transpose(3, 0, 1, 2))]
+    require_centred(node, trained[0], kernel.shape[0])
+    bias = _bias(node, assembly, kernel.shape[0], place=3)
+    source = assembly.source(node, 2)
+    assembly.add(
+        node, operator, sources=[source], trained=[*trained, *bias], fused=fused_behind(node, 3)
+    )
+
+
+def fully_connected(node: Node, assembly: Assembly) -> None:
+    """Add a fully connected layer; its columns are in (row, column, channel) order."""
+    matrix, shape = assembly.constant(node, 1), assembly.shape(node, 0)
+    require_one_type(node, assembly)
+    if matrix.ndim != 2 or not matrix.size or matrix.shape[1] != shape.elements:
+        raise refusal(node, f"a matrix of {matrix.shape} for an input of {shape}")
+    units = matrix.shape[0]
+    if shape.is_map:
+        places = (units, shape.height, shape.width, shape.channels)
+        matrix = np.moveaxis(matrix.reshape(places), 3, 1).reshape(units, -1)
+    bias = _bias(node, assembly, units)
+    operator = op.FullyConnected(units=units, has_bias=bool(bias))
+    weights = assembly.trained(node, 1, "matrix", matrix)
+    require_scales(node, weights, units)
+    trained = [weights, *bias]
+    source = assembly.source(node, 0)
+    assembly.add(node, operator, sources=[source], trained=trained, fused=fused_behind(node, 0))
+
+
+def pooling(node: Node, assembly: Assembly, *, function: str) -> None:
+    """Add a pooling; padding does not count in a mean."""
+    options, shape = options_of(node), assembly.map_shape(node, 0)
+    kernel = (options.integer(4, "i"), options.integer(3, "i"))
+    window = padded(node, window_of(node, kernel, dilations=None), shape)
+    operator = op.Pooling(function=function, window=window)
+    assembly.add(node, operator, sources=[assembly.source(node, 0)], fused=fused_behind(node, 5))
+
+
+def pad(node: Node, assembly: Assembly) -> None:
+    """Add rows and columns of zeros around maps."""
+    _add_padding(node, assembly, "constant", 0.0)
+
+
+def pad_with(node: Node, assembly: Assembly) -> None:
+    """Add rows and columns of a number around maps."""
+    value = assembly.constant(node, 2)
+    quantization = assembly.tensor(node, 2).quantization()
+    if value.size != 1:
+        raise UnreadableFile(f"{node}: {value.size} numbers to pad with; expected one")
+    number = float(value.reshape(-1)[0])
+    if quantization is not None:
+        number = quantization.scale * (number - quantization.zero_point)
+    _add_padding(node, assembly, "constant", number)
+
+
+def mirrored_pad(node: Node, assembly: Assembly) -> None:
+    """Add rows and columns that mirror those inside."""
+    if options_of(node).integer(0, "b") != REFLECT:
+        raise refusal(node, "borders that are repeated in the mirror are not supported")
+    _add_padding(node, assembly, "reflect", 0.0)
+
+
+def _add_padding(node: Node, assembly: Assembly, mode: str, value: float) -> None:
+    assembly.map_shape(node, 0)
+    listed = assembly.integers(node, 1)
+    if len(listed) != 8 or any(listed[:2]) or any(listed[6:]) or min(listed) < 0:
+        raise refusal(node, f"padding of {listed}; expected rows and columns")
+    top, bottom, left, right = listed[2:6]
+    operator = op.Pad(padding=(top, left, bottom, right), mode=mode, value=value)
+    assembly.add(node, operator, sources=[assembly.source(node, 0)])
+
+
+def space_to_depth(node: Node, assembly: Assembly) -> None:
+    """Add blocks of places that become channels."""
+    assembly.map_shape(node, 0)
+    operator = op.SpaceToDepth(block=_block(node))
+    assembly.add(node, operator, sources=[assembly.source(node, 0)])
+
+
+def depth_to_space(node: Node, assembly: Assembly) -> None:
+    """Add channels that become blocks of places."""
+    assembly.map_shape(node, 0)
+    operator = op.DepthToSpace(block=_block(node))
+    assembly.add(node, operator, sources=[assembly.source(node, 0)])
+
+
+def _block(node: Node) -> int:
+    block = options_of(node).integer(0, "i")
+    if block < 1:
+        raise UnreadableFile(f"{node}: blocks of {block}")
+    return block
+
+
+def resize(node: Node, assembly: Assembly, *, function: str, corners: int) -> None:
+    """Add a resize; corners: the field that aligns corners, half-pixel centres follow."""
+    options, shape = options_of(node), assembly.map_shape(node, 0)
+    size: Dims = assembly.integers(node, 1)
+    if len(size) != 2 or shape.elements == 0:
+        raise UnreadableFile(f"{node}: a size of {size}; expected height and width")
+    aligns = bool(options.integer(corners, "b"))
+    coordinates = "half pixel" if options.integer(corners + 1, "b") else "asymmetric"
+    coordinates = "align corners" if aligns else coordinates
+    if function == "nearest":
+        coordinates = f"{coordinates} by ratio"
+    operator = op.Resize(
+        size=(size[0], size[1]),
+        function=function,
+        coordinates=coordinates,
+        rounding="half up" if aligns else "floor",
+    )
+    assembly.add(node, operator, sources=[assembly.source(node, 0)])

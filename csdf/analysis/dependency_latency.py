@@ -1,0 +1,163 @@
+"""Latency by dependency: from an iteration of a source to the first output that needs it."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from csdf.analysis.bounded import bound_channels
+from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.self_timed import self_timed_execution
+from csdf.errors import CsdfError
+from csdf.model.graph import Channel, Graph
+from csdf.model.shown import Shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DependencyLatency(Shown):
+    """Time from the first firing of the source in an iteration to the sink's output that needs it.
+
+    distance: iterations of the sink that can end without any firing of the source. minimal: where
+    everything that does not need the iteration has happened before. self_timed: the longest under
+    self-timed execution; None if iterations overtake one another for ever.
+    """
+
+    source: str
+    sink: str
+    distance: int
+    minimal: Fraction
+    self_timed: Fraction | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the latencies as a JSON value; fractions as texts."""
+        return {
+            "source": self.source,
+            "sink": self.sink,
+            "distance": self.distance,
+            "minimal": str(self.minimal),
+            "self_timed": None if self.self_timed is None else str(self.self_timed),
+        }
+
+
+def dependency_latency(graph: Graph, source: str, sink: str) -> DependencyLatency:
+    """Return the latency between two actors, paired by what depends on what.
+
+    Iteration n of the source is paired with iteration n + distance of the sink, the first that needs
+    it; `latency` pairs iterations of the same number. Raises CsdfError where the graph deadlocks, or
+    where the sink never needs the source; InvalidGraph for an unknown actor.
+    Source: Ghamarian et al., Latency minimization for synchronous data flow graphs, DSD 2007,
+    section 3.
+    """
+    for name in (source, sink):
+        graph.actor(name)
+    repetitions = repetition_vector(graph)
+    iterations = _most_iterations(graph, repetitions)
+    most = {name: count * iterations for name, count in repetitions.items()}
+    run = _Run(bound_channels(graph), source, sink)
+    run.exhaust({**most, source: 0})
+    if run.firings[sink] == most[sink]:
+        raise CsdfError(f"actor {sink!r} never needs a firing of {source!r}")
+    distance = run.firings[sink] // repetitions[sink]
+    place = (distance + 1) * repetitions[sink]
+    run.exhaust(
+        {name: count + most[name] for name, count in run.firings.items()}
+        | {source: repetitions[source]}
+    )
+    if run.firings[sink] < place:
+        raise CsdfError(f"graph {graph.name!r} deadlocks and has no latency")
+    minimal = max(end for end in run.ends[:place] if end is not None)
+    return DependencyLatency(
+        source=source,
+        sink=sink,
+        distance=distance,
+        minimal=minimal * graph.time_unit,
+        self_timed=_self_timed(graph, source, sink, distance, repetitions),
+    )
+
+
+def _most_iterations(graph: Graph, repetitions: dict[str, int]) -> int:
+    """Return more iterations than the tokens of the graph allow an actor to run ahead of another."""
+    ahead = 0
+    for channel in bound_channels(graph).channels:
+        phases = len(channel.production)
+        moved = repetitions[channel.producer] // phases * sum(channel.production)
+        ahead += -(-channel.initial_tokens // moved)
+    return ahead + 2
+
+
+def _self_timed(
+    graph: Graph, source: str, sink: str, distance: int, repetitions: dict[str, int]
+) -> Fraction | None:
+    execution = self_timed_execution(graph)
+    if execution.deadlock is not None:
+        raise CsdfError(f"graph {graph.name!r} deadlocks and has no latency: {execution.deadlock}")
+    if execution.steady is None or execution.transient is None:
+        return None
+    count = execution.transient + execution.steady
+    execution = self_timed_execution(graph, iterations=count + distance)
+    starts: dict[int, Fraction] = {}
+    ends: dict[int, Fraction] = {}
+    for firing in execution.firings:
+        iteration = firing.index // repetitions[firing.actor]
+        if firing.actor == source:
+            starts[iteration] = min(starts.get(iteration, firing.start), firing.start)
+        if firing.actor == sink:
+            ends[iteration] = max(ends.get(iteration, firing.end), firing.end)
+    return max(ends[iteration + distance] - starts[iteration] for iteration in range(count))
+
+
+class _Run:
+    """Firings with the times that follow from the released source; None for what never needs it.
+
+    ends: when each firing of the sink ends. Until the source fires, nothing has a time.
+    """
+
+    def __init__(self, graph: Graph, source: str, sink: str) -> None:
+        self.graph = graph
+        self.source = source
+        self.sink = sink
+        self.ends: list[int | None] = []
+        self.firings = {actor.name: 0 for actor in graph.actors}
+        self.inputs: dict[str, list[Channel]] = defaultdict(list)
+        self.outputs: dict[str, list[Channel]] = defaultdict(list)
+        for channel in graph.channels:
+            self.inputs[channel.consumer].append(channel)
+            self.outputs[channel.producer].append(channel)
+        self._queues: dict[str, deque[int | None]] = {
+            channel.name: deque([None] * channel.initial_tokens) for channel in graph.channels
+        }
+        self._starts: dict[str, int | None] = dict.fromkeys(self.firings)
+
+    def exhaust(self, most: dict[str, int]) -> None:
+        """Fire until nothing can, each actor at most so often in all."""
+        waiting = list(self.firings)
+        while waiting:
+            name = waiting.pop()
+            while self.firings[name] < most[name] and self._is_enabled(name):
+                self._fire(name)
+                waiting += {channel.consumer for channel in self.outputs[name]} - {name}
+
+    def _is_enabled(self, name: str) -> bool:
+        phase = self.firings[name] % self.graph.actor(name).phases
+        return all(
+            len(self._queues[channel.name]) >= channel.consumption[phase]
+            for channel in self.inputs[name]
+        )
+
+    def _fire(self, name: str) -> None:
+        actor = self.graph.actor(name)
+        phase = self.firings[name] % actor.phases
+        needed = [self._starts[name], 0 if name == self.source else None]
+        for channel in self.inputs[name]:
+            queue = self._queues[channel.name]
+            needed += [queue.popleft() for _ in range(channel.consumption[phase])]
+        start = max((time for time in needed if time is not None), default=None)
+        end = None if start is None else start + actor.durations[phase]
+        for channel in self.outputs[name]:
+            self._queues[channel.name].extend([end] * channel.production[phase])
+        self._starts[name] = start
+        self.firings[name] += 1
+        if name == self.sink:
+            self.ends.append(end)

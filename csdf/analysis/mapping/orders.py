@@ -1,0 +1,217 @@
+"""Static orders as channels: the position in a list becomes a token that its firings pass on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import lcm
+
+from csdf.analysis.consistency import repetition_vector
+from csdf.errors import CsdfError
+from csdf.model.graph import Actor, Channel, Graph
+from csdf.model.mapping import StaticOrder
+
+
+class OrderDeadlock(CsdfError):
+    """Static orders in which every processor waits for another one.
+
+    waiting: of each processor that waits the actor that is next, and the channel without enough tokens.
+    """
+
+    def __init__(self, waiting: dict[str, tuple[str, str]]) -> None:
+        self.waiting = waiting
+        text = "; ".join(
+            f"{core!r} waits for tokens on {channel!r} to fire {actor!r}"
+            for core, (actor, channel) in waiting.items()
+        )
+        super().__init__(f"the static orders deadlock: {text}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marking:
+    """A graph some firings later: how often each actor fired, tokens, and places in the orders."""
+
+    firings: dict[str, int]
+    tokens: dict[str, int]
+    places: dict[str, int]
+
+
+def ordered_graph(graph: Graph, orders: Mapping[str, StaticOrder]) -> Graph:
+    """Return the graph whose self-timed execution obeys the static orders.
+
+    Prefixes are executed first: the graph begins with the tokens and phases that they leave, so that
+    its transient is another one and its period is that of the mapping. An actor has as many phases as
+    its list has firings of it, and `p: a before b` carries a token from each firing of a to the firing
+    of b that comes next on p. The processor's actors thus fire one at a time.
+    Raises OrderDeadlock where the prefixes cannot be executed.
+    Source: Damavandpeyma et al., Schedule-extended synchronous dataflow graphs, IEEE TCAD 2013, for
+    SDF graphs; phases make it smaller.
+    """
+    marking = _after_prefixes(graph, orders)
+    rings = {core: _rotated(order, marking.places.get(core, 0)) for core, order in orders.items()}
+    phases = {actor.name: actor.phases for actor in graph.actors}
+    for ring in rings.values():
+        for actor in dict.fromkeys(ring):
+            phases[actor] = lcm(phases[actor], ring.count(actor))
+    actors = tuple(
+        Actor(
+            name=actor.name,
+            durations=_turned(actor.durations, marking.firings[actor.name], phases[actor.name]),
+        )
+        for actor in graph.actors
+    )
+    channels = [
+        replace(
+            channel,
+            initial_tokens=marking.tokens[channel.name],
+            production=_turned(
+                channel.production, marking.firings[channel.producer], phases[channel.producer]
+            ),
+            consumption=_turned(
+                channel.consumption, marking.firings[channel.consumer], phases[channel.consumer]
+            ),
+        )
+        for channel in graph.channels
+    ]
+    for core, ring in rings.items():
+        channels += _order_channels(core, ring, phases)
+    return replace(graph, actors=actors, channels=tuple(channels), origin=None)
+
+
+def _turned(cycle: tuple[int, ...], done: int, length: int) -> tuple[int, ...]:
+    """Return the cycle from the phase that comes after so many firings, over so many phases."""
+    return tuple(cycle[(done + place) % len(cycle)] for place in range(length))
+
+
+def _rotated(order: StaticOrder, place: int) -> tuple[str, ...]:
+    """Return the periodic list as it comes from a place on."""
+    start = (place - len(order.prefix)) % len(order.periodic)
+    return order.periodic[start:] + order.periodic[:start]
+
+
+def _order_channels(core: str, ring: Sequence[str], phases: dict[str, int]) -> list[Channel]:
+    """Return a channel for each pair of actors that follow one another somewhere in the list."""
+    seen: dict[str, int] = defaultdict(int)
+    numbers = []  # of each entry, among those of its actor
+    for actor in ring:
+        numbers.append(seen[actor])
+        seen[actor] += 1
+    pairs: dict[tuple[str, str], tuple[list[int], list[int], int]] = {}
+    for place, actor in enumerate(ring):
+        follower = (place + 1) % len(ring)
+        key = (actor, ring[follower])
+        made, taken, tokens = pairs.setdefault(key, ([], [], 0))
+        made.append(numbers[place])
+        taken.append(numbers[follower])
+        pairs[key] = (made, taken, tokens + (follower == 0))
+    return [
+        Channel(
+            name=f"{core}: {first} before {second}",
+            producer=first,
+            consumer=second,
+            production=_marks(made, seen[first], phases[first]),
+            consumption=_marks(taken, seen[second], phases[second]),
+            initial_tokens=tokens,
+        )
+        for (first, second), (made, taken, tokens) in pairs.items()
+    ]
+
+
+def _marks(places: list[int], count: int, phases: int) -> tuple[int, ...]:
+    """Return 1 at these places of `count` firings and 0 at the others, over so many phases."""
+    marked = set(places)
+    return tuple(int(phase % count in marked) for phase in range(phases))
+
+
+def _after_prefixes(graph: Graph, orders: Mapping[str, StaticOrder]) -> Marking:
+    """Execute until every prefix is done; whoever else is needed fires too."""
+    run = _UntimedRun(graph, orders)
+    while not run.is_done():
+        if not run.step():
+            raise OrderDeadlock(run.waiting())
+    return Marking(firings=run.firings, tokens=run.tokens, places=run.places)
+
+
+class _UntimedRun:
+    """Firings in an order that the lists allow, without times."""
+
+    def __init__(self, graph: Graph, orders: Mapping[str, StaticOrder]) -> None:
+        self.graph = graph
+        self.orders = orders
+        self.firings = {actor.name: 0 for actor in graph.actors}
+        self.tokens = {channel.name: channel.initial_tokens for channel in graph.channels}
+        self.places = dict.fromkeys(orders, 0)
+        self.inputs: dict[str, list[Channel]] = defaultdict(list)
+        self.outputs: dict[str, list[Channel]] = defaultdict(list)
+        for channel in graph.channels:
+            self.inputs[channel.consumer].append(channel)
+            self.outputs[channel.producer].append(channel)
+        bound = {actor for order in orders.values() for actor in order.periodic}
+        self.free = [actor.name for actor in graph.actors if actor.name not in bound]
+        self._limits = self._most_firings()
+
+    def _most_firings(self) -> dict[str, int]:
+        """How often an actor fires at most before the prefixes are done, if they can be.
+
+        A firing needs firings of its own iteration and earlier ones; where it stands behind later
+        iterations in an order, as many more as the order is ahead, once for each processor.
+        """
+        repetitions = repetition_vector(self.graph)
+        ahead = max(
+            (
+                -(
+                    -len(order.prefix + order.periodic)
+                    // min(repetitions[a] for a in order.periodic)
+                )
+                for order in self.orders.values()
+            ),
+            default=0,
+        )
+        iterations = (ahead + 1) * (len(self.orders) + 1)
+        return {actor: count * iterations for actor, count in repetitions.items()}
+
+    def is_done(self) -> bool:
+        return all(self.places[core] >= len(one.prefix) for core, one in self.orders.items())
+
+    def step(self) -> bool:
+        """Fire what the unfinished prefixes want, else whatever can fire; return whether any did."""
+        unfinished = [c for c, one in self.orders.items() if self.places[c] < len(one.prefix)]
+        others = [core for core in self.orders if core not in unfinished]
+        if sum(self._advance(core) for core in unfinished):
+            return True
+        return sum(self._advance(core) for core in others) + sum(map(self._fire, self.free)) > 0
+
+    def _advance(self, core: str) -> bool:
+        if not self._fire(self.orders[core].actor(self.places[core])):
+            return False
+        self.places[core] += 1
+        return True
+
+    def _fire(self, name: str) -> bool:
+        if self.firings[name] >= self._limits[name] or self._lacking(name) is not None:
+            return False
+        phase = self.firings[name] % self.graph.actor(name).phases
+        for channel in self.inputs[name]:
+            self.tokens[channel.name] -= channel.consumption[phase]
+        for channel in self.outputs[name]:
+            self.tokens[channel.name] += channel.production[phase]
+        self.firings[name] += 1
+        return True
+
+    def _lacking(self, name: str) -> Channel | None:
+        phase = self.firings[name] % self.graph.actor(name).phases
+        for channel in self.inputs[name]:
+            if self.tokens[channel.name] < channel.consumption[phase]:
+                return channel
+        return None
+
+    def waiting(self) -> dict[str, tuple[str, str]]:
+        """Return for each processor that waits its next actor and the channel that it waits for."""
+        found = {}
+        for core, order in self.orders.items():
+            actor = order.actor(self.places[core])
+            channel = self._lacking(actor)
+            if channel is not None:
+                found[core] = (actor, channel.name)
+        return found

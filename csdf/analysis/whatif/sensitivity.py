@@ -1,0 +1,291 @@
+"""What if: how the period of a graph depends on each duration, token and place.
+
+Source of the definitions: slack as the distance to the first cycle that becomes critical (a minimum
+ratio over the cycles through the firings); Ghamarian et al., DATE 2008, for the period as a function
+of a duration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from math import gcd
+from typing import Any
+
+from csdf.analysis.bounded import SPACE
+from csdf.analysis.critical import CriticalCycle, named_cycle
+from csdf.analysis.liveness import Deadlock, deadlock
+from csdf.analysis.throughput import throughput
+from csdf.analysis.whatif.lines import LineSearch
+from csdf.analysis.whatif.parameter import added_time, added_to_phase
+from csdf.analysis.whatif.parametric import line_below_today
+from csdf.analysis.whatif.slack import ComponentSlack, Slack
+from csdf.analysis.whatif.varying import VaryingComponent, VaryingGraph
+from csdf.model.graph import Graph
+from csdf.model.shown import Shown
+from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorSensitivity:
+    """What one actor, or one of its phases, means for the period, all others being as they are.
+
+    phase: None for all phases together, the same time being added to each.
+    slack: how much longer each firing may take before the period grows; None: as long as it likes.
+    is_exact: if not, it is a lower bound. then_critical: the actors of the cycle that ends it.
+    gain: by how much the period falls for each time unit that firings are faster, at first; that
+    holds until they are faster by `until`. least_period: where they are as fast as they can be, the
+    shortest phase without any time.
+    """
+
+    actor: str
+    phase: int | None
+    slack: Fraction | None
+    is_exact: bool
+    then_critical: tuple[str, ...]
+    gain: Fraction
+    until: Fraction
+    least_period: Fraction
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as a JSON value; fractions as texts."""
+        texts = {name: str(getattr(self, name)) for name in ("gain", "until", "least_period")}
+        slack = None if self.slack is None else str(self.slack)
+        return asdict(self) | texts | {"slack": slack, "then_critical": list(self.then_critical)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelSensitivity:
+    """What more tokens on one channel, or more places in it, mean for the period.
+
+    kind: `tokens` at the start, with places for them, or `places` of its capacity. more: the fewest
+    that can matter: tokens move in steps. period: with so many more; with fewer it is as it was.
+    """
+
+    channel: str
+    kind: str
+    more: int
+    period: Fraction
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as a JSON value; fractions as texts."""
+        return asdict(self) | {"period": str(self.period)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity(Shown):
+    """How the period depends on each actor, each phase and each channel.
+
+    period: None for a deadlock. actors: for each actor a row for all phases, then, if it has several,
+    one for each. channels: a row for each channel's tokens, and one for the places of each capacity.
+    is_complete: whether there is a row for everything; if not, `reason` says why.
+    """
+
+    period: Fraction | None
+    critical_cycle: CriticalCycle | None
+    deadlock: Deadlock | None
+    actors: tuple[ActorSensitivity, ...]
+    channels: tuple[ChannelSensitivity, ...]
+    is_complete: bool = True
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all rows as a JSON value; fractions as texts."""
+        cycle = self.critical_cycle
+        return {
+            "deadlock": self.deadlock is not None,
+            "blocked": [] if self.deadlock is None else self.deadlock.to_json(),
+            "period": None if self.period is None else str(self.period),
+            "bottleneck": None if cycle is None else cycle.to_json(),
+            "actors": [one.to_json() for one in self.actors],
+            "channels": [one.to_json() for one in self.channels],
+            "complete": self.is_complete,
+            "reason": self.reason,
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each actor and phase, as for a data frame."""
+        return [asdict(one) for one in self.actors]
+
+
+def sensitivity(graph: Graph, *, budget: Budget = None) -> Sensitivity:
+    """Return the slack, the gain and the worth of a token for everything in the graph, exactly.
+
+    Capacities count. Each row is about one change alone: two actors may not both use their slack.
+    budget: a stop, or seconds; where it ends the work, as Ctrl-C does, the rows known by then are
+    returned. Raises InconsistentGraph; GaveUp where not even
+    the period is known by then.
+    """
+    stop = stop_of(budget)
+    blocked = deadlock(graph, budget=stop)
+    if blocked is not None:
+        return Sensitivity(
+            period=None, critical_cycle=None, deadlock=blocked, actors=(), channels=()
+        )
+    return _Study(graph, stop).answer()
+
+
+class _Study:
+    """All questions about one graph that runs."""
+
+    def __init__(self, graph: Graph, stop: Stop) -> None:
+        self._graph = graph
+        self._stop = stop
+        self._varying = VaryingGraph(graph, stop)
+        self._critical = self._varying.as_given
+        self._on_cycle = set[int]()  # places of durations on the critical cycle
+        if self._critical.component is not None and self._critical.circuit is not None:
+            self._on_cycle.update(
+                self._varying.places(self._critical.component, self._critical.circuit)
+            )
+        self._period = self._critical.period or Fraction(0)
+        self._home = {
+            actor: (component, place)
+            for component in self._varying.components
+            for place, actor in enumerate(component.actors)
+        }
+        self._slacks: dict[int, ComponentSlack] = {}
+
+    def answer(self) -> Sensitivity:
+        """Return the rows, as far as they are known when the budget ends the work."""
+        actors: list[ActorSensitivity] = []
+        channels: list[ChannelSensitivity] = []
+        reason = ""
+        try:
+            for channel_row in self._channel_rows():
+                channels.append(channel_row)
+            for actor_row in self._actor_rows():
+                actors.append(actor_row)
+        except ENDS as end:
+            reason = str(reason_of(end))
+        return Sensitivity(
+            period=self._period,
+            critical_cycle=self._cycle(),
+            deadlock=None,
+            actors=tuple(actors),
+            channels=tuple(channels),
+            is_complete=not reason,
+            reason=reason,
+        )
+
+    def _cycle(self) -> CriticalCycle | None:
+        component, circuit = self._critical.component, self._critical.circuit
+        if component is None or circuit is None or not self._period:
+            return None
+        return named_cycle(self._varying.numbers, component, circuit, self._critical.time)
+
+    def _actor_rows(self) -> Iterator[ActorSensitivity]:
+        for number, actor in enumerate(self._graph.actors):
+            yield self._row(number, None)
+            if actor.phases > 1:
+                yield from (self._row(number, phase) for phase in range(actor.phases))
+
+    def _row(self, number: int, phase: int | None) -> ActorSensitivity:
+        actor = self._graph.actors[number]
+        slack, then = self._slack(number, phase)
+        gain, until, least = self._gain(number, phase)
+        time = None if slack.time is None else slack.time * self._graph.time_unit
+        return ActorSensitivity(
+            actor=actor.name, phase=phase, slack=time, is_exact=slack.is_exact,
+            then_critical=then, gain=gain, until=until, least_period=least,
+        )  # fmt: skip
+
+    def _slack(self, number: int, phase: int | None) -> tuple[Slack, tuple[str, ...]]:
+        """The slack, and the actors of the cycle that ends it."""
+        if number not in self._home:  # on no cycle at all
+            return Slack(None, is_exact=True, circuit=None), ()
+        component, place = self._home[number]
+        key = id(component)
+        if key not in self._slacks:
+            period = self._period / self._graph.time_unit
+            self._slacks[key] = ComponentSlack(component, period, self._stop)
+        phases = range(self._graph.actors[number].phases) if phase is None else (phase,)
+        found = self._slacks[key].slack([(place, one) for one in phases])
+        return found, self._names(component, found)
+
+    def _names(self, component: VaryingComponent, slack: Slack) -> tuple[str, ...]:
+        if slack.circuit is None:
+            return ()
+        names = self._varying.numbers.actor_names
+        return tuple(dict.fromkeys(names[component.actors[one]] for one in slack.circuit.actors))
+
+    def _gain(self, number: int, phase: int | None) -> tuple[Fraction, Fraction, Fraction]:
+        """Gain, until, and least period; only what is on a critical cycle can gain anything."""
+        nothing = Fraction(0), Fraction(0), self._period
+        actor = self._graph.actors[number]
+        own = range(actor.phases) if phase is None else (phase,)
+        if self._on_cycle.isdisjoint(self._varying.place(number, one) for one in own):
+            return nothing
+        parameter = (
+            added_time(self._graph, {actor.name: 1})
+            if phase is None
+            else added_to_phase(self._graph, actor.name, phase)
+        )
+        if parameter.least == parameter.today:
+            return nothing
+        search = LineSearch(self._varying, [parameter])
+        line, start, first = line_below_today(search, parameter)
+        if not line.slopes[0]:
+            return nothing
+        return line.slopes[0], parameter.today - start, first.period(parameter.least)
+
+    def _channel_rows(self) -> Iterator[ChannelSensitivity]:
+        numbers = {name: at for at, name in enumerate(self._varying.numbers.channel_names)}
+        for channel in self._graph.channels:
+            yield self._channel_row(channel.name, numbers[channel.name], "tokens")
+            space = numbers.get(channel.name + SPACE)
+            if channel.capacity is not None and space is not None:
+                yield self._channel_row(channel.name, space, "places")
+
+    def _channel_row(self, name: str, at: int, kind: str) -> ChannelSensitivity:
+        step = _step(self._varying, at)
+        more = step - self._varying.numbers.initial_tokens[at] % step
+        period = self._period
+        if at in self._critical_channels:
+            period = self._period_with(name, at, more)
+        return ChannelSensitivity(channel=name, kind=kind, more=more, period=period)
+
+    def _period_with(self, name: str, at: int, more: int) -> Fraction:
+        """The period with more tokens on a channel, of that name or its space."""
+        if self._graph.channel(name).is_self_loop:  # firings may overtake one another then
+            return throughput(
+                _with_tokens(self._graph, name, more), budget=self._stop
+            ).period or Fraction(0)
+        tokens = list(self._varying.numbers.initial_tokens)
+        tokens[at] += more
+        return self._varying.critical({}, tokens).period or Fraction(0)
+
+    @cached_property
+    def _critical_channels(self) -> set[int]:
+        """The channels of the critical cycle: without one of them that cycle stays as it is."""
+        component, circuit = self._critical.component, self._critical.circuit
+        if component is None or circuit is None:
+            return set()
+        return {component.channels[one] for one in circuit.channels if one >= 0}
+
+
+def _with_tokens(graph: Graph, name: str, more: int) -> Graph:
+    """The graph with more tokens on a channel, and places for them."""
+    channels = tuple(
+        replace(
+            one,
+            initial_tokens=one.initial_tokens + more,
+            capacity=None if one.capacity is None else one.capacity + more,
+        )
+        if one.name == name
+        else one
+        for one in graph.channels
+    )
+    return replace(graph, channels=channels, origin=None)
+
+
+def _step(graph: VaryingGraph, channel: int) -> int:
+    """Tokens move through the channel in multiples of this."""
+    numbers = graph.numbers
+    made, taken = numbers.production_start[channel], numbers.consumption_start[channel]
+    return gcd(
+        *numbers.production[made : made + numbers.phases[numbers.producer[channel]]],
+        *numbers.consumption[taken : taken + numbers.phases[numbers.consumer[channel]]],
+    )

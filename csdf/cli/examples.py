@@ -1,0 +1,76 @@
+"""`csdf examples`: the graphs and networks that the pages and the help speak of, as files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from csdf.cli import answers, parsers
+from csdf.cli.frame.output import remark
+from csdf.errors import CsdfError, counted
+from csdf.io import files
+
+PACKAGE = Path(__file__).parents[1]
+HOMES = (PACKAGE / "examples", PACKAGE.parent / "models")  # as installed; in a checkout
+FOLDER = "models"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Copy the examples; return the exit code."""
+    options = command_parser().parse_args(argv)
+    target = Path(options.folder) / FOLDER
+    source = examples_folder()
+    written = kept = 0
+    for name in example_files(source):
+        if _copied(source / name, target / name):
+            written += 1
+        else:
+            kept += 1
+    remark("csdf examples", f"wrote {counted(written, 'file')} to {target}")
+    if kept:
+        remark("csdf examples", f"left {counted(kept, 'file')} there as they were")
+    return answers.ANSWERED
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf examples",
+        "Copy the example graphs, networks and platforms into a folder `models`, so that the "
+        "examples of every --help and of the pages run there. Files that exist are left alone.",
+        "csdf examples",
+        "csdf examples somewhere",
+    )
+    parser.add_argument(
+        "folder",
+        nargs="?",
+        default=".",
+        metavar="FOLDER",
+        help="where `models` is to be; default: the current folder",
+    )
+    return parser
+
+
+def examples_folder() -> Path:
+    """Return where the examples lie. Raises CsdfError where the installation lacks them."""
+    for home in HOMES:
+        if home.is_dir():
+            return home
+    raise CsdfError("this installation has no examples; install csdf again")
+
+
+def example_files(folder: Path) -> Iterator[Path]:
+    """Yield the files of the examples, from their folder on, by name."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield path.relative_to(folder)
+
+
+def _copied(source: Path, target: Path) -> bool:
+    """Copy a file unless there is one; return whether it was copied. Raises UnwritableFile."""
+    if target.exists():
+        return False
+    files.make_folder(target.parent)
+    files.write_text(target, source.read_bytes())
+    return True

@@ -1,0 +1,1 @@
+"""Options that several commands share, by what they are about."""

@@ -1,0 +1,62 @@
+"""How many firings of an actor may go on at once, as options, and the hint where they are missing."""
+
+from __future__ import annotations
+
+import argparse
+
+from csdf.analysis.bounded import limit_concurrency
+from csdf.analysis.concurrency import unlimited_actors, without_auto_concurrency
+from csdf.cli import answers
+from csdf.errors import CsdfError
+from csdf.model.graph import Graph
+
+SWITCH = "--no-auto-concurrency"
+HINT = f"try {SWITCH}: one firing of an actor at a time"
+
+
+def add_concurrency(parser: argparse._ActionsContainer) -> None:
+    """Add the options that limit how many firings of an actor go on at once."""
+    parser.add_argument(
+        SWITCH,
+        action="store_true",
+        help="one firing of an actor at a time, also where no self-loop says so",
+    )
+    parser.add_argument(
+        "--limit",
+        action="append",
+        type=answers.named_integers,
+        metavar="ACTOR=N",
+        default=[],
+        help="at most N firings of the actor at once",
+    )
+
+
+def read(path: str, options: argparse.Namespace) -> Graph:
+    """Return the graph of a file, with the limits that the options ask for."""
+    return limited(answers.read(path, options), options)
+
+
+def limited(graph: Graph, options: argparse.Namespace) -> Graph:
+    """Return the graph with the limits that the options ask for."""
+    limits = dict(options.limit)
+    if options.no_auto_concurrency:
+        return without_auto_concurrency(graph, limits)
+    return limit_concurrency(graph, limits) if limits else graph
+
+
+def added_loops(before: Graph, after: Graph) -> list[str]:
+    """Return the self-loops that limits have added: they are no storage."""
+    known = {channel.name for channel in before.channels}
+    return [channel.name for channel in after.channels if channel.name not in known]
+
+
+def hint(graph: Graph) -> str | None:
+    """Return what to try where nothing limits the graph; None where that would change nothing."""
+    return HINT if unlimited_actors(graph) else None
+
+
+def refuse(options: argparse.Namespace) -> None:
+    """Raise CsdfError where one of the options is given for something that is no graph."""
+    if options.no_auto_concurrency or options.limit:
+        name = SWITCH if options.no_auto_concurrency else "--limit"
+        raise CsdfError(f"{name} is for graphs: a layer of a network has one firing at a time")

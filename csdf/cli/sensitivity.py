@@ -1,0 +1,238 @@
+"""`csdf sensitivity`: slack, what faster actors and more tokens bring, the period as a function."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from csdf.analysis.whatif.capacity_steps import CapacitySteps, capacity_steps
+from csdf.analysis.whatif.parameter import Parameter
+from csdf.analysis.whatif.parametric import ParametricPeriod, parametric_period
+from csdf.analysis.whatif.regions import ParametricRegions, parametric_regions
+from csdf.analysis.whatif.sensitivity import ActorSensitivity, Sensitivity, sensitivity
+from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame.long_work import limited, telling
+from csdf.cli.options import concurrency, parameters
+from csdf.errors import CsdfError
+from csdf.io.files import write_text
+from csdf.model.graph import Graph
+from csdf.stopping import Stop
+
+SHOWN = 40  # most rows of a table; JSON has all
+NAMES = 3  # most actors named in a row
+
+Function = ParametricPeriod | ParametricRegions | CapacitySteps
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print what if; return the exit code: 0 answered, 1 a deadlock, 3 incomplete."""
+    parser = command_parser()
+    options = parser.parse_args(argv)
+    is_function = bool(options.parameter or options.scale)
+    pictures.require_drawing(options.plot)
+    if options.plot and not is_function:
+        parser.error("--plot draws the period over a parameter; give --parameter or --scale")
+    with limited(options.budget) as stop:
+        graph = concurrency.read(options.file, options)
+        begin = time.perf_counter()
+        stop = telling(stop, f"studying {graph.name}")
+        if is_function:
+            return _print_function(graph, _function(graph, options, stop), options, begin)
+        return _print_table(graph, sensitivity(graph, budget=stop), options, begin)
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf sensitivity",
+        "What if: how much longer each actor and each phase may take before the period grows, how "
+        "much the period falls where one is faster, and what one more token or place brings. With a "
+        "parameter: the period as an exact function of it.",
+        "csdf sensitivity models/graphs/h263decoder.xml",
+        "csdf sensitivity models/graphs/h263decoder.xml --parameter vld",
+        "csdf sensitivity models/graphs/modem.xml --parameter filt --parameter eq --json",
+        notes="Each row is about one change alone, all else being as it is.",
+    )
+    parser.add_argument("file", metavar="FILE", help=parsers.GRAPH_HELP)
+    parameters.add_parameters(parser)
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "the period over the parameter")
+    parsers.add_budget_option(parser, "end with what is known by then")
+    concurrency.add_concurrency(parser)
+    answers.add_reading_options(parser)
+    return parser
+
+
+def _function(graph: Graph, options: argparse.Namespace, stop: Stop) -> Function:
+    channel = parameters.capacity_of(graph, options)
+    if channel is not None:
+        return capacity_steps(graph, channel, budget=stop)
+    wanted = parameters.parameters_of(graph, options)
+    if len(wanted) == 1:
+        return parametric_period(graph, wanted[0], budget=stop)
+    if len(wanted) > 2:
+        raise CsdfError(f"{len(wanted)} parameters; expected one or two")
+    first, second = wanted
+    high = tuple(_high(graph, one, options, stop) for one in wanted)
+    return parametric_regions(graph, first, second, high=(high[0], high[1]), budget=stop)
+
+
+def _high(graph: Graph, parameter: Parameter, options: argparse.Namespace, stop: Stop) -> Fraction:
+    """Up to which value regions are shown: by default a bit beyond the last change along the axis."""
+    if options.up_to is not None:
+        return Fraction(options.up_to)
+    last = parametric_period(graph, parameter, budget=stop).pieces[-1].start
+    return max(parameter.today + 1, last + (last - parameter.least) / 2)
+
+
+def _print_function(
+    graph: Graph, found: Function, options: argparse.Namespace, begin: float
+) -> int:
+    seconds = time.perf_counter() - begin
+    if options.plot:
+        draw, suffix = pictures.drawing("csdf.draw.parametric"), pictures.suffix_of(options.plot)
+        write_text(options.plot, draw.parametric_picture(graph.name, found, suffix))
+    if options.json:
+        answer = {"graph": graph.name, **found.to_json(), "seconds": round(seconds, 6)}
+        print(json.dumps(answer, indent=2))
+    else:
+        rows = _capacity_lines(found) if isinstance(found, CapacitySteps) else (
+            _piece_lines(found) if isinstance(found, ParametricPeriod) else _region_lines(found)
+        )  # fmt: skip
+        taken = f"  time         {seconds * 1000:.3g} ms"
+        print(answers.one_text([f"{graph.name}: {next(rows)}", *rows, taken]))
+    is_complete = not isinstance(found, CapacitySteps) or found.is_complete
+    return answers.ANSWERED if is_complete else answers.GAVE_UP
+
+
+def _piece_lines(found: ParametricPeriod) -> Iterator[str]:
+    name = found.parameter.name
+    pieces = answers.counted(len(found.pieces), "piece")
+    yield f"period as a function of {name}, exact in {pieces}"
+    yield f"  {'from':>14} {'to':>14}  {'period':<34} critical cycle"
+    for one in found.pieces:
+        end = "" if one.end is None else str(one.end)
+        actors = _names(() if one.cycle is None else one.cycle.actors)
+        period = _linear(one.time, [one.count], one.tokens)
+        yield f"  {one.start!s:>14} {end:>14}  {period:<34} {actors}".rstrip()
+    slack = found.slack
+    yield f"  today        {found.parameter.today}, {_slack_words(slack)}"
+
+
+def _slack_words(slack: Fraction | None) -> str:
+    if slack is None:
+        return "and the period never grows"
+    return f"and the period does not grow for {answers.number(slack)} more" if slack else "no slack"
+
+
+def _region_lines(found: ParametricRegions) -> Iterator[str]:
+    first, second = found.parameters
+    regions = answers.counted(len(found.regions), "region")
+    yield f"period as a function of {first.name} (x) and {second.name} (y), exact in {regions}"
+    for name, one, low, high in zip("xy", found.parameters, found.low, found.high, strict=True):
+        yield f"  {name}: {one.name} from {low} to {high}, today {one.today}"
+    for region in found.regions:
+        actors = _names(() if region.cycle is None else region.cycle.actors)
+        yield f"  {_linear(region.time, region.counts, region.tokens):<40} {actors}"
+        corners = " ".join(f"({x}, {y})" for x, y in region.corners)
+        yield f"      within {corners}"
+
+
+def _linear(time: Fraction, counts: Sequence[Fraction], tokens: int) -> str:
+    terms = [
+        f"{'' if count == 1 else f'{count} '}{name}"
+        for count, name in zip(counts, "xy", strict=False)
+        if count
+    ]
+    total = " + ".join([*([str(time)] if time or not terms else []), *terms])
+    return f"({total}) / {tokens}" if tokens > 1 else total
+
+
+def _capacity_lines(found: CapacitySteps) -> Iterator[str]:
+    steps = answers.counted(len(found.steps), "step")
+    end = "" if found.is_complete else ", INCOMPLETE: more capacity still helps"
+    yield f"period as a function of the capacity of {found.channel}, exact in {steps}{end}"
+    yield f"  {'from':>10}  {'period':<28} critical cycle"
+    for one in found.steps:
+        actors = _names(() if one.cycle is None else one.cycle.actors)
+        yield f"  {one.capacity:>10}  {answers.number(one.period):<28} {actors}"
+
+
+def _print_table(
+    graph: Graph, found: Sensitivity, options: argparse.Namespace, begin: float
+) -> int:
+    seconds = time.perf_counter() - begin
+    if options.json:
+        answer = {"graph": graph.name, **found.to_json(), "seconds": round(seconds, 6)}
+        print(json.dumps(answer, indent=2))
+    else:
+        print(answers.one_text(_table_lines(graph, found, seconds)))
+    if found.deadlock is not None:
+        return answers.NO
+    return answers.ANSWERED if found.is_complete else answers.GAVE_UP
+
+
+def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> list[str]:
+    if found.deadlock is not None:
+        return [f"{graph.name}: deadlock: {found.deadlock}"]
+    cycle = found.critical_cycle
+    limit = f"; limited by {_names(cycle.actors)}" if cycle is not None else ""
+    lines = [f"{graph.name}: period {answers.number(found.period or 0)}{limit}"]
+    if not found.period and (hint := concurrency.hint(graph)):
+        lines.append(f"  hint: {hint}")
+    if not found.is_complete:
+        lines.append(f"  INCOMPLETE: {found.reason}")
+    lines += _actor_lines(found.actors)
+    lines += _channel_lines(found)
+    return [*lines, f"  time         {seconds * 1000:.3g} ms"]
+
+
+def _actor_lines(rows: Sequence[ActorSensitivity]) -> Iterator[str]:
+    if not rows:
+        return
+    shown = sorted(rows, key=_worth) if len(rows) > SHOWN else rows
+    titles = [_title(row) for row in shown[:SHOWN]]
+    width = max(len("actor"), *map(len, titles))
+    yield f"  {'actor':<{width}}  {'slack':<22} {'gain':<8} {'until':<18} {'at best':<18} then critical"
+    for title, row in zip(titles, shown, strict=False):
+        gain = [str(row.gain), str(row.until), str(row.least_period)] if row.gain else ["-"] * 3
+        yield (
+            f"  {title:<{width}}  {_slack(row):<22} {gain[0]:<8} {gain[1]:<18} {gain[2]:<18} "
+            f"{_names(row.then_critical)}"
+        ).rstrip()
+    if len(rows) > SHOWN:
+        yield f"  and {len(rows) - SHOWN} rows more, with larger slack; --json has all"
+
+
+def _worth(row: ActorSensitivity) -> tuple[bool, Fraction, Fraction]:
+    """Bottlenecks first, then by slack."""
+    return row.slack is None, row.slack or Fraction(0), -row.gain
+
+
+def _title(row: ActorSensitivity) -> str:
+    return row.actor if row.phase is None else f"{row.actor}:{row.phase}"
+
+
+def _slack(row: ActorSensitivity) -> str:
+    if row.slack is None:
+        return "unlimited"
+    return f"{'' if row.is_exact else 'at least '}{row.slack}"
+
+
+def _channel_lines(found: Sensitivity) -> Iterator[str]:
+    useful = [one for one in found.channels if one.period != found.period]
+    if not useful and found.channels:
+        yield "  no channel alone makes the period shorter, with more tokens or more places"
+    for one in useful[:SHOWN]:
+        kind = one.kind if one.more > 1 else one.kind.removesuffix("s")
+        yield f"  {one.more} more {kind} on {one.channel}: period {answers.number(one.period)}"
+    if len(useful) > SHOWN:
+        yield f"  and {len(useful) - SHOWN} channels more; --json has all"
+
+
+def _names(names: Sequence[str]) -> str:
+    listed = ", ".join(names[:NAMES])
+    return listed if len(names) <= NAMES else f"{listed} and {len(names) - NAMES} more"

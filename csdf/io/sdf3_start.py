@@ -1,0 +1,58 @@
+"""Initial phases in an SDF3 file, as Kiter writes them: `INITIAL;CYCLE` in lists of rates and times."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+from csdf.errors import StuckStart, Suspicious
+from csdf.io import sequences
+from csdf.io.sdf3_actors import ActorText, Port
+from csdf.io.sdf3_document import Sdf3Document
+from csdf.model.exact import MalformedText
+from csdf.model.graph import Graph
+from csdf.model.start import InitialRates, after_start
+
+End = tuple[ActorText, Port]
+
+
+def without_initial_phases(
+    document: Sdf3Document,
+    graph: Graph,
+    ends: Mapping[str, tuple[End, End]],
+    remark: type[Suspicious],
+) -> Graph:
+    """Return the graph that is left when all actors have done with their initial phases.
+
+    ends: of each channel, where it leaves its producer and meets its consumer. A graph without initial
+    phases stays as it is; else the remark is issued as a warning. Raises StuckStart.
+    """
+    initial = {
+        name: InitialRates(
+            production=_rates(document, *source), consumption=_rates(document, *destination)
+        )
+        for name, (source, destination) in ends.items()
+        if source[1].initial or destination[1].initial
+    }
+    if not initial:
+        return graph
+    warnings.warn(
+        f"{document.name}: initial phases (before ';'); the graph is what they leave behind",
+        remark,
+        stacklevel=4,
+    )
+    try:
+        return after_start(graph, initial)
+    except StuckStart as error:
+        raise StuckStart(error.circle, f"{document.name}: ") from None
+
+
+def _rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, ...]:
+    """The tokens that each initial phase of an actor moves through a port."""
+    if not port.initial:
+        return ()
+    try:
+        return sequences.parse_rates(port.initial, sequences.sequence_length(port.initial))
+    except MalformedText as error:
+        where = f"actor {actor.name!r}, {port.label}"
+        raise document.refusal(port.element, f"{where}: initial rate {error}") from None

@@ -1,0 +1,126 @@
+"""Scenario-aware dataflow: graphs that take turns, and the automaton that says in which order.
+
+A scenario is one iteration of its graph. The tokens that lie on the channels between two scenarios
+have names: a scenario takes the tokens of the names that it declares and leaves others, and the
+next scenario has to take exactly those. Scenarios are pipelined: the next one begins with each
+token as soon as that token is there.
+
+Source: Geilen, Stuijk, Worst-case performance analysis of synchronous dataflow scenarios,
+CODES+ISSS 2010; Geilen et al., Performance analysis of weakly-consistent scenario-aware dataflow
+graphs, J. Signal Process. Syst. 87, 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from csdf.errors import InvalidGraph
+from csdf.model.graph import Graph
+
+Names = Mapping[str, tuple[str, ...]]  # of the tokens on each channel, first in the queue first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One way in which the application behaves for one iteration.
+
+    graph: its capacities count. taken, left: names of the tokens on each channel before and after;
+    a channel that is not listed holds `channel[0]`, `channel[1]` and so on, before and after. A
+    token whose name is empty does not persist: it is there from the start and forgotten at the end.
+    firings: how often each actor fires; an actor that is not
+    listed fires as the repetition vector says. reward: the progress that the scenario makes.
+    """
+
+    name: str
+    graph: Graph
+    taken: Names = field(default_factory=dict)
+    left: Names = field(default_factory=dict)
+    firings: Mapping[str, int] = field(default_factory=dict)
+    reward: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        where = f"scenario {self.name!r}"
+        if self.reward < 0:
+            raise InvalidGraph(f"{where}: reward {self.reward} is negative")
+        for actor, count in self.firings.items():
+            self.graph.actor(actor)
+            if count < 0:
+                raise InvalidGraph(f"{where}: actor {actor!r} fires {count} times")
+        for names in (self.taken, self.left):
+            for channel in names:
+                self.graph.channel(channel)
+        for channel, names_there in self.taken.items():
+            tokens = self.graph.channel(channel).initial_tokens
+            if len(names_there) != tokens:
+                raise InvalidGraph(
+                    f"{where}: channel {channel!r} has {tokens} initial tokens, "
+                    f"but {len(names_there)} names for them"
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A state of the automaton: whoever enters it executes its scenario once."""
+
+    name: str
+    scenario: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioGraph:
+    """Scenarios and the finite automaton whose runs are the allowed sequences of scenarios.
+
+    transitions: names of a state and of a state that may follow. initial: name of the first state.
+    Source: FSM-SADF of Geilen and Stuijk, CODES+ISSS 2010, section 3.
+    """
+
+    name: str
+    scenarios: tuple[Scenario, ...]
+    states: tuple[State, ...]
+    transitions: tuple[tuple[str, str], ...]
+    initial: str
+
+    def __post_init__(self) -> None:
+        where = f"scenario graph {self.name!r}"
+        scenarios = _distinct([one.name for one in self.scenarios], f"{where}: two scenarios")
+        states = _distinct([one.name for one in self.states], f"{where}: two states")
+        for state in self.states:
+            if state.scenario not in scenarios:
+                raise InvalidGraph(
+                    f"{where}: state {state.name!r} executes {state.scenario!r}, "
+                    "which is no scenario"
+                )
+        for name in (self.initial, *(end for pair in self.transitions for end in pair)):
+            if name not in states:
+                raise InvalidGraph(f"{where}: there is no state {name!r}")
+
+    def scenario(self, name: str) -> Scenario:
+        """Return the scenario of that name; raise InvalidGraph if there is none."""
+        for one in self.scenarios:
+            if one.name == name:
+                return one
+        raise InvalidGraph(f"scenario graph {self.name!r}: there is no scenario {name!r}")
+
+    @property
+    def reachable(self) -> dict[str, tuple[str, ...]]:
+        """The states that a run can reach, each with the states that may follow it."""
+        followers: dict[str, list[str]] = {one.name: [] for one in self.states}
+        for before, after in self.transitions:
+            if after not in followers[before]:
+                followers[before].append(after)
+        found = {self.initial: tuple(followers[self.initial])}
+        waiting = list(found[self.initial])
+        for name in waiting:
+            if name not in found:
+                found[name] = tuple(followers[name])
+                waiting.extend(found[name])
+        return found
+
+
+def _distinct(names: list[str], what: str) -> set[str]:
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidGraph(f"{what} are named {name!r}")
+    return set(names)

@@ -1,0 +1,144 @@
+/* A circular buffer: where it lies in the arena, its size, and the actors at its ends. is_bounded:
+   whether its capacity was given, so that a producer waits for space. */
+typedef struct {
+    uint32_t offset, capacity, token_bytes, initial_tokens;
+    uint32_t producer, consumer, is_bounded;
+} ring;
+
+/* Rates of the phases in turn; `length` of them, after which they repeat. */
+typedef struct {
+    const uint32_t *values;
+    uint32_t length;
+} rates;
+
+/* An end of a channel at an actor: what a firing takes and gives back, or what it puts. */
+typedef struct {
+    uint32_t channel, is_output;
+    rates moved, released;
+} end;
+
+typedef struct {
+    firing_function fire;
+    uint32_t phases, first_end, ends;
+} actor;
+
+static uint32_t rate_of(const rates *r, uint32_t phase)
+{
+    return r->values[phase % r->length];
+}
+
+/* Tokens of a buffer from the one with that number on, counted from its first. */
+static port port_of(const instance *state, uint32_t channel, uint32_t from, uint32_t tokens)
+{
+    port found;
+    const ring *r = &rings[channel];
+    found.base = state->arena + r->offset;
+    found.capacity = r->capacity;
+    found.token_bytes = r->token_bytes;
+    found.first = r->capacity ? (uint32_t)(((uint64_t)state->first[channel] + from) % r->capacity) : 0;
+    found.tokens = tokens;
+    found.fresh = tokens;
+    return found;
+}
+
+/* The view of an end in a phase; an output has its place before the inputs give theirs back. */
+static port view_of(instance *state, const end *e, uint32_t phase)
+{
+    uint32_t moved = rate_of(&e->moved, phase), held = state->held[e->channel];
+    uint32_t kept = state->kept[e->channel];
+    port found;
+    if (e->is_output) {
+        if (held + moved > rings[e->channel].capacity) {
+            state->faults++;
+        }
+        return port_of(state, e->channel, held, moved);
+    }
+    if (held - kept < moved) {
+        state->faults++;
+    }
+    found = port_of(state, e->channel, 0, kept + moved);
+    found.fresh = moved;
+    return found;
+}
+
+static void move_on(instance *state, const end *e, uint32_t phase)
+{
+    uint32_t moved = rate_of(&e->moved, phase), released, *first = &state->first[e->channel];
+    if (e->is_output) {
+        state->held[e->channel] += moved;
+        return;
+    }
+    released = rate_of(&e->released, phase);
+    state->kept[e->channel] += moved - released;
+    state->held[e->channel] -= released;
+    if (rings[e->channel].capacity) {
+        *first = (uint32_t)(((uint64_t)*first + released) % rings[e->channel].capacity);
+    }
+}
+
+static void fire(instance *state, uint32_t number)
+{
+    const actor *a = &actors[number];
+    const end *e = &ends[a->first_end];
+    uint32_t phase = state->phase[number], place;
+    port ports[MOST_ENDS] = {{0, 0, 0, 0, 0, 0}};
+    for (place = 0; place < a->ends; place++) {
+        ports[place] = view_of(state, &e[place], phase);
+    }
+    a->fire(state->context, phase, ports);
+    for (place = 0; place < a->ends; place++) {
+        move_on(state, &e[place], phase);
+    }
+    state->phase[number] = phase + 1 < a->phases ? phase + 1 : 0;
+}
+
+/* An actor among others that take turns, and how often it fires. */
+typedef struct {
+    uint32_t actor, firings;
+} turn;
+
+/* Whether a channel joins two of these actors. */
+static int is_inside(const turn *turns, uint32_t count, uint32_t channel)
+{
+    uint32_t place, found = 0;
+    for (place = 0; place < count; place++) {
+        found += turns[place].actor == rings[channel].producer;
+        found += turns[place].actor == rings[channel].consumer;
+    }
+    return found == 2;
+}
+
+static int can_fire(const instance *state, const turn *turns, uint32_t count, uint32_t number)
+{
+    const actor *a = &actors[number];
+    const end *e = &ends[a->first_end];
+    uint32_t place;
+    for (place = 0; place < a->ends; place++) {
+        uint32_t channel = e[place].channel, moved = rate_of(&e[place].moved, state->phase[number]);
+        if (!is_inside(turns, count, channel)) {
+            continue;
+        }
+        if (e[place].is_output ? rings[channel].is_bounded &&
+                                     state->held[channel] + moved > rings[channel].capacity
+                               : state->held[channel] - state->kept[channel] < moved) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Fire the first that can, until all have fired as often as they are to. */
+static void take_turns(instance *state, const turn *turns, uint32_t count)
+{
+    uint32_t fired[MOST_TURNS] = {0}, place = 0;
+    while (place < count) {
+        if (fired[place] < turns[place].firings &&
+            can_fire(state, turns, count, turns[place].actor)) {
+            fire(state, turns[place].actor);
+            fired[place]++;
+            place = 0;
+        } else {
+            place++;
+        }
+    }
+}

@@ -1,0 +1,1 @@
+"""`csdf codegen`: its options and its answer."""

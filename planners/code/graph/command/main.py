@@ -1,0 +1,150 @@
+"""`csdf codegen`: any graph as a C program for one processor."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from csdf.analysis.bounded import with_capacities
+from csdf.analysis.liveness import Deadlock
+from csdf.cli import answers, parsers
+from csdf.cli.frame.long_work import limited, shown, telling
+from csdf.model.graph import Graph
+from csdf.names import quoted
+from csdf.outcome import Status
+from csdf.search.trade_off import smallest_storage
+from csdf.search.variables import Choice
+from csdf.stopping import Progress, Stop
+from planners.code.graph.looped import in_words
+from planners.code.graph.planning import ORDERS, PlannedGraph, planned_graph
+from planners.code.graph.writing import WrittenGraph, write_graph_program
+
+SEARCH = 0.5  # of the time, for the smallest buffers
+SHOWN = 300  # characters of a schedule
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the program; return the exit code: 1 for a graph that deadlocks."""
+    options = command_parser().parse_args(argv)
+    with limited(options.budget) as stop:
+        return _planned(options, stop)
+
+
+def _planned(options: argparse.Namespace, stop: Stop) -> int:
+    graph = answers.read(options.file, options)
+    if options.capacity:
+        graph = with_capacities(graph, dict(options.capacity))
+    if options.smallest:
+        graph = _with_smallest(graph, stop)
+    planned = planned_graph(
+        graph,
+        token_bytes=options.token_size,
+        order=options.order,
+        budget=telling(stop, f"scheduling {graph.name}"),
+    )
+    if isinstance(planned, Deadlock):
+        print(f"csdf codegen: {quoted(f'{graph.name} deadlocks: {planned}')}", file=sys.stderr)
+        return answers.NO
+    written = write_graph_program(planned, options.output, name=options.name)
+    if options.json:
+        print(json.dumps(_as_json(planned, written), indent=2))
+    else:
+        print(_as_text(planned, written, options.output))
+    return answers.ANSWERED
+
+
+def _with_smallest(graph: Graph, stop: Stop) -> Graph:
+    """The graph with the fewest tokens of capacity without a deadlock, as far as was found."""
+    found = smallest_storage(graph, Choice(), budget=stop.part(share=SEARCH, report=shown(_so_far)))
+    if found.point is None:
+        return graph  # it deadlocks, which the schedule will tell
+    if found.status != Status.OPTIMAL:
+        print(
+            f"csdf codegen: {found.reason}: buffers of {found.point.size} tokens, "
+            f"at least {found.lower_bound} are needed",
+            file=sys.stderr,
+        )
+    return with_capacities(graph, found.point.capacities)
+
+
+def _so_far(progress: Progress) -> str:
+    return f"smallest buffers: at least {progress.lower_bound} tokens"
+
+
+def _as_text(planned: PlannedGraph, written: WrittenGraph, folder: str) -> str:
+    words = in_words(planned.schedule)
+    short = words if len(words) <= SHOWN else f"{words[:SHOWN]} ..."
+    apart = sum(ring.size for ring in planned.rings)
+    way = "fixed" if planned.is_static else "in part decided at run time"
+    return answers.one_text(
+        [
+            f"{planned.graph.name}: {answers.counted(planned.firings, 'firing')} an iteration, "
+            f"{planned.arena_bytes} B for all channels ({apart} B without sharing)",
+            f"  order    {way}: {short}",
+            f"  state    at most {written.state_bytes} B beside the arena",
+            f"  wrote    {', '.join(written.files)} in {folder}",
+            f"  next     make -C {folder} test",
+        ]
+    )
+
+
+def _as_json(planned: PlannedGraph, written: WrittenGraph) -> dict[str, Any]:
+    return {
+        **planned.to_json(),
+        "program": written.name,
+        "state_bytes": written.state_bytes,
+        "files": list(written.files),
+    }
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf codegen",
+        "Write a graph as a C99 program for one processor: a schedule of one iteration as loops, "
+        "circular buffers in one arena, a function for each actor to be filled in, and a main "
+        "program that checks the tokens.",
+        "csdf codegen models/graphs/satellite.xml -o receiver",
+        "csdf codegen models/graphs/csdf_example.xml --smallest --order demand -o example",
+        notes="The code does not grow with how often actors fire. Buffers of channels that never "
+        "hold tokens at the same time share their bytes.",
+    )
+    parser.add_argument("file", metavar="FILE", help=parsers.GRAPH_HELP)
+    parser.add_argument(
+        "--order",
+        choices=ORDERS,
+        default="least",
+        help="nested: loops in which each actor stands once, where no circle forbids it; demand: an "
+        "actor fires when those that it feeds cannot; least: the one with fewer bytes (default)",
+    )
+    parser.add_argument(
+        "--capacity",
+        action="append",
+        type=answers.named_integers,
+        metavar="CHANNEL=N",
+        default=[],
+        help="tokens that the buffer of a channel holds",
+    )
+    parser.add_argument(
+        "--smallest",
+        action="store_true",
+        help="the fewest tokens of buffers that any order of firings can do with",
+    )
+    parser.add_argument(
+        "--token-size",
+        type=answers.size,
+        default=4,
+        metavar="SIZE",
+        help="bytes of a token, where the graph does not say; default: 4",
+    )
+    parser.add_argument("--name", help="of functions and files; default: the graph's")
+    parsers.add_budget_option(parser, "give up after that; with --smallest take the best by then")
+    parsers.add_json_option(parser)
+    answers.add_reading_options(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="FOLDER", required=True, help="a new folder, or one of its own"
+    )
+    return parser

@@ -1,0 +1,194 @@
+"""Schedules of one processor as loops: how often what fires, and what that does to each channel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from csdf.model.graph import Channel, Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """One firing of an actor, in the phase that is its turn."""
+
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A body that is carried out so many times."""
+
+    count: int
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Interleaved:
+    """So many firings of some actors, the first of `order` that can fire at each turn.
+
+    Only channels between these actors decide; what they exchange with others is there beforehand.
+    written: the same firings as loops, where these are short.
+    """
+
+    order: tuple[str, ...]
+    firings: tuple[int, ...]  # of each of them, before all are back where they began
+    written: Node | None = None
+
+
+Node = Fire | Loop | Interleaved
+NO_FIRING = Loop(0, ())
+
+
+def looped(count: int, *body: Node) -> Node:
+    """Return a body carried out so many times, without a loop where none is needed."""
+    if count == 1 and len(body) == 1:
+        return body[0]
+    if len(body) == 1 and isinstance(body[0], Loop):
+        return Loop(count * body[0].count, body[0].body)
+    return Loop(count, body)
+
+
+def leaves(node: Node) -> Iterator[Fire | Interleaved]:
+    """Yield what stands in a schedule, from left to right, each place once."""
+    if isinstance(node, Loop):
+        for inner in node.body:
+            yield from leaves(inner)
+    else:
+        yield node
+
+
+def firing_counts(node: Node, times: int = 1) -> dict[str, int]:
+    """Return how often each actor fires."""
+    if isinstance(node, Fire):
+        return {node.actor: times}
+    if isinstance(node, Interleaved):
+        return {name: times * each for name, each in zip(node.order, node.firings, strict=True)}
+    found: dict[str, int] = {}
+    for inner in node.body:
+        for name, count in firing_counts(inner, times * node.count).items():
+            found[name] = found.get(name, 0) + count
+    return found
+
+
+def in_words(node: Node) -> str:
+    """Return a schedule as the literature writes it: `(3 a (2 b)) c`; `{a b}` takes turns."""
+    if isinstance(node, Loop) and node.count == 1:
+        return " ".join(map(in_words, node.body))
+    return _text(node)
+
+
+def _text(node: Node) -> str:
+    if isinstance(node, Fire):
+        return node.actor
+    if isinstance(node, Interleaved):
+        if node.written is not None:
+            return in_words(node.written)
+        pairs = zip(node.firings, node.order, strict=True)
+        return "{" + " ".join(f"{count} {name}" for count, name in pairs) + "}"
+    return f"({node.count} {' '.join(map(_text, node.body))})"
+
+
+class Effect(NamedTuple):
+    """What a piece of a schedule does to a channel, beginning with none in it.
+
+    change, lowest: of tokens that were not consumed yet; kept_change, highest: of tokens that take
+    room: those, what a window keeps, and what a firing is about to put.
+    """
+
+    change: int
+    lowest: int
+    kept_change: int
+    highest: int
+
+
+NOTHING = Effect(0, 0, 0, 0)
+
+
+def then(first: Effect, second: Effect) -> Effect:
+    """Return the effect of two pieces, one after the other."""
+    return Effect(
+        first.change + second.change,
+        min(first.lowest, first.change + second.lowest),
+        first.kept_change + second.kept_change,
+        max(first.highest, first.kept_change + second.highest),
+    )
+
+
+def repeated(effect: Effect, count: int) -> Effect:
+    """Return the effect of so many times the same, without doing it."""
+    if not count:
+        return NOTHING
+    return Effect(
+        count * effect.change,
+        effect.lowest + min(0, (count - 1) * effect.change),
+        count * effect.kept_change,
+        effect.highest + max(0, (count - 1) * effect.kept_change),
+    )
+
+
+class Ports:
+    """Tokens that each phase of an actor moves, by channel."""
+
+    def __init__(self, graph: Graph) -> None:
+        """Take the graph with its capacities, which do not matter here."""
+        self.phases = {actor.name: actor.phases for actor in graph.actors}
+        self.touched: dict[str, list[Channel]] = {actor.name: [] for actor in graph.actors}
+        for channel in graph.channels:
+            for name in dict.fromkeys((channel.producer, channel.consumer)):
+                self.touched[name].append(channel)
+
+    def firing(self, actor: str, phase: int, channel: Channel) -> Effect:
+        """Return what a firing does to a channel that its actor touches."""
+        taken = channel.consumption[phase] if channel.consumer == actor else 0
+        given_back = channel.release_rates[phase] if channel.consumer == actor else 0
+        made = channel.production[phase] if channel.producer == actor else 0
+        return Effect(made - taken, -taken, made - given_back, made)
+
+
+Effects = Mapping[str, Effect]
+
+
+def effects(node: Node, ports: Ports, orders: Mapping[Interleaved, Sequence[str]]) -> Effects:
+    """Return what a schedule does to each channel that it touches, whatever its counts.
+
+    orders: the firings of each interleaved piece. Every loop goes through whole cycles of each
+    actor, except where a body is the single firing of one actor; raises AssertionError otherwise.
+    """
+    if isinstance(node, Interleaved):
+        return _listed_effects(orders[node], ports)
+    if isinstance(node, Loop) and len(node.body) == 1 and isinstance(node.body[0], Fire):
+        return _cycles(node.body[0].actor, node.count, ports)
+    if isinstance(node, Fire):
+        return _cycles(node.actor, 1, ports)
+    found: dict[str, Effect] = {}
+    for inner in node.body:
+        for name, effect in effects(inner, ports, orders).items():
+            found[name] = then(found.get(name, NOTHING), effect)
+    return {name: repeated(effect, node.count) for name, effect in found.items()}
+
+
+def _cycles(actor: str, count: int, ports: Ports) -> Effects:
+    cycles, rest = divmod(count, ports.phases[actor])
+    assert rest == 0, f"{actor} fires {count} times, which are no whole cycles"
+    found = {}
+    for channel in ports.touched[actor]:
+        effect = NOTHING
+        for phase in range(ports.phases[actor]):
+            effect = then(effect, ports.firing(actor, phase, channel))
+        found[channel.name] = repeated(effect, cycles)
+    return found
+
+
+def _listed_effects(firings: Sequence[str], ports: Ports) -> Effects:
+    """What firings do one by one, from phase 0 of each actor on."""
+    phase: dict[str, int] = {}
+    found: dict[str, Effect] = {}
+    for actor in firings:
+        now = phase.get(actor, 0)
+        for channel in ports.touched[actor]:
+            effect = ports.firing(actor, now, channel)
+            found[channel.name] = then(found.get(channel.name, NOTHING), effect)
+        phase[actor] = (now + 1) % ports.phases[actor]
+    return found

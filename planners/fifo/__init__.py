@@ -1,0 +1,1 @@
+"""FIFO depths of streaming designs."""

@@ -1,0 +1,251 @@
+"""`csdf fifo finn`: the smallest FIFO depths of a design that FINN has made."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import PurePath
+
+from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame.long_work import stop_after
+from csdf.cli.frame.output import remark
+from csdf.errors import CsdfError, UnwritableFile
+from csdf.io.files import write_text
+from csdf.outcome import Status
+from csdf.stopping import Stop
+from planners.fifo.command.answer import (
+    as_json,
+    as_text,
+    config_text,
+    front_json,
+    front_text,
+    in_proof,
+)
+from planners.fifo.cores import blocks, padded
+from planners.fifo.design import Design
+from planners.fifo.finn.folding_file import Folding, fifo_depths, folding_text, read_folding
+from planners.fifo.finn.reading import read_design
+from planners.fifo.study import Study, front, study
+from planners.fifo.timing.options import TimingOptions
+
+PROGRAM = "csdf fifo finn"
+BUDGET = 3.0  # seconds
+OBJECTIVES = ("bits", "words", "bram")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the answer; return the exit code: 0 found, 1 there are none, 3 gave up."""
+    parser = command_parser()
+    options = parser.parse_args(argv)
+    pictures.require_drawing(options.plot)
+    if options.output and pictures.suffix_of(options.output) != "json":
+        raise UnwritableFile(f"{options.output}: a folding file is JSON; expected the suffix .json")
+    if PurePath(options.model).suffix.lower() == ".json":
+        return _config(options)
+    folding = read_folding(options.folding) if options.folding else {}
+    timing = _timing(options)
+    with answers.working(f"reading {options.model}"):
+        design = read_design(options.model, timing, folding)
+    _require_known(options, design)
+    if options.front or options.plot:
+        return _front(design, options)
+    return _study(design, folding, timing, options)
+
+
+def _config(options: argparse.Namespace) -> int:
+    folding = read_folding(options.model)
+    if options.json:
+        print(json.dumps({"file": options.model, "fifos": fifo_depths(folding)}, indent=2))
+    else:
+        print(config_text(options.model, folding))
+    return answers.ANSWERED
+
+
+def _timing(options: argparse.Namespace) -> TimingOptions:
+    return TimingOptions(
+        latencies=dict(options.latency),
+        clock_ns=float(1000 / options.clock),
+        dsp=options.dsp,
+        idle=options.idle,
+    )
+
+
+def _require_known(options: argparse.Namespace, design: Design) -> None:
+    """Refuse a latency for something that the design does not have: a slip of the pen."""
+    known = {layer.name for layer in design.layers}
+    operators = {layer.kind.removesuffix("_hls").removesuffix("_rtl") for layer in design.layers}
+    for name, _ in options.latency:
+        if name not in known and name not in operators | {"AddStreams", "MVAU", "VVAU"}:
+            raise CsdfError(
+                f"--latency {name}: the design has no such node or operator; it has "
+                f"{', '.join(sorted(operators))}"
+            )
+
+
+def _study(
+    design: Design, folding: Folding, timing: TimingOptions, options: argparse.Namespace
+) -> int:
+    found = _found(design, options)
+    if options.json:
+        print(json.dumps(as_json(found, options.clock), indent=2))
+    else:
+        print(as_text(found, options.clock, all_layers=options.layers))
+    if options.sensitivity and found.sizing.depths:
+        other = read_design(options.model, replace(timing, more=options.sensitivity), folding)
+        print(_changed(found, _found(other, options), options.sensitivity), file=sys.stderr)
+    if options.output and found.cores:
+        write_text(options.output, folding_text(design, found.cores, folding))
+        remark(PROGRAM, f"wrote {options.output}: a folding file with these depths")
+    if found.sizing.status is Status.INFEASIBLE:
+        return answers.NO
+    return answers.GAVE_UP if found.sizing.status is Status.GAVE_UP else answers.ANSWERED
+
+
+def _found(design: Design, options: argparse.Namespace) -> Study:
+    weights = None
+    if options.objective == "words":
+        weights = [1] * len(design.fifos)
+    elif options.objective == "bram":
+        weights = [_block_weight(fifo.bits) for fifo in design.fifos]
+    return study(
+        design,
+        period=_period(options),
+        only_live=options.least,
+        is_split=options.split,
+        weights=weights,
+        stops=lambda: _stop(design, options),
+    )
+
+
+def _block_weight(bits: int) -> int:
+    """What a word costs where block RAMs are scarce: those for 512 words, in bits of a row."""
+    return blocks(512, padded(bits)) * 36
+
+
+def _stop(design: Design, options: argparse.Namespace) -> Stop:
+    return stop_after(options.budget, f"{design.name}: sizing its FIFOs")
+
+
+def _period(options: argparse.Namespace) -> Fraction | None:
+    if options.fps is not None:
+        return Fraction(options.clock * 10**6) / Fraction(options.fps)
+    return None if options.period is None else Fraction(options.period)
+
+
+def _changed(found: Study, other: Study, more: int) -> str:
+    """Say which depths change where all guessed latencies are larger."""
+    changes = [
+        f"{fifo.name!r} {old} -> {new}"
+        for fifo, old, new in zip(
+            found.design.fifos, found.sizing.depths, other.sizing.depths, strict=False
+        )
+        if old != new
+    ]
+    bits = f"{found.sizing.bits} -> {other.sizing.bits} bits"
+    listed = ", ".join(changes) or "no depth changes"
+    return f"{PROGRAM}: with all assumed latencies {more} longer: {bits}: {listed}"
+
+
+def _front(design: Design, options: argparse.Namespace) -> int:
+    points = front(design, stops=lambda: _stop(design, options))
+    if not points:
+        raise CsdfError(
+            f"{design.name} deadlocks whatever its FIFOs hold, or nothing was found in time"
+        )
+    if options.json:
+        print(json.dumps(front_json(design, points), indent=2))
+    else:
+        print(front_text(design, points, options.clock))
+    if options.plot:
+        draw = pictures.drawing("planners.fifo.command.picture")
+        labels = [in_proof(point) for point in points]
+        picture = draw.front_picture(
+            design.name, points, labels, options.clock, pictures.suffix_of(options.plot)
+        )
+        write_text(options.plot, picture)
+    return answers.ANSWERED
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        PROGRAM,
+        "The smallest FIFO depths of a design of FINN, from its ONNX model: layers are timed from "
+        "their attributes, cycle by cycle, and the depths are searched. By default for the full rate, "
+        "which the slowest layer sets. A folding file alone is read and counted.",
+        "csdf fifo finn models/fifo/residual.onnx",
+        "csdf fifo finn models/fifo/residual.onnx --fps 50000 --clock 200 -o folding_out.json",
+        "csdf fifo finn models/fifo/residual.onnx --least --latency DuplicateStreams=5",
+        notes="RTL layers of FINN are timed exactly. The latencies of HLS layers are decided by the "
+        "HLS scheduler: the answer lists what was assumed, --latency says it, --sensitivity tells how "
+        "much it matters. Sizes are proved for this model of the design.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="the hardware layers: .onnx or .onnx.gz")
+    parser.add_argument("--folding", metavar="FILE", help="PE, SIMD and the like, by node, in JSON")
+    goal = parser.add_mutually_exclusive_group()
+    goal.add_argument(
+        "--fps", type=answers.above_zero, metavar="N", help="at least so many frames per second"
+    )
+    goal.add_argument(
+        "--period", type=answers.above_zero, metavar="CYCLES", help="at most so many cycles a frame"
+    )
+    goal.add_argument("--least", action="store_true", help="the least memory without deadlock")
+    goal.add_argument(
+        "--front", action="store_true", help="the trade-off from the least memory to the full rate"
+    )
+    parser.add_argument(
+        "--objective",
+        choices=OBJECTIVES,
+        default="bits",
+        help="what is to be small: bits, words, or the width of words in block RAMs; default: bits",
+    )
+    parser.add_argument(
+        "--clock",
+        type=answers.above_zero,
+        metavar="MHZ",
+        default=Fraction(200),
+        help="clock of the design; default: 200",
+    )
+    parser.add_argument(
+        "--latency",
+        action="append",
+        type=answers.named_integers,
+        metavar="OP=N",
+        default=[],
+        help="cycles from a read to its write, of an HLS operator or of one node",
+    )
+    parser.add_argument(
+        "--idle",
+        type=answers.from_zero,
+        metavar="N",
+        default=0,
+        help="of HLS layers between frames",
+    )
+    parser.add_argument(
+        "--dsp",
+        type=answers.positive,
+        choices=(48, 58),
+        default=48,
+        help="DSP of the part; default: 48",
+    )
+    parser.add_argument(
+        "--sensitivity",
+        type=answers.positive,
+        metavar="N",
+        help="say which depths change if assumed latencies are N longer",
+    )
+    parser.add_argument(
+        "--split",
+        action="store_true",
+        help="rows of cores as by SplitLargeFIFOs, not one rounded up",
+    )
+    parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
+    parsers.add_budget_option(parser, "for each search; then the best by then", BUDGET)
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "the trade-off of bits and rate")
+    parsers.add_output_option(parser, "a folding file with these depths, in JSON", required=False)
+    return parser

@@ -1,0 +1,100 @@
+"""`csdf fifo hls4ml`: the smallest depths of the streams in a project of hls4ml."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from csdf.cli import answers, parsers
+from csdf.cli.frame.long_work import stop_after
+from csdf.cli.frame.output import remark
+from csdf.errors import UnwritableFile
+from csdf.io.files import write_text
+from csdf.outcome import Status
+from planners.fifo.command.answer import as_json, as_text
+from planners.fifo.hls.reading import project_design
+from planners.fifo.hls.source import read_source, with_depths
+from planners.fifo.study import study
+from planners.fifo.timing.options import TimingOptions
+
+PROGRAM = "csdf fifo hls4ml"
+BUDGET = 3.0  # seconds
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the answer; return the exit code: 0 found, 1 there are none, 3 gave up."""
+    options = command_parser().parse_args(argv)
+    if options.output and not options.output.endswith(".json"):
+        raise UnwritableFile(f"{options.output}: depths are JSON; expected the suffix .json")
+    source = read_source(options.project)
+    timing = TimingOptions(latencies=dict(options.latency), idle=options.idle)
+    design = project_design(source, timing)
+    found = study(
+        design,
+        period=options.period,
+        only_live=options.least,
+        stops=lambda: stop_after(options.budget, f"{design.name}: sizing its streams"),
+    )
+    found = replace(found, automatic=None)  # a rule of FINN
+    text = json.dumps(as_json(found, options.clock), indent=2) if options.json else None
+    print(text or as_text(found, options.clock, builder="hls4ml"))
+    depths = dict(design.named(found.sizing.depths)) if found.sizing.depths else {}
+    if options.output and depths:
+        write_text(options.output, json.dumps(depths, indent=2) + "\n")
+        remark(PROGRAM, f"wrote {options.output}: the depth of each stream")
+    if options.in_place and depths:
+        write_text(source.file, with_depths(source, depths))
+        remark(PROGRAM, f"wrote {source.file}: with these depths")
+    if found.sizing.status is Status.INFEASIBLE:
+        return answers.NO
+    return answers.GAVE_UP if found.sizing.status is Status.GAVE_UP else answers.ANSWERED
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        PROGRAM,
+        "The smallest depths of the streams in a project that hls4ml has written with io_stream: its "
+        "C++ says which functions work on which streams, and in which order words pass.",
+        "csdf fifo hls4ml my_project -o depths.json",
+        "csdf fifo hls4ml my_project/hls4ml_config.yml --in-place",
+        notes="A word is a pixel with all its channels. Cycles are those of the loops in nnet_utils "
+        "with assumed latencies: true ones are in the synthesis report, and --latency gives them. A "
+        "project with strategy Resource has no interval in its source; then the reuse factor is taken.",
+    )
+    parser.add_argument(
+        "project", metavar="FILE", help="the folder of a project, or the hls4ml_config.yml in it"
+    )
+    goal = parser.add_mutually_exclusive_group()
+    goal.add_argument(
+        "--period", type=answers.above_zero, metavar="CYCLES", help="at most so many cycles a frame"
+    )
+    goal.add_argument("--least", action="store_true", help="the least memory without deadlock")
+    parser.add_argument(
+        "--clock",
+        type=answers.above_zero,
+        metavar="MHZ",
+        default=Fraction(200),
+        help="clock of the design; default: 200",
+    )
+    parser.add_argument(
+        "--latency",
+        action="append",
+        type=answers.named_integers,
+        metavar="NAME=N",
+        default=[],
+        help="cycles from a read to its write, of a function such as conv_2d_cl or of one layer",
+    )
+    parser.add_argument(
+        "--idle", type=answers.from_zero, metavar="N", default=0, help="cycles between frames"
+    )
+    parser.add_argument(
+        "--in-place", action="store_true", help="write the depths into the C++ of the project"
+    )
+    parsers.add_budget_option(parser, "for each search; then the best by then", BUDGET)
+    parsers.add_json_option(parser)
+    parsers.add_output_option(parser, "the depth of each stream, in JSON", required=False)
+    return parser

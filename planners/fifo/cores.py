@@ -1,0 +1,145 @@
+"""What a FIFO becomes in hardware: the cores of FINN's library, what they hold and what they cost.
+
+Up to 256 words a FIFO is a shift register in LUTs (Q_srl); beyond, a FIFO of the vendor with a power
+of two of words, at most 32768, in block RAM or UltraRAM. Words are padded to whole bytes. The costs are
+FINN's own estimates: transformation/fpgadataflow and custom_op/fpgadataflow/streamingfifo.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from planners.fifo.design import LEAST_DEPTH, Design, Fifo, Layer
+from planners.fifo.timing.cluster import Cluster, Port, Series
+
+MOST_SHIFTED = 256  # words in a shift register
+MOST_VENDOR = 32768  # words in a FIFO of the vendor
+BLOCK_SHAPES = ((1, 16384), (2, 8192), (4, 4096), (9, 2048), (18, 1024), (36, 512))  # bits, words
+URAM_BITS, URAM_WORDS = 72, 4096
+RAM_STYLES = ("auto", "block", "distributed", "ultra")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """One FIFO core: "rtl" or "vivado", the words that it holds, the style of its memory."""
+
+    style: str
+    depth: int
+    ram: str = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """LUTs, block RAMs of 18 kbit, and UltraRAMs."""
+
+    luts: int = 0
+    blocks: int = 0
+    ultra: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        """Return both together."""
+        return Cost(
+            luts=self.luts + other.luts,
+            blocks=self.blocks + other.blocks,
+            ultra=self.ultra + other.ultra,
+        )
+
+
+def whole_core(depth: int, ram: str = "auto") -> tuple[Core, ...]:
+    """Return the core for a depth, rounded up; more than one only beyond the largest core."""
+    found = []
+    while depth > MOST_VENDOR:
+        found.append(Core(style="vivado", depth=MOST_VENDOR, ram=ram))
+        depth -= MOST_VENDOR
+    if depth > MOST_SHIFTED:
+        return (*found, Core(style="vivado", depth=1 << (depth - 1).bit_length(), ram=ram))
+    return (*found, Core(style="rtl", depth=max(depth, LEAST_DEPTH))) if depth else tuple(found)
+
+
+def split_cores(depth: int, ram: str = "auto") -> tuple[Core, ...]:
+    """Return a row of cores with little more than the depth, as FINN's SplitLargeFIFOs makes it."""
+    found = []
+    while depth > MOST_SHIFTED:
+        piece = min(1 << (depth.bit_length() - 1), MOST_VENDOR)
+        style = "rtl" if piece <= MOST_SHIFTED else "vivado"
+        found.append(Core(style=style, depth=piece, ram=ram if style == "vivado" else "auto"))
+        depth -= piece
+    if depth:
+        found.append(Core(style="rtl", depth=max(depth, LEAST_DEPTH)))
+    return tuple(found)
+
+
+def padded(bits: int) -> int:
+    """Return the bits of a word on the wire: whole bytes."""
+    return -(-bits // 8) * 8
+
+
+def cost(core: Core, bits: int) -> Cost:
+    """Return what a core with words of so many bits costs, by FINN's estimate."""
+    width = padded(bits)
+    address = 2 * (core.depth - 1).bit_length()
+    if core.style == "rtl" or core.ram == "distributed":
+        return Cost(luts=-(-core.depth // 32) * -(-width // 2) + address)
+    if core.ram == "ultra":
+        return Cost(luts=address, ultra=-(-core.depth // URAM_WORDS) * -(-width // URAM_BITS))
+    return Cost(luts=address, blocks=blocks(core.depth, width))
+
+
+def blocks(depth: int, width: int) -> int:
+    """Return the block RAMs of 18 kbit for a memory: the widest shape that holds it, side by side."""
+    for bits, words in BLOCK_SHAPES[:-1]:
+        if width <= bits or (bits == BLOCK_SHAPES[-2][0] and depth > BLOCK_SHAPES[-1][1]):
+            return -(-depth // words) * -(-width // bits)
+    bits, words = BLOCK_SHAPES[-1]
+    return -(-depth // words) * -(-width // bits)
+
+
+def cores_of(
+    design: Design, depths: Sequence[int], *, is_split: bool
+) -> tuple[tuple[Core, ...], ...]:
+    """Return the cores of each FIFO, in a row where it is split."""
+    make = split_cores if is_split else whole_core
+    return tuple(make(depth) for depth, _ in zip(depths, design.fifos, strict=True))
+
+
+def total_cost(design: Design, cores: Sequence[Sequence[Core]]) -> Cost:
+    """Return what the cores of all FIFOs cost."""
+    found = Cost()
+    for fifo, row in zip(design.fifos, cores, strict=True):
+        for core in row:
+            found += cost(core, fifo.bits)
+    return found
+
+
+def with_cores(design: Design, cores: Sequence[Sequence[Core]]) -> tuple[Design, tuple[int, ...]]:
+    """Return the design with rows of FIFOs, and their depths: each core passes words on in a cycle."""
+    layers = list(design.layers)
+    fifos: list[Fifo] = []
+    depths: list[int] = []
+    for fifo, row in zip(design.fifos, cores, strict=True):
+        start, output = fifo.producer, fifo.output
+        for number, core in enumerate(row[:-1]):
+            layers.append(_passing(f"{fifo.name}, core {number}", fifo))
+            fifos.append(
+                replace(
+                    fifo, name=f"{fifo.name}, {number}", producer=start, output=output,
+                    consumer=len(layers) - 1, input=0,
+                )
+            )  # fmt: skip
+            start, output = len(layers) - 1, 0
+            depths.append(core.depth)
+        fifos.append(replace(fifo, producer=start, output=output))
+        depths.append(row[-1].depth)
+    return replace(design, layers=tuple(layers), fifos=tuple(fifos)), tuple(depths)
+
+
+def _passing(name: str, fifo: Fifo) -> Layer:
+    """What is between two FIFOs in a row: a word leaves the one and enters the other in one cycle."""
+    port = Port(series=0, words=fifo.words, bits=fifo.bits)
+    series = (Series(name="pass", events=fifo.words),)
+    return Layer(
+        name=name,
+        kind="wire",
+        cluster=Cluster(series=series, waits=(), inputs=(port,), outputs=(port,)),
+    )

@@ -1,0 +1,96 @@
+"""A streaming design: layers as clusters, and the FIFOs between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from csdf.errors import InvalidGraph
+from planners.fifo.timing.cluster import Cluster, Port
+
+LEAST_DEPTH = 2  # with one word a FIFO of the library cannot be read and written by turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """A layer with its timing. estimate: the cycles that its builder notes, if it does."""
+
+    name: str
+    kind: str
+    cluster: Cluster
+    estimate: int | None = None
+    folding: str = ""  # in words, such as "PE 2, SIMD 18"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fifo:
+    """A FIFO from an output of one layer to an input of another.
+
+    producer, consumer: numbers of layers, with their ports. given: the depth in the file, if any;
+    nodes: the FIFO nodes that are there already, in the order of the stream.
+    """
+
+    name: str
+    producer: int
+    output: int
+    consumer: int
+    input: int
+    bits: int  # of a word
+    words: int  # in a frame
+    given: int | None = None
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """Layers and FIFOs; inputs and outputs of the whole are free to come and go.
+
+    Raises InvalidGraph where a FIFO joins ports that do not fit.
+    """
+
+    name: str
+    layers: tuple[Layer, ...]
+    fifos: tuple[Fifo, ...]
+    remarks: tuple[str, ...] = ()
+    _numbers: dict[str, int] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        names = {layer.name: number for number, layer in enumerate(self.layers)}
+        object.__setattr__(self, "_numbers", names)
+        for fifo in self.fifos:
+            self._require_fitting(fifo)
+
+    def _require_fitting(self, fifo: Fifo) -> None:
+        written, read = self.ports(fifo)
+        if written.words != read.words:
+            raise InvalidGraph(
+                f"{self.name}: FIFO {fifo.name!r}: {self.layers[fifo.producer].name!r} writes "
+                f"{written.words} words of {written.bits} bits in a frame, but "
+                f"{self.layers[fifo.consumer].name!r} reads {read.words} of {read.bits} bits"
+            )
+
+    def ports(self, fifo: Fifo) -> tuple[Port, Port]:
+        """Return the port that writes a FIFO, and the one that reads it."""
+        return (
+            self.layers[fifo.producer].cluster.outputs[fifo.output],
+            self.layers[fifo.consumer].cluster.inputs[fifo.input],
+        )
+
+    def layer(self, name: str) -> int:
+        """Return the number of the layer of that name. Raises InvalidGraph if there is none."""
+        if name not in self._numbers:
+            raise InvalidGraph(f"{self.name}: there is no layer {name!r}")
+        return self._numbers[name]
+
+    @property
+    def events(self) -> int:
+        """Events of one frame, of all layers."""
+        return sum(layer.cluster.events for layer in self.layers)
+
+    def bits(self, depths: Sequence[int]) -> int:
+        """Return what FIFOs of these depths hold."""
+        return sum(fifo.bits * depth for fifo, depth in zip(self.fifos, depths, strict=True))
+
+    def named(self, depths: Sequence[int]) -> Mapping[str, int]:
+        """Return the depths by the names of the FIFOs."""
+        return {fifo.name: depth for fifo, depth in zip(self.fifos, depths, strict=True)}

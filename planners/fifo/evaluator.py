@@ -1,0 +1,138 @@
+"""The period of a design in many depths of its FIFOs, for the engine's search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+
+from csdf.search.evaluator import Evaluation
+from planners.fifo.event_system import Circuit, EventSystem, Restricted
+
+Look = Callable[[], None]
+Depths = Sequence[int | None]
+
+
+class DesignEvaluator:
+    """What csdf.search asks of a graph, answered for a design by its events.
+
+    Depths are tuples in the order of the FIFOs, None for one without a bound. required: a period in
+    cycles; then an evaluation says no more than whether it is reached: the period returned is the
+    required one, or that of a circuit above it. Infinite periods are None. only_live: as csdf.search
+    has it, a deadlock or none. Each group of layers that hold each other up is looked at once.
+    """
+
+    firings = 0  # of the search's measure of an evaluation: here looking on is always worth it
+
+    def __init__(
+        self,
+        system: EventSystem,
+        *,
+        required: Fraction | None = None,
+        only_live: bool = False,
+        look: Look = lambda: None,
+    ) -> None:
+        self.system = system
+        self.count = 0
+        self.look = look
+        self._required = required
+        self._only_live = only_live
+        self._known: dict[tuple[tuple[int, ...], tuple[int | None, ...]], Circuit | None] = {}
+
+    def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
+        """Return the period in these depths, and the FIFOs that hold it back."""
+        self.count += 1
+        found = self.circuit(capacities)
+        if found is not None:
+            return Evaluation(found.period, found.fifos)
+        reached = Fraction(1) if self._only_live else self._required
+        return Evaluation(reached, ())
+
+    def circuit(self, depths: Depths) -> Circuit | None:
+        """Return what holds a design back: above the required period, or at all if there is none."""
+        groups = sorted(self.system.components(depths), key=len)
+        worst: Circuit | None = None
+        for group in groups:
+            found = self._group(group, depths)
+            if found is not None and (found.period is None or self._required is not None):
+                return found
+            if found is not None and (worst is None or _period(found) > _period(worst)):
+                worst = found
+        if self._required is None and not self._only_live:
+            return self._slowest_layer(worst)
+        return worst
+
+    def _slowest_layer(self, worst: Circuit | None) -> Circuit:
+        """The worst circuit, or that of the slowest layer by itself if it is not faster."""
+        layer = max(range(len(self.system.design.layers)), key=self.alone)
+        if worst is not None and _period(worst) > self.alone(layer):
+            return worst
+        return Circuit(period=self.alone(layer), fifos=(), layers=(layer,))
+
+    def _group(self, layers: list[int], depths: Depths) -> Circuit | None:
+        inside = set(layers)
+        own = tuple(
+            depth
+            for fifo, depth in zip(self.system.design.fifos, depths, strict=True)
+            if fifo.producer in inside and fifo.consumer in inside
+        )
+        key = (tuple(layers), own)
+        if key not in self._known:
+            self.look()
+            part = self.system.restricted(layers, depths)
+            if self._only_live:
+                self._known[key] = part.deadlock()
+            elif self._required is not None:
+                self._known[key] = part.circuit_above(self._required, self.look)
+            else:
+                self._known[key] = critical(part, self._slowest(layers), self.look)
+        return self._known[key]
+
+    def enough(self, depths: Depths, place: int) -> int | None:
+        """Return a depth of one FIFO that does where it does without a bound, or None if unknown.
+
+        depths: of the others. It is what the FIFO holds where all events happen as soon as they can.
+        """
+        if self._required is None:
+            return None
+        bounded = list(depths)
+        bounded[place] = 1
+        end = self.system.design.fifos[place].producer
+        groups = [group for group in self.system.components(bounded) if end in group]
+        part = self.system.restricted(groups[0], depths)
+        if part.circuit_above(self._required, self.look) is not None:
+            return None
+        return part.most_held(place, self._required)
+
+    def _slowest(self, layers: Iterable[int]) -> Fraction:
+        return max(self.alone(one) for one in layers)
+
+    def alone(self, layer: int) -> Fraction:
+        """Return the period of a layer with nothing that holds it up."""
+        known = self.system.alone
+        if layer not in known:
+            part = self.system.restricted([layer], [None] * len(self.system.design.fifos))
+            found = critical(part, self._guess(layer), self.look)
+            known[layer] = (found.period if found is not None else None) or self._guess(layer)
+        return known[layer]
+
+    def _guess(self, layer: int) -> Fraction:
+        """A period that no layer is faster than: its longest series, one event after the other."""
+        series = self.system.design.layers[layer].cluster.series
+        return Fraction(
+            max(one.events * one.gap if one.gaps is None else int(one.gaps.sum()) for one in series)
+        )
+
+
+def critical(part: Restricted, low: Fraction, look: Look) -> Circuit | None:
+    """Return the slowest circuit with a period above `low`; None if there is none."""
+    found = None
+    while (slower := part.circuit_above(low, look)) is not None:
+        found = slower
+        if slower.period is None:
+            break
+        low = slower.period
+    return found
+
+
+def _period(circuit: Circuit) -> Fraction:
+    return circuit.period or Fraction(0)

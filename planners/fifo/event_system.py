@@ -1,0 +1,344 @@
+"""The series and waits of a whole design as arrays, and what they do in some depths of its FIFOs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from csdf.analysis.components import strong_components
+from csdf.errors import GaveUp
+from csdf.kernels import compile as compiler
+from csdf.kernels import event_times
+from csdf.kernels.event_times import NONE
+from planners.fifo.design import Design
+from planners.fifo.timing.cluster import Numbers, Port
+
+FEWEST_SLOTS, MOST_SLOTS = 6, 64  # frames whose times are kept
+ROOM = 12_000_000  # times that are kept, where that allows more than the fewest slots
+MOST_FRAMES = 3_000  # simulated, before giving up
+LOOKS = (2, 4, 8, 16, 32, 64)  # frames after which a cycle is looked for; then every 64
+
+Look = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circuit:
+    """A cycle of events that wait for one another, and so cannot come faster.
+
+    period: cycles of a frame, None for a deadlock. fifos: whose lack of space lies on it; layers:
+    whose events lie on it, in the order in which they wait for one another.
+    """
+
+    period: Fraction | None
+    fifos: tuple[int, ...]
+    layers: tuple[int, ...]
+
+
+class EventSystem:
+    """A design as arrays for the kernel; depths are given with every question."""
+
+    def __init__(self, design: Design) -> None:
+        self.design = design
+        self.alone: dict[int, Fraction] = {}  # periods of layers by themselves, as far as asked for
+        self._tables: list[Numbers] = []
+        self._length = 0
+        self._known_tables: dict[int, int] = {}
+        self._series_of: list[int] = []  # the first series of each layer
+        self._owner: list[int] = []  # the layer of each series
+        waits = self._own_waits()
+        for number, fifo in enumerate(design.fifos):
+            written, read = design.ports(fifo)
+            producer = self._series_of[fifo.producer] + written.series
+            consumer = self._series_of[fifo.consumer] + read.series
+            waits += [
+                self._stream(consumer, read, producer, written, (1, number)),
+                self._stream(producer, written, consumer, read, (2, number)),
+            ]
+        self._finish(waits)
+
+    def _own_waits(self) -> list[tuple[int, ...]]:
+        events: list[int] = []
+        gaps: list[int] = []
+        gap_at: list[int] = []
+        waits: list[tuple[int, ...]] = []
+        for number, layer in enumerate(self.design.layers):
+            begin = len(events)
+            self._series_of.append(begin)
+            for series in layer.cluster.series:
+                self._owner.append(number)
+                events.append(series.events)
+                gaps.append(series.gap)
+                gap_at.append(self._table(series.gaps))
+            for wait in layer.cluster.waits:
+                source = begin + wait.source
+                waits.append(
+                    (
+                        begin + wait.waiter, source, self._table(wait.events), 0,
+                        layer.cluster.series[wait.source].events, -1, wait.delay,
+                        self._table(wait.delays), 0, number,
+                    )
+                )  # fmt: skip
+        self._events, self._gap, self._gap_at = events, gaps, gap_at
+        return waits
+
+    def _stream(
+        self, waiter: int, own: Port, source: int, other: Port, kind: tuple[int, int]
+    ) -> tuple[int, ...]:
+        """The wait of one end of a FIFO for the other; kind 1 for a word, 2 for space."""
+        tokens = -1
+        if own.events is not None:
+            table = np.full(self._events[waiter], NONE, dtype=np.int64)
+            table[own.events] = np.arange(own.words, dtype=np.int64)
+            tokens = self._table(table)
+        return (waiter, source, tokens, 0, own.words, self._table(other.events), 1, -1, *kind)
+
+    def _table(self, numbers: Numbers | None) -> int:
+        if numbers is None:
+            return -1
+        if id(numbers) in self._known_tables:
+            return self._known_tables[id(numbers)]
+        place = self._length
+        self._tables.append(numbers)
+        self._length += len(numbers)
+        self._known_tables[id(numbers)] = place
+        return place
+
+    def _finish(self, waits: list[tuple[int, ...]]) -> None:
+        """Sort the waits by their series; inner ones come first, space last."""
+        waits = sorted(waits, key=lambda wait: (wait[0], wait[8]))
+        columns = [list(column) for column in zip(*waits, strict=True)] or [[] for _ in range(10)]
+        waiter, *_ = columns
+        counts = [0] * len(self._events)
+        for one in waiter:
+            counts[one] += 1
+        self._fits = sum(self._events) * 64 < compiler.SAFE
+        self._backend = compiler.backend(fits=self._fits)
+        numbers = np.concatenate([*self._tables, np.zeros(1, dtype=np.int64)])
+        self._tables = []
+        self._numbers = self._array(numbers)
+        self._wait_start = self._array([0, *accumulate(counts)])
+        (_, self._source, self._token_at, self._shift, self._tokens, self._event_at,
+         self._delay, self._delay_at) = map(self._array, columns[:8])  # fmt: skip
+        self._kind, self._subject, self._source_list = columns[8], columns[9], columns[1]
+        self._waiter = waiter
+        self._data = [0] * len(self.design.fifos)
+        self._space = [0] * len(self.design.fifos)
+        for place, (one, fifo) in enumerate(zip(columns[8], columns[9], strict=True)):
+            if one == 1:
+                self._data[fifo] = place
+            elif one == 2:
+                self._space[fifo] = place
+
+    def series_of(self, layer: int, port: Port) -> int:
+        """Return the number of the series of a layer's port."""
+        return self._series_of[layer] + port.series
+
+    def _array(self, values: Any) -> Any:
+        if self._backend.is_compiled:
+            return np.ascontiguousarray(values, dtype=np.int64)
+        return [int(one) for one in values]
+
+    def restricted(self, layers: Iterable[int], depths: Sequence[int | None]) -> Restricted:
+        """Return the part of the design with only these layers, in these depths."""
+        return Restricted(self, sorted(set(layers)), depths)
+
+    def components(self, depths: Sequence[int | None]) -> list[list[int]]:
+        """Return groups of layers that hold each other up; all others run by themselves.
+
+        A FIFO without a bound lets its producer run ahead; what follows cannot hold it up.
+        """
+        following: list[list[int]] = [[] for _ in self.design.layers]
+        for fifo, depth in zip(self.design.fifos, depths, strict=True):
+            following[fifo.producer].append(fifo.consumer)
+            if depth is not None:
+                following[fifo.consumer].append(fifo.producer)
+        number = strong_components(len(following), following)
+        groups: dict[int, list[int]] = {}
+        for layer, component in enumerate(number):
+            groups.setdefault(component, []).append(layer)
+        return [group for group in groups.values() if len(group) > 1]
+
+
+class Restricted:
+    """Some layers of a design and the FIFOs between them; times of their events."""
+
+    def __init__(
+        self, system: EventSystem, layers: list[int], depths: Sequence[int | None]
+    ) -> None:
+        self._system = system
+        kept = set(layers)
+        design = system.design
+        active = [one for one, owner in enumerate(system._owner) if owner in kept]
+        self.events = sum(system._events[one] for one in active)
+        base = [0] * len(system._events)
+        for one, place in zip(
+            active, accumulate([0, *(system._events[one] for one in active)]), strict=False
+        ):
+            base[one] = place
+        enabled = [int(kind == 0) for kind in system._kind]
+        shift = np.zeros(len(enabled), dtype=np.int64)
+        back = 1
+        for number, (fifo, depth) in enumerate(zip(design.fifos, depths, strict=True)):
+            if fifo.producer not in kept or fifo.consumer not in kept:
+                continue
+            enabled[system._data[number]] = 1
+            if depth is not None:
+                enabled[system._space[number]] = 1
+                shift[system._space[number]] = -depth
+                back = max(back, -(-depth // fifo.words))
+        self._back = max(back, 1 + system_reach(system, kept))
+        make = system._array
+        self._active, self._base = make(active), make(base)
+        self._enabled, self._shift = make(enabled), make(shift)
+        self._events, self._gap, self._gap_at = (
+            make(system._events), make(system._gap), make(system._gap_at)
+        )  # fmt: skip
+        self._scratch = [make([0] * len(base)) for _ in range(5)]
+        self._answer = make([0] * 4)
+        slots = max(FEWEST_SLOTS, self._back + 2, min(MOST_SLOTS, ROOM // max(1, self.events)))
+        self._slots = slots
+        self._settled: tuple[int, Any] | None = None
+
+    def _fixed(self) -> tuple[Any, ...]:
+        own = self._system
+        return (
+            self._events, self._base, self._gap, self._gap_at, own._wait_start, self._enabled,
+            own._source, own._token_at, self._shift, own._tokens, own._event_at, own._delay,
+            own._delay_at, own._numbers,
+        )  # fmt: skip
+
+    def deadlock(self) -> Circuit | None:
+        """Return the layers and FIFOs that wait for one another for ever, or None."""
+        times = self._blank(self._slots * self.events)
+        stuck = self._frame(0, Fraction(0), times)
+        return self._stuck() if stuck else None
+
+    def circuit_above(self, period: Fraction, look: Look = lambda: None) -> Circuit | None:
+        """Return a cycle of events that takes longer than a period, None if there is none.
+
+        None is proved by times that repeat, a circuit by its events: both are exact.
+        """
+        times = self._blank(self._slots * self.events)
+        if self._frame(0, period, times):
+            return self._stuck()
+        settled = 0
+        for frame in range(1, MOST_FRAMES):
+            look()
+            self._frame(frame, period, times)
+            scaled = period.numerator
+            most = self._backend.kernel(event_times.growth)(
+                frame, scaled, self._slots, self.events, self._active, self._events, self._base,
+                times, self._answer,
+            )  # fmt: skip
+            settled = settled + 1 if most == 0 and int(self._answer[2]) == 0 else 0
+            if settled >= self._back:
+                self._settled = frame, times
+                return None
+            if settled == 0 and (frame in LOOKS or frame % LOOKS[-1] == 0):
+                found = self._traced(frame, period, times)
+                if found is not None and found.period is not None and found.period > period:
+                    return found
+        raise GaveUp(f"no steady state in {MOST_FRAMES} frames of {self._system.design.name}")
+
+    def most_held(self, number: int, period: Fraction) -> int:
+        """Return a depth of a FIFO that changes nothing in the steady state that was found last."""
+        if self._settled is None:
+            raise AssertionError("there is a steady state only after a period that is reached")
+        frame, times = self._settled
+        system = self._system
+        fifo = system.design.fifos[number]
+        written, read = system.design.ports(fifo)
+        put = self._words(frame, times, system.series_of(fifo.producer, written), written)
+        taken = self._words(frame, times, system.series_of(fifo.consumer, read), read)
+        behind = max(0, -(-int((taken - put).max()) // period.numerator)) + 1
+        shifts = np.arange(-behind, 1, dtype=np.int64)[:, None] * period.numerator
+        seen = np.searchsorted(
+            np.ravel(taken[None, :] + shifts), put - period.denominator, side="right"
+        )
+        held = np.arange(1, fifo.words + 1) + behind * fifo.words - seen
+        return int(held.max())
+
+    def _words(self, frame: int, times: Any, series: int, port: Port) -> Numbers:
+        begin = frame % self._slots * self.events + int(self._base[series])
+        found = np.asarray(times[begin : begin + int(self._events[series])], dtype=np.int64)
+        return found if port.events is None else found[port.events]
+
+    def times(self, period: Fraction, frames: int) -> dict[int, Numbers]:
+        """Return when the events of each series happen, a row a frame, at the distance of a period."""
+        times = self._blank(self._slots * self.events)
+        for frame in range(frames):
+            if self._frame(frame, period, times):
+                raise GaveUp(f"{self._system.design.name} deadlocks in these depths")
+        table = np.asarray(times, dtype=np.int64).reshape(self._slots, self.events)
+        return {
+            int(one): table[
+                :frames, int(self._base[one]) : int(self._base[one] + self._events[one])
+            ]
+            // period.denominator
+            for one in self._active
+        }
+
+    @property
+    def _backend(self) -> compiler.Backend:
+        return self._system._backend
+
+    def _blank(self, length: int) -> Any:
+        if self._backend.is_compiled:
+            return np.empty(length, dtype=np.int64)
+        return [0] * length
+
+    def _frame(self, frame: int, period: Fraction, times: Any) -> bool:
+        status = self._backend.kernel(event_times.advance)(
+            frame, period.numerator, period.denominator, self._slots, self.events, self._active,
+            *self._fixed(), times, *self._scratch, self._answer,
+        )  # fmt: skip
+        return bool(status == event_times.STUCK)
+
+    def _stuck(self) -> Circuit:
+        begin, end = int(self._answer[0]), int(self._answer[1])
+        stack, cause = self._scratch[1], self._scratch[4]
+        series = [int(stack[place]) for place in range(begin, end)]
+        return self._circuit(None, [(one, int(cause[one])) for one in series])
+
+    def _traced(self, frame: int, period: Fraction, times: Any) -> Circuit | None:
+        place = int(self._answer[0]), int(self._answer[1])
+        way = [self._blank(self.events + 1) for _ in range(4)]
+        met = self._system._array(np.full(self.events, -1, dtype=np.int64))
+        status = self._backend.kernel(event_times.trace)(
+            frame, period.denominator, self._slots, self.events, *self._fixed(), times, *place,
+            met, *way, self._answer,
+        )  # fmt: skip
+        if status != event_times.CYCLE:
+            return None
+        length, first, frames, units = (int(one) for one in self._answer)
+        period_found = Fraction(units, frames * period.denominator)
+        waits = len(self._system._kind) + 2
+        codes = np.asarray(way[0][first:length]) * waits + np.asarray(way[3][first:length])
+        distinct, places = np.unique(codes + 2, return_index=True)
+        in_order = [int(one) for one in distinct[np.argsort(places)]]
+        return self._circuit(period_found, [(one // waits, one % waits - 2) for one in in_order])
+
+    def _circuit(self, period: Fraction | None, steps: list[tuple[int, int]]) -> Circuit:
+        own = self._system
+        fifos = {
+            own._subject[wait]: None for _, wait in steps if wait >= 0 and own._kind[wait] == 2
+        }
+        layers = dict.fromkeys(own._owner[series] for series, _ in steps)
+        return Circuit(period=period, fifos=tuple(sorted(fifos)), layers=tuple(layers))
+
+
+def system_reach(system: EventSystem, kept: set[int]) -> int:
+    """How many frames back the inner waits of these layers look, at most."""
+    reach = 0
+    for number in kept:
+        for wait in system.design.layers[number].cluster.waits:
+            used = wait.events[wait.events != NONE]
+            source = system.design.layers[number].cluster.series[wait.source].events
+            if len(used):
+                reach = max(reach, -(int(used.min()) // source))
+    return reach

@@ -1,0 +1,171 @@
+"""A hardware layer as FINN writes it: its operator, how it is made, and its attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from csdf.errors import UnreadableFile
+
+DOMAIN = "finn.custom_op.fpgadataflow"
+FIXED_POINT = re.compile(r"(?:FIXED|SCALEDINT)<(\d+)(?:,-?\d+)?>")
+ARBITRARY_FLOAT = re.compile(r"FLOAT<(\d+),(\d+),\d+>")
+INTEGER = re.compile(r"U?INT(\d+)")
+NAMED_BITS = {"BINARY": 1, "BIPOLAR": 1, "TERNARY": 2, "FLOAT32": 32, "FLOAT16": 16}
+
+OLDER_NAMES = {
+    "StreamingFCLayer": "MVAU",
+    "MatrixVectorActivation": "MVAU",
+    "Vector_Vector_Activate": "VVAU",
+    "VectorVectorActivation": "VVAU",
+    "ConvolutionInputGenerator1D": "ConvolutionInputGenerator",
+    "ElementwiseAdd": "AddStreams",
+    "StreamingConcat": "Concat",
+    "StreamingSplit": "Split",
+    "FMPadding_Pixel": "FMPaddingPixel",
+    "ConvolutionInputGenerator_MMV": "ConvolutionInputGenerator",
+}
+
+DEFAULTS: Mapping[
+    str, Any
+] = {  # of FINN's get_nodeattr_types, for attributes that a file may leave out
+    "SIMD": 1,
+    "PE": 1,
+    "Stride": (1, 1),
+    "Dilation": (1, 1),
+    "Padding": (1, 1, 1, 1),
+    "numInputVectors": (1,),
+    "parallel_window": 0,
+    "depthwise": 0,
+    "is1D": 0,
+    "deep_pipeline": 1,
+    "NumOutputStreams": 2,
+    "K": 1,
+    "BatchSize": 1,
+    "numSteps": 1,
+    "noActivation": 0,
+    "mem_mode": "internal_decoupled",
+    "dynamic_input": 0,
+    "inFIFODepths": (2,),
+    "outFIFODepths": (2,),
+    "impl_style": "rtl",
+    "ram_style": "auto",
+    "hls_style": "ifm_aware",
+    "lhs_style": "input",
+    "rhs_style": "input",
+    "CeilMode": 0,
+    "inputDataType": "INT8",
+    "outputDataType": "INT8",
+    "weightDataType": "INT8",
+}
+PREFERS_RTL = (  # without a suffix FINN's SpecializeLayers takes RTL for these where it can
+    "ConvolutionInputGenerator",
+    "FMPadding",
+    "StreamingDataWidthConverter",
+    "StreamingFIFO",
+    "Thresholding",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A layer: its name, operator and style, and what the file says about it.
+
+    operator: today's name without suffix. style: "rtl", "hls" or "" before specialisation.
+    inputs, outputs: names of streams, without parameters.
+    """
+
+    name: str
+    operator: str
+    style: str
+    written: str  # the operator as the file has it
+    attributes: Mapping[str, Any]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    file: str = ""
+
+    def __getitem__(self, key: str) -> Any:
+        """Return an attribute, or FINN's default of it. Raises UnreadableFile if there is none."""
+        if key in self.attributes:
+            return self.attributes[key]
+        if key in DEFAULTS:
+            return DEFAULTS[key]
+        raise UnreadableFile(
+            f"{self.file}: node {self.name!r} ({self.written}) has no attribute {key!r}, "
+            "and FINN has no default for it; it has "
+            + (", ".join(sorted(self.attributes)) or "no attributes at all")
+        )
+
+    def whole(self, key: str, least: int = 1) -> int:
+        """Return an attribute that is an integer of at least so much."""
+        value = self[key]
+        if type(value) is not int or value < least:
+            raise self.refusal(f"attribute {key!r} is {value!r}; expected an integer >= {least}")
+        return value
+
+    def wholes(self, key: str, length: int | None = None, least: int = 1) -> tuple[int, ...]:
+        """Return an attribute that is a list of integers; one number for two counts twice."""
+        value = self[key]
+        found = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+        if length == 2 and len(found) == 1:
+            found *= 2
+        if any(type(one) is not int or one < least for one in found) or (
+            length is not None and len(found) != length
+        ):
+            raise self.refusal(f"attribute {key!r} is {value!r}; expected integers >= {least}")
+        return found
+
+    def has(self, key: str) -> bool:
+        """Whether the file says it."""
+        return key in self.attributes
+
+    def divided(self, total: int, key: str, of: str) -> int:
+        """Return how often a fold goes into a dimension. Raises UnreadableFile if it does not."""
+        fold = self.whole(key)
+        if total % fold:
+            raise self.refusal(f"{key}={fold} does not divide {of}={total}")
+        return total // fold
+
+    def bits(self, key: str) -> int:
+        """Return the width of a data type."""
+        return type_bits(
+            str(self[key]), lambda: self.refusal(f"data type {self[key]!r} of {key!r}")
+        )
+
+    @property
+    def vectors(self) -> int:
+        """Pixels, or vectors, of one frame."""
+        return prod(self.wholes("numInputVectors"))
+
+    @property
+    def is_rtl(self) -> bool:
+        """Whether it is timed as RTL: it is, or FINN would make it so."""
+        return self.style == "rtl" or (self.style == "" and self.operator in PREFERS_RTL)
+
+    def refusal(self, what: str) -> UnreadableFile:
+        """Return the error that blames this node."""
+        return UnreadableFile(f"{self.file}: node {self.name!r} ({self.written}): {what}")
+
+
+def type_bits(name: str, refusal: Any) -> int:
+    """Return the width of a data type of QONNX. Raises what `refusal` returns if it is none."""
+    if name in NAMED_BITS:
+        return NAMED_BITS[name]
+    if found := INTEGER.fullmatch(name) or FIXED_POINT.fullmatch(name):
+        return int(found[1])
+    if found := ARBITRARY_FLOAT.fullmatch(name):
+        return 1 + int(found[1]) + int(found[2])
+    raise refusal()
+
+
+def operator_of(op_type: str) -> tuple[str, str]:
+    """Return today's name of an operator without suffix, and its style."""
+    style = ""
+    for suffix in ("hls", "rtl"):
+        if op_type.endswith(f"_{suffix}"):
+            op_type, style = op_type[: -len(suffix) - 1], suffix
+    op_type = op_type.removesuffix("_Batch")
+    return OLDER_NAMES.get(op_type, op_type), style

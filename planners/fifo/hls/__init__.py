@@ -1,0 +1,1 @@
+"""Designs of hls4ml: C++ with streams between its functions."""

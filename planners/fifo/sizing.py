@@ -1,0 +1,206 @@
+"""The smallest depths of all FIFOs of a design: for its full rate, a given one, or no deadlock.
+
+Three steps, each better than the one before, and each answer with what is proved about it. Each FIFO
+with all others unbounded gives depths that no answer goes below. Where these do not suffice together,
+the cheapest FIFOs grow. Then the search of csdf.search proves the smallest, as far as time allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from csdf.outcome import Reason, Status, Why, because
+from csdf.search.variables import Variable
+from csdf.stopping import ENDS, Stop, reason_of
+from planners.fifo.cutting import EvenExploration
+from planners.fifo.design import LEAST_DEPTH
+from planners.fifo.evaluator import DesignEvaluator
+from planners.fifo.event_system import Circuit, EventSystem
+from planners.fifo.growing import grown, least_depths, narrowed
+
+Look = Callable[[], None]
+
+
+class SizingWhy(Why):
+    """Why a search for depths ended by itself."""
+
+    PROVED = "no fewer bits suffice"
+    NO_DEPTHS = "no depths reach it"
+
+
+def _never() -> None:
+    """Look at nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizing:
+    """Depths in the order of the FIFOs, and what is known about them.
+
+    period: the one asked for, None for no deadlock. status: optimal if no depths of fewer bits do, of
+    all whole numbers from 2 on, in the model of the design; feasible with a proved bound of the bits;
+    infeasible if no depths do, with the circuit; gave up if none were found in time.
+    is_narrow: whether it was found out that no single depth can be less.
+    """
+
+    period: Fraction | None
+    status: Status
+    depths: tuple[int, ...]
+    bits: int
+    lower_bound: int
+    is_narrow: bool
+    circuit: Circuit | None
+    evaluations: int
+    reason: Reason
+
+    @property
+    def gap(self) -> Fraction:
+        """How far the bits may be above the smallest, relative to the bound."""
+        return Fraction(self.bits - self.lower_bound, max(1, self.lower_bound))
+
+
+class _Proved(Exception):
+    """The bound has reached what was found."""
+
+
+class Sizer:
+    """One question about a design: what was found so far, and what is proved."""
+
+    def __init__(
+        self,
+        system: EventSystem,
+        period: Fraction | None,
+        stop: Stop,
+        weights: Sequence[int] | None = None,
+        floor: Sequence[int] | None = None,
+    ) -> None:
+        fifos = system.design.fifos
+        self._period = period
+        self._stop = stop
+        self._weights = [one.bits for one in fifos] if weights is None else list(weights)
+        self._evaluator = DesignEvaluator(
+            system, required=period, only_live=period is None, look=stop.look
+        )
+        self._best: tuple[int, ...] = ()
+        self._floor = list(floor or [LEAST_DEPTH] * len(fifos))
+        self._start: Sequence[int] = self._floor
+        self._bound = self._size(self._floor)
+        self._is_narrow = False
+        self._search: EvenExploration | None = None
+
+    def _size(self, depths: Sequence[int]) -> int:
+        return sum(map(int.__mul__, depths, self._weights))
+
+    def answer(self) -> Sizing:
+        """Return the smallest depths, or the best by the time the stop ends the work."""
+        try:
+            if (circuit := self._unbounded()) is not None:
+                return self._sizing(Status.INFEASIBLE, because(SizingWhy.NO_DEPTHS), circuit)
+            self._find()
+            self._prove()
+        except _Proved:
+            return self._sizing(Status.OPTIMAL, because(SizingWhy.PROVED))
+        except ENDS as end:
+            self._note_bound()
+            reason = reason_of(end)
+            if not self._best:
+                self._hurry()
+            if self._best and self._size(self._best) == self._bound:
+                return self._sizing(Status.OPTIMAL, because(SizingWhy.PROVED))
+            return self._sizing(Status.FEASIBLE if self._best else Status.GAVE_UP, reason)
+        return self._sizing(Status.OPTIMAL, because(SizingWhy.PROVED))
+
+    def _unbounded(self) -> Circuit | None:
+        """What holds the design back even with FIFOs without end."""
+        layers = range(len(self._evaluator.system.design.layers))
+        slow = [one for one in layers if self._evaluator.alone(one) > (self._period or 0)]
+        if self._period is not None and slow:
+            worst = max(slow, key=self._evaluator.alone)
+            return Circuit(period=self._evaluator.alone(worst), fifos=(), layers=(worst,))
+        return self._evaluator.circuit([None] * len(self._weights))
+
+    def _find(self) -> None:
+        least = tuple(map(max, least_depths(self._evaluator), self._floor))
+        self._start, self._bound = least, self._size(least)
+        variables = [
+            Variable(channels=(), least=one, step=1, weight=weight)
+            for one, weight in zip(least, self._weights, strict=True)
+        ]
+        self._search = EvenExploration(self._evaluator, variables, self._look)  # type: ignore[arg-type]
+        for found, is_enough in grown(self._evaluator, least):
+            self._start = found
+            if is_enough:
+                self._take(found)
+        for found in narrowed(self._evaluator, self._best, least, self._weights):
+            self._take(found)
+        self._is_narrow = True
+
+    def _take(self, depths: tuple[int, ...]) -> None:
+        self._best = depths
+        if self._size(depths) <= self._bound:
+            self._is_narrow = True
+            raise _Proved
+
+    def _prove(self) -> None:
+        found = None if self._search is None else self._search.cheapest(self._suffices)
+        self._best = self._best if found is None else found
+
+    def _suffices(self, period: Fraction | None) -> bool:
+        return period is not None and (self._period is None or period <= self._period)
+
+    def _look(self) -> None:
+        """Look at the stop, and whether the bound has reached what was found."""
+        self._stop.look()
+        self._note_bound()
+        if self._best and self._bound >= self._size(self._best):
+            raise _Proved
+
+    def _note_bound(self) -> None:
+        if self._search is not None:
+            self._bound = max(self._bound, self._search.lower_bound)
+
+    def _hurry(self) -> None:
+        """Find anything that suffices, after the stop has ended the work."""
+        self._evaluator.look = _never
+        *_, (self._best, _) = grown(self._evaluator, self._start, is_hurried=True)
+
+    def _sizing(self, status: Status, reason: Reason, circuit: Circuit | None = None) -> Sizing:
+        size = self._size(self._best)
+        bound = min(self._bound, size) if size else self._bound
+        return Sizing(
+            period=self._period, status=status, depths=self._best, bits=size,
+            lower_bound=size if status is Status.OPTIMAL else bound,
+            is_narrow=self._is_narrow, circuit=circuit, evaluations=self._evaluator.count,
+            reason=reason,
+        )  # fmt: skip
+
+
+def smallest_depths(
+    system: EventSystem,
+    period: Fraction | None,
+    *,
+    stop: Stop | None = None,
+    weights: Sequence[int] | None = None,
+    floor: Sequence[int] | None = None,
+) -> Sizing:
+    """Return the smallest depths with at most this period, or without deadlock if it is None.
+
+    weights: what a word of each FIFO costs; by default its bits. floor: depths that none goes below.
+    """
+    return Sizer(system, period, stop or Stop(), weights, floor).answer()
+
+
+def period_of(system: EventSystem, depths: Sequence[int]) -> Circuit:
+    """Return the circuit that sets the period of a design in these depths; None is a deadlock."""
+    found = DesignEvaluator(system).circuit(depths)
+    if found is None:
+        raise AssertionError("without a required period there is always a circuit")
+    return found
+
+
+def full_rate(system: EventSystem) -> tuple[Fraction, int]:
+    """Return the period of the slowest layer by itself, and its number: no depths do better."""
+    evaluator = DesignEvaluator(system)
+    layer = max(range(len(system.design.layers)), key=evaluator.alone)
+    return evaluator.alone(layer), layer

@@ -1,0 +1,219 @@
+"""Layers in RTL of the FINN library, from the handshakes of the Verilog.
+
+Inner registers that wait for nothing outside are eliminated from the recurrences, so what is left
+are the events at the ports; R is a word read, W a word written. The page docs/fifo.md has the table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planners.fifo.timing.cluster import (
+    Cluster,
+    Numbers,
+    Port,
+    Series,
+    Wait,
+    counting,
+    waiting_for_nothing,
+)
+
+
+def _cluster(
+    reads: int, writes: int, bits: tuple[int, int], waits: list[Wait], *, read_gap: int = 1
+) -> Cluster:
+    """A layer with one input and one output: series 0 reads, series 1 writes."""
+    return Cluster(
+        series=(
+            Series(name="read", events=reads, gap=read_gap),
+            Series(name="write", events=writes),
+        ),
+        waits=tuple(waits),
+        inputs=(Port(series=0, words=reads, bits=bits[0]),),
+        outputs=(Port(series=1, words=writes, bits=bits[1]),),
+    )
+
+
+def padding(inner: Numbers, *, bits: int) -> Cluster:
+    """Return an FMPadding. inner: for each word written whether it is one that was read.
+
+    The register behind the input holds one word, so the next is read when the one before moves on.
+    Source: fmpadding.sv.
+    """
+    steps = np.flatnonzero(inner).astype(np.int64)
+    written, read = len(inner), len(steps)
+    needed = waiting_for_nothing(written)
+    needed[steps] = counting(read)
+    moved = np.roll(steps, 1) - 1
+    moved[0] -= written  # of the frame before
+    waits = [
+        Wait(waiter=1, source=0, events=needed),
+        Wait(waiter=0, source=1, events=moved),
+    ]
+    return _cluster(read, written, (bits, bits), waits)
+
+
+def sliding_window(fetched: Numbers, first: Numbers, room: int, read: int, *, bits: int) -> Cluster:
+    """Return a ConvolutionInputGenerator in the default style, with its circular buffer.
+
+    fetched: for each word written the word read that it is. first: the first word still needed after
+    it. room: words in the buffer. A word is read once none of those still needed is overwritten; a
+    frame begins when the one before was written. Source: swg_template_default.sv.
+    """
+    written = len(fetched)
+    allowed = _fetches_before_reading(fetched, first, room, read)
+    frees = allowed - 2
+    frees[0] = -1  # the frame before is written
+    waits = [
+        Wait(waiter=1, source=0, events=fetched, delay=2),
+        Wait(waiter=0, source=1, events=np.where(frees < 0, _none_but_first(read), frees)),
+    ]
+    behind = np.where(allowed > 0, fetched[np.maximum(allowed - 1, 0)], waiting_for_nothing(read))
+    binds = (allowed > 0) & (behind >= counting(read) - 1)  # else the order of reading says it
+    if binds.any():
+        binding = np.where(binds, behind, waiting_for_nothing(read))
+        waits.append(Wait(waiter=0, source=0, events=binding, delay=2))
+    return _cluster(read, written, (bits, bits), waits)
+
+
+def _none_but_first(read: int) -> Numbers:
+    table = waiting_for_nothing(read)
+    table[0] = -1
+    return table
+
+
+def _fetches_before_reading(fetched: Numbers, first: Numbers, room: int, read: int) -> Numbers:
+    """How many words must have been fetched before each is read, at least.
+
+    The least q with j - room < first[q - 1], or q = 0, and j - room < fetched[q]: all later words.
+    """
+    oldest = counting(read) - room
+    kept = np.concatenate(([0], np.maximum.accumulate(first)))  # still needed before fetch q
+    written = len(fetched)
+    allowed = np.minimum(np.searchsorted(kept, oldest, side="right"), written).astype(np.int64)
+    nearer = np.append(fetched, read)  # after the last fetch nothing is in the way
+    run = np.concatenate(([0], np.cumsum(np.diff(nearer) <= 0)))  # fetches that go forwards
+    ordered = run * (read + 1) + nearer
+    while len(late := np.flatnonzero(oldest >= nearer[allowed])):
+        sought = run[allowed[late]] * (read + 1) + oldest[late]
+        allowed[late] = np.searchsorted(ordered, sought, side="right")
+    return np.maximum.accumulate(allowed)
+
+
+def sliding_window_parallel(last: Numbers, read: int, *, bits: tuple[int, int]) -> Cluster:
+    """Return a ConvolutionInputGenerator in the parallel style: a whole window in one word.
+
+    last: for each word written the last word of its window. Source: swg_template_parallel.sv.
+    """
+    written = len(last)
+    stops = waiting_for_nothing(read)
+    held = last[last + 1 < read]
+    stops[held + 1] = np.flatnonzero(last + 1 < read)
+    barrier = waiting_for_nothing(read)
+    barrier[0] = -1
+    waits = [
+        Wait(waiter=1, source=0, events=last),
+        Wait(waiter=0, source=1, events=stops, delay=0),
+        Wait(waiter=0, source=1, events=barrier),
+    ]
+    return _cluster(read, written, bits, waits)
+
+
+def widening(words: int, ratio: int, *, bits: int) -> Cluster:
+    """Return a width converter that makes one word of `ratio`. Source: dwc.sv."""
+    made = words // ratio
+    seconds = waiting_for_nothing(words)
+    seconds[1::ratio] = counting(made) - 1
+    waits = [
+        Wait(waiter=1, source=0, events=counting(made) * ratio + ratio - 1),
+        Wait(waiter=0, source=1, events=seconds),
+    ]
+    return _cluster(words, made, (bits, bits * ratio), waits)
+
+
+def narrowing(words: int, ratio: int, *, bits: int) -> Cluster:
+    """Return a width converter that makes `ratio` words of one.
+
+    Left out is one clause of dwc.sv that is no maximum: where the output is refused just then, the next
+    word may be read a cycle later. Source: dwc.sv.
+    """
+    made = words * ratio
+    firsts = waiting_for_nothing(made)
+    firsts[::ratio] = counting(words)
+    waits = [
+        Wait(waiter=1, source=0, events=firsts, delay=2),
+        Wait(waiter=0, source=1, events=counting(words) * ratio - 3),
+    ]
+    return _cluster(words, made, (bits, bits // ratio), waits, read_gap=ratio)
+
+
+def pipeline(words: int, latency: int, held: int, *, bits: tuple[int, int]) -> Cluster:
+    """Return a pipeline of one word in, one out, that holds so many. Source: thresholding.sv."""
+    waits = [
+        Wait(waiter=1, source=0, events=counting(words), delay=latency),
+        Wait(waiter=0, source=1, events=counting(words) - held),
+    ]
+    return _cluster(words, words, bits, waits)
+
+
+def matrix_vector(
+    vectors: int, folds: tuple[int, int], core: int, *, bits: tuple[int, int]
+) -> tuple[Cluster, bool]:
+    """Return an MVAU that replays its input, or not, and whether its lock is modelled.
+
+    folds: synapse fold SF, neuron fold NF; core: cycles of the pipeline. With NF > 1 words are kept
+    in a memory of a power of two, and P, the prefetch, reads it one step before C, the computation.
+    Results that are refused lock the input with hysteresis. Where SF >= core + 2 a result is complete
+    only when the one before has left, which costs no time and is never too fast; else the lock is left
+    out, and the model is exact only while the output is not refused. Source: mvu_vvu_axi.sv,
+    replay_buffer.sv.
+    """
+    synapse, neuron = folds
+    read, steps, made = vectors * synapse, vectors * synapse * neuron, vectors * neuron
+    locked = synapse >= core + 2
+    unfinished = 1 if locked else -(-(core + 2) // synapse) + 2
+    step = counting(steps)
+    last = waiting_for_nothing(steps)
+    last[synapse - 1 :: synapse] = counting(made) - unfinished
+    compute = 0 if neuron == 1 else 2
+    waits = [
+        Wait(waiter=compute, source=1, events=last, delay=0 if locked else 1),
+        Wait(
+            waiter=1,
+            source=compute,
+            events=counting(made) * synapse + synapse - 1,
+            delay=core + 2,
+        ),
+    ]
+    series: tuple[Series, ...] = (
+        Series(name="read", events=read),
+        Series(name="write", events=made),
+    )
+    if neuron > 1:
+        series += (Series(name="compute", events=steps),)
+        waits += _replay(step, synapse, neuron, read)
+    found = Cluster(
+        series=series,
+        waits=tuple(waits),
+        inputs=(Port(series=0, words=read, bits=bits[0]),),
+        outputs=(Port(series=1, words=made, bits=bits[1]),),
+    )
+    return found, locked
+
+
+def _replay(step: Numbers, synapse: int, neuron: int, read: int) -> list[Wait]:
+    """What the memory of replayed words asks: data before use, and room before data."""
+    room = 1 << (synapse - 1).bit_length() if synapse > 1 else 2
+    fold = step % (synapse * neuron) // synapse
+    needed = np.where(
+        fold == 0,
+        step // (synapse * neuron) * synapse + step % synapse,
+        waiting_for_nothing(len(step)),
+    )
+    old = counting(read) - room
+    last_use = old // synapse * synapse * neuron + (neuron - 1) * synapse + old % synapse
+    return [
+        Wait(waiter=2, source=0, events=needed, delay=2),
+        Wait(waiter=0, source=2, events=last_use - 1),  # P follows C of the step before
+        Wait(waiter=0, source=0, events=old, delay=2),
+    ]

@@ -1,0 +1,1 @@
+"""Offsets for the buffers of streaming plans."""

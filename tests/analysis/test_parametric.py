@@ -1,0 +1,221 @@
+"""The period as a function of durations and capacities, against periods computed one by one."""
+
+from fractions import Fraction
+
+import pytest
+
+from csdf.analysis.bounded import with_capacities
+from csdf.analysis.throughput import throughput
+from csdf.analysis.whatif.capacity_steps import capacity_steps
+from csdf.analysis.whatif.parameter import added_time, added_to_phase, time_scale
+from csdf.analysis.whatif.parametric import parametric_period
+from csdf.analysis.whatif.regions import parametric_regions
+from csdf.errors import CsdfError
+from csdf.io.graph_files import read_graph
+from csdf.model.builder import GraphBuilder
+from tests.analysis.changed_graphs import all_phases, drawn, longer, period_of
+from tests.cli.running import GRAPHS
+from tests.research_data import graph_of, parametric_oracles
+from tests.shared_data import each
+
+
+def turns():
+    """a and b take turns, 3 + 5; c works beside them for 6."""
+    builder = GraphBuilder().actor("a", 3).actor("b", 5).actor("c", 6, overlap=False)
+    builder.channel("a", 1, "b", 1).channel("b", 1, "a", 1, initial_tokens=1)
+    return builder.channel("b", 1, "c", 1).graph()
+
+
+def test_the_period_bends_where_another_cycle_becomes_critical():
+    found = parametric_period(turns(), added_time(turns(), {"a": 1}))
+    # max(6, 3 + x + 5) from x = -3 on.
+    assert [(one.start, one.slope) for one in found.pieces] == [(-3, 0), (-2, 1)]
+    assert [found.period(x) for x in (-3, -2, 0, "1/2")] == [6, 6, 8, Fraction(17, 2)]
+    assert found.pieces[1].cycle.actors == ("a", "b")
+    assert found.slack == 0
+
+
+def test_a_scale_is_1_today():
+    found = parametric_period(turns(), time_scale(turns(), ["a", "b"]))
+    # max(6, 8 s): the two pieces meet at 3/4.
+    assert [(one.start, one.slope) for one in found.pieces] == [(0, 0), (Fraction(3, 4), 8)]
+    assert found.parameter.today == 1
+
+
+def test_weights_say_how_much_of_a_parameter_each_actor_takes():
+    parameter = added_time(turns(), {"a": 1, "b": "1/2", "c": 2})
+    # max(8 + 3/2 x, 6 + 2 x) from x = -3 on: c takes over at 4.
+    found = parametric_period(turns(), parameter)
+    assert [(one.start, one.slope) for one in found.pieces] == [(-3, Fraction(3, 2)), (4, 2)]
+
+
+def test_what_is_below_the_least_value_is_refused():
+    found = parametric_period(turns(), added_time(turns(), {"a": 1}))
+    with pytest.raises(CsdfError, match="below -3"):
+        found.period(-4)
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [({"a": -1}, "negative"), ({"a": 0}, "no duration depends"), ({"a": [1, 2]}, "2 weights"),
+     ({"x": 1}, "no actor 'x'"), ({"a": 0.5}, "not exact")],
+)  # fmt: skip
+def test_a_parameter_that_cannot_be_is_refused(weights, said):
+    with pytest.raises(CsdfError, match=said):
+        added_time(turns(), weights)
+
+
+def test_a_deadlock_has_no_function():
+    graph = read_graph(GRAPHS / "deadlocked.xml")
+    with pytest.raises(CsdfError, match="deadlocks"):
+        parametric_period(graph, added_time(graph, {"a": 1}))
+
+
+def test_regions_have_the_plane_of_their_cycle():
+    graph = turns()
+    found = parametric_regions(
+        graph, added_time(graph, {"a": 1}), added_time(graph, {"c": 1}), high=(10, 10)
+    )
+    # max(8 + x, 6 + y): two regions, that meet at y = x + 2.
+    assert sorted((one.time, one.counts) for one in found.regions) == [(6, (0, 1)), (8, (1, 0))]
+    assert found.period(0, 0) == 8
+    assert found.period(0, 5) == 11
+    with pytest.raises(CsdfError, match="not between"):
+        found.period(0, 11)
+
+
+def test_an_empty_box_is_refused():
+    graph = turns()
+    one = added_time(graph, {"a": 1})
+    with pytest.raises(CsdfError, match="expected more than -3"):
+        parametric_regions(graph, one, one, high=(-3, 1))
+
+
+def test_expressions_of_sympy_have_the_same_values():
+    sympy = pytest.importorskip("sympy", reason="SymPy is not installed; it is an extra")
+    graph = turns()
+    found = parametric_period(graph, added_time(graph, {"a": 1}))
+    x = sympy.Symbol("a", real=True)
+    assert [found.to_sympy().subs(x, value) for value in (-3, 0, 7)] == [6, 8, 15]
+
+
+@each("oracle", parametric_oracles())
+def test_pieces_and_slack_are_those_of_the_oracle(oracle):
+    graph = graph_of(oracle["graph"])
+    assert throughput(graph).period == Fraction(oracle["period"])
+    for actor, known in oracle["actors"].items():
+        assert_same(parametric_period(graph, added_time(graph, {actor: 1})), known)
+        for phase, of_phase in known.get("phases", {}).items():
+            parameter = added_to_phase(graph, actor, int(phase))
+            assert_same(parametric_period(graph, parameter), of_phase)
+
+
+def assert_same(found, known):
+    assert found.slack == (None if known["slack"] is None else Fraction(known["slack"]))
+    assert [(one.start, one.time / one.tokens, one.slope) for one in found.pieces] == [
+        (Fraction(one["from"]), Fraction(one["time"]) / one["tokens"],
+         Fraction(one["count"], one["tokens"]))
+        for one in known["pieces"]
+    ]  # fmt: skip
+
+
+@each("oracle", [one for one in parametric_oracles() if "two_parameters" in one])
+def test_regions_have_the_periods_of_the_oracle(oracle):
+    graph, known = graph_of(oracle["graph"]), oracle["two_parameters"]
+    points = [tuple(map(Fraction, one)) for one in known["points"]]
+    parameters = [added_time(graph, {name: 1}) for name in known["actors"]]
+    high = tuple(max(max(one[axis] for one in points), 1) for axis in (0, 1))
+    found = parametric_regions(graph, *parameters, high=high)
+    assert [found.period(x, y) for x, y, _ in points] == [period for _, _, period in points]
+
+
+def test_a_few_functions_agree_with_simulations():
+    for seed in range(8):
+        assert_pieces_hold(drawn(seed))
+        assert_regions_hold(drawn(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 500, 100))
+def test_pieces_agree_with_simulations_at_their_ends_and_middles(first):
+    for seed in range(first, first + 100):
+        assert_pieces_hold(drawn(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 500, 100))
+def test_regions_agree_with_simulations_at_their_corners_and_middles(first):
+    for seed in range(first, first + 100):
+        assert_regions_hold(drawn(seed))
+
+
+def assert_pieces_hold(graph):
+    actor = graph.actors[len(graph.name) % len(graph.actors)]
+    phase = actor.phases - 1
+    for parameter, change in (
+        (added_time(graph, {actor.name: 1}), lambda x: all_phases(graph, actor.name, x)),
+        (
+            added_to_phase(graph, actor.name, phase),
+            lambda x: longer(graph, {(actor.name, phase): x}),
+        ),
+    ):
+        found = parametric_period(graph, parameter)
+        slopes = [one.slope for one in found.pieces]
+        assert slopes == sorted(set(slopes))  # convex
+        for one in found.pieces:
+            end = one.start + 50 if one.end is None else one.end
+            for value in (one.start, (one.start + end) / 2, end):
+                changed = change(value)
+                assert period_of(changed) * changed.time_unit == found.period(value), graph.name
+
+
+def assert_regions_hold(graph):
+    first, second = (added_time(graph, {one.name: 1}) for one in graph.actors[:2])
+    found = parametric_regions(graph, first, second, high=(9, 7))
+    for region in found.regions:
+        middle = tuple(
+            sum(corner[axis] for corner in region.corners) / len(region.corners) for axis in (0, 1)
+        )
+        for x, y in (*region.corners, middle):
+            changed = longer(graph, {
+                (actor.name, phase): time
+                for actor, time in zip(graph.actors[:2], (x, y), strict=True)
+                for phase in range(actor.phases)
+            })  # fmt: skip
+            assert (
+                period_of(changed) * changed.time_unit == region.period(x, y) == found.period(x, y)
+            )
+
+
+def test_capacity_steps_are_the_periods_of_all_capacities():
+    graph = read_graph(GRAPHS / "csdf_example.xml")
+    found = capacity_steps(graph, "alpha")
+    assert found.is_complete
+    for capacity in range(12):
+        expected = throughput(with_capacities(graph, {"alpha": capacity})).period
+        assert found.period(capacity) == expected
+
+
+def test_a_capacity_that_always_helps_has_no_last_step():
+    graph = GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 1, "b", 1, name="ab").graph()
+    found = capacity_steps(graph, "ab", most=5)
+    assert [(one.capacity, one.period) for one in found.steps] == [
+        (n, Fraction(2, n)) for n in range(1, 6)
+    ]
+    assert not found.is_complete
+    with pytest.raises(CsdfError, match="beyond"):
+        found.period(100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 500, 100))
+def test_capacity_steps_agree_with_simulations(first):
+    for seed in range(first, first + 100):
+        graph = drawn(seed)
+        channel = next(one for one in graph.channels if not one.is_self_loop)
+        found = capacity_steps(graph, channel.name, most=4)
+        last = found.steps[-1].capacity
+        for capacity in range(channel.initial_tokens, last + 2 * found.is_complete):
+            bounded = with_capacities(graph, {channel.name: capacity})
+            if capacity < last or found.is_complete:
+                assert found.period(capacity) == period_of(bounded), (graph.name, capacity)

@@ -1,0 +1,101 @@
+"""`csdf map` and `csdf scenarios`: answers, exit codes, refusals."""
+
+import json
+
+from tests.cli.running import GRAPHS
+
+MODELS = GRAPHS.parent
+BUS = MODELS / "platforms" / "two_with_a_bus.json"
+EXAMPLE = GRAPHS / "csdf_example.xml"
+DECODER = MODELS / "scenarios" / "video_decoder.json"
+
+
+def test_a_mapping_is_found_written_and_read_again(answer, run, tmp_path):
+    path = tmp_path / "mapping.json"
+    code, found = answer("map", EXAMPLE, "--platform", BUS, "-o", path)
+    assert (code, found["period"], found["status"], found["gap"]) == (0, "13", "optimal", "0")
+    code, again = answer("map", EXAMPLE, "--platform", BUS, "--mapping", path)
+    assert (code, again["period"], again["mapping"]) == (0, "13", found["mapping"])
+    assert "status" not in again  # nothing was searched
+
+
+def test_orders_that_deadlock_answer_no(run, tmp_path):
+    path = tmp_path / "mapping.json"
+    orders = {"p0": {"periodic": ["b"] * 4 + ["a"] * 6 + ["c"] * 2}}
+    document = {"format": "csdf-mapping", "version": 1, "binding": dict.fromkeys("abc", "p0")}
+    path.write_text(json.dumps(document | {"orders": orders}))
+    code, output, _ = run("map", EXAMPLE, "--platform", BUS, "--mapping", path)
+    assert code == 1
+    assert "deadlock" in output
+
+
+def test_a_mapping_for_another_graph_is_refused_in_one_line(run, tmp_path):
+    path = tmp_path / "mapping.json"
+    document = {"format": "csdf-mapping", "version": 1, "binding": {"z": "p0"}}
+    path.write_text(json.dumps(document))
+    code, output, error = run("map", EXAMPLE, "--platform", BUS, "--mapping", path)
+    assert (code, output) == (2, "")
+    assert error == "csdf map: the binding names 'z', which is no actor of 'csdf_example'\n"
+
+
+def test_a_bad_platform_is_refused_with_its_place(run, tmp_path):
+    path = tmp_path / "platform.json"
+    document = json.loads(BUS.read_text())
+    document["connections"][1]["latency"] = -1
+    path.write_text(json.dumps(document))
+    code, _, error = run("map", EXAMPLE, "--platform", path)
+    assert code == 2
+    assert "platform.json: connections[1].latency: found -1; expected an integer >= 0" in error
+
+
+def test_without_a_platform_the_way_to_give_one_is_named(run):
+    code, _, error = run("map", EXAMPLE)
+    assert code == 2
+    assert "give --platform FILE or --processors N" in error
+
+
+def test_firings_by_processor_are_drawn(run, tmp_path):
+    path = tmp_path / "gantt.svg"
+    code, *_ = run("map", EXAMPLE, "--processors", "2", "--plot", path)
+    assert code == 0
+    picture = path.read_text()
+    assert "p0" in picture
+    assert "p1" in picture
+
+
+def test_wheels_that_start_together_have_an_exact_period(answer, tmp_path):
+    path = tmp_path / "platform.json"
+    document = json.loads(BUS.read_text())
+    document["processors"][0] |= {"wheel": 10, "slice": 5}
+    document["processors"][1] |= {"wheel": 10, "slice": 5}
+    path.write_text(json.dumps(document))
+    modem = GRAPHS / "modem.xml"
+    code, found = answer("map", modem, "--platform", path, "--slices", "aligned", "--budget", "2s")
+    assert code == 0
+    assert 0 < int(found["period_aligned"]) <= int(found["period"])
+
+
+def test_the_slowest_run_of_scenarios_is_told(answer):
+    code, found = answer("scenarios", DECODER)
+    assert (code, found["period"], found["critical_scenarios"]) == (0, "140", ["key", "still"])
+
+
+def test_a_scenario_that_deadlocks_answers_no(answer, tmp_path):
+    path = tmp_path / "stuck.json"
+    document = json.loads(DECODER.read_text())
+    for channel in document["scenarios"][1]["graph"]["channels"]:
+        channel["initial_tokens"] = 0
+    path.write_text(json.dumps(document))
+    code, found = answer("scenarios", path)
+    assert code == 1
+    assert "scenario 'moving' deadlocks" in found["deadlock"]
+
+
+def test_scenarios_that_do_not_match_are_refused_with_the_file(run, tmp_path):
+    path = tmp_path / "odd.json"
+    document = json.loads(DECODER.read_text())
+    document["scenarios"][1]["left"] = {"free frames": ["x", "y"]}
+    path.write_text(json.dumps(document))
+    code, _, error = run("scenarios", path)
+    assert code == 2
+    assert error.startswith(f"csdf scenarios: {path}: scenario ")

@@ -1,0 +1,130 @@
+"""Graphs whose actors overlap with themselves: what each command says, and the switch it names."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from csdf.io.graph_files import read_graph, write_graph
+from csdf.model.builder import GraphBuilder
+from tests.cli.running import GRAPHS
+
+SWITCH = "--no-auto-concurrency"
+
+
+@pytest.fixture
+def free(tmp_path):
+    """A file with two actors without self-loops; a is busy for 10, b for 12 an iteration."""
+    path = tmp_path / "free.json"
+    graph = GraphBuilder("free").actor("a", 5).actor("b", 4).channel("a", 3, "b", 2, name="ab")
+    write_graph(path, graph.graph())
+    return path
+
+
+def without_loops(name, tmp_path):
+    """A published graph as most of its kind are written: without self-loops."""
+    graph = read_graph(GRAPHS / name)
+    channels = tuple(one for one in graph.channels if not one.is_self_loop)
+    path = tmp_path / "bare.json"
+    write_graph(path, replace(graph, channels=channels, origin=None))
+    return path
+
+
+def test_a_period_of_0_is_explained_and_the_switch_is_named(run, free):
+    code, output, _ = run("analyze", free)
+    assert code == 0
+    assert "2 actors without a self-loop (a, b)" in output
+    assert SWITCH in output
+
+
+def test_json_has_the_reason_and_the_hint(answer, free):
+    _, found = answer("analyze", free)
+    assert (found["period"], SWITCH in found["hint"]) == ("0", True)
+    _, found = answer("analyze", free, SWITCH)
+    assert found["period"] == "12"
+    assert "hint" not in found
+
+
+def test_a_row_for_each_file_names_the_switch_too(run, free):
+    _, output, _ = run("analyze", free, GRAPHS / "modem.xml")
+    assert output.count(SWITCH) == 1
+
+
+def test_one_actor_can_have_a_limit_of_its_own(answer, free):
+    assert answer("analyze", free, SWITCH, "--limit", "b=2")[1]["period"] == "10"
+    assert answer("analyze", free, "--limit", "b=2")[1]["period"] == "6"
+
+
+def test_an_unknown_actor_in_a_limit_is_refused(run, free):
+    code, _, remarks = run("analyze", free, "--limit", "x=2")
+    assert (code, "no actor 'x'" in remarks) == (2, True)
+
+
+def test_a_front_without_end_ends_and_says_why(run, free):
+    code, output, _ = run("pareto", free)
+    assert code == 3
+    assert "20 points, INCOMPLETE" in output
+    assert SWITCH in output
+
+
+def test_a_front_has_an_end_with_the_switch(answer, free):
+    code, found = answer("pareto", free, SWITCH)
+    assert (code, found["complete"]) == (0, True)
+    assert list(found["points"][0]["capacities"]) == ["ab"]  # the added loops are no storage
+
+
+def test_a_front_can_end_after_some_points_or_at_a_size(answer, run, free):
+    code, found = answer("pareto", free, "--points", 2)
+    assert (code, len(found["points"]), found["as_asked"]) == (0, 2, True)
+    code, found = answer("pareto", free, "--max-size", 9)
+    assert (code, max(one["size"] for one in found["points"]) <= 9) == (0, True)
+    assert run("pareto", free, "--max-size", 1)[0] == 1
+
+
+def test_a_gap_thins_a_front(answer):
+    graph = GRAPHS / "modem.xml"
+    _, whole = answer("pareto", graph)
+    _, rough = answer("pareto", graph, "--gap", "20%")
+    assert rough["complete"]
+    assert rough["gap"] == "1/5"
+    assert len(rough["points"]) < len(whole["points"])
+
+
+def test_added_loops_are_no_storage_even_where_self_loops_count(answer, free):
+    _, found = answer("buffers", free, SWITCH, "--count-self-loops")
+    assert list(found["capacities"]) == ["ab"]
+
+
+def test_a_schedule_of_period_0_is_remarked_upon(run, free):
+    code, _, remarks = run("schedule", free, "--iterations", 1)
+    assert (code, SWITCH in remarks) == (0, True)
+    _, output, remarks = run("schedule", free, "--kind", "periodic", SWITCH)
+    assert "period: 12" in output
+    assert SWITCH not in remarks
+
+
+def test_a_report_says_why_nothing_limits_the_graph(run, free, tmp_path):
+    page = tmp_path / "report.html"
+    _, output, _ = run("report", free, "-o", page)
+    assert SWITCH in output
+    _, output, _ = run("report", free, "-o", page, SWITCH)
+    assert "One iteration takes 12 time units" in output
+
+
+def test_networks_have_one_firing_at_a_time_already(run, tmp_path):
+    words = ("report", "person_detection", "-o", tmp_path / "page.html")
+    code, _, remarks = run(*words, SWITCH)
+    assert (code, "is for graphs" in remarks) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "name", ["h263decoder.xml", "modem.xml", "samplerate.xml", "satellite.xml"]
+)
+def test_published_graphs_without_self_loops_give_their_period_with_the_switch(run, name, tmp_path):
+    bare = without_loops(name, tmp_path)
+    _, with_loops, _ = run("analyze", GRAPHS / name, SWITCH, "--json")
+    _, output, _ = run("analyze", bare, SWITCH, "--json")
+    assert json.loads(output)["period"] == json.loads(with_loops)["period"]
+    _, output, _ = run("analyze", bare)
+    is_zero = "  period       0\n" in output
+    assert (SWITCH in output) == is_zero

@@ -1,0 +1,94 @@
+"""Operators of quantised TensorFlow Lite files, bit by bit as the kernels of TensorFlow Lite Micro.
+
+tflite_micro_outputs.json holds checksums of what the package tflite-micro 0.dev20261023182759 gave
+for the files and frames of tflite_cases.py. Where that package is installed, more are compared.
+"""
+
+import json
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from cnn2csdf.execution.by_parts import run_by_parts
+from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.granularity import ROWS
+from cnn2csdf.lowering import lower
+from cnn2csdf.readers.tflite.reader import parse_tflite
+from csdf.analysis.bounded import with_capacities
+from csdf.analysis.self_timed import self_timed_execution
+from csdf.search.trade_off import smallest_storage
+from tests.cnn2csdf.readers.tflite_cases import NAMES, case
+
+RECORDED = json.loads((Path(__file__).parent / "tflite_micro_outputs.json").read_text())
+SEEDS = range(4)
+cases = pytest.mark.parametrize(("kind", "dtype"), NAMES, ids=map(" ".join, NAMES))
+
+
+def frames_of(network, seed):
+    """A frame for each input, rows and columns first, as in the file."""
+    generator = np.random.default_rng(seed)
+    found = []
+    for layer in network.inputs:
+        dims = layer.shape.dims
+        limits = np.iinfo(layer.element.value)
+        order = (1, dims[1], dims[2], dims[0]) if len(dims) == 3 else dims
+        numbers = generator.integers(limits.min, limits.max + 1, order)
+        found.append(numbers.astype(layer.element.value))
+    return found
+
+
+def ours(network, frames):
+    return {
+        layer.name: (np.moveaxis(one[0], 2, 0) if one.ndim == 4 else one).reshape(layer.shape.dims)
+        for layer, one in zip(network.inputs, frames, strict=True)
+    }
+
+
+def theirs(outputs):
+    """Outputs with channels last, flat, as bytes."""
+    arrays = [np.moveaxis(one, 0, 2) if one.ndim == 3 else one for one in outputs.values()]
+    return [np.ascontiguousarray(one).reshape(-1) for one in arrays]
+
+
+@cases
+def test_an_operator_gives_the_recorded_outputs(kind, dtype):
+    found = []
+    for seed in SEEDS:
+        model = parse_tflite(case(kind, dtype, seed), "one.tflite", with_weights=True)
+        outputs = run_whole(model, ours(model.network, frames_of(model.network, seed)))
+        found.append(crc32(b"".join(one.tobytes() for one in theirs(outputs))))
+    assert found == RECORDED[f"{kind} {dtype}"]
+
+
+@cases
+def test_an_operator_by_rows_gives_the_whole(kind, dtype):
+    model = parse_tflite(case(kind, dtype, 0), "one.tflite", with_weights=True)
+    frame = ours(model.network, frames_of(model.network, 0))
+    graph = lower(model.network, ROWS)
+    bounded = with_capacities(graph, smallest_storage(graph).point.capacities)
+    firings = self_timed_execution(bounded, iterations=1).firings
+    (found,) = run_by_parts(model, bounded, firings, [frame]).outputs
+    for name, expected in run_whole(model, frame).items():
+        assert np.array_equal(found[name], expected)
+
+
+@cases
+def test_an_operator_gives_what_the_installed_kernels_give(kind, dtype):
+    runtime = pytest.importorskip(
+        "tflite_micro.python.tflite_micro.runtime",
+        reason="needs tflite-micro (a pre-release: pip install --pre tflite-micro)",
+    )
+    for seed in range(10, 20):
+        content = case(kind, dtype, seed)
+        interpreter = runtime.Interpreter.from_bytes(content, arena_size=1 << 20)
+        model = parse_tflite(content, "one.tflite", with_weights=True)
+        frames = frames_of(model.network, seed)
+        for place, frame in enumerate(frames):
+            dims = tuple(interpreter.get_input_details(place)["shape"])
+            interpreter.set_input(frame.reshape(dims), place)
+        interpreter.invoke()
+        outputs = run_whole(model, ours(model.network, frames))
+        for place, found in enumerate(theirs(outputs)):
+            assert np.array_equal(found, interpreter.get_output(place).reshape(-1))

@@ -1,0 +1,60 @@
+"""The slow way to time events: each asks for what it waits for, one number after the other.
+
+A layer is here a table of rules: for each series the number of events of a frame and a function from
+the number of an event, counted over all frames, to the cycles that it is not before. A port refuses in
+some cycles; an event happens in the first cycle that its rule and its port allow.
+"""
+
+import sys
+from itertools import count
+
+from csdf.kernels.event_times import NONE
+
+sys.setrecursionlimit(200_000)
+ALWAYS = frozenset()
+
+
+class Times:
+    """Times of events by series and number; events before the first frame are in the far past."""
+
+    PAST = -(10**9)
+
+    def __init__(self, rules, refusals):
+        self._rules = rules
+        self._refusals = refusals  # of each series the cycles in which its port does nothing
+        self._known = {name: [] for name in rules}
+
+    def __call__(self, name, number):
+        if number < 0:
+            return self.PAST
+        known = self._known[name]
+        while len(known) <= number:
+            bound = max([0, *self._rules[name](len(known), self)])
+            refused = self._refusals.get(name, ALWAYS)
+            known.append(next(cycle for cycle in count(bound) if cycle not in refused))
+        return known[number]
+
+    def all(self, name, events):
+        return [self(name, number) for number in range(events)]
+
+
+def cluster_rules(cluster):
+    """The rules of a cluster, its series by number."""
+    return {
+        number: _cluster_rule(cluster, number, series)
+        for number, series in enumerate(cluster.series)
+    }
+
+
+def _cluster_rule(cluster, number, series):
+    def rule(event, times):
+        frame, own = divmod(event, series.events)
+        gap = series.gap if series.gaps is None else int(series.gaps[own])
+        yield times(number, event - 1) + gap
+        for wait in cluster.waits:
+            if wait.waiter == number and wait.events[own] != NONE:
+                delay = wait.delay if wait.delays is None else int(wait.delays[own])
+                source = cluster.series[wait.source].events
+                yield times(wait.source, frame * source + int(wait.events[own])) + delay
+
+    return rule

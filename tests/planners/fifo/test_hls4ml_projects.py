@@ -1,0 +1,146 @@
+import json
+
+import pytest
+
+from csdf.cli.main import main
+from csdf.errors import UnreadableFile
+from planners.fifo.event_system import EventSystem
+from planners.fifo.hls.reading import project_design
+from planners.fifo.hls.source import read_source, with_depths
+from planners.fifo.sizing import full_rate, period_of
+from planners.fifo.timing.options import TimingOptions
+
+# A fork, a padded 3x3 convolution on one side, and a sum, in the form of hls4ml's templates.
+SOURCE = """
+void small(hls::stream<input_t> &in, hls::stream<result_t> &out) {
+    #pragma HLS INTERFACE axis port=in,out
+    // hls-fpga-machine-learning insert layers
+    hls::stream<input_t> in2("in2");
+    #pragma HLS STREAM variable=in2 depth=16
+    hls::stream<input_t> left("left");
+    #pragma HLS STREAM variable=left depth=36
+    hls::stream<input_t> right("right");
+    #pragma HLS STREAM variable=right depth=16
+    hls::stream<input_t> padded("padded");
+    #pragma HLS STREAM variable=padded depth=36
+    hls::stream<input_t> summed("summed");
+    #pragma HLS STREAM variable=summed depth=16
+
+    nnet::pooling2d_cl<input_t, input_t, config1>(in, in2); // first
+    nnet::clone_stream<input_t, input_t, 32>(in2, left, right); // fork
+    nnet::zeropad2d_cl<input_t, input_t, config2>(left, padded); // pad
+    nnet::conv_2d_cl<input_t, input_t, config3>(padded, summed, w3, b3); // conv
+    nnet::add<input_t, input_t, result_t, config4>(right, summed, out); // sum
+}
+"""
+PARAMETERS = """
+struct config1 : nnet::pooling2d_config {
+    static const unsigned in_height = 8;
+    static const unsigned in_width = 8;
+    static const unsigned pool_height = 2;
+    static const unsigned pool_width = 2;
+    static const unsigned stride_height = 2;
+    static const unsigned stride_width = 2;
+};
+struct config2 : nnet::padding2d_config {
+    static const unsigned in_height = 4;
+    static const unsigned in_width = 4;
+    static const unsigned pad_top = 1;
+    static const unsigned pad_bottom = 1;
+    static const unsigned pad_left = 1;
+    static const unsigned pad_right = 1;
+};
+struct config3 : nnet::conv2d_config {
+    static const unsigned in_height = 6;
+    static const unsigned in_width = 6;
+    static const unsigned filt_height = 3;
+    static const unsigned filt_width = 3;
+    static const unsigned stride_height = 1;
+    static const unsigned stride_width = 1;
+    static const unsigned reuse_factor = 4;
+    static const unsigned strategy = nnet::latency;
+};
+struct config4 : nnet::merge_config {
+    static const unsigned n_elem = 32;
+};
+"""
+DEFINES = """
+typedef nnet::array<ap_fixed<16,6>, 2*1> input_t;
+typedef nnet::array<ap_ufixed<8,4>, 2*1> result_t;
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "prj"
+    (folder / "firmware").mkdir(parents=True)
+    (folder / "hls4ml_config.yml").write_text("ProjectName: small\n")
+    (folder / "firmware" / "small.cpp").write_text(SOURCE)
+    (folder / "firmware" / "parameters.h").write_text(PARAMETERS)
+    (folder / "firmware" / "defines.h").write_text(DEFINES)
+    return folder
+
+
+def design_of(project):
+    return project_design(read_source(str(project)), TimingOptions())
+
+
+def test_streams_become_fifos_with_width_words_and_depth(project):
+    design = design_of(project)
+    found = {fifo.name: (fifo.bits, fifo.words, fifo.given) for fifo in design.fifos}
+    # Two channels of 16 bits; 4 x 4 pixels behind the pooling, 6 x 6 padded.
+    assert found == {
+        "in2": (32, 16, 16),
+        "left": (32, 16, 36),
+        "right": (32, 16, 16),
+        "padded": (32, 36, 36),
+        "summed": (32, 16, 16),
+    }
+
+
+def test_the_configuration_stands_for_its_project(project):
+    config = str(project / "hls4ml_config.yml")
+    assert project_design(read_source(config), TimingOptions()).fifos == design_of(project).fifos
+
+
+def test_a_convolution_takes_its_reuse_factor_for_each_pixel(project):
+    # 36 pixels, 4 cycles each; all other functions take 64 at most.
+    assert full_rate(EventSystem(design_of(project)))[0] == 36 * 4
+
+
+def test_the_short_way_of_a_fork_deadlocks_in_depth_two(project):
+    design = design_of(project)
+    circuit = period_of(EventSystem(design), [2] * 5)
+    assert circuit.period is None
+    assert [design.fifos[one].name for one in circuit.fifos] == ["right"]
+
+
+def test_depths_are_written_into_the_source_and_nothing_else_changes(project):
+    source = read_source(str(project))
+    text = with_depths(source, {"right": 11})
+    assert "variable=right depth=11" in text
+    assert text.replace("depth=11", "depth=16") == source.text
+
+
+def test_the_command_writes_depths_that_run(project, capsys):
+    out = project / "depths.json"
+    assert main(["fifo", "hls4ml", str(project), "-o", str(out), "--in-place"]) == 0
+    depths = json.loads(out.read_text())
+    again = design_of(project)
+    assert {fifo.name: fifo.given for fifo in again.fifos} == depths
+    period = period_of(EventSystem(again), [fifo.given for fifo in again.fifos]).period
+    assert period == 36 * 4
+    assert "proved the smallest" in capsys.readouterr().out
+
+
+def test_functions_without_a_rule_are_all_named(project):
+    file = project / "firmware" / "small.cpp"
+    call = "    nnet::wonder<input_t, result_t, config9>(left, out); // odd\n}"
+    file.write_text(SOURCE.rstrip().removesuffix("}") + call)
+    with pytest.raises(UnreadableFile, match=r"wonder \(odd\)"):
+        design_of(project)
+
+
+def test_a_folder_without_firmware_is_refused(tmp_path):
+    with pytest.raises(UnreadableFile, match="hls4ml has written"):
+        read_source(str(tmp_path))

@@ -1,0 +1,196 @@
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planners.fifo.finn.layers import layer_cluster
+from planners.fifo.finn.nodes import Node
+from planners.fifo.timing import rtl
+from planners.fifo.timing.options import TimingOptions
+from tests.planners.fifo import recurrences
+from tests.planners.fifo.handshakes import Times, cluster_rules
+
+FRAMES = 3
+MOST = 400  # words of a frame, for the time that drawing takes
+small = st.integers(1, 3)
+refusing = st.tuples(
+    st.sampled_from([0, 0, 30, 70]), st.sampled_from([0, 0, 30, 70]), st.integers(0, 99)
+)
+instances = settings(max_examples=60, deadline=None)
+
+
+def node(operator, **attributes):
+    return Node(
+        name="one", operator=operator, style="rtl", written=f"{operator}_rtl",
+        attributes=attributes, inputs=("in",), outputs=("out",),
+    )  # fmt: skip
+
+
+def refusals(rates):
+    """Cycles in which the input and the output do nothing, so many percent of them."""
+    drawn = random.Random(rates[2])
+    cycles = range(60 * MOST)
+    busy = drawn.randrange(50)  # besides, the output is held for a while
+    taken = {cycle for cycle in cycles if drawn.randrange(100) < rates[0]}
+    given_ = {cycle for cycle in cycles if drawn.randrange(100) < rates[1]}
+    given_.add(0)  # every output is a register, empty in the first cycle
+    if rates[1]:
+        given_ |= set(range(busy, busy + 50))
+    return taken, given_
+
+
+def ports(cluster, rules, rates):
+    """Handshakes of three frames: those of the cluster, and those of the recurrences."""
+    taken, given_ = refusals(rates)
+    ours = Times(cluster_rules(cluster), {0: taken, 1: given_})
+    theirs = Times(rules, {"R": taken, "W": given_})
+    reads, writes = (FRAMES * one.events for one in cluster.series[:2])
+    return (
+        (ours.all(0, reads), ours.all(1, writes)),
+        (theirs.all("R", reads), theirs.all("W", writes)),
+    )
+
+
+@instances
+@given(st.tuples(small, small), st.tuples(*[st.integers(0, 2)] * 4), small, refusing)
+def test_padding_is_that_of_the_verilog(size, edges, folds, rates):
+    cluster = layer_cluster(
+        node("FMPadding", ImgDim=size, Padding=edges, NumChannels=folds), TimingOptions()
+    )
+    top, left, bottom, right = edges
+    inner = [
+        top <= y < top + size[0] and left <= x < left + size[1]
+        for y in range(size[0] + top + bottom)
+        for x in range(size[1] + left + right)
+        for _ in range(folds)
+    ]
+    ours, theirs = ports(cluster, recurrences.padding(inner), rates)
+    assert ours == theirs
+
+
+windows = st.tuples(
+    st.tuples(st.integers(1, 7), st.integers(1, 7)),  # image
+    st.tuples(small, small),  # kernel
+    st.tuples(small, small),  # stride
+    st.tuples(st.integers(1, 2), st.integers(1, 2)),  # dilation
+    small,  # folds
+).filter(
+    lambda one: all(
+        (kernel - 1) * far + 1 <= size
+        for size, kernel, far in zip(one[0], one[1], one[3], strict=True)
+    )
+)
+
+
+def window_node(window, made, **more):
+    image, kernel, stride, dilation, folds = window
+    return node(
+        "ConvolutionInputGenerator", IFMDim=image, OFMDim=tuple(made), ConvKernelDim=kernel,
+        Stride=stride, Dilation=dilation, IFMChannels=folds, SIMD=1, **more,
+    )  # fmt: skip
+
+
+@instances
+@given(windows, st.booleans(), refusing)
+def test_a_sliding_window_is_that_of_the_verilog(window, depthwise, rates):
+    image, kernel, stride, dilation, folds = window
+    cur, first, room, read, made = recurrences.fetched_words(
+        image, kernel, stride, dilation, folds, depthwise=depthwise
+    )
+    if len(cur) > MOST or kernel == (1, 1):  # one pixel alone is of the parallel style
+        return
+    cluster = layer_cluster(window_node(window, made, depthwise=int(depthwise)), TimingOptions())
+    ours, theirs = ports(cluster, recurrences.sliding_window(cur, first, room, read), rates)
+    assert ours == theirs
+
+
+@instances
+@given(windows, refusing)
+def test_a_parallel_window_is_that_of_the_verilog(window, rates):
+    image, kernel, stride, dilation, folds = window
+    made = [
+        (size - (one - 1) * far - 1) // step + 1
+        for size, one, step, far in zip(image, kernel, stride, dilation, strict=True)
+    ]
+    cur = [
+        ((y * stride[0] + (kernel[0] - 1) * dilation[0]) * image[1]
+         + x * stride[1] + (kernel[1] - 1) * dilation[1]) * folds + fold
+        for y in range(made[0]) for x in range(made[1]) for fold in range(folds)
+    ]  # fmt: skip
+    cluster = layer_cluster(window_node(window, made, parallel_window=1), TimingOptions())
+    rules = recurrences.parallel_window(cur, image[0] * image[1] * folds)
+    ours, theirs = ports(cluster, rules, rates)
+    assert ours == theirs
+
+
+@instances
+@given(st.integers(2, 6), st.integers(1, 20), refusing)
+def test_widening_is_that_of_the_verilog(ratio, made, rates):
+    cluster = rtl.widening(made * ratio, ratio, bits=8)
+    ours, theirs = ports(cluster, recurrences.widening(ratio), rates)
+    assert ours == theirs
+
+
+@instances
+@given(st.integers(2, 6), st.integers(1, 20), refusing)
+def test_narrowing_is_that_of_the_verilog_but_for_one_clause(ratio, words, rates):
+    cluster = rtl.narrowing(words, ratio, bits=8 * ratio)
+    ours, theirs = ports(cluster, recurrences.narrowing(ratio, with_clause=False), rates)
+    assert ours == theirs
+
+
+@instances
+@given(st.integers(2, 6), st.integers(1, 20), st.integers(0, 99))
+def test_narrowing_is_exact_while_its_output_is_not_refused(ratio, words, seed):
+    cluster = rtl.narrowing(words, ratio, bits=8 * ratio)
+    ours, theirs = ports(cluster, recurrences.narrowing(ratio, with_clause=True), (0, 0, seed))
+    assert ours == theirs
+
+
+@instances
+@given(st.integers(2, 6), st.integers(1, 20), refusing)
+def test_narrowing_is_never_later_than_the_verilog(ratio, words, rates):
+    # The clause that is left out can only delay.
+    cluster = rtl.narrowing(words, ratio, bits=8 * ratio)
+    ours, theirs = ports(cluster, recurrences.narrowing(ratio, with_clause=True), rates)
+    assert all(
+        one <= two
+        for mine, other in zip(ours, theirs, strict=True)
+        for one, two in zip(mine, other, strict=True)
+    )
+
+
+@instances
+@given(st.integers(1, 300), st.integers(0, 1), st.integers(1, 60), refusing)
+def test_thresholding_is_that_of_the_verilog(steps, deep, words, rates):
+    cluster = layer_cluster(
+        node("Thresholding", NumChannels=words, numSteps=steps, deep_pipeline=deep), TimingOptions()
+    )
+    # M = ceil(log2(N + 1)), twice that in a deep pipeline.
+    stages = int(np.ceil(np.log2(steps + 1))) * (1 + deep)
+    ours, theirs = ports(cluster, recurrences.thresholding(stages), rates)
+    assert ours == theirs
+
+
+@instances
+@given(st.integers(1, 24), st.integers(2, 4), st.integers(1, 3), st.integers(4, 10), refusing)
+def test_a_matrix_unit_is_that_of_the_verilog(synapse, neuron, vectors, core, rates):
+    cluster, is_locked = rtl.matrix_vector(vectors, (synapse, neuron), core, bits=(8, 8))
+    # At most one unfinished result where that costs nothing; else as many as pipeline and queue hold.
+    held = (1, 0) if is_locked else (-(-(core + 2) // synapse) + 2, 1)
+    rules = recurrences.matrix_vector(synapse, neuron, core, unfinished=held)
+    ours, theirs = ports(cluster, rules, rates)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("synapse", "neuron"), [(1, 1), (3, 1), (9, 1), (1, 4), (8, 4), (9, 2), (32, 2)]
+)
+def test_the_lock_of_a_matrix_unit_costs_nothing_while_its_output_is_taken(synapse, neuron):
+    # A vector takes SF * NF cycles, whatever the pipeline: FINN's estimate, which its RTL keeps.
+    cluster, _ = rtl.matrix_vector(6, (synapse, neuron), 6, bits=(8, 8))
+    times = Times(cluster_rules(cluster), {})
+    writes = cluster.series[1].events
+    assert times(1, 4 * writes - 1) - times(1, 3 * writes - 1) == 6 * synapse * neuron

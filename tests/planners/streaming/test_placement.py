@@ -1,0 +1,70 @@
+"""Offsets of pieces, and labels of which none is worse than another, against every pair."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planners.streaming.labels import undominated
+from planners.streaming.offsets.placement import Lead, Piece, placed
+
+TRIPLES = st.lists(st.tuples(*(st.integers(0, 6),) * 3), min_size=1, max_size=40)
+
+
+def is_covered(one, other):
+    return all(a >= b for a, b in zip(one, other, strict=True))
+
+
+@given(triples=TRIPLES)
+def test_every_triple_is_kept_or_covered_by_one_that_is_kept(triples):
+    columns = (np.array(column, np.int64) for column in zip(*triples, strict=True))
+    kept = [triples[number] for number in undominated(*columns)]
+    assert all(any(is_covered(one, two) for two in kept) for one in triples)
+    assert not any(is_covered(one, two) for one in kept for two in kept if one is not two)
+
+
+@st.composite
+def chains(draw):
+    """Whole tensors, each alive in two groups, pieces inside groups, and leads of each group."""
+    count = draw(st.integers(1, 4))
+    sizes = [draw(st.integers(1, 40)) for _ in range(count + 1)]
+    pieces = [
+        Piece(f"w{n}", size, max(n - 1, 0), min(n, count - 1) + 1, 1)
+        for n, size in enumerate(sizes)
+    ]
+    for group in range(count):
+        for number in range(draw(st.integers(0, 3))):
+            size, alignment = draw(st.integers(1, 30)), draw(st.sampled_from([1, 4]))
+            pieces.append(
+                Piece(f"i{group}{number}", size, group, group + 1, alignment, is_inner=True)
+            )
+    leads = [Lead(f"w{n + 1}", f"w{n}", draw(st.integers(0, 40))) for n in range(count)]
+    return pieces, leads
+
+
+@settings(deadline=None)
+@given(chain=chains())
+def test_pieces_that_are_alive_together_lie_apart_unless_a_lead_allows_it(chain):
+    pieces, leads = chain
+    offsets = placed(pieces, leads, enough=0)
+    allowed = {(lead.below, lead.above): lead.bytes for lead in leads}
+    for one in pieces:
+        assert offsets[one.name] >= 0
+        assert offsets[one.name] % one.alignment == 0
+        for two in pieces:
+            if one is two or one.begin >= two.end or two.begin >= one.end:
+                continue
+            assert any(
+                offsets[high.name] - offsets[low.name]
+                >= min(low.size, allowed.get((low.name, high.name), low.size))
+                for low, high in ((one, two), (two, one))
+            )
+
+
+def test_tensors_that_lead_one_another_go_down_through_the_arena():
+    # Each of 64 bytes lies 3 below the one before, and beside it are 29 bytes of its group: the first
+    # at 36 of 100 leaves 33 below the second and 30 below the third, so that all 29 lie at the bottom.
+    pieces = [Piece(f"w{n}", 64, max(n - 1, 0), n + 1, 1) for n in range(3)]
+    pieces += [Piece(f"i{n}", 29, n, n + 1, 1, is_inner=True) for n in range(2)]
+    leads = [Lead(f"w{n + 1}", f"w{n}", 3) for n in range(2)]
+    offsets = placed(pieces, leads, enough=64 + 3 + 29)
+    assert max(offsets[one.name] + one.size for one in pieces) <= 100

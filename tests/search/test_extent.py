@@ -1,0 +1,92 @@
+"""Fronts that end where somebody asks for it, and fronts that have no end."""
+
+from fractions import Fraction
+
+import pytest
+
+from csdf.analysis.concurrency import without_auto_concurrency
+from csdf.errors import CsdfError
+from csdf.generation.random_graphs import random_graph
+from csdf.generation.shape import GraphShape
+from csdf.model.builder import GraphBuilder
+from csdf.search.trade_off import pareto_front, smallest_storage
+from tests.search.front_graphs import known_points
+
+SHAPE = GraphShape(actors=3, extra_channels=0, most_repetitions=5, most_rate=5)
+
+
+def endless():
+    """n places let n tokens pass in 2 time units, so that no size is the last."""
+    return GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 1, "b", 1).graph()
+
+
+def test_a_front_without_end_shows_its_first_points_and_says_why():
+    front = pareto_front(endless())
+    assert known_points(front) == [(n, Fraction(2, n)) for n in range(1, 21)]
+    assert not front.is_complete
+    assert not front.is_as_asked
+    assert "the front has no end" in str(front.reason)
+    assert "2 actors without a self-loop (a, b)" in str(front.reason)
+
+
+def test_with_one_firing_at_a_time_the_front_ends():
+    assert known_points(pareto_front(without_auto_concurrency(endless()))) == [(1, 2), (2, 1)]
+
+
+def test_a_number_of_points_is_all_that_is_searched():
+    front = pareto_front(endless(), points=3)
+    assert known_points(front) == [(1, 2), (2, 1), (3, Fraction(2, 3))]
+    assert front.is_as_asked
+
+
+def test_no_point_is_larger_than_asked_for():
+    front = pareto_front(endless(), max_size=5)
+    assert [size for size, _ in known_points(front)] == [1, 2, 3, 4, 5]
+    assert front.is_as_asked
+
+
+def test_sizes_too_small_to_run_have_no_point():
+    front = pareto_front(endless(), max_size=0)
+    assert (front.points, front.is_as_asked, front.is_complete) == ((), True, False)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_part_of_a_front_is_the_part_of_the_whole(seed):
+    graph = random_graph(seed, SHAPE)
+    whole = known_points(pareto_front(graph))
+    assert known_points(pareto_front(graph, points=2)) == whole[:2]
+    for size in {whole[0][0], whole[-1][0], (whole[0][0] + whole[-1][0]) // 2}:
+        assert known_points(pareto_front(graph, max_size=size)) == [
+            one for one in whole if one[0] <= size
+        ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("gap", ["5%", "1/3"])
+def test_no_size_is_faster_than_listed_by_more_than_the_gap(seed, gap):
+    graph = random_graph(seed, SHAPE)
+    whole, rough = pareto_front(graph), pareto_front(graph, gap=gap)
+    factor = {"5%": Fraction(21, 20), "1/3": Fraction(4, 3)}[gap]
+    assert rough.is_complete
+    assert rough.gap == factor - 1
+    assert len(rough.points) <= len(whole.points)
+    for size, period in known_points(whole):
+        listed = min(one for known, one in known_points(rough) if known <= size)
+        assert listed <= factor * period
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [({"points": 0}, "0 points"), ({"max_size": -1}, "max_size -1"), ({"gap": "-5%"}, "gap"),
+     ({"gap": 0.1}, "not exact"), ({"budget": -1}, "a stop after -1")],
+)  # fmt: skip
+def test_an_extent_that_cannot_be_is_refused(wanted, said):
+    with pytest.raises(CsdfError, match=said):
+        pareto_front(endless(), **wanted)
+
+
+def test_a_budget_ends_a_search_with_what_is_known():
+    shape = GraphShape(actors=30, extra_channels=30, most_repetitions=12, most_rate=12)
+    graph = random_graph(1, shape)
+    assert not pareto_front(graph, budget=0.05).is_complete
+    assert smallest_storage(graph, period=10**9, budget=0.05).status in ("feasible", "gave up")
