@@ -33,9 +33,10 @@ two. Cut in X, the second layer makes {second[0]} and {second[1]} columns. Its w
 columns wide: the first part needs columns 0 to 28 of the map between, {first[0]} columns, and the
 second columns 27 to 55. Two of those are there already, so the first layer makes {first[1]} more.
 {first[0]} * 56 * 64 * 4 = {stays} bytes stay in the buffer. Beside them there is one tile of the
-input, a map at a time of at most 30 columns (6,720 bytes), and one vector of nine weights; this
-makes 422,500 bytes. (To pass a row of the input by the vectors of all filters takes less: 2,424
-bytes.) Maps and windows are square, so a cut in Y moves and holds the same.
+input, a map at a time of at most 30 columns (6,720 bytes), and 64 weights (256 bytes), one for each
+filter at one place of one map; this makes 422,720 bytes. (To pass a row of the input by the vectors
+of all filters takes less: 2,424 bytes.) Maps and windows are square, so a cut in Y moves and holds
+the same.
 
 The two columns on the border stay in the buffer, or go to DRAM and come back, or are made again. A
 part brings in all weights, but for those that there is room to keep.

@@ -18,13 +18,14 @@ from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.execution.compare import random_frames
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
-from figures.published.mafat import BIAS, LIMITS_MB, MB, manual_sweep, memory_to_beat
+from figures.published.mafat import BIAS, LIMITS_MB, manual_sweep, memory_to_beat
 from planners.fusion.chains import Chain, chain_of
 from planners.fusion.choices import Terms
 from planners.fusion.configurations import Way, single
 from planners.fusion.execution import run_fused
 from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.plans import FusionPlan
+from planners.fusion.published import MB
 
 COLUMNS = ("configuration", "arena", "touched", "process", "milliseconds")
 MEASURED = Path(__file__).with_name("mafat_sweep.csv")
@@ -84,7 +85,7 @@ def measure_all() -> None:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(COLUMNS)
         for name in names:
-            command = [sys.executable, __file__, *name.split()]
+            command = [sys.executable, "-m", "figures.mafat_measure", *name.split()]
             found = subprocess.run(
                 command, env={**os.environ, **threads}, capture_output=True, text=True, check=True
             )

@@ -19,10 +19,10 @@ from planners.primitives.profiling.table import read_profile
 from planners.primitives.selection.baselines import (
     Baseline,
     budgets,
-    greedy_pairs,
     single_families,
 )
 from planners.primitives.selection.fronts import Pair
+from planners.primitives.selection.greedy import greedy_pairs
 from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
 from planners.primitives.selection.trade_off import TradeOff, trade_off
 
@@ -70,7 +70,7 @@ def case(name: str, objective: Objective, folder: Path = PROFILES) -> Case:
         name=name,
         problem=problem,
         front=front,
-        greedy=tuple(greedy_pairs(problem, objective, budgets(front, BUDGETS))),
+        greedy=tuple(greedy_pairs(front, budgets(front, BUDGETS))),
         singles=tuple(single_families(problem, objective)),
     )
 
@@ -177,8 +177,8 @@ taso_table1.md.
 
 Each convolution takes one of up to {most} primitives (an algorithm with its layouts), each other layer
 a layout; where a consumer wants another layout than its producer writes, its input is changed, at its
-time. We know the paper's abstract and its main figures, not its text; so this is our reading of its
-two strategies:
+time. Memory is all that a plan adds to the feature maps, for two objectives; taso_published.md counts
+as the paper does:
 
 - the whole network (formulas 13 and 14): least time within a memory that is the sum over all layers of
   workspace and weights, as each primitive keeps them, and over all maps in a second layout;
@@ -186,9 +186,9 @@ two strategies:
   all of them use in turn. Weights and maps are not counted.
 
 Every point is proved: dynamic programming gives the complete front, and an integer program (HiGHS)
-agrees with it. "Greedy" is our reading of section 5.3: layer after layer takes the fastest primitive
-that fits what is left when the later ones take their least. "All x" takes the family x wherever it
-can, each time with its best variants and layouts, and im2col where it cannot.
+agrees with it. "Greedy" is that of section 5.3.2: from the fastest selection on, the layer with the
+largest footprint takes the fastest of its candidates with a smaller one. "All x" takes the family x
+wherever it can, each time with its best variants and layouts, and im2col where it cannot.
 """
 
 SECTION = """

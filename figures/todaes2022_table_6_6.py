@@ -3,7 +3,7 @@
 Minakova and Stefanov, Memory-Throughput Trade-off for CNN-based Applications at the Edge, ACM TODAES
 28(1), 2022 (chapter 6 of Minakova's thesis). Run `python -m figures.todaes2022_table_6_6 TABLE`, where
 TABLE is the file of applications that is public with the networks of the paper's tool: writes the .md
-and the .svg of Fig. 6.3 beside this script. It takes some minutes.
+and a picture of a front beside this script. It takes some minutes.
 """
 
 import sys
@@ -19,9 +19,9 @@ from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from figures.published.reuse_accounting import as_published
 from planners.reuse.application.application import Application, undivided
 from planners.reuse.application.published_applications import read_published_application
+from planners.reuse.application.published_rates import as_published
 from planners.reuse.buffers.sharing import best_shared
 from planners.reuse.command.picture import Place, tradeoff_picture
 from planners.reuse.cost.bounds import memory_bound
@@ -173,7 +173,7 @@ for; each arena was shown to the judge.
 
 
 def picture(row: Row) -> str:
-    """Return Fig. 6.3: memory against the time of a frame, for one application."""
+    """Return memory against the time of a frame, for one application."""
     layers = len(row.evaluator.application.layers)
     whole, parts = (row.evaluator.evaluate((gene,) * layers) for gene in (None, 1))
     front = [
@@ -192,7 +192,7 @@ def main(table: str) -> None:
     """Write the page, and the front of application 1."""
     found = list(rows(table))
     Path(__file__).with_suffix(".md").write_text(page(found))
-    Path(__file__).with_name("todaes2022_fig_6_3.svg").write_text(picture(found[0]))
+    Path(__file__).with_name("todaes2022_table_6_6.svg").write_text(picture(found[0]))
 
 
 if __name__ == "__main__":

@@ -1,41 +1,83 @@
-"""The memory predictor and the search of MAFAT, read literally.
+"""What MAFAT prints, and its manual sweep.
 
 Source: Farley and Gerstlauer, MAFAT: Memory-Aware Fusing and Tiling of Neural Networks for
-Accelerated Edge Inference, 2021 (arXiv 2107.06960): table 2.1, algorithms 1, 2 and 3. MB are 2^20
-bytes. What the text leaves open, and how it is read here:
-
-- scratch counts the output places of a tile; regions are clipped at the borders of the map; grids
-  are even; poolings have no scratch;
-- the 66 MB that the paper states for its smallest configuration, 5x5/8/2x2, do not follow from its
-  algorithms, which give 42.8 MB. They are not fitted here;
-- algorithm 3 is read as: few tiles first, for each number of tiles the latest cut first (none, 12,
-  8), 2x2 tiles below the cut, 5x5/8/2x2 where nothing fits.
+Accelerated Edge Inference, 2021 (arXiv 2107.06960). MB are 2^20 bytes. Its predictor and its search
+are in planners.fusion.published.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
 from planners.fusion.chains import Chain
 from planners.fusion.choices import Cost, Option
-from planners.fusion.configurations import Configuration, Group, Way, configuration
-from planners.fusion.cost import lengths
+from planners.fusion.configurations import Configuration, Group, Way
 from planners.fusion.memory import Scratch, scratch_elements
-from planners.fusion.tiles import Bands, TiledGroup, bands, even_grid, tiled_group
+from planners.fusion.published import (
+    ELEMENT_BYTES,
+    MOST_TILES,
+    Predictor,
+    paper_configuration,
+    paper_name,
+    paper_search,
+    predicted,
+    predicted_group,
+    tiles_of,
+)
+from planners.fusion.tiles import TiledGroup, bands, even_grid
 from planners.tiling.regions import COLUMNS, ROWS, Needs
 
-MB = 2**20
-BIAS = 31 * MB  # weights, libraries and everything else, as the paper calibrates it
-ELEMENT_BYTES = 4
-MOST_TILES = 5  # along each side, above the cut
-BOTTOM = (2, 2)
-CUTS = (None, 12, 8)
+PRINTED = Predictor.PRINTED
+BIAS = PRINTED.bias  # weights, libraries and everything else, as the paper calibrates it
 SWEEP_CUTS = (4, 8, 12)
 LIMITS_MB = (256, 192, 128, 96, 80, 64, 48, 32, 16)
+
+
+class Choice(NamedTuple):
+    """A row of table 4.1: best of the manual sweep and Algorithm 3, each with milliseconds."""
+
+    best: str
+    best_ms: int
+    chosen: str
+    chosen_ms: int
+
+
+TABLE_4_1: Mapping[int, Choice] = MappingProxyType(
+    {
+        256: Choice("1x1/NoCut", 15065, "1x1/NoCut", 15065),
+        192: Choice("1x1/NoCut", 15023, "1x1/NoCut", 15023),
+        128: Choice("2x2/12/2x2", 16757, "2x2/NoCut", 16795),
+        96: Choice("3x3/4/2x2", 17048, "2x2/12/2x2", 17543),
+        80: Choice("3x3/8/2x2", 16968, "3x3/8/2x2", 16968),
+        64: Choice("4x4/8/2x2", 17753, "5x5/8/2x2", 18679),
+        48: Choice("5x5/8/3x3", 19749, "5x5/8/2x2", 19991),
+        32: Choice("5x5/8/2x2", 22215, "5x5/8/2x2", 22215),
+        16: Choice("5x5/8/2x2", 31095, "5x5/8/2x2", 31095),
+    }
+)
+TABLE_2_1 = (  # weights in bytes; input, output, scratch, total as printed, in MB
+    (3456, "4.23", "45.13", "38.07", "87.43"),
+    (0, "45.13", "11.28", "0", "56.41"),
+    (73728, "11.28", "22.56", "101.53", "135.45"),
+    (0, "22.56", "5.64", "0", "28.20"),
+    (294912, "5.64", "11.28", "50.77", "67.97"),
+    (32768, "11.28", "5.64", "11.28", "28.23"),
+    (294912, "5.64", "11.28", "50.77", "67.97"),
+    (0, "11.28", "2.82", "0", "14.10"),
+    (1179648, "2.82", "5.64", "25.38", "34.97"),
+    (131072, "5.64", "2.82", "5.64", "14.23"),
+    (1179648, "2.82", "5.64", "25.38", "34.97"),
+    (0, "5.64", "1.41", "0", "7.05"),
+    (4717872, "1.41", "2.82", "12.69", "21.42"),
+    (524288, "2.82", "1.41", "2.82", "7.55"),
+    (4718592, "1.41", "2.82", "12.69", "21.42"),
+    (524288, "2.82", "1.41", "2.82", "7.55"),
+)
 
 
 class LayerRow(NamedTuple):
@@ -79,61 +121,9 @@ def _scratch(network: Network, layer: Layer, places: int) -> int:
     return scratch_elements(network, layer, places, Scratch.IM2COL)
 
 
-def predicted_group(needs: Needs, layers: Sequence[Layer], rows: Bands, columns: Bands) -> int:
-    """Return the bytes of a group by algorithm 1: the most that any layer of any tile needs.
-
-    Scratch, the output, and twice the input of the tile.
-    """
-    most = 0
-    for layer in layers:
-        inputs = needs.network.input_shapes(layer)
-        for heights in lengths(needs, layer, rows[layer.name], ROWS):
-            for widths in lengths(needs, layer, columns[layer.name], COLUMNS):
-                places = heights[0] * widths[0]
-                read = sum(
-                    shape.channels * height * width
-                    for shape, height, width in zip(inputs, heights[1:], widths[1:], strict=True)
-                )
-                written = places * layer.shape.channels
-                most = max(most, _scratch(needs.network, layer, places) + written + 2 * read)
-    return most * ELEMENT_BYTES
-
-
-def predicted(chain: Chain, groups: Configuration) -> int:
-    """Return the bytes of a configuration by algorithm 2: the largest group, and the bias."""
-    needs = Needs(chain.network)
-    tiled = [_tiles(chain, group) for group in groups]
-    return BIAS + max(
-        predicted_group(needs, group.layers, group.rows, group.columns) for group in tiled
-    )
-
-
 def work(chain: Chain, groups: Configuration) -> int:
     """Return the multiply-accumulates of a configuration, all overlaps computed again."""
-    return sum(_tiles(chain, group).multiply_accumulates for group in groups)
-
-
-def _tiles(chain: Chain, group: Group) -> TiledGroup:
-    return tiled_group(
-        chain.network,
-        chain.sections[group.first].source,
-        chain.layers(group.first, group.upto),
-        group.grid,
-    )
-
-
-def paper_configuration(chain: Chain, top: int, cut: int | None, bottom: int = 2) -> Configuration:
-    """Return top x top / cut / bottom x bottom, or top x top without a cut, as the paper writes."""
-    if cut is None:
-        return configuration(chain, (), [(top, top)])
-    return configuration(chain, (cut,), [(top, top), (bottom, bottom)])
-
-
-def paper_name(groups: Configuration) -> str:
-    """Return a configuration of at most two groups as the paper writes it: 5x5/8/2x2."""
-    cuts = [f"/{group.first}/" if group.first else "" for group in groups]
-    text = "".join(f"{cut}{group.grid}" for cut, group in zip(cuts, groups, strict=True))
-    return text if len(groups) > 1 else f"{text}/NoCut"
+    return sum(tiles_of(chain, group).multiply_accumulates for group in groups)
 
 
 def manual_sweep(chain: Chain) -> dict[str, Configuration]:
@@ -146,16 +136,6 @@ def manual_sweep(chain: Chain) -> dict[str, Configuration]:
         for bottom in range(1, 4)
     ]
     return {paper_name(groups): groups for groups in found}
-
-
-def paper_search(chain: Chain, memory: int) -> Configuration:
-    """Return what algorithm 3 chooses under a memory limit in bytes."""
-    for top in range(1, MOST_TILES + 1):
-        for cut in CUTS:
-            groups = paper_configuration(chain, top, cut)
-            if predicted(chain, groups) <= memory:
-                return groups
-    return paper_configuration(chain, MOST_TILES, CUTS[-1])
 
 
 def memory_to_beat(chain: Chain, memory: int) -> int:
@@ -178,7 +158,7 @@ def predicted_options(chain: Chain, tilings: Sequence[tuple[int, int]]) -> Itera
             memory = spent = 0
             for first in reversed(range(upto)):
                 own = chain.layers(first, first + 1)
-                memory = max(memory, predicted_group(needs, own, rows, columns))
+                memory = max(memory, predicted_group(needs, own, rows, columns, PRINTED.inputs))
                 spent += TiledGroup(
                     network=chain.network,
                     source=chain.sections[first].source,

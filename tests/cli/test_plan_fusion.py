@@ -187,7 +187,7 @@ def test_the_front_can_be_drawn(fuse, tmp_path, suffix):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ((), "give --ram, --memory or --front"),
+        ((), "give --ram, --memory, --front or --configuration"),
         (("--memory", "64 megabytes"), "is not a size such as 64MB"),
         (("--memory", "1MB", "--layers", "3"), "is not a range such as 0:16"),
         (("--memory", "1MB", "--ways", "sideways"), "there is no way 'sideways'"),
@@ -220,3 +220,49 @@ def test_a_quantised_network_runs_fused_in_an_arena_of_bytes(name, fuse):
     assert code == 0
     assert f"{name}: equal: the whole network and the plan in its arena" in output
     assert "largest difference  0, 0" in output
+
+
+YOLO = "yolo_v2_beginning"  # the network of MAFAT
+
+
+def test_a_configuration_is_planned_as_given(fuse):
+    code, output, remarks = fuse(YOLO, "--configuration", "5x5/8/2x2")
+    assert code == 0
+    assert "8 layers  5x5 recompute" in output
+    assert "8 layers  2x2 recompute" in output
+    assert "5x5/8/2x2 as given; MAFAT predicts 42.8 MiB, with the fit 65.9 MiB" in remarks
+
+
+def test_a_configuration_that_is_given_must_fit_a_limit_too(fuse):
+    code, _, remarks = fuse(YOLO, "--configuration", "5x5/8/2x2", "--memory", "10MiB")
+    assert code == 1
+    assert "needs an arena of 15317504 bytes, more than 10485760" in remarks
+
+
+@pytest.mark.parametrize(
+    ("method", "choice"), [("published", "3x3/8/2x2"), ("fitted", "5x5/8/2x2")]
+)
+def test_the_choice_of_the_paper_is_made_at_64_mb(fuse, method, choice):
+    code, _, remarks = fuse(YOLO, "--method", method, "--memory", "64MiB")
+    assert code == 0
+    assert choice in remarks
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--method", "published"],
+        ["--method", "published", "--configuration", "2x2", "--memory", "1MB"],
+        ["--configuration", "2x2", "--front"],
+    ],
+)
+def test_a_choice_and_a_search_are_not_asked_for_at_once(fuse, words):
+    assert fuse(YOLO, *words)[0] == 2
+
+
+def test_a_configuration_as_given_runs_and_is_equal(fuse):
+    code, output, _ = fuse(
+        "samos_example", "--configuration", "2x2/1/1x1", "--layers", "0:2", "--verify"
+    )
+    assert code == 0
+    assert "equal" in output

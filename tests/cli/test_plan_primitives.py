@@ -54,7 +54,17 @@ def test_the_fastest_within_a_memory(choose, table):
     assert "resnet8: optimal: 9 convolutions" in output
     assert "none within the limit is faster" in output
     assert "greedy" in output
+    assert "in order" in output
     assert "all im2col" in output
+
+
+def test_memory_as_published_counts_convolutions_only(choose, table):
+    words = (MODEL, "--profile", table, "--time", "1s", "--json")
+    sizes = [
+        json.loads(choose(*words, "--accounting", accounting)[1])["plan"]["memory_bytes"]
+        for accounting in ("own", "published")
+    ]
+    assert sizes[1] < sizes[0]
 
 
 def test_json_has_these_keys_and_no_others(choose, table):

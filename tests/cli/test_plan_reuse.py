@@ -357,3 +357,47 @@ def test_tensors_of_several_types_have_bytes_of_their_own_by_parts(path, answer)
     assert code == 0
     assert row["whole_arena"]["buffer_bytes"] == 161472
     assert row["by_parts_arena"]["buffer_bytes"] < 161472
+
+
+def test_algorithm_9_searches_nothing_where_all_layers_whole_fit(answer):
+    code, found = answer(
+        "plan", "reuse", APPLICATION, *QUICK, "--selection", "published", "--memory", "10MB"
+    )
+    assert (code, found["evaluations"]) == (0, 1)
+    assert found["chosen"]["rows"] == []
+
+
+def test_algorithm_9_takes_the_least_of_all_where_nothing_fits_and_says_so(run):
+    code, output, remarks = run(
+        "plan", "reuse", APPLICATION, *QUICK, "--selection", "published", "--memory", "60kB"
+    )
+    assert code == 1
+    assert "nothing found meets the demands" in remarks
+    assert "(more than the limit)" in output
+
+
+def test_measured_times_of_phases_decide_the_speed(answer, run, tmp_path):
+    # Phases by rows: 32 rows of the input, 16 and 4 of the convolutions.
+    phases = {"n1": 32, "n2": 16, "n3": 4, "n4": 1, "n5": 1}
+    options = []
+    for name, counts in (("whole", dict.fromkeys(phases, 1)), ("rows", phases)):
+        table = tmp_path / f"{name}.csv"
+        rows = [f"{one},{k},{10**8}" for one, count in counts.items() for k in range(count)]
+        table.write_text("\n".join(["layer,phase,nanoseconds", *rows, ""]))
+        options += ["--durations", f"samos_example={table}"]
+    code, found = answer("plan", "reuse", "samos_example", *QUICK, *options)
+    assert code == 0
+    # Whole: five phases of 0.1 s, one after another.
+    periods = {point["seconds_per_frame"]["samos_example"] for point in found["front"]}
+    assert "1/2" in periods
+    code, _, remarks = run("plan", "reuse", "samos_example", *QUICK, *options[:2])
+    assert code == 2
+    assert "no measured times of" in remarks
+
+
+def test_rates_as_published_are_not_run(run):
+    code, _, remarks = run(
+        "plan", "reuse", APPLICATION, *QUICK, "--accounting", "published", "--verify"
+    )
+    assert code == 2
+    assert "--verify cannot run rates as published" in remarks

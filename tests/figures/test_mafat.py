@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from figures import mafat_sweep, mafat_table2_1
+from figures import mafat_sweep, mafat_table2_1, mafat_table4_1
 from figures.published.mafat import manual_sweep
 from planners.fusion.planning import fusion_plan
 
@@ -15,6 +15,11 @@ def kept(script):
 
 def test_table_2_1():
     assert mafat_table2_1.page() == kept(mafat_table2_1)
+
+
+@pytest.mark.slow
+def test_table_4_1():
+    assert mafat_table4_1.page() == kept(mafat_table4_1)
 
 
 @pytest.mark.slow

@@ -45,3 +45,35 @@ def test_the_memory_of_table_three_is_the_printed_one():
             (samos2020_table3.WAITING, printed.parts),
         ):
             assert round(samos2020_table3.published_bytes(network, cut) / 1e6) == expected
+
+
+def test_the_printed_algorithm_gives_the_rates_of_figure_1():
+    # n3: window 5, stride 3, a row cropped at both ends, 16 rows of 16 * 4; printed: 384, 2*192, 256
+    # and 3*128, 0.
+    pytest.importorskip("onnx")
+    from figures.samos2020_algorithm_1 import Window, printed_rates
+
+    found = printed_rates(Window(5, 3, (-1, -1), 16, 16, 4), producer_phases=16)
+    assert found == (4, (384, 192, 192, 256), (128, 128, 128, 0))
+
+
+def test_the_first_layer_of_resnet_has_no_whole_number_of_printed_phases():
+    # 7x7, stride 2, padding 3, 224 rows: (224 + 6 - 7) / 2 + 1 = 112.5.
+    pytest.importorskip("onnx")
+    from figures.samos2020_algorithm_1 import Window, is_right, printed_rates
+
+    one = Window(7, 2, (3, 3), 224, 224, 3)
+    assert printed_rates(one, 224).phases * 2 == 225
+    assert not is_right(one)
+
+
+@pytest.mark.slow
+def test_the_page_of_the_printed_algorithm():
+    pytest.importorskip("onnx")
+    from figures import samos2020_algorithm_1
+
+    page = samos2020_algorithm_1.page()
+    assert page == kept(samos2020_algorithm_1)
+    # By line 9, worked out before this script was there:
+    for line in ("resnet18 | 83.1", "tiny yolo v2 | 140.3", "squeezenet | 33.7", "VGG19 | 701.0"):
+        assert f"| {line} |" in page

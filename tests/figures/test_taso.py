@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cnn2csdf.parameters import layer_parameters
-from figures import taso_fronts, taso_measured
+from figures import taso_fronts, taso_measured, taso_published
 from figures.published.taso import NETWORKS, network_of
 from planners.primitives.profiling.table import write_profile
 from planners.primitives.selection.problem import Objective
@@ -69,6 +69,12 @@ def test_the_page_and_the_pictures_are_what_the_tables_give():
     for objective in Objective:
         kept = Path(taso_fronts.__file__).with_name(f"taso_fronts_{objective.value}.svg")
         assert kept.read_text().startswith("<?xml")
+
+
+@pytest.mark.slow
+@needs_tables
+def test_the_page_with_memory_as_printed_is_what_the_tables_give():
+    assert taso_published.page() == Path(taso_published.__file__).with_suffix(".md").read_text()
 
 
 @needs_tables

@@ -2,7 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
+from figures import todaes2022_algorithm_9, todaes2022_fig_6_3
 from figures import todaes2022_tables_6_1_to_6_3 as script
+from tests.shared_data import SHARED
+
+TABLE = SHARED / "networks" / "applications.json"
 
 
 def test_the_page_is_the_one_beside_the_script():
@@ -13,3 +19,17 @@ def test_the_front_in_the_published_accounting_is_the_published_one():
     name, front, _ = next(script.fronts())
     assert name == "rates as printed"
     assert tuple(front) == script.PRINTED_FRONT
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TABLE.exists(), reason=f"no table of published applications at {TABLE}")
+def test_the_page_of_the_published_algorithms_is_the_one_beside_the_script():
+    found = list(todaes2022_algorithm_9.results(str(TABLE)))
+    kept = Path(todaes2022_algorithm_9.__file__).with_suffix(".md").read_text()
+    assert todaes2022_algorithm_9.page(found) == kept
+
+
+@pytest.mark.slow
+def test_the_page_of_figure_6_3_is_the_one_beside_the_script():
+    kept = Path(todaes2022_fig_6_3.__file__).with_suffix(".md").read_text()
+    assert todaes2022_fig_6_3.page() == kept

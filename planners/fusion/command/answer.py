@@ -41,11 +41,11 @@ def as_text(
     seconds: float,
     options: argparse.Namespace,
     *,
-    has_limit: bool,
+    shows_plan: bool,
 ) -> str:
     """Return the front and the plan, as they were asked for, and what a run showed."""
     lines = _front_lines(answer) if options.front else []
-    if answer.plan is not None and has_limit:
+    if answer.plan is not None and shows_plan:
         lines += _plan_lines(answer.plan, answer.status)
     if check is not None:
         verdict = "equal" if check.is_equal else "DIFFERENT"

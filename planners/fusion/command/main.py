@@ -29,6 +29,12 @@ from planners.formats.c_header import format_header
 from planners.fusion.chains import chain_of, layer_range
 from planners.fusion.choices import Terms
 from planners.fusion.command.answer import Check, as_json, as_text
+from planners.fusion.command.chosen import (
+    add_chosen_options,
+    chosen_answer,
+    is_chosen,
+    require_question,
+)
 from planners.fusion.configurations import Way
 from planners.fusion.execution import run_fused
 from planners.fusion.memory import Scratch
@@ -52,8 +58,7 @@ def main(argv: Sequence[str]) -> int:
     """Print the plan; return the exit code: 1 if none fits or a run differs, 3 if it gave up."""
     parser = command_parser()
     options = parser.parse_args(argv)
-    if (options.memory, options.ram) == (None, None) and not options.front:
-        parser.error("give --ram, --memory or --front")
+    require_question(parser, options)
     pictures.require_drawing(options.plot)
     if options.output and pictures.suffix_of(options.output) not in FORMATS:
         raise UnwritableFile(f"{options.output}: expected .json, or .h for C")
@@ -63,12 +68,11 @@ def main(argv: Sequence[str]) -> int:
     terms = _terms(options)
     weights = parameter_bytes(model.network, options.element_bytes)
     limit = _limit(options, weights)
-    answer = best_plan(
-        chain,
-        terms,
-        sys.maxsize if limit is None else limit,
-        stop_after(options.budget, "groups"),
-    )
+    stop = stop_after(options.budget, "groups")
+    if is_chosen(options):
+        answer = chosen_answer(chain, terms, options, limit, stop)
+    else:
+        answer = best_plan(chain, terms, sys.maxsize if limit is None else limit, stop)
     answer = _in_flash(answer, options.flash, weights)
     check = None
     if options.verify and answer.plan is not None:
@@ -77,13 +81,15 @@ def main(argv: Sequence[str]) -> int:
     if options.json:
         print(json.dumps(as_json(answer, check, seconds, options), indent=2))
     else:
-        print(as_text(model, answer, check, seconds, options, has_limit=limit is not None))
+        shows_plan = limit is not None or is_chosen(options)
+        print(as_text(model, answer, check, seconds, options, shows_plan=shows_plan))
     if options.plot:
         _plot(options.plot, answer, options.model, limit)
     if options.output:
         _write(options.output, answer.plan)
     code = _exit_code(answer, check)
-    if answer.plan is None and (options.flash is None or weights <= options.flash):
+    is_search = not is_chosen(options)
+    if is_search and answer.plan is None and (options.flash is None or weights <= options.flash):
         _remark_on_others(model.network, options)
     return code
 
@@ -175,6 +181,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--layers", type=_layers, metavar="FIRST:END", default=(0, None), help="only these, from 0"
     )
+    add_chosen_options(parser)
     parser.add_argument("--front", action="store_true", help="all pairs of memory and time")
     parser.add_argument(
         "--verify", action="store_true", help="run the plan in its arena, compare with the whole"

@@ -18,18 +18,20 @@ from csdf.stopping import ENDS, Stop, reason_of
 from planners.primitives.command.answer import Report, as_json, as_text, plot
 from planners.primitives.command.profile import measured_run, profile_of
 from planners.primitives.profile import Profile
+from planners.primitives.selection.accounting import as_published
 from planners.primitives.selection.baselines import (
     Baseline,
     budgets,
-    greedy,
-    greedy_pairs,
+    in_order,
     single_families,
 )
 from planners.primitives.selection.fronts import Pair
+from planners.primitives.selection.greedy import greedy, greedy_pairs
 from planners.primitives.selection.planning import Demand, SelectionAnswer, best_selection
 from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
 from planners.primitives.selection.trade_off import TradeOff, trade_off
 
+PUBLISHED = "published"
 BUDGETS = 50  # at which the solver gives its front, and the greedy choice is drawn
 
 
@@ -53,10 +55,12 @@ def main(argv: Sequence[str]) -> int:
         )
         return answers.GAVE_UP
     problem = selection_problem(model.network, profile)
+    if options.accounting == PUBLISHED:
+        problem = as_published(problem, model.network, demand.objective)
     report, front = _report(model, profile, problem, demand, options)
     print(json.dumps(as_json(report), indent=2) if options.json else as_text(report))
     if options.plot and front is not None:
-        reached = greedy_pairs(problem, demand.objective, budgets(front, BUDGETS))
+        reached = greedy_pairs(front, budgets(front, BUDGETS))
         plot(options.plot, report._replace(front=report.front or front.pairs), tuple(reached))
     return _exit_code(report)
 
@@ -139,6 +143,14 @@ def _add_question_options(parser: argparse.ArgumentParser) -> None:
         default=Objective.NETWORK.value,
         help="what memory is: network (default): workspaces, weights and changed maps of all layers "
         "together; workspace: the largest workspace of a layer, which all use in turn",
+    )
+    parser.add_argument(
+        "--accounting",
+        choices=("own", PUBLISHED),
+        default="own",
+        help="own (default): all that a plan adds to the feature maps; published: as TASO's formulas 9 "
+        "and 15 count, convolutions only and changes of layout free; the workspace is then the "
+        "largest sum of input, output, weights and scratch",
     )
     parser.add_argument("--front", action="store_true", help="all pairs of memory and time")
     parser.add_argument(
@@ -224,9 +236,13 @@ def _each_baseline(
     problem: SelectionProblem, demand: Demand, front: TradeOff, stop: Stop
 ) -> Iterator[Baseline]:
     if demand.memory is not None:
-        found = greedy(problem, demand.objective, demand.memory)
-        if found is not None:
-            yield Baseline(name="greedy", selection=found)
+        found = {
+            "greedy": greedy(front, demand.memory),
+            "in order": in_order(problem, demand.objective, demand.memory),
+        }
+        for name, selection in found.items():
+            if selection is not None:
+                yield Baseline(name=name, selection=selection)
     yield Baseline(name="time only", selection=front.selection(front.fastest))
     for one in single_families(problem, demand.objective, stop):
         yield Baseline(name=f"all {one.name}", selection=one.selection)

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
 from csdf.stopping import Budget, stop_of
 from planners.primitives.profile import LAYER, LayerProfile
-from planners.primitives.selection.fronts import Pair
 from planners.primitives.selection.problem import Link, Objective, Selection, SelectionProblem
 from planners.primitives.selection.trade_off import TradeOff, trade_off
 
 FALLBACK = "im2col"  # the family that computes what another cannot
 
 
-def greedy(problem: SelectionProblem, objective: Objective, memory: int) -> Selection | None:
+def in_order(problem: SelectionProblem, objective: Objective, memory: int) -> Selection | None:
     """Return what comes of choosing for one layer after the other; None where that gets stuck.
 
     Each layer takes its fastest primitive that fits the bytes left when each layer after it takes
     its least, with the changes of layout of its inputs; what its own layout costs later it does not
-    see. Where that ends beyond the memory, as much is set aside in another try. Our reading of
-    section 5.3 of Wen et al., SBAC-PAD 2020; it would get stuck at every tight budget if nothing
-    were set aside.
+    see. Where that ends beyond the memory, as much is set aside in another try: it would get stuck at
+    every tight budget if nothing were set aside. The greedy choice of TASO is another one.
     """
     left = memory
     while left >= objective.total(_least(problem, objective)):
@@ -134,16 +132,6 @@ def single_families(
         front = trade_off(only(problem, (kind, known.get(FALLBACK, kind))), objective, stop)
         chosen = front.selection(front.fastest).chosen
         yield Baseline(name=name, selection=Selection(problem=problem, chosen=chosen))
-
-
-def greedy_pairs(
-    problem: SelectionProblem, objective: Objective, memories: Iterable[int]
-) -> Iterator[Pair]:
-    """Yield the time at each memory at which the greedy choice does not get stuck."""
-    for memory in memories:
-        found = greedy(problem, objective, memory)
-        if found is not None:
-            yield Pair(found.nanoseconds, memory)
 
 
 def budgets(front: TradeOff, count: int) -> tuple[int, ...]:

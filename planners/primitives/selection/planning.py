@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from csdf.errors import InvalidPlan
 from csdf.outcome import Reason, Status, Why, because
 from csdf.stopping import ENDS, Budget, reason_of
-from planners.primitives.selection.baselines import greedy
+from planners.primitives.selection.baselines import in_order
 from planners.primitives.selection.problem import (
     MOST,
     Objective,
@@ -111,8 +111,8 @@ def quick_answer(problem: SelectionProblem, demand: Demand, reason: Reason) -> S
 
 
 def _quick_selections(problem: SelectionProblem, demand: Demand) -> Iterator[Selection]:
-    """Greedily with the memory; each layer the fastest; each layer the smallest."""
-    found = greedy(problem, demand.objective, MOST if demand.memory is None else demand.memory)
+    """Layer after layer within the memory; each layer the fastest; each layer the smallest."""
+    found = in_order(problem, demand.objective, MOST if demand.memory is None else demand.memory)
     if found is not None:
         yield found
     yield Selection(

@@ -55,6 +55,13 @@ class ReusePlans(NamedTuple):
         return self.difference is None or self.difference <= TOLERANCE
 
     @property
+    def is_within_limit(self) -> bool:
+        """Whether the chosen plan, as it is placed, fits the memory; the published choice need not."""
+        if self.memory is None or self.deployment is None:
+            return True
+        return self.evaluator.weights + self.deployment.arena_bytes <= self.memory
+
+    @property
     def kind(self) -> str:
         """Of which plans the answer speaks, and who knows others."""
         rows = [str(count) for count in self.rows if count]
@@ -128,6 +135,7 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
         for member, period in zip(answer.application.members, periods, strict=True)
     )
     only = " (the limit is met by offsets only)" if memory > (answer.memory or memory) else ""
+    only = only if answer.is_within_limit else " (more than the limit)"
     lines = [
         f"  chosen {bytes_in_words(int(memory))} in whole buffers{only}, {speeds}",
         f"         {len(by_parts)} of {len(answer.application.layers)} layers by parts",

@@ -18,6 +18,7 @@ from planners.arena.allocation import ArenaWhy
 from planners.limits import Limits
 from planners.reuse.application.application import Application
 from planners.reuse.command.answer import ReusePlans
+from planners.reuse.command.published import PUBLISHED, chosen_as_published
 from planners.reuse.cost.bounds import tensor_bound
 from planners.reuse.cost.comparison import comparison
 from planners.reuse.cost.evaluation import Evaluator
@@ -54,11 +55,16 @@ def concluded(
     placed = functools.cache(functools.partial(_by_offsets, evaluator, stop=stop))
     least = smallest(evaluator, front.points, options.rows, Demands(), budget=stop)
     chosen = least
-    if demands != Demands() or options.whole_buffers:
+    is_published = options.selection == PUBLISHED
+    if demands != Demands() or options.whole_buffers or is_published:
         chosen = _chosen(evaluator, front.points, options, demands, stop)
     plan = None
     if chosen is not None:
-        plan = _by_buffers(evaluator, chosen) if options.whole_buffers else placed(chosen)
+        plan = (
+            _by_buffers(evaluator, chosen)
+            if options.whole_buffers or is_published
+            else placed(chosen)
+        )
     run = plan is not None and options.verify
     return ReusePlans(
         application=application,
@@ -86,6 +92,8 @@ def _chosen(
     stop: Stop,
 ) -> Point | None:
     """The point that meets the demands: by its offsets, or by whole buffers where these are asked."""
+    if options.selection == PUBLISHED:
+        return chosen_as_published(evaluator, points, demands)
     if options.whole_buffers:
         return selected(evaluator.application, points, demands)
     choose = smallest if demands.memory is None else fastest

@@ -18,10 +18,17 @@ from csdf.cli.pictures import require_drawing, suffix_of
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
 from planners.reuse.application.application import Application, of_one_size
+from planners.reuse.application.published_rates import as_published
 from planners.reuse.buffers.sharing import best_shared, shared_buffers
 from planners.reuse.command.answer import ReusePlans, as_json, as_text, plot
 from planners.reuse.command.application import add_application_options, application_of
 from planners.reuse.command.choice import concluded
+from planners.reuse.command.published import (
+    PUBLISHED,
+    add_published_options,
+    front_at_once,
+    measured_times,
+)
 from planners.reuse.command.search import searched
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.deployment.c_tables import format_tables
@@ -39,6 +46,8 @@ def main(argv: Sequence[str]) -> int:
     application = application_of(options)
     if options.is_element_given:
         application = of_one_size(application)
+    if options.accounting == PUBLISHED:
+        application = as_published(application)
     demands.check_names(application)
     answer = _answer(application, options, demands)
     if options.plot:
@@ -53,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
     if answer.chosen is None:
         is_proved = answer.front.is_proved or answer.is_below_bound
         return answers.NO if is_proved else answers.GAVE_UP
-    return answers.ANSWERED if answer.is_equal else answers.NO
+    return answers.ANSWERED if answer.is_equal and answer.is_within_limit else answers.NO
 
 
 def _require_possible(options: argparse.Namespace) -> None:
@@ -63,6 +72,8 @@ def _require_possible(options: argparse.Namespace) -> None:
         raise UnwritableFile(f"{options.output}: expected .json, or .h for C")
     if options.verify and options.is_element_given and options.element_bytes != 4:
         raise CsdfError("--verify runs with the elements of the file, or with --element-bytes 4")
+    if options.verify and options.accounting == PUBLISHED:
+        raise CsdfError("--verify cannot run rates as published; leave --accounting away")
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -136,6 +147,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--platform", choices=PLATFORMS, default="jetson-tx2", help="default: jetson-tx2"
     )
+    add_published_options(parser)
     parser.add_argument(
         "--workers", type=answers.positive, metavar="N", default=1, help="processes; default 1"
     )
@@ -175,11 +187,12 @@ def _answer(application: Application, options: argparse.Namespace, demands: Dema
         element_bytes=size,
         parameter_bytes=options.parameter_bytes or (size if options.is_element_given else None),
         platform=PLATFORMS[options.platform],
+        measured=measured_times(application, options.durations),
     )
-    share = best_shared if options.method == "beyond" else shared_buffers
-    evaluator = Evaluator(application, costs, share=share)
+    is_ours = options.method == "beyond" and options.selection != PUBLISHED
+    evaluator = Evaluator(application, costs, share=best_shared if is_ours else shared_buffers)
     stop = stop_after(options.budget)
-    front = searched(evaluator, options, stop)
+    front = front_at_once(evaluator, options) or searched(evaluator, options, stop)
     with answers.working("placing buffers, proving bounds"):
         return concluded(evaluator, front, options, demands, begin=begin, stop=stop)
 

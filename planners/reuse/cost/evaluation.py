@@ -13,9 +13,9 @@ Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 10 of the thesis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from cnn2csdf.durations import NANOSECONDS, PLATFORMS, Platform
@@ -33,6 +33,7 @@ from planners.reuse.partition.evaluated_partition import (
     EvaluatedPartition,
     LayerTimes,
     PartitionState,
+    PhaseTimes,
 )
 from planners.reuse.partition.remember import remember
 
@@ -46,12 +47,14 @@ class Costs:
     """Bytes of an element of a tensor and of a trained parameter, and the processors.
 
     element_bytes: of the smallest element; where an application has several types, the others have
-    as many times more as in its files. parameter_bytes: None for those of the files.
+    as many times more as in its files. parameter_bytes: None for those of the files. measured: for
+    each network whose phases were measured, what they take; the platform says it for the others.
     """
 
     element_bytes: int = 4
     parameter_bytes: int | None = 4
     platform: Platform = PLATFORMS["jetson-tx2"]
+    measured: Mapping[str, PhaseTimes] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if min(self.element_bytes, self.parameter_bytes or 1) < 1:
@@ -259,7 +262,10 @@ def _evaluated_partitions(
     application: Application, residents: Sequence[Residents], costs: Costs
 ) -> list[EvaluatedPartition]:
     size = costs.element_bytes if application.has_one_size else None
-    times = [LayerTimes(member.network, costs.platform, size) for member in application.members]
+    times = [
+        LayerTimes(member.network, costs.platform, size, costs.measured.get(member.name))
+        for member in application.members
+    ]
     return [
         EvaluatedPartition(
             application.members[member].network, partition, times[member], here, application.unit

@@ -114,6 +114,7 @@ class Point:
 class FrontWhy(Why):
     """Why a search for a front is at its end."""
 
+    AT_ONCE = "all layers whole fit, so nothing was searched"
     EVERY_ONE = "every chromosome was evaluated"
     EVALUATIONS = "{count} evaluations were made"
     GENERATIONS = "{count} generations were made"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from fractions import Fraction
 
 from csdf.errors import InvalidNetwork
@@ -46,6 +47,31 @@ def selected(application: Application, points: Sequence[Point], demands: Demands
     if demands.memory is None:
         return min(fitting, key=lambda point: (_memory(point), _time(point)))
     return min(fitting, key=lambda point: (_time(point), _memory(point)))
+
+
+class Chosen(Enum):
+    """By which step of Algorithm 9 a point was taken."""
+
+    AT_ONCE = "all layers whole, with Algorithm 8's buffers, meet the memory: nothing was searched"
+    LEAST_FEASIBLE = "the least memory of all that meet the demands"
+    LEAST = "nothing found meets the demands; the least memory of all, as the algorithm says"
+
+
+def selected_as_published(
+    application: Application, whole: Point, points: Sequence[Point], demands: Demands
+) -> tuple[Point, Chosen]:
+    """Return the point that Algorithm 9 takes, and by which step; there always is one.
+
+    whole: all layers whole, which is taken without a look at throughput where its memory is enough.
+    Else the least memory of the points that meet the demands, or of all points if none does. Table
+    6.6 of the thesis has rows that were chosen in another way: see `selected`.
+    """
+    if demands.memory is not None and _memory(whole) <= demands.memory:
+        return whole, Chosen.AT_ONCE
+    names = [member.name for member in application.members]
+    feasible = [point for point in points if _meets(names, point, demands)]
+    step = Chosen.LEAST_FEASIBLE if feasible else Chosen.LEAST
+    return min(feasible or points, key=lambda point: (_memory(point), _time(point))), step
 
 
 def _meets(names: Sequence[str], point: Point, demands: Demands) -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from cnn2csdf.durations import Platform, platform_durations
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.network import Network
+from csdf.errors import InvalidNetwork
 from planners.reuse.application.application import Genes, Partition
 from planners.reuse.buffers.edge_buffers import Residents, Stay
 from planners.reuse.buffers.sharing import largest_load, overlaps
@@ -40,10 +41,23 @@ class PartitionState(NamedTuple):
         return largest_load(first, last, [sizes[edge] for edge in self.spans])
 
 
-class LayerTimes:
-    """Nanoseconds of one frame in each layer of a network, for any rows of its parts."""
+PhaseTimes = Mapping[str, Mapping[int, int]]  # by layer, nanoseconds of all of so many phases
 
-    def __init__(self, network: Network, platform: Platform, element_bytes: int | None) -> None:
+
+class LayerTimes:
+    """Nanoseconds of one frame in each layer of a network, for any rows of its parts.
+
+    measured: instead of what the platform says; raises InvalidNetwork for phases not measured.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        platform: Platform,
+        element_bytes: int | None,
+        measured: PhaseTimes | None = None,
+    ) -> None:
+        self._measured = measured
         self._network = network
         self._platform = platform
         self._element_bytes = element_bytes
@@ -58,8 +72,24 @@ class LayerTimes:
                 self._platform,
                 element_bytes=self._element_bytes,
             )
-            self._known[rows] = {name: sum(times) for name, times in durations.items()}
+            self._known[rows] = {
+                name: self._taken(name, times) for name, times in durations.items()
+            }
         return self._known[rows][layer]
+
+    def _taken(self, layer: str, predicted: Sequence[int]) -> int:
+        """Nanoseconds of all phases: as measured, or else as predicted."""
+        if self._measured is None:
+            return sum(predicted)
+        found = self._measured.get(layer, {}).get(len(predicted))
+        if found is None:
+            known = sorted(self._measured.get(layer, {}))
+            raise InvalidNetwork(
+                f"network {self._network.name!r}, layer {layer!r}: no measured times of "
+                f"{len(predicted)} phases, only of {', '.join(map(str, known)) or 'none'}; give a "
+                "table for each number of rows, as csdf cnn measure writes them"
+            )
+        return found
 
 
 class EvaluatedPartition:

@@ -2,22 +2,29 @@
 
 import pytest
 
+from csdf.errors import InvalidPlan
 from figures.published.mafat import (
     BIAS,
     LIMITS_MB,
-    MB,
+    TABLE_4_1,
     layer_table,
     memory_to_beat,
-    paper_configuration,
-    paper_name,
-    paper_search,
-    predicted,
     predicted_options,
     work,
 )
 from planners.fusion.planning import best_plan
+from planners.fusion.published import (
+    MB,
+    Predictor,
+    cuts_of,
+    named_configuration,
+    paper_configuration,
+    paper_name,
+    paper_search,
+    predicted,
+)
 from planners.fusion.search import best_under, front
-from tests.planners.fusion.chains import TERMS, yolo_chain
+from tests.planners.fusion.chains import TERMS, plain_chain, yolo_chain
 
 SQUARES = [(side, side) for side in range(1, 6)]
 
@@ -57,13 +64,82 @@ def test_one_tile_computes_nothing_twice():
     assert work(chain, paper_configuration(chain, 2, None)) > plain
 
 
-def test_the_greedy_search_takes_what_fits_or_the_smallest():
+def choices(predictor):
     chain = yolo_chain()
-    names = {limit: paper_name(paper_search(chain, limit * MB)) for limit in LIMITS_MB}
-    for limit, name in names.items():
-        groups = paper_search(chain, limit * MB)
-        assert predicted(chain, groups) <= limit * MB or name == "5x5/8/2x2"
-    assert names[256] == "1x1/NoCut"
+    return {limit: paper_name(paper_search(chain, limit * MB, predictor)) for limit in LIMITS_MB}
+
+
+def test_algorithm_3_with_the_printed_predictor():
+    # By hand from the predictions above: cuts 16, 12, 8 outside, tiles inside, no tile above 2 where
+    # the cut is 12 or later, strictly below. At 64 MB 3x3/12/2x2 would fit, and is not allowed.
+    assert choices(Predictor.PRINTED) == {
+        256: "1x1/NoCut",
+        192: "1x1/NoCut",
+        128: "2x2/NoCut",
+        96: "2x2/NoCut",
+        80: "2x2/12/2x2",
+        64: "3x3/8/2x2",
+        48: "4x4/8/2x2",
+        32: "5x5/8/2x2",
+        16: "5x5/8/2x2",
+    }
+
+
+def test_algorithm_3_with_the_fit_makes_all_choices_of_table_4_1():
+    assert choices(Predictor.FITTED) == {limit: row.chosen for limit, row in TABLE_4_1.items()}
+
+
+def test_the_fit_predicts_the_66_mb_of_the_smallest_configuration():
+    chain = yolo_chain()
+    size = predicted(chain, named_configuration(chain, "5x5/8/2x2"), Predictor.FITTED)
+    assert f"{size / MB:.1f}" == "65.9"
+
+
+def test_no_constant_makes_the_printed_predictor_agree_with_table_4_1():
+    # The table: 1x1/NoCut is chosen at 192 MB, so it is below; 5x5/8/2x2 is said to need 66 MB. So
+    # they are less than 126 MB apart, whatever the constant.
+    chain = yolo_chain()
+    large, small = (
+        predicted(chain, named_configuration(chain, name)) for name in ("1x1/NoCut", "5x5/8/2x2")
+    )
+    assert f"{(large - small) / MB:.1f}" == "134.8"
+    assert large - small > (192 - 66) * MB
+
+
+def test_a_limit_is_not_reached_by_what_algorithm_3_takes():
+    chain = yolo_chain()
+    size = predicted(chain, named_configuration(chain, "2x2/NoCut"))
+    assert paper_name(paper_search(chain, size + 1)) == "2x2/NoCut"
+    assert paper_name(paper_search(chain, size)) == "2x2/12/2x2"
+
+
+def test_the_cuts_are_the_end_and_the_last_two_poolings():
+    assert cuts_of(yolo_chain()) == (16, 12, 8)
+    assert cuts_of(plain_chain((2, 3, 1), (None, 2, 2), (2, 3, 1))) == (3, 2)
+    assert cuts_of(plain_chain((2, 3, 1), (2, 3, 1))) == (2,)
+
+
+@pytest.mark.parametrize("name", ["1x1/NoCut", "5x5/8/2x2", "2x3/4/1x2/12/3x1"])
+def test_a_name_is_that_of_its_configuration(name):
+    assert paper_name(named_configuration(yolo_chain(), name)) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("5x", "expected tiles"),
+        ("5x5/8", "expected tiles"),
+        ("5x5/a/2x2", "expected tiles"),
+        ("5x5/16/2x2", "from 1 to 15"),
+        ("5x5/0/2x2", "from 1 to 15"),
+        ("1x1/8/1x1/8/1x1", "growing"),
+        ("39x1", "expected 1 to 38"),
+        ("0x1", "expected 1 to 38"),
+    ],
+)
+def test_a_name_of_no_configuration_is_refused(name, complaint):
+    with pytest.raises(InvalidPlan, match=complaint):
+        named_configuration(yolo_chain(), name)
 
 
 @pytest.mark.slow

@@ -2,8 +2,8 @@
 
 from random import Random
 
-from figures.published.reuse_accounting import as_published
 from figures.published.reuse_example import worked_example
+from planners.reuse.application.published_rates import as_published
 from planners.reuse.buffers.sharing import (
     best_shared,
     overlaps,

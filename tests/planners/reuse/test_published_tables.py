@@ -8,11 +8,11 @@ more than the smallest buffers of its own rates in ResNet50: it lets shortcuts r
 
 import pytest
 
-from figures.published.reuse_accounting import as_published
 from planners.reuse.application.published_applications import (
     published_applications,
     read_published_application,
 )
+from planners.reuse.application.published_rates import as_published
 from planners.reuse.buffers.sharing import best_shared
 from planners.reuse.cost.comparison import comparison
 from planners.reuse.cost.evaluation import Evaluator

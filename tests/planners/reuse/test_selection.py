@@ -7,7 +7,7 @@ import pytest
 from csdf.errors import InvalidNetwork
 from figures.published.reuse_example import worked_example
 from planners.reuse.front.problem import Point, Score
-from planners.reuse.front.selection import Demands, selected
+from planners.reuse.front.selection import Chosen, Demands, selected, selected_as_published
 
 # memory, then seconds a frame of CNN1 and of CNN2
 FRONT = [
@@ -45,3 +45,26 @@ def test_demands_that_nothing_meets():
 def test_a_demand_of_an_unknown_network_is_refused():
     with pytest.raises(InvalidNetwork, match="no network 'CNN3'; it has CNN1, CNN2"):
         Demands(throughput={"CNN3": Fraction(1)}).check_names(worked_example())
+
+
+WHOLE = Point(chromosome=(9,), score=Score(objectives=(40, Fraction(1, 20), 1)))
+
+
+def published(**demands):
+    point, step = selected_as_published(worked_example(), WHOLE, FRONT, Demands(**demands))
+    return point.chromosome[0], step
+
+
+def test_algorithm_9_takes_all_layers_whole_at_once_where_they_fit():
+    # Without a look at throughput, as printed: no network reaches 100 frames.
+    assert published(memory=40, throughput={"CNN1": Fraction(100)}) == (9, Chosen.AT_ONCE)
+
+
+def test_algorithm_9_takes_the_least_memory_of_the_feasible():
+    assert published(memory=39) == (0, Chosen.LEAST_FEASIBLE)
+    assert published(memory=39, throughput={"CNN1": Fraction(3)}) == (1, Chosen.LEAST_FEASIBLE)
+
+
+def test_algorithm_9_takes_the_least_of_all_where_nothing_is_feasible():
+    assert published(memory=9) == (0, Chosen.LEAST)
+    assert published(memory=39, throughput={"CNN2": Fraction(9)}) == (0, Chosen.LEAST)

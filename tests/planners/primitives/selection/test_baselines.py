@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from planners.primitives.selection.baselines import (
     budgets,
     families,
-    greedy,
-    greedy_pairs,
+    in_order,
     single_families,
 )
+from planners.primitives.selection.greedy import greedy_pairs
 from planners.primitives.selection.problem import Objective, selection_problem
 from planners.primitives.selection.trade_off import trade_off
 from tests.planners.primitives.selection.random_problems import problems
@@ -21,8 +21,8 @@ objectives = st.sampled_from(Objective)
 
 @pytest.mark.slow
 @given(problem=problems(), objective=objectives, memory=st.integers(0, 80))
-def test_greedy_fits_and_is_not_faster_than_the_front(problem, objective, memory):
-    found = greedy(problem, objective, memory)
+def test_the_choice_in_order_fits_and_is_not_faster_than_the_front(problem, objective, memory):
+    found = in_order(problem, objective, memory)
     best = trade_off(problem, objective).within_memory(memory)
     if found is not None:
         assert found.memory(objective) <= memory
@@ -59,7 +59,7 @@ def test_greedy_is_drawn_at_budgets_from_the_least_to_the_most_of_use():
         assert memories == tuple(sorted(memories))
         assert memories[0] == front.smallest.memory
         assert memories[-1] >= front.fastest.memory
-        reached = list(greedy_pairs(problem, objective, memories))
+        reached = list(greedy_pairs(front, memories))
         assert {one.memory for one in reached} <= set(memories)
         for one in reached:
             assert front.within_memory(one.memory).nanoseconds <= one.nanoseconds

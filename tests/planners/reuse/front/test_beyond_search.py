@@ -6,8 +6,8 @@ import pytest
 
 from csdf.errors import GaveUp
 from csdf.stopping import Stop
-from figures.published.reuse_accounting import as_published
 from figures.published.reuse_example import worked_example
+from planners.reuse.application.published_rates import as_published
 from planners.reuse.buffers.sharing import best_shared, shared_buffers
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.exact.load_front import load_front

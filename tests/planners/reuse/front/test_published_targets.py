@@ -7,9 +7,9 @@ published one, on the networks of the published tool.
 import pytest
 
 from csdf.outcome import Status
-from figures.published.reuse_accounting import as_published
 from planners.arena.allocation import plan_arena
 from planners.reuse.application.published_applications import read_published_application
+from planners.reuse.application.published_rates import as_published
 from planners.reuse.buffers.sharing import best_shared
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.cost.offset_problem import offset_problem

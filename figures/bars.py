@@ -1,0 +1,49 @@
+"""Bars side by side, as a picture."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from csdf.draw.picture import rendered
+
+COLOURS = ("#357", "#c63", "#585", "#85a", "#3aa", "#777", "#a33")
+WIDTH = 0.8  # of all bars of one name
+
+
+class Bars(NamedTuple):
+    """A plot: for each name along the axis the height of each kind; None where there is no bar."""
+
+    title: str
+    up: str
+    names: Sequence[str]
+    heights: Mapping[str, Sequence[float | None]]
+
+
+def bars_picture(title: str, plots: Sequence[Sequence[Bars]]) -> str:
+    """Return the plots in rows as SVG."""
+    rows, columns = len(plots), max(map(len, plots))
+    figure = Figure(figsize=(1.4 + 3.4 * columns, 0.9 + 2.5 * rows), layout="constrained")
+    figure.suptitle(title, fontsize=11)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for row, found in zip(grid, plots, strict=True):
+        for axes, one in zip(row, found, strict=True):
+            _draw(axes, one)
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    if len(labels) > 1:
+        figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8)
+    return str(rendered(figure, title, "svg"))
+
+
+def _draw(axes: Axes, one: Bars) -> None:
+    axes.set_title(one.title, fontsize=9)
+    axes.set_ylabel(one.up, fontsize=8)
+    width = WIDTH / len(one.heights)
+    for number, (kind, heights) in enumerate(one.heights.items()):
+        places = [place + (number + 0.5) * width - WIDTH / 2 for place in range(len(one.names))]
+        found = [height or 0 for height in heights]
+        axes.bar(places, found, width * 0.95, label=kind, color=COLOURS[number % len(COLOURS)])
+    axes.set_xticks(range(len(one.names)), one.names, fontsize=7)
+    axes.tick_params(axis="y", labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)

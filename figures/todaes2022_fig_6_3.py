@@ -1,0 +1,217 @@
+"""Figure 6.3 of TODAES 2022: four applications in four precisions, as bars; Tables 6.7 and 6.8.
+
+Minakova and Stefanov, Memory-Throughput Trade-off for CNN-based Applications at the Edge, ACM TODAES
+28(1), 2022 (section 6.6.2 of Minakova's thesis). Run `python -m figures.todaes2022_fig_6_3`: writes
+the .md and the .svg beside it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from cnn2csdf.catalogue.mobilenet import mobilenet_v2
+from cnn2csdf.catalogue.resnet import resnet50
+from cnn2csdf.durations import PLATFORMS
+from cnn2csdf.network import Network
+from cnn2csdf.operators import Input, Output
+from figures.bars import Bars, bars_picture
+from figures.published.todaes import NEEDS, PRECISIONS
+from figures.todaes2022_table_6_6 import fused
+from planners.reuse.application.application import Application, Member, Partition, undivided
+from planners.reuse.application.published_rates import as_published
+from planners.reuse.cost.comparison import comparison
+from planners.reuse.cost.evaluation import Costs, Evaluator
+from planners.reuse.front.candidates import uniform_points
+from planners.reuse.front.guided.beyond_search import search_beyond
+from planners.reuse.front.selection import Chosen, Demands, selected_as_published
+
+HERE = Path(__file__)
+EVALUATIONS = 1500
+SEED = 1
+MB = 10**6
+BASELINE_BYTES = 4
+
+
+class Bar(NamedTuple):
+    """One application in one precision: bytes and frames a second, without and with the method."""
+
+    application: str
+    precision: str
+    none: int
+    memory: int
+    speed: tuple[float, ...]
+    whole_speed: tuple[float, ...]
+    step: Chosen
+
+
+@cache
+def network(name: str) -> Network:
+    """Return a network of the applications, with normalisations folded."""
+    return fused({"MobileNetV2": mobilenet_v2, "ResNet-50": resnet50}[name]())
+
+
+def member(name: str, *, is_pipelined: bool) -> Member:
+    """Return a network whole, or cut into two partitions with half of the layers each."""
+    one = network(name)
+    if not is_pipelined:
+        return undivided(one)
+    names = tuple(layer.name for layer in one.layers)
+    outside = frozenset(
+        layer.name for layer in one.layers if isinstance(layer.operator, Input | Output)
+    )
+    working = tuple(name for name in names if name not in outside)
+    half = len(working) // 2
+    parts = (
+        Partition(name=f"{one.name}/1", layers=working[:half]),
+        Partition(name=f"{one.name}/2", layers=working[half:]),
+    )
+    return Member(network=one, partitions=parts, outside=outside)
+
+
+def application(name: str, networks: tuple[str, ...]) -> Application:
+    """Return an application of Table 6.7."""
+    is_pipelined = name.endswith("pipelined")
+    members = tuple(member(one, is_pipelined=is_pipelined) for one in networks)
+    names = frozenset(part.name for one in members for part in one.partitions)
+    return Application(name=name, members=members, parallel=(names,) if is_pipelined else ())
+
+
+def costs(element_bytes: int, parameter_bytes: int) -> Costs:
+    """Return a precision on a Jetson TX2, which computes twice as fast in half of the bits."""
+    platform = PLATFORMS["jetson-tx2"]
+    faster = BASELINE_BYTES // max(2, element_bytes)
+    operations = platform.operations_per_second * faster
+    return Costs(
+        element_bytes=element_bytes,
+        parameter_bytes=parameter_bytes,
+        platform=replace(platform, operations_per_second=operations),
+    )
+
+
+@cache
+def bars() -> tuple[Bar, ...]:
+    """Return all bars."""
+    return tuple(_bars())
+
+
+def _bars() -> Iterator[Bar]:
+    for name, networks, frames, limit in NEEDS:
+        found = as_published(application(name, networks))
+        rates = {one.name: Fraction(frames) for one in found.members}
+        demands = Demands(memory=limit * MB, throughput=rates)
+        for precision, element_bytes, parameter_bytes in PRECISIONS:
+            evaluator = Evaluator(found, costs(element_bytes, parameter_bytes))
+            front = search_beyond(evaluator, random=Random(SEED), evaluations=EVALUATIONS).front
+            (whole,) = uniform_points(evaluator, ())
+            point, step = selected_as_published(found, whole, front.points, demands)
+            methods = comparison(found, evaluator.costs, known=evaluator)
+            memory, *periods = point.score.objectives
+            yield Bar(
+                name,
+                precision,
+                methods.weights + methods.no_reduction,
+                int(memory),
+                _speeds(periods),
+                _speeds(whole.score.objectives[1:]),
+                step,
+            )
+
+
+def _speeds(periods: object) -> tuple[float, ...]:
+    return tuple(float(1 / Fraction(period)) for period in periods)
+
+
+def has_speed(bar: Bar) -> bool:
+    """Whether the device computes in that precision: it has no integer arithmetic."""
+    return bar.precision in ("baseline", "half")
+
+
+def table() -> str:
+    """Return what the bars show."""
+    lines = [
+        "| application | needs | precision | MB without | MB with | times less | "
+        "frames/s without | with | memory met | frames met | taken |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|"
+    ]
+    needs = {name: (frames, limit) for name, _, frames, limit in NEEDS}
+    for bar in bars():
+        frames, limit = needs[bar.application]
+        speeds = [", ".join(f"{one:.0f}" for one in each) for each in (bar.whole_speed, bar.speed)]
+        cells = [
+            bar.application,
+            f"{frames} frames/s, {limit} MB",
+            bar.precision,
+            f"{bar.none / MB:.2f}",
+            f"{bar.memory / MB:.2f}",
+            f"{bar.none / bar.memory:.1f}",
+            *(speeds if has_speed(bar) else ("", "")),
+            "yes" if bar.memory <= limit * MB else "no",
+            ("yes" if min(bar.speed) >= frames else "no") if has_speed(bar) else "",
+            {Chosen.AT_ONCE: "at once", Chosen.LEAST_FEASIBLE: "least"}.get(bar.step, "none fits"),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def page() -> str:
+    """Return the page."""
+    return f"""# Figure 6.3 of TODAES 2022: four applications in four precisions
+
+Made by `python -m figures.todaes2022_fig_6_3`. The figure is a matrix of bars: a row for each
+application of Table 6.7, columns accuracy, throughput and memory; without the methodology and with it.
+Ours are in the published accounting with Algorithm 9's choice ({EVALUATIONS} evaluations, seed {SEED}),
+and the frame rates of a Jetson TX2's data sheet, twice as many operations in fp16; there are none for
+mixed and int, as the device has no integer arithmetic. Networks are those of our catalogue, fused, at
+224x224; the pipelined one is cut in the middle of its layers. Accuracy is not ours to measure: the same
+numbers are computed.
+
+![bars](todaes2022_fig_6_3.svg)
+
+{table()}
+
+What the text says of the printed bars: MobileNet-sequential in half precision 79 frames/s without the
+methodology and 71 with it, baseline 46, and 3.7 times less memory; pipelined in half precision 2.1
+times less. From these, 58.63 / 2 / 3.7 = 7.9 MB, which meets 8 MB, and 61.69 / 2 / 2.1 = 14.7 MB.
+Accuracy is said to be unchanged. The other heights are in the picture only.
+
+Table 6.8: bytes of an element and of a parameter are {precisions()}.
+"""
+
+
+def precisions() -> str:
+    """Return Table 6.8 in words."""
+    return ", ".join(
+        f"{elements} and {parameters} ({name})" for name, elements, parameters in PRECISIONS
+    )
+
+
+def picture() -> str:
+    """Return the bars."""
+    names = [name for name, *_ in PRECISIONS]
+    rows = []
+    for application_name, *_ in NEEDS:
+        own = [bar for bar in bars() if bar.application == application_name]
+        speeds = {
+            "without": [min(bar.whole_speed) if has_speed(bar) else None for bar in own],
+            "with": [min(bar.speed) if has_speed(bar) else None for bar in own],
+        }
+        sizes = {
+            "without": [bar.none / MB for bar in own],
+            "with": [bar.memory / MB for bar in own],
+        }
+        rows.append(
+            [
+                Bars(f"{application_name}: throughput", "frames/s, the slowest", names, speeds),
+                Bars(f"{application_name}: memory", "MB", names, sizes),
+            ]
+        )
+    return bars_picture("Four applications in four precisions", rows)
+
+
+if __name__ == "__main__":
+    HERE.with_suffix(".md").write_text(page())
+    HERE.with_suffix(".svg").write_text(picture())

@@ -1,0 +1,172 @@
+"""The memory predictor and the search of MAFAT, as printed, for a chain of any layers.
+
+Source: Farley and Gerstlauer, MAFAT: Memory-Aware Fusing and Tiling of Neural Networks for
+Accelerated Edge Inference, 2021 (arXiv 2107.06960): algorithms 1, 2 and 3. MB are 2^20 bytes.
+Regions are clipped at the borders of the map, grids are even, poolings have no scratch.
+
+Algorithm 3 names its cuts by the number of a layer of YOLOv2: 16, which is no cut, 12 and 8. These
+are the end of the chain and the places behind its last two poolings, which is how they are read for
+other networks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import Enum
+
+from cnn2csdf.network import Layer
+from cnn2csdf.operators import Pooling
+from csdf.errors import InvalidPlan
+from planners.fusion.chains import Chain
+from planners.fusion.configurations import Configuration, Group, configuration
+from planners.fusion.cost import lengths
+from planners.fusion.memory import Scratch, scratch_elements
+from planners.fusion.tiles import Bands, TiledGroup, tiled_group
+from planners.tiling.regions import COLUMNS, ROWS, Needs
+
+MB = 2**20
+ELEMENT_BYTES = 4
+MOST_TILES = 5  # along each side, above the cut
+FEW_TILES = 2  # along each side, where the cut is late
+CUTS = 2  # poolings behind which Algorithm 3 cuts, counted from the end
+BOTTOM = 2  # tiles along each side, below the cut
+WRITTEN = re.compile(r"(\d+)x(\d+)")
+NO_CUT = "NoCut"
+
+
+class Predictor(Enum):
+    """What is added up for each tile, and the constant for everything else: inputs counted, bytes.
+
+    PRINTED: Algorithm 1 as printed, scratch + output + twice the input, and 31 MB. No constant makes
+    it agree with Table 4.1 of the paper. FITTED: scratch + output + input, and 55 MB. This is a fit
+    of one constant to that table and not from the text; with it Algorithm 3 makes all nine choices
+    of the table, and 5x5/8/2x2 needs 65.9 MB where the paper says 66.
+    """
+
+    PRINTED = (2, 31 * MB)
+    FITTED = (1, 55 * MB)
+
+    @property
+    def inputs(self) -> int:
+        """How many times the input of a tile counts."""
+        return self.value[0]
+
+    @property
+    def bias(self) -> int:
+        """Bytes of weights, libraries and everything else."""
+        return self.value[1]
+
+
+def predicted_group(
+    needs: Needs, layers: Sequence[Layer], rows: Bands, columns: Bands, inputs: int
+) -> int:
+    """Return the bytes of a group by Algorithm 1: the most that any layer of any tile needs.
+
+    inputs: how many times the input of the tile counts, beside its scratch and its output.
+    """
+    most = 0
+    for layer in layers:
+        shapes = needs.network.input_shapes(layer)
+        for heights in lengths(needs, layer, rows[layer.name], ROWS):
+            for widths in lengths(needs, layer, columns[layer.name], COLUMNS):
+                places = heights[0] * widths[0]
+                read = sum(
+                    shape.channels * height * width
+                    for shape, height, width in zip(shapes, heights[1:], widths[1:], strict=True)
+                )
+                written = places * layer.shape.channels
+                scratch = scratch_elements(needs.network, layer, places, Scratch.IM2COL)
+                most = max(most, scratch + written + inputs * read)
+    return most * ELEMENT_BYTES
+
+
+def predicted(chain: Chain, groups: Configuration, predictor: Predictor = Predictor.PRINTED) -> int:
+    """Return the bytes of a configuration by Algorithm 2: the largest group, and the bias."""
+    needs = Needs(chain.network)
+    tiled = [tiles_of(chain, group) for group in groups]
+    return predictor.bias + max(
+        predicted_group(needs, group.layers, group.rows, group.columns, predictor.inputs)
+        for group in tiled
+    )
+
+
+def tiles_of(chain: Chain, group: Group) -> TiledGroup:
+    """Return a group with what each of its tiles holds."""
+    return tiled_group(
+        chain.network,
+        chain.sections[group.first].source,
+        chain.layers(group.first, group.upto),
+        group.grid,
+    )
+
+
+def paper_configuration(
+    chain: Chain, top: int, cut: int | None, bottom: int = BOTTOM
+) -> Configuration:
+    """Return top x top / cut / bottom x bottom, or top x top without a cut, as the paper writes."""
+    if cut is None:
+        return configuration(chain, (), [(top, top)])
+    return configuration(chain, (cut,), [(top, top), (bottom, bottom)])
+
+
+def paper_name(groups: Configuration) -> str:
+    """Return a configuration as the paper writes it: 5x5/8/2x2 or 2x2/NoCut."""
+    cuts = [f"/{group.first}/" if group.first else "" for group in groups]
+    text = "".join(f"{cut}{group.grid}" for cut, group in zip(cuts, groups, strict=True))
+    return text if len(groups) > 1 else f"{text}/{NO_CUT}"
+
+
+def named_configuration(chain: Chain, name: str) -> Configuration:
+    """Return the configuration that the paper would write so, with any number of cuts.
+
+    Raises InvalidPlan for a text that is none, and where it does not fit the chain.
+    """
+    words = name.removesuffix(f"/{NO_CUT}").split("/")
+    grids = [WRITTEN.fullmatch(word) for word in words[::2]]
+    if len(words) % 2 == 0 or not all(grids) or not all(map(str.isdecimal, words[1::2])):
+        raise InvalidPlan(
+            f"configuration {name!r}: expected tiles, then cuts with tiles, such as 2x2/NoCut, "
+            "5x5/8/2x2 or 3x3/4/2x2/8/2x2"
+        )
+    cuts = [int(word) for word in words[1::2]]
+    ends = [0, *cuts, len(chain.sections)]
+    if sorted(set(ends)) != ends:
+        raise InvalidPlan(
+            f"configuration {name!r}: cuts at {', '.join(map(str, cuts))}; expected growing numbers "
+            f"from 1 to {len(chain.sections) - 1}"
+        )
+    sides = [(int(grid[1]), int(grid[2])) for grid in grids if grid]
+    return configuration(chain, cuts, sides)
+
+
+def cuts_of(chain: Chain) -> tuple[int, ...]:
+    """Return the cuts of Algorithm 3 in its order, the end of the chain first: no cut."""
+    end = len(chain.sections)
+    poolings = [
+        upto
+        for upto in range(1, end)
+        if isinstance(chain.layers(upto - 1, upto)[-1].operator, Pooling)
+    ]
+    return (end, *reversed(poolings[-CUTS:]))
+
+
+def paper_search(
+    chain: Chain, memory: int, predictor: Predictor = Predictor.PRINTED
+) -> Configuration:
+    """Return what Algorithm 3 chooses under a memory limit in bytes, which it stays strictly below.
+
+    Cuts are the outer loop, the latest first; tiles above the cut the inner one, few first; with a
+    cut behind the last pooling or none, at most 2x2. Where nothing is below the limit, the choice
+    looked at last. The printed "LG2 <- 4" is read as 2x2, as everywhere else in the paper.
+    """
+    cuts = cuts_of(chain)
+    late = cuts[1] if len(cuts) > 1 else cuts[0]
+    for cut in cuts:
+        for top in range(1, MOST_TILES + 1):
+            if cut >= late and top > FEW_TILES:
+                continue
+            found = paper_configuration(chain, top, None if cut == cuts[0] else cut)
+            if predicted(chain, found, predictor) < memory:
+                return found
+    return found
