@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from csdf.analysis.whatif.capacity_steps import CapacitySteps
+from csdf.analysis.whatif.parameter import Parameter
 from csdf.analysis.whatif.parametric import ParametricPeriod
 from csdf.analysis.whatif.regions import ParametricRegions
 from csdf.draw.picture import rendered
@@ -48,10 +49,15 @@ def _draw_pieces(axes: Axes, found: ParametricPeriod) -> None:
         )
     axes.axvline(float(today), color="#888", linestyle=":")
     axes.plot([float(today)], [float(found.period(today))], "o", color="#333", label="today")
-    axes.set_xlabel(found.parameter.name)
+    axes.set_xlabel(_axis(found.parameter))
     axes.set_ylabel("period")
     axes.set_title("period, and the cycle that sets it")
     axes.legend(fontsize=8)
+
+
+def _axis(parameter: Parameter) -> str:
+    """Return what a parameter changes: a time that is added, which is 0 today, or a factor."""
+    return f"{'factor of' if parameter.today else 'time added to'} {parameter.name}"
 
 
 def _draw_regions(axes: Axes, found: ParametricRegions) -> None:
@@ -62,8 +68,8 @@ def _draw_regions(axes: Axes, found: ParametricRegions) -> None:
         axes.fill(x, y, color=colour, alpha=0.3, label=label)
     first, second = found.parameters
     axes.plot([float(first.today)], [float(second.today)], "o", color="#333", label="today")
-    axes.set_xlabel(first.name)
-    axes.set_ylabel(second.name)
+    axes.set_xlabel(_axis(first))
+    axes.set_ylabel(_axis(second))
     axes.set_title("which cycle sets the period")
     axes.legend(fontsize=8)
 
