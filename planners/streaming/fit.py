@@ -273,7 +273,8 @@ class _Fitting:
         for labels in WIDTHS:
             most = min(way.ram_bytes for way in self._ways if way.name in PLAIN)
             is_complete = self._take(LINES, once, most, labels)
-            least = min(way.ram_bytes for way in self._ways if way.work == 1)
+            lowest = min(way.work for way in self._ways)  # 1, or 0 where nothing multiplies
+            least = min(way.ram_bytes for way in self._ways if way.work == lowest)
             if self._ram is not None and least <= self._ram:
                 return
             is_complete &= self._strips(least, labels)

@@ -59,8 +59,8 @@ def command_parser() -> argparse.ArgumentParser:
         PROGRAM,
         "The smallest depths of the streams in a project that hls4ml has written with io_stream: its "
         "C++ says which functions work on which streams, and in which order words pass.",
-        "csdf fifo hls4ml my_project -o depths.json",
-        "csdf fifo hls4ml my_project/hls4ml_config.yml --in-place",
+        "csdf fifo hls4ml models/fifo/small_hls4ml -o depths.json",
+        "csdf fifo hls4ml models/fifo/small_hls4ml/hls4ml_config.yml --least",
         notes="A word is a pixel with all its channels. Cycles are those of the loops in nnet_utils "
         "with assumed latencies: true ones are in the synthesis report, and --latency gives them. A "
         "project with strategy Resource has no interval in its source; then the reuse factor is taken.",

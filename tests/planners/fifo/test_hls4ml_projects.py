@@ -1,4 +1,6 @@
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -11,74 +13,12 @@ from planners.fifo.sizing import full_rate, period_of
 from planners.fifo.timing.options import TimingOptions
 
 # A fork, a padded 3x3 convolution on one side, and a sum, in the form of hls4ml's templates.
-SOURCE = """
-void small(hls::stream<input_t> &in, hls::stream<result_t> &out) {
-    #pragma HLS INTERFACE axis port=in,out
-    // hls-fpga-machine-learning insert layers
-    hls::stream<input_t> in2("in2");
-    #pragma HLS STREAM variable=in2 depth=16
-    hls::stream<input_t> left("left");
-    #pragma HLS STREAM variable=left depth=36
-    hls::stream<input_t> right("right");
-    #pragma HLS STREAM variable=right depth=16
-    hls::stream<input_t> padded("padded");
-    #pragma HLS STREAM variable=padded depth=36
-    hls::stream<input_t> summed("summed");
-    #pragma HLS STREAM variable=summed depth=16
-
-    nnet::pooling2d_cl<input_t, input_t, config1>(in, in2); // first
-    nnet::clone_stream<input_t, input_t, 32>(in2, left, right); // fork
-    nnet::zeropad2d_cl<input_t, input_t, config2>(left, padded); // pad
-    nnet::conv_2d_cl<input_t, input_t, config3>(padded, summed, w3, b3); // conv
-    nnet::add<input_t, input_t, result_t, config4>(right, summed, out); // sum
-}
-"""
-PARAMETERS = """
-struct config1 : nnet::pooling2d_config {
-    static const unsigned in_height = 8;
-    static const unsigned in_width = 8;
-    static const unsigned pool_height = 2;
-    static const unsigned pool_width = 2;
-    static const unsigned stride_height = 2;
-    static const unsigned stride_width = 2;
-};
-struct config2 : nnet::padding2d_config {
-    static const unsigned in_height = 4;
-    static const unsigned in_width = 4;
-    static const unsigned pad_top = 1;
-    static const unsigned pad_bottom = 1;
-    static const unsigned pad_left = 1;
-    static const unsigned pad_right = 1;
-};
-struct config3 : nnet::conv2d_config {
-    static const unsigned in_height = 6;
-    static const unsigned in_width = 6;
-    static const unsigned filt_height = 3;
-    static const unsigned filt_width = 3;
-    static const unsigned stride_height = 1;
-    static const unsigned stride_width = 1;
-    static const unsigned reuse_factor = 4;
-    static const unsigned strategy = nnet::latency;
-};
-struct config4 : nnet::merge_config {
-    static const unsigned n_elem = 32;
-};
-"""
-DEFINES = """
-typedef nnet::array<ap_fixed<16,6>, 2*1> input_t;
-typedef nnet::array<ap_ufixed<8,4>, 2*1> result_t;
-"""
+SMALL = Path(__file__).parents[3] / "models" / "fifo" / "small_hls4ml"
 
 
 @pytest.fixture
 def project(tmp_path):
-    folder = tmp_path / "prj"
-    (folder / "firmware").mkdir(parents=True)
-    (folder / "hls4ml_config.yml").write_text("ProjectName: small\n")
-    (folder / "firmware" / "small.cpp").write_text(SOURCE)
-    (folder / "firmware" / "parameters.h").write_text(PARAMETERS)
-    (folder / "firmware" / "defines.h").write_text(DEFINES)
-    return folder
+    return Path(shutil.copytree(SMALL, tmp_path / "prj"))
 
 
 def design_of(project):
@@ -136,7 +76,7 @@ def test_the_command_writes_depths_that_run(project, capsys):
 def test_functions_without_a_rule_are_all_named(project):
     file = project / "firmware" / "small.cpp"
     call = "    nnet::wonder<input_t, result_t, config9>(left, out); // odd\n}"
-    file.write_text(SOURCE.rstrip().removesuffix("}") + call)
+    file.write_text(file.read_text().rstrip().removesuffix("}") + call)
     with pytest.raises(UnreadableFile, match=r"wonder \(odd\)"):
         design_of(project)
 
