@@ -35,7 +35,7 @@ def schema_of(words):
 def require_valid(name, found):
     """Fail unless the value is as the schema of that name says."""
     if Draft202012Validator is not None:
-        if isinstance(found, dict) and "error" in found and "file" not in found:
+        if isinstance(found, dict) and "error" in found:
             name = "error"
         Draft202012Validator(closed(schema(name))).validate(found)
 
@@ -45,8 +45,9 @@ def require_valid_answers(words, output):
     name = schema_of(words)
     if "--json" in words and name is not None and output.startswith("{"):
         for found in values(output):
-            if not {"file", "error"} <= set(found):  # a line about a file that cannot be read
-                require_valid(name, found)
+            if {"file", "error"} <= set(found):  # a line about a file that cannot be read
+                del found["file"]
+            require_valid(name, found)
 
 
 def values(text):
