@@ -3,7 +3,7 @@
 Theirs: TensorFlow Lite Micro (greedy planner, 32-bit Arm, measured), TinyTS (HPCA 2024, generated C,
 by rows without recomputing; with the input and without), MCUNetV2's patches as TinyEngine plans them
 (2x2; with the image beside), msf-CNN (its accounting, of the chain without residuals and head). Run
-`python figures/fit_networks.py`: writes the .md beside it, every plan in it carried out byte by byte.
+`python -m figures.fit_networks`: writes the .md beside it, every plan in it carried out byte by byte.
 """
 
 import time
@@ -102,7 +102,7 @@ HEADER = (
 )
 PREFACE = """# RAM of networks, by way
 
-Made by `python figures/fit_networks.py`. Bytes of the arena in int8, residuals and heads included,
+Made by `python -m figures.fit_networks`. Bytes of the arena in int8, residuals and heads included,
 all tensors, sums and staged rows counted; the last two columns have the input by rows, with the work.
 Every plan is carried out byte by byte before it is printed. What others count differs: an arena of
 TensorFlow Lite Micro has tables of its operators in it (of 54,340 bytes 49,152 are tensors), msf-CNN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 from csdf.analysis.bounded import bound_channels
@@ -71,11 +72,11 @@ def deadlock(graph: Graph, *, budget: Budget = None) -> Deadlock | None:
     """
     cycles = list(cycle_vector(graph).values())
     numbers = indexed(bound_channels(graph))
-    run = _UntimedRun(numbers, cycles, stop_of(budget))
+    run = UntimedRun(numbers, cycles, stop_of(budget))
     return None if run.completes() else _waiting_cycle(numbers, run)
 
 
-class _UntimedRun:
+class UntimedRun:
     """One iteration by counting tokens; stops where nobody can fire."""
 
     def __init__(self, graph: IndexedGraph, cycles: Sequence[int], stop: Stop) -> None:
@@ -84,17 +85,30 @@ class _UntimedRun:
         self.tokens = list(graph.initial_tokens)
         self.phase = [0] * len(cycles)
         self.cycles_left = list(cycles)
+        self.fired: list[int] = []  # those that have fired, the latest at the end
+        self._finished = 0  # actors at the front that have no cycle left
+        self._is_waiting = [False] * len(self.cycles_left)
         channels = range(len(graph.producer))
+        self._inputs = [
+            tuple(graph.input_channel[begin:end]) for begin, end in pairwise(graph.input_start)
+        ]
         self._produced = [graph.produced(channel) for channel in channels]
         self._consumed = [graph.consumed(channel) for channel in channels]
 
-    def completes(self) -> bool:
-        waiting = list(range(len(self.cycles_left)))
-        is_waiting = [True] * len(waiting)
+    def completes(self, ready: Sequence[int] | None = None) -> bool:
+        """Fire until all actors have completed their cycles, or nobody can fire: then False.
+
+        ready: actors that may be able to fire by now, after nobody could; by default any.
+        """
+        waiting = list(range(len(self.cycles_left)) if ready is None else ready)
+        is_waiting = self._is_waiting
+        for actor in waiting:
+            is_waiting[actor] = True
         steps = looked = 0
         while waiting:
             actor = waiting.pop()
             is_waiting[actor] = False
+            before = steps
             while self.cycles_left[actor] and self._step(actor):
                 steps += 1
                 if steps - looked >= STRIDE:
@@ -104,24 +118,28 @@ class _UntimedRun:
                     if not is_waiting[follower]:
                         is_waiting[follower] = True
                         waiting.append(follower)
+            if steps > before:
+                self.fired.append(actor)
             if steps > STEPS:
                 raise GaveUp(because(LivenessWhy.UNDECIDED, steps=STEPS))
-        return not any(self.cycles_left)
+        return self.first_unfinished() is None
+
+    def first_unfinished(self) -> int | None:
+        """Return the first actor that has cycles left, if there is any."""
+        while self._finished < len(self.cycles_left) and not self.cycles_left[self._finished]:
+            self._finished += 1
+        return self._finished if self._finished < len(self.cycles_left) else None
 
     def _followers(self, actor: int) -> list[int]:
         graph = self.graph
         outputs = graph.output_channel[graph.output_start[actor] : graph.output_start[actor + 1]]
         return [graph.consumer[channel] for channel in outputs if graph.consumer[channel] != actor]
 
-    def inputs(self, actor: int) -> list[int]:
-        graph = self.graph
-        return graph.input_channel[graph.input_start[actor] : graph.input_start[actor + 1]]
-
     def _step(self, actor: int) -> bool:
         """Fire as many whole cycles as the tokens allow, or else one phase; False if neither."""
         if self.phase[actor] == 0:
             count = self.cycles_left[actor]
-            for channel in self.inputs(actor):
+            for channel in self._inputs[actor]:
                 if self.graph.producer[channel] != actor:
                     count = min(count, self.tokens[channel] // self._consumed[channel])
                 elif not self._loop_allows_a_cycle(channel):
@@ -147,7 +165,7 @@ class _UntimedRun:
 
     def _fire_cycles(self, actor: int, count: int) -> None:
         graph = self.graph
-        for channel in self.inputs(actor):
+        for channel in self._inputs[actor]:
             self.tokens[channel] -= count * self._consumed[channel]
         for port in range(graph.output_start[actor], graph.output_start[actor + 1]):
             channel = graph.output_channel[port]
@@ -156,7 +174,7 @@ class _UntimedRun:
 
     def _fire_phase(self, actor: int) -> None:
         graph, phase = self.graph, self.phase[actor]
-        for channel in self.inputs(actor):
+        for channel in self._inputs[actor]:
             self.tokens[channel] -= graph.consumption[graph.consumption_start[channel] + phase]
         for port in range(graph.output_start[actor], graph.output_start[actor + 1]):
             channel = graph.output_channel[port]
@@ -166,20 +184,25 @@ class _UntimedRun:
             self.cycles_left[actor] -= 1
 
     def needed(self, actor: int, channel: int) -> int:
+        """Return how many tokens the next firing of the actor takes from the channel."""
         graph = self.graph
         return graph.consumption[graph.consumption_start[channel] + self.phase[actor]]
 
     def lacking(self, actor: int) -> int | None:
-        """An input without the tokens of the next phase, or None if the actor can fire."""
-        for channel in self.inputs(actor):
-            if self.tokens[channel] < self.needed(actor, channel):
+        """Return an input without the tokens of the next phase, or None if the actor can fire."""
+        graph, tokens, phase = self.graph, self.tokens, self.phase[actor]
+        consumption, start = graph.consumption, graph.consumption_start
+        for channel in self._inputs[actor]:
+            if tokens[channel] < consumption[start[channel] + phase]:
                 return channel
         return None
 
 
-def _waiting_cycle(graph: IndexedGraph, run: _UntimedRun) -> Deadlock:
+def _waiting_cycle(graph: IndexedGraph, run: UntimedRun) -> Deadlock:
     """Follow from a stuck actor whom it waits for, until an actor comes up again."""
-    actor = next(a for a, left in enumerate(run.cycles_left) if left)
+    actor = run.first_unfinished()
+    if actor is None:
+        raise AssertionError("who is stuck has cycles left")
     path: list[Blocked] = []
     position: dict[int, int] = {}
     while actor not in position:

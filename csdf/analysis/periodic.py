@@ -11,7 +11,7 @@ DAC 2016, sections 3 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -141,6 +141,9 @@ class PeriodicProblem:
         self._before = _running_sums(graph.production_start, graph.production, inclusive=False)
         self._upto = _running_sums(graph.consumption_start, graph.consumption, inclusive=True)
         self._latest: tuple[tuple[object, ...], _Layout] | None = None
+        self._step = _ConstraintSteps(
+            graph, self._produced, self._consumed, self.scale, self.cycles
+        )
 
     def solve(
         self,
@@ -282,21 +285,11 @@ class PeriodicProblem:
     def _new_layout(
         self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
     ) -> _Layout:
-        graph = self.graph
-        sizes = [k * p for k, p in zip(copies, graph.phases, strict=True)]
+        sizes = list(map(int.__mul__, copies, self.graph.phases))
         starts = [0, *accumulate(sizes)]
-        steps = [
-            gcd(copies[graph.producer[c]] * produced, copies[graph.consumer[c]] * consumed)
-            for c, (produced, consumed) in enumerate(
-                zip(self._produced, self._consumed, strict=True)
-            )
-        ]
-        # One iteration moves cycles * produced tokens and is `scale` units high.
-        step_height = [
-            self.scale * step // (self.cycles[graph.producer[c]] * self._produced[c])
-            for c, step in enumerate(steps)
-        ]
+        self._step.adapt(copies)
         wrap = [self.scale * k // r for k, r in zip(copies, self.cycles, strict=True)]
+        graph = self.graph
         columns = _Columns(
             node_start=starts[:-1],
             phases=graph.phases,
@@ -311,8 +304,8 @@ class PeriodicProblem:
             consumed=self._consumed,
             consumed_upto=self._upto,
             consumption_start=graph.consumption_start,
-            step=steps,
-            step_height=step_height,
+            step=self._step.tokens,
+            step_height=self._step.height,
             is_ordered=self._is_ordered,
         )
         return _Layout(
@@ -355,6 +348,58 @@ class PeriodicProblem:
             for actor, count in self.needed_copies(actors).items():
                 copies[actor] = lcm(copies[actor], count)
         return copies
+
+
+class _ConstraintSteps:
+    """How far apart the constraints of each channel are, for the latest copies.
+
+    tokens: of each channel, the greatest common divisor of what the copies of both ends move;
+    height: the same in iterations, times `scale`.
+    """
+
+    def __init__(
+        self,
+        graph: IndexedGraph,
+        produced: Sequence[int],
+        consumed: Sequence[int],
+        scale: int,
+        cycles: Sequence[int],
+    ) -> None:
+        self._graph = graph
+        self._moved = list(zip(graph.producer, produced, graph.consumer, consumed, strict=True))
+        # One iteration moves cycles * produced tokens and is `scale` units high.
+        self._unit = [cycles[one] * count for one, count, _, _ in self._moved]
+        self._scale = scale
+        self._copies = [0] * len(cycles)
+        self.tokens = [0] * len(self._moved)
+        self.height = [0] * len(self._moved)
+
+    def adapt(self, copies: Sequence[int]) -> None:
+        """Count again where an end has other copies than before."""
+        pairs = enumerate(zip(copies, self._copies, strict=True))
+        changed = [actor for actor, (count, before) in pairs if count != before]
+        self._copies = list(copies)
+        for channel in self._channels_at(changed):
+            producer, produced, consumer, consumed = self._moved[channel]
+            step = gcd(copies[producer] * produced, copies[consumer] * consumed)
+            self.tokens[channel] = step
+            self.height[channel] = self._scale * step // self._unit[channel]
+
+    def _channels_at(self, actors: Sequence[int]) -> Iterable[int]:
+        """The channels that begin or end at one of the actors."""
+        graph = self._graph
+        if 2 * len(actors) > len(self._copies):
+            return range(len(self._moved))
+        sides = (
+            (graph.input_start, graph.input_channel),
+            (graph.output_start, graph.output_channel),
+        )
+        return {
+            channel
+            for actor in actors
+            for start, listed in sides
+            for channel in listed[start[actor] : start[actor + 1]]
+        }
 
 
 def _running_sums(starts: Sequence[int], rates: Sequence[int], *, inclusive: bool) -> list[int]:

@@ -67,6 +67,12 @@ def number(value: Fraction | int) -> str:
         return str(exact)
 
 
+def gap_above(size: int, lower_bound: int) -> str:
+    """Return in words how far a size may be above the smallest one."""
+    gap = float(Fraction(size - lower_bound, lower_bound)) if lower_bound else 0.0
+    return f"at most {gap:.2%} above the smallest (at least {lower_bound})"
+
+
 def one_text(lines: Iterable[str]) -> str:
     """Return lines as one text to print; a name with a break in it begins no line of its own."""
     return "\n".join(map(quoted, lines))

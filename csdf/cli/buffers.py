@@ -233,7 +233,11 @@ def _as_text(
     if point is None and result.status is not Status.INFEASIBLE:  # else no size would do
         lines.append(f"  size       at least {result.lower_bound} {unit}")
     if point is not None:
-        proof = "proved the smallest" if result.status is Status.OPTIMAL else _gap(result)
+        proof = (
+            "proved the smallest"
+            if result.status is Status.OPTIMAL
+            else answers.gap_above(point.size, result.lower_bound)
+        )
         lines += [
             f"  size       {point.size} {unit}, {proof}",
             f"  period     {_period(point.period)}",
@@ -246,11 +250,6 @@ def _as_text(
 
 def _period(period: Fraction | None) -> str:
     return "unknown; finding it takes too long" if period is None else answers.number(period)
-
-
-def _gap(result: SmallestStorage) -> str:
-    gap = float(result.gap or 0)
-    return f"at most {gap:.2%} above the smallest (at least {result.lower_bound})"
 
 
 def _capacities(capacities: Any) -> list[str]:

@@ -16,7 +16,7 @@ from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency, methods, storage
 from csdf.io.files import write_text
 from csdf.model.graph import Graph
-from csdf.search.pareto import ParetoFront
+from csdf.search.pareto import ParetoFront, ParetoPoint
 from csdf.search.trade_off import pareto_front
 
 
@@ -128,7 +128,20 @@ def _as_text(graph: Graph, front: ParetoFront, options: argparse.Namespace, seco
     if not front.is_complete and front.best_period is not None:
         best = answers.number(front.best_period)
         lines.append(f"points may be missing from size {front.lower_bound} on; best period {best}")
+    if front.start is not None:
+        lines += _start(front.start, front.lower_bound, unit)
     lines.append(
         f"{answers.counted(front.evaluations, 'distribution')} evaluated, {seconds * 1000:.3g} ms"
     )
     return answers.one_text(lines)
+
+
+def _start(start: ParetoPoint, lower_bound: int, unit: str) -> list[str]:
+    """What is known to run, where not even the first point of the front was proved."""
+    period = "unknown" if start.period is None else answers.number(start.period)
+    gap = answers.gap_above(start.size, lower_bound)
+    capacities = " ".join(str(capacity) for capacity in start.capacities.values())
+    return [
+        f"{start.size} {unit} run, {gap}; period {period}",
+        f"with capacities {capacities}",
+    ]

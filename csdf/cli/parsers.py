@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import NoReturn
 
 from csdf.cli import answers
@@ -32,6 +31,8 @@ class Parser(argparse.ArgumentParser):
         _, _, unknown = message.partition("unrecognized arguments: ")
         name = unknown.partition(" ")[0].partition("=")[0]
         known = [option for option in self._option_string_actions if option.startswith("--")]
+        from difflib import get_close_matches  # slow to import, and seldom needed
+
         meant = get_close_matches(name, known, 1, LIKENESS) if name.startswith("--") else []
         super().error(f"{message}; did you mean {meant[0]}?" if meant else message)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import shutil
 from contextlib import suppress
 from typing import BinaryIO
@@ -149,7 +148,7 @@ def _write(path: str | os.PathLike[str], content: bytes) -> None:
 def _replace(target: str, content: bytes, older: os.stat_result | None) -> None:
     """Write a file of a name of its own beside the target, then give it the name of the target."""
     folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name[:32]}.{secrets.token_hex(8)}.part")
+    temporary = os.path.join(folder, f".{name[:32]}.{os.urandom(8).hex()}.part")
     mode = 0o666 if older is None else 0o600  # less than what it gets at the end
     try:
         with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as file:

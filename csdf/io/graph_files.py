@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import PurePath
 from typing import Any
 
 from csdf.errors import UnreadableFile, UnwritableFile
-from csdf.io import dot, files, json_graph, layer_table, sdf3_reader, sdf3_writer
+from csdf.io import files
 from csdf.model.graph import Graph
 
 PREAMBLE = 4096  # bytes in which a file says what it is
-FORMATTERS: dict[str, Callable[..., str]] = {
-    ".xml": sdf3_writer.format_sdf3,
-    ".json": json_graph.graph_to_json,
-    ".dot": dot.graph_to_dot,
+# Modules and their functions. Each is imported when a file has its format: a start takes long else.
+READERS = {
+    ".xml": ("csdf.io.sdf3_reader", "parse_sdf3"),
+    ".json": ("csdf.io.json_graph", "graph_from_json"),
+    ".csv": ("csdf.io.layer_table", "parse_layer_table"),
+}
+FORMATTERS = {
+    ".xml": ("csdf.io.sdf3_writer", "format_sdf3"),
+    ".json": ("csdf.io.json_graph", "graph_to_json"),
+    ".dot": ("csdf.io.dot", "graph_to_dot"),
 }
 
 
@@ -36,11 +43,11 @@ def read_graph(
     name = os.fspath(path)
     _refuse_preesm(name, content)
     suffix = _format_of(name, content)
-    if suffix == ".json":
-        return json_graph.graph_from_json(_decoded(content, name), name)
-    if suffix == ".csv":
-        return layer_table.parse_layer_table(_decoded(content, name), name)
-    return sdf3_reader.parse_sdf3(
+    module, function = READERS[suffix]
+    read: Callable[..., Graph] = getattr(import_module(module), function)
+    if suffix != ".xml":
+        return read(_decoded(content, name), name)
+    return read(
         content, name, assume_zero_times=assume_zero_times, buffer_sizes=buffer_sizes, most=most
     )
 
@@ -59,7 +66,8 @@ def write_graph(path: str | os.PathLike[str], graph: Graph, **options: Any) -> N
     Raises UnwritableFile, also for any other suffix, and leaves nothing half-written.
     """
     require_format(path)
-    files.write_text(path, FORMATTERS[PurePath(path).suffix.lower()](graph, **options))
+    module, function = FORMATTERS[PurePath(path).suffix.lower()]
+    files.write_text(path, getattr(import_module(module), function)(graph, **options))
 
 
 def require_format(path: str | os.PathLike[str]) -> None:

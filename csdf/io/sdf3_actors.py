@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from sys import intern
+from typing import NamedTuple
 
-from lxml import etree
-
-from csdf.errors import counted
+from csdf.errors import UnreadableFile, counted
 from csdf.io import sequences
-from csdf.io.sdf3_document import Sdf3Document
+from csdf.io.sdf3_document import Element, Sdf3Document
 from csdf.model.exact import MalformedText, shown
 from csdf.model.graph import Actor, Processor
 
@@ -19,15 +18,13 @@ MOST_RATES = 5 * 10**7  # in one graph, for memory
 LARGEST_TIME_SCALE = 10**100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Port:
+class Port(NamedTuple):
     """Where a channel meets an actor."""
 
     name: str
     direction: str  # in or out
     initial: str  # rates of the initial phases, or empty
     sequence: str  # of rates, in the cycle
-    element: etree._Element
 
     @property
     def label(self) -> str:
@@ -35,15 +32,14 @@ class Port:
         return f"port {self.name!r}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessorTimes:
+class ProcessorTimes(NamedTuple):
     """What the file says of an actor on one processor type."""
 
     name: str
     is_default: bool
     initial: str  # times of the initial phases, or empty
     sequence: str  # of times, in the cycle
-    element: etree._Element
+    element: Element
 
     @property
     def label(self) -> str:
@@ -51,12 +47,11 @@ class ProcessorTimes:
         return f"processor {self.name!r}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActorText:
+class ActorText(NamedTuple):
     """An actor as the file has it."""
 
     name: str
-    element: etree._Element
+    element: Element
     ports: dict[str, Port]
     processors: tuple[ProcessorTimes, ...]
     phases: int
@@ -97,16 +92,17 @@ def read_actor_texts(document: Sdf3Document, *, assume_zero_times: bool) -> dict
 def _actor_text(
     document: Sdf3Document,
     name: str,
-    element: etree._Element,
+    element: Element,
     processors: tuple[ProcessorTimes, ...],
 ) -> ActorText:
-    children = document.keyed(element, "port", "name")
-    ports = {port: _port(document, child, name) for port, child in children.items()}
-    parts: list[Port | ProcessorTimes] = [*ports.values(), *processors]
-    _require_equal_starts(document, name, parts)
+    ports = _ports(document, element, name)
+    parts: tuple[Port | ProcessorTimes, ...] = (*ports.values(), *processors)
+    if any(part.initial for part in parts):
+        _require_equal_starts(document, name, element, parts)
     phases = 1
     for part in parts:
-        phases = math.lcm(phases, _length(document, name, part))
+        if not part.sequence.isdigit():  # else its length is 1
+            phases = math.lcm(phases, _length(document, name, element, part))
     if phases > sequences.LARGEST_PHASE_COUNT:
         raise document.refusal(
             element,
@@ -117,7 +113,7 @@ def _actor_text(
         raise document.refusal(
             element, f"actor {name!r} has {phases} phases, but the file has the type sdf"
         )
-    return ActorText(name=name, element=element, ports=ports, processors=processors, phases=phases)
+    return ActorText(name, element, ports, processors, phases)
 
 
 def initial_phases(part: Port | ProcessorTimes) -> int:
@@ -129,7 +125,10 @@ def initial_phases(part: Port | ProcessorTimes) -> int:
 
 
 def _require_equal_starts(
-    document: Sdf3Document, actor: str, parts: Sequence[Port | ProcessorTimes]
+    document: Sdf3Document,
+    actor: str,
+    element: Element,
+    parts: Sequence[Port | ProcessorTimes],
 ) -> None:
     """Refuse lists of one actor with initial phases of different numbers."""
     for part in parts:
@@ -137,64 +136,104 @@ def _require_equal_starts(
             count, first = initial_phases(part), initial_phases(parts[0])
         except MalformedText as error:
             where = f"actor {actor!r}, {part.label}: initial phases"
-            raise document.refusal(part.element, f"{where} {error}") from None
+            raise document.refusal(_element_of(element, part), f"{where} {error}") from None
         if count != first:
             raise document.refusal(
-                part.element,
+                _element_of(element, part),
                 f"actor {actor!r}: {part.label} has {counted(count, 'initial phase')} (before ';'), "
                 f"but {parts[0].label} has {first}; all lists of an actor need as many",
             )
 
 
-def _length(document: Sdf3Document, actor: str, part: Port | ProcessorTimes) -> int:
+def _element_of(actor: Element, part: Port | ProcessorTimes) -> Element:
+    return port_elements(actor)[part.name] if isinstance(part, Port) else part.element
+
+
+def _length(
+    document: Sdf3Document, actor: str, element: Element, part: Port | ProcessorTimes
+) -> int:
     try:
         return sequences.sequence_length(part.sequence)
     except MalformedText as error:
-        raise document.refusal(part.element, f"actor {actor!r}, {part.label}: {error}") from None
-
-
-def _port(document: Sdf3Document, element: etree._Element, actor: str) -> Port:
-    name = element.get("name", "")
-    owner = f"actor {actor!r}, port {name!r}"
-    direction = document.attribute(element, "type", owner)
-    if direction not in ("in", "out"):
         raise document.refusal(
-            element, f"{owner} has the type {shown(direction)}; expected in or out"
+            _element_of(element, part), f"actor {actor!r}, {part.label}: {error}"
+        ) from None
+
+
+def port_elements(actor: Element) -> dict[str, Element]:
+    """Return the ports of an actor by name, where they are known to have names that differ."""
+    return {child.get("name", ""): child for child in actor if child.tag == "port"}
+
+
+def _ports(document: Sdf3Document, element: Element, actor: str) -> dict[str, Port]:
+    ports: dict[str, Port] = {}
+    for child in element:
+        if child.tag != "port":
+            continue
+        get = child.get
+        name, direction, rates = get("name"), get("type"), get("rate")
+        if name is None or rates is None or name in ports or direction not in ("in", "out"):
+            raise _wrong_port(document, element, actor)
+        initial, cycle = sequences.split_initial(rates)
+        # Equal texts are kept once: a large file has millions.
+        ports[name] = Port(
+            name, "in" if direction == "in" else "out", intern(initial), intern(cycle)
         )
-    initial, rates = sequences.split_initial(document.attribute(element, "rate", owner))
-    return Port(name=name, direction=direction, initial=initial, sequence=rates, element=element)
+    return ports
+
+
+def _wrong_port(document: Sdf3Document, element: Element, actor: str) -> UnreadableFile:
+    """The error for the first port that lacks something, or says it twice."""
+    for name, child in document.keyed(element, "port", "name").items():
+        owner = f"actor {actor!r}, port {name!r}"
+        direction = document.attribute(child, "type", owner)
+        if direction not in ("in", "out"):
+            return document.refusal(
+                child, f"{owner} has the type {shown(direction)}; expected in or out"
+            )
+        document.attribute(child, "rate", owner)
+    raise AssertionError("a port that was refused is in order")
 
 
 def _processors(
     document: Sdf3Document,
     actor: str,
-    properties: etree._Element | None,
+    properties: Element | None,
     *,
     assume_zero_times: bool,
 ) -> tuple[ProcessorTimes, ...]:
     found = []
     for name, element in document.keyed(properties, "processor", "type").items():
-        owner = f"actor {actor!r}, processor {name!r}"
         time = document.only_child(element, "executionTime")
-        if time is None and not assume_zero_times:
-            raise document.refusal(element, f"{owner} has no execution time")
-        text = "0" if time is None else document.attribute(time, "time", owner)
+        text = "0" if time is None else time.get("time")
+        if (time is None and not assume_zero_times) or text is None:
+            raise _without_time(document, element if time is None else time, actor, name)
         initial, cycle = sequences.split_initial(text)
         found.append(
             ProcessorTimes(
-                name=name,
-                is_default=_is_default(document, element, owner),
-                initial=initial,
-                sequence=cycle,
-                element=element if time is None else time,
+                intern(name),
+                _is_default(document, element, actor, name),
+                intern(initial),
+                intern(cycle),
+                element if time is None else time,
             )
         )
     return tuple(found)
 
 
-def _is_default(document: Sdf3Document, element: etree._Element, owner: str) -> bool:
+def _without_time(
+    document: Sdf3Document, element: Element, actor: str, processor: str
+) -> UnreadableFile:
+    owner = f"actor {actor!r}, processor {processor!r}"
+    if element.tag == "executionTime":
+        return document.without(element, "time", owner)
+    return document.refusal(element, f"{owner} has no execution time")
+
+
+def _is_default(document: Sdf3Document, element: Element, actor: str, processor: str) -> bool:
     default = element.get("default", "false")
     if default not in ("true", "false", "1", "0"):
+        owner = f"actor {actor!r}, processor {processor!r}"
         raise document.refusal(
             element, f"{owner}: default is {shown(default)}; expected true or false"
         )
@@ -238,7 +277,9 @@ def time_scale(document: Sdf3Document, times: Times) -> int:
 
 def actor_of(text: ActorText, lists: list[tuple[Time, ...]], scale: int) -> Actor:
     """Return the actor with its times as integers; processors only where there is a choice."""
-    durations = [tuple(int(time * scale) for time in values) for values in lists]
+    durations = [tuple([int(time * scale) for time in values]) for values in lists]
+    if len(durations) == 1:
+        return Actor(name=text.name, durations=durations[0])
     chosen = chosen_processor([processor.is_default for processor in text.processors])
     if chosen is None:
         return Actor(name=text.name, durations=(0,) * text.phases)
@@ -249,5 +290,5 @@ def actor_of(text: ActorText, lists: list[tuple[Time, ...]], scale: int) -> Acto
     return Actor(
         name=text.name,
         durations=durations[chosen],
-        processors=processors if len(processors) > 1 else (),
+        processors=processors,
     )

@@ -1,17 +1,43 @@
-"""The frame of an SDF3 file: well-formed, safe to read, with one application graph."""
+"""The frame of an SDF3 file, one application graph, as every reader and writer of the format needs it.
+
+A quick document is made by the parser of the standard library, which knows of no lines: so whoever
+has a complaint about it gets Unlocated, and reads the file again with csdf.io.sdf3_source, for a
+message that names the line.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-
-from lxml import etree
+from typing import Any
+from xml.etree import ElementTree
 
 from csdf.errors import UnreadableFile
-from csdf.io import files
 from csdf.model.exact import shown
 
 KINDS = ("sdf", "csdf")
+Element = Any  # of lxml or of the standard library: both have a tag, a text, children and get()
+
+_OTHER_ENCODING = re.compile(
+    rb"""(\xef\xbb\xbf)?<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["']|us-ascii["'])""", re.IGNORECASE
+)
+
+
+class Unlocated(Exception):
+    """Something is wrong with a document that knows no lines."""
+
+
+def line_of(element: Element) -> int:
+    """Return the line of an element. Raises Unlocated where the document knows of none."""
+    line: int | None = getattr(element, "sourceline", None)
+    if line is None:
+        raise Unlocated
+    return line
+
+
+def children(parent: Element, *tags: str) -> list[Element]:
+    """Return the children with one of these tags."""
+    return [child for child in parent if child.tag in tags]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,69 +47,92 @@ class Sdf3Document:
     name: str  # of the file, for messages
     text: str
     kind: str  # sdf or csdf
-    tree: etree._ElementTree
-    application: etree._Element
-    structure: etree._Element  # actors and channels
-    properties: etree._Element | None  # times, token sizes, constraints
+    tree: Any  # of lxml, to be changed; None in a quick document
+    application: Element
+    structure: Element  # actors and channels
+    properties: Element | None  # times, token sizes, constraints
 
-    def refusal(self, element: etree._Element, message: str) -> UnreadableFile:
+    def refusal(self, element: Element, message: str) -> UnreadableFile:
         """Return the error that blames the line of an element."""
-        return UnreadableFile(f"{self.name}:{element.sourceline}: {message}")
+        return UnreadableFile(f"{self.name}:{line_of(element)}: {message}")
 
-    def attribute(self, element: etree._Element, key: str, owner: str) -> str:
+    def attribute(self, element: Element, key: str, owner: str) -> str:
         """Return an attribute that must be there."""
-        value = element.get(key)
+        value: str | None = element.get(key)
         if value is None:
-            raise self.refusal(element, f"{owner}: <{element.tag}> has no attribute {key!r}")
+            raise self.without(element, key, owner)
         return value
 
-    def keyed(self, parent: etree._Element | None, tag: str, key: str) -> dict[str, etree._Element]:
+    def without(self, element: Element, key: str, owner: str) -> UnreadableFile:
+        """Return the error for an attribute that is not there."""
+        return self.refusal(element, f"{owner}: <{element.tag}> has no attribute {key!r}")
+
+    def keyed(self, parent: Element | None, tag: str, key: str) -> dict[str, Element]:
         """Return the children of that tag by an attribute that must differ; in document order."""
-        found: dict[str, etree._Element] = {}
-        for element in () if parent is None else parent.iterchildren(tag):
-            name = self.attribute(element, key, f"in <{element.getparent().tag}>")  # type: ignore[union-attr]
+        found: dict[str, Element] = {}
+        if parent is None:
+            return found
+        for element in parent:
+            if element.tag != tag:
+                continue
+            name = element.get(key)
+            if name is None:
+                raise self.without(element, key, f"in <{parent.tag}>")
             if name in found:
                 raise self.refusal(
                     element,
-                    f"<{tag}> {key}={shown(name)} is already on line {found[name].sourceline}",
+                    f"<{tag}> {key}={shown(name)} is already on line {line_of(found[name])}",
                 )
             found[name] = element
         return found
 
-    def only_child(self, parent: etree._Element | None, tag: str) -> etree._Element | None:
+    def only_child(self, parent: Element | None, tag: str) -> Element | None:
         """Return the child of that tag, or None; refuse two."""
         if parent is None:
             return None
-        children = iter(parent.iterchildren(tag))
-        child = next(children, None)
-        second = next(children, None)
-        if second is not None:
-            raise self.refusal(second, f"<{parent.tag}> holds a second <{tag}>; expected one")
-        return child
+        found = None
+        for child in parent:
+            if child.tag == tag:
+                if found is not None:
+                    raise self.refusal(
+                        child, f"<{parent.tag}> holds a second <{tag}>; expected one"
+                    )
+                found = child
+        return found
 
 
-def open_document(text: bytes, name: str, most: int = files.LARGEST_FILE_BYTES) -> Sdf3Document:
-    """Return the frame of an SDF3 file of at most so many bytes.
+def quick_document(text: bytes, name: str) -> Sdf3Document | None:
+    """Return the frame of an SDF3 text, without lines; None where it deserves a closer look.
 
-    Entities are not resolved, nothing is fetched, a document type is refused.
-    Raises UnreadableFile, naming the line.
+    That is where it is not well-formed, or not UTF-8 (UTF-16 has zeros), or may have a document
+    type.
     """
-    files.require_size(text, name, most)
-    if not text.strip():
-        raise UnreadableFile(f"{name}:1: the file is empty; expected an SDF3 document")
-    root = parse_root(text, name)
+    if b"<!DOCTYPE" in text or b"\0" in text or _OTHER_ENCODING.match(text):
+        return None
+    try:
+        decoded = text.decode("utf-8").removeprefix("\ufeff")
+        root = ElementTree.fromstring(decoded)
+    except (UnicodeDecodeError, ElementTree.ParseError):
+        return None
+    try:
+        return framed(root, name, decoded, None)
+    except Unlocated:
+        return None
+
+
+def framed(root: Element, name: str, text: str, tree: Any) -> Sdf3Document:
+    """Return the frame around the root of a document. Raises UnreadableFile, or Unlocated."""
     kind = _kind(root, name)
     application = only_of(root, ("applicationGraph",), name)
     structure = only_of(application, KINDS, name)
-    properties = list(application.iterchildren("sdfProperties", "csdfProperties"))
+    properties = children(application, "sdfProperties", "csdfProperties")
     if len(properties) > 1:
         raise UnreadableFile(
-            f"{name}:{properties[1].sourceline}: a second <{properties[1].tag}>; expected one"
+            f"{name}:{line_of(properties[1])}: a second <{properties[1].tag}>; expected one"
         )
-    tree = root.getroottree()
     return Sdf3Document(
         name=name,
-        text=decoded(text, tree, name),
+        text=text,
         kind=kind,
         tree=tree,
         application=application,
@@ -92,64 +141,27 @@ def open_document(text: bytes, name: str, most: int = files.LARGEST_FILE_BYTES) 
     )
 
 
-def reopen_document(text: str) -> Sdf3Document:
-    """Return the frame of an SDF3 text that was read before, as a tree of its own."""
-    without_declaration = re.sub(r"\A\s*<\?xml[^>]*\?>", "", text)
-    known = without_declaration.encode()
-    return open_document(known, "<origin>", most=len(known))
-
-
-def parse_root(text: bytes, name: str) -> etree._Element:
-    """Return the root of an XML text in which nothing is fetched or expanded."""
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
-    )
-    try:
-        root = etree.fromstring(text, parser)
-    except etree.XMLSyntaxError as error:
-        if b"<!DOCTYPE" in text:
-            raise UnreadableFile(_doctype_complaint(name, text)) from None
-        message = " ".join((error.msg or "syntax error").split())
-        reason = re.sub(r", line \d+, column \d+.*", "", message)
-        raise UnreadableFile(f"{name}:{error.lineno or 1}: not well-formed XML: {reason}") from None
-    if root.getroottree().docinfo.internalDTD is not None:
-        raise UnreadableFile(_doctype_complaint(name, text))
-    return root
-
-
-def _doctype_complaint(name: str, text: bytes) -> str:
-    line = text.partition(b"<!DOCTYPE")[0].count(b"\n") + 1
-    return f"{name}:{line}: a DOCTYPE is refused, it can name other files; remove it"
-
-
-def _kind(root: etree._Element, name: str) -> str:
-    where = f"{name}:{root.sourceline}:"
+def _kind(root: Element, name: str) -> str:
     if root.tag != "sdf3":
+        where = f"{name}:{line_of(root)}:"
         raise UnreadableFile(f"{where} the root is <{root.tag}>; expected <sdf3>")
-    kind = root.get("type")
+    kind: str | None = root.get("type")
     if kind is None:
+        where = f"{name}:{line_of(root)}:"
         raise UnreadableFile(f"{where} <sdf3> has no attribute 'type'; expected sdf or csdf")
     if kind not in KINDS:
+        where = f"{name}:{line_of(root)}:"
         raise UnreadableFile(f"{where} <sdf3> has the type {shown(kind)}; expected sdf or csdf")
     return kind
 
 
-def only_of(parent: etree._Element, tags: tuple[str, ...], name: str) -> etree._Element:
+def only_of(parent: Element, tags: tuple[str, ...], name: str) -> Element:
     """Return the child that has one of the tags; refuse none and two."""
-    children = list(parent.iterchildren(*tags))
-    if len(children) != 1:
-        line = (children[1] if children else parent).sourceline
+    found = children(parent, *tags)
+    if len(found) != 1:
+        line = line_of(found[1] if found else parent)
         expected = " or ".join(f"<{tag}>" for tag in tags)
         raise UnreadableFile(
-            f"{name}:{line}: <{parent.tag}> holds {len(children)} of {expected}; expected one"
+            f"{name}:{line}: <{parent.tag}> holds {len(found)} of {expected}; expected one"
         )
-    return children[0]
-
-
-def decoded(text: bytes, tree: etree._ElementTree, name: str) -> str:
-    """Return an XML text in the encoding that it declares."""
-    encoding = tree.docinfo.encoding or "UTF-8"
-    try:
-        return text.decode(encoding).removeprefix("\ufeff")
-    except (LookupError, UnicodeDecodeError):
-        raise UnreadableFile(f"{name}:1: the encoding {encoding!r} cannot be read") from None
+    return found[0]

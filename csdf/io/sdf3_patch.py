@@ -30,8 +30,7 @@ class Sdf3Patch:
         self._actors: Elements = {name: text.element for name, text in actors.items()}
         self._channels: Elements = {name: text.element for name, text in channels.items()}
         self._ports: dict[str, Elements] = {
-            name: {port.name: port.element for port in text.ports.values()}
-            for name, text in actors.items()
+            name: sdf3_actors.port_elements(text.element) for name, text in actors.items()
         }
         self._actor_properties = document.keyed(self._properties, "actorProperties", "actor")
         self._channel_properties = document.keyed(self._properties, "channelProperties", "channel")
@@ -212,8 +211,9 @@ class Sdf3Patch:
 
 
 def _properties(document: Sdf3Document) -> etree._Element:
-    if document.properties is not None:
-        return document.properties
+    known: etree._Element | None = document.properties
+    if known is not None:
+        return known
     return xml_edit.append_child(document.application, f"{document.structure.tag}Properties")
 
 

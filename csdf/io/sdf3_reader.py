@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from fractions import Fraction
+from importlib import import_module
+from typing import NamedTuple
 
-from lxml import etree
-
-from csdf.errors import InvalidGraph, Suspicious
+from csdf.errors import InvalidGraph, Suspicious, UnreadableFile
 from csdf.io import files, sdf3_actors, sdf3_document, sdf3_start, sequences
 from csdf.io.sdf3_actors import ActorText, Port, ProcessorTimes
-from csdf.io.sdf3_document import Sdf3Document
+from csdf.io.sdf3_document import Element, Sdf3Document, line_of
 from csdf.model.exact import MalformedText, natural, rational
 from csdf.model.graph import Channel, Graph
 from csdf.model.phases import short_sequences
@@ -22,13 +24,12 @@ class SuspiciousFile(Suspicious):
     """A file that can be read, but that may not mean what its author thinks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelText:
+class ChannelText(NamedTuple):
     """A channel as the file has it."""
 
     name: str
-    element: etree._Element
-    properties: etree._Element | None
+    element: Element
+    properties: Element | None
     producer: ActorText
     consumer: ActorText
     source: Port
@@ -72,21 +73,70 @@ def parse_sdf3(
     Raises UnreadableFile, whose message names file, line and object; StuckStart for a deadlock in the
     initial phases.
     """
-    document = sdf3_document.open_document(text, name, most)
+    with _without_collection():
+        files.require_size(text, name, most)
+        options = {"assume_zero_times": assume_zero_times, "buffer_sizes": buffer_sizes}
+        graph, remarks = _quickly_read(text, name, options) or _read(
+            import_module("csdf.io.sdf3_source").open_document(text, name, most), **options
+        )
+    for remark in remarks:
+        warnings.warn(f"{name}:{remark}", SuspiciousFile, stacklevel=2)
+    return graph
+
+
+def _quickly_read(
+    text: bytes, name: str, options: Mapping[str, bool]
+) -> tuple[Graph, list[str]] | None:
+    """What `_read` gives, or None where there is something to remark upon: that takes lines."""
+    document = sdf3_document.quick_document(text, name)
+    if document is None:
+        return None
+    try:
+        return _read(document, **options)
+    except sdf3_document.Unlocated:
+        return None
+
+
+def _read(
+    document: Sdf3Document, *, assume_zero_times: bool, buffer_sizes: bool
+) -> tuple[Graph, list[str]]:
+    """The graph of a document, and remarks on it."""
     actors = sdf3_actors.read_actor_texts(document, assume_zero_times=assume_zero_times)
     channels = read_channel_texts(document, actors)
-    for remark in (
+    remarks = [
         *_doubtful_defaults(actors),
         *_loose_ports(actors, channels),
         *_short_sequences(actors),
-    ):
-        warnings.warn(f"{name}:{remark}", SuspiciousFile, stacklevel=2)
+    ]
     graph = _graph(document, actors, channels, buffer_sizes=buffer_sizes)
+    if not _has_initial_phases(actors):
+        return graph, remarks
     ends = {
         one.name: ((one.producer, one.source), (one.consumer, one.destination))
         for one in channels.values()
     }
-    return sdf3_start.without_initial_phases(document, graph, ends, SuspiciousFile)
+    graph = sdf3_start.without_initial_phases(document, graph, ends)
+    return graph, [*remarks, sdf3_start.REMARK]
+
+
+def _has_initial_phases(actors: Mapping[str, ActorText]) -> bool:
+    return any(
+        any(port.initial for port in actor.ports.values())
+        or any(processor.initial for processor in actor.processors)
+        for actor in actors.values()
+    )
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Look for no circles of objects: a reader makes none, and of a large file it makes millions."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def read_channel_texts(
@@ -100,16 +150,10 @@ def read_channel_texts(
             raise document.refusal(element, f"<channelProperties>: there is no channel {name!r}")
     texts = {}
     for name, element in elements.items():
-        producer, source = _end(document, element, actors, "src")
-        consumer, destination = _end(document, element, actors, "dst")
+        producer, source = _end(document, element, actors, "srcActor", "srcPort", "out")
+        consumer, destination = _end(document, element, actors, "dstActor", "dstPort", "in")
         texts[name] = ChannelText(
-            name=name,
-            element=element,
-            properties=properties.get(name),
-            producer=producer,
-            consumer=consumer,
-            source=source,
-            destination=destination,
+            name, element, properties.get(name), producer, consumer, source, destination
         )
     _require_own_ports(document, texts)
     return texts
@@ -117,6 +161,11 @@ def read_channel_texts(
 
 def _require_own_ports(document: Sdf3Document, texts: dict[str, ChannelText]) -> None:
     taken: dict[int, str] = {}  # ports by identity
+    taken.update({id(text.source): "" for text in texts.values()})
+    taken.update({id(text.destination): "" for text in texts.values()})
+    if len(taken) == 2 * len(texts):
+        return
+    taken.clear()
     for name, text in texts.items():
         for port in (text.source, text.destination):
             other = taken.setdefault(id(port), name)
@@ -128,34 +177,55 @@ def _require_own_ports(document: Sdf3Document, texts: dict[str, ChannelText]) ->
 
 
 def _end(
-    document: Sdf3Document, element: etree._Element, actors: dict[str, ActorText], side: str
+    document: Sdf3Document,
+    element: Element,
+    actors: dict[str, ActorText],
+    actor_key: str,
+    port_key: str,
+    expected: str,
 ) -> tuple[ActorText, Port]:
+    """The actor and its port that these attributes of a channel name."""
+    actor = actors.get(element.get(actor_key, ""))
+    if actor is not None:
+        port = actor.ports.get(element.get(port_key, ""))
+        if port is not None and port.direction == expected:
+            return actor, port
+    raise _wrong_end(document, element, actors, actor_key, port_key, expected)
+
+
+def _wrong_end(
+    document: Sdf3Document,
+    element: Element,
+    actors: dict[str, ActorText],
+    actor_key: str,
+    port_key: str,
+    expected: str,
+) -> UnreadableFile:
     where = f"channel {element.get('name')!r}"
-    actor_name = document.attribute(element, f"{side}Actor", where)
-    port_name = document.attribute(element, f"{side}Port", where)
+    actor_name = document.attribute(element, actor_key, where)
+    port_name = document.attribute(element, port_key, where)
     actor = actors.get(actor_name)
     if actor is None:
-        raise document.refusal(element, f"{where}: there is no actor {actor_name!r}")
+        return document.refusal(element, f"{where}: there is no actor {actor_name!r}")
     port = actor.ports.get(port_name)
     if port is None:
-        raise document.refusal(element, f"{where}: actor {actor_name!r} has no port {port_name!r}")
-    expected = "out" if side == "src" else "in"
-    if port.direction != expected:
-        raise document.refusal(
-            element,
-            f"{where}: port {port_name!r} of actor {actor_name!r} has the type "
-            f"{port.direction!r}; expected {expected!r}",
-        )
-    return actor, port
+        return document.refusal(element, f"{where}: actor {actor_name!r} has no port {port_name!r}")
+    return document.refusal(
+        element,
+        f"{where}: port {port_name!r} of actor {actor_name!r} has the type "
+        f"{port.direction!r}; expected {expected!r}",
+    )
 
 
 def _doubtful_defaults(actors: dict[str, ActorText]) -> list[str]:
     remarks = []
     for actor in actors.values():
+        if len(actor.processors) < 2:
+            continue
         defaults = [processor.name for processor in actor.processors if processor.is_default]
         if len(defaults) > 1:
             remarks.append(
-                f"{actor.processors[0].element.sourceline}: actor {actor.name!r} has "
+                f"{line_of(actor.processors[0].element)}: actor {actor.name!r} has "
                 f"{len(defaults)} default processors ({', '.join(defaults)}); "
                 f"the last one, {defaults[-1]!r}, is used"
             )
@@ -163,11 +233,15 @@ def _doubtful_defaults(actors: dict[str, ActorText]) -> list[str]:
 
 
 def _loose_ports(actors: dict[str, ActorText], channels: dict[str, ChannelText]) -> list[str]:
-    used = {id(port) for text in channels.values() for port in (text.source, text.destination)}
+    used = {id(text.source) for text in channels.values()}
+    used.update([id(text.destination) for text in channels.values()])
+    if len(used) == sum(len(actor.ports) for actor in actors.values()):
+        return []
     return [
-        f"{port.element.sourceline}: actor {actor.name!r}, {port.label} has no channel; "
+        f"{line_of(elements[port.name])}: actor {actor.name!r}, {port.label} has no channel; "
         "it constrains nothing"
         for actor in actors.values()
+        for elements in (sdf3_actors.port_elements(actor.element),)
         for port in actor.ports.values()
         if id(port) not in used
     ]
@@ -176,11 +250,13 @@ def _loose_ports(actors: dict[str, ActorText], channels: dict[str, ChannelText])
 def _short_sequences(actors: dict[str, ActorText]) -> list[str]:
     remarks = []
     for actor in actors.values():
+        if actor.phases == 1:
+            continue
         parts: list[Port | ProcessorTimes] = [*actor.ports.values(), *actor.processors]
         lengths = {part.label: sequences.sequence_length(part.sequence) for part in parts}
         remark = short_sequences(actor.name, lengths)
         if remark is not None:
-            remarks.append(f"{actor.element.sourceline}: {remark}")
+            remarks.append(f"{line_of(actor.element)}: {remark}")
     return remarks
 
 
@@ -213,7 +289,7 @@ def _graph(
 def graph_name(document: Sdf3Document) -> str:
     """Return the name of the application graph, or else that of the element within."""
     for element in (document.application, document.structure):
-        name = element.get("name")
+        name: str | None = element.get("name")
         if name is not None:
             return name
     raise document.refusal(document.application, "<applicationGraph> has no attribute 'name'")
@@ -245,12 +321,11 @@ def rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, ..
         return sequences.parse_rates(port.sequence, actor.phases)
     except MalformedText as error:
         where = f"actor {actor.name!r}, {port.label}"
-        raise document.refusal(port.element, f"{where}: rate {error}") from None
+        element = sdf3_actors.port_elements(actor.element)[port.name]
+        raise document.refusal(element, f"{where}: rate {error}") from None
 
 
-def natural_of(
-    document: Sdf3Document, element: etree._Element, text: str, channel: str, what: str
-) -> int:
+def natural_of(document: Sdf3Document, element: Element, text: str, channel: str, what: str) -> int:
     """Return the integer >= 0 that a text about a channel says, or blame its element."""
     try:
         return natural(text)
@@ -279,7 +354,7 @@ def _buffer_size(document: Sdf3Document, text: ChannelText) -> int | None:
 
 def throughput_constraint(document: Sdf3Document) -> Fraction | None:
     """Return the throughput that the file asks for."""
-    element: etree._Element | None = document.properties
+    element: Element | None = document.properties
     for tag in ("graphProperties", "timeConstraints", "throughput"):
         element = document.only_child(element, tag)
     if element is None:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 
-from csdf.errors import StuckStart, Suspicious
+from csdf.errors import StuckStart
 from csdf.io import sequences
-from csdf.io.sdf3_actors import ActorText, Port
+from csdf.io.sdf3_actors import ActorText, Port, port_elements
 from csdf.io.sdf3_document import Sdf3Document
 from csdf.model.exact import MalformedText
 from csdf.model.graph import Graph
 from csdf.model.start import InitialRates, after_start
 
+REMARK = " initial phases (before ';'); the graph is what they leave behind"
+
 End = tuple[ActorText, Port]
 
 
 def without_initial_phases(
-    document: Sdf3Document,
-    graph: Graph,
-    ends: Mapping[str, tuple[End, End]],
-    remark: type[Suspicious],
+    document: Sdf3Document, graph: Graph, ends: Mapping[str, tuple[End, End]]
 ) -> Graph:
     """Return the graph that is left when all actors have done with their initial phases.
 
     ends: of each channel, where it leaves its producer and meets its consumer. A graph without initial
-    phases stays as it is; else the remark is issued as a warning. Raises StuckStart.
+    phases stays as it is; of another REMARK is to be said. Raises StuckStart.
     """
     initial = {
         name: InitialRates(
@@ -36,11 +34,6 @@ def without_initial_phases(
     }
     if not initial:
         return graph
-    warnings.warn(
-        f"{document.name}: initial phases (before ';'); the graph is what they leave behind",
-        remark,
-        stacklevel=4,
-    )
     try:
         return after_start(graph, initial)
     except StuckStart as error:
@@ -55,4 +48,5 @@ def _rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, .
         return sequences.parse_rates(port.initial, sequences.sequence_length(port.initial))
     except MalformedText as error:
         where = f"actor {actor.name!r}, {port.label}"
-        raise document.refusal(port.element, f"{where}: initial rate {error}") from None
+        element = port_elements(actor.element)[port.name]
+        raise document.refusal(element, f"{where}: initial rate {error}") from None

@@ -8,7 +8,7 @@ from typing import Literal
 from lxml import etree
 
 from csdf.errors import InvalidGraph
-from csdf.io import reverse_channels, sdf3_document
+from csdf.io import reverse_channels, sdf3_source
 from csdf.io.sdf3_patch import Sdf3Patch
 from csdf.model.graph import Graph
 
@@ -50,7 +50,7 @@ def format_sdf3(
 
 
 def _patched_origin(graph: Graph, kind: Kind | None) -> str:
-    document = sdf3_document.reopen_document(graph.origin or "")
+    document = sdf3_source.reopen_document(graph.origin or "")
     if kind is None and document.kind == "sdf" and graph.kind == "csdf":
         kind = "csdf"
     patch = Sdf3Patch(document)
@@ -61,7 +61,7 @@ def _patched_origin(graph: Graph, kind: Kind | None) -> str:
 
 
 def _new(graph: Graph, kind: Kind | None) -> str:
-    document = sdf3_document.reopen_document(NEW_DOCUMENT.format(kind=kind or graph.kind))
+    document = sdf3_source.reopen_document(NEW_DOCUMENT.format(kind=kind or graph.kind))
     Sdf3Patch(document).set_graph(graph)
     etree.indent(document.tree, "  ")
     return _text(document.tree)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeVar
 
 from csdf.model.exact import MalformedText, natural, rational, shown
@@ -45,7 +46,13 @@ def _run(entry: str) -> tuple[int, str]:
 
 def parse_rates(text: str, phases: int) -> tuple[int, ...]:
     """Return the rate of each phase; `phases` is a multiple of the length of the sequence."""
-    return _cycle(text, phases, natural)
+    return _only_rate(text) if phases == 1 else _cycle(text, phases, natural)
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def _only_rate(text: str) -> tuple[int, ...]:
+    """The rate of an actor with one phase; the same few numbers all over a graph."""
+    return _cycle(text, 1, natural)
 
 
 def parse_times(text: str, phases: int) -> tuple[int | Fraction, ...]:

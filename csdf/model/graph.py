@@ -33,7 +33,7 @@ class Actor:
     def __post_init__(self) -> None:
         if not self.durations:
             raise InvalidGraph(f"actor {self.name!r} has no phase; give at least one duration")
-        _require_natural(self.durations, f"actor {self.name!r}: duration")
+        _require_natural(self.durations, "actor", self.name, "duration")
         for processor in self.processors:
             if len(processor.durations) != len(self.durations):
                 raise InvalidGraph(
@@ -67,24 +67,26 @@ class Channel:
     token_size: int | None = None  # bytes
 
     def __post_init__(self) -> None:
-        where = f"channel {self.name!r}"
-        _require_natural(self.production, f"{where}: production rate")
-        _require_natural(self.consumption, f"{where}: consumption rate")
-        if not sum(self.production) or not sum(self.consumption):
-            side = "production" if not sum(self.production) else "consumption"
-            raise InvalidGraph(f"{where}: all {side} rates are zero; no token can ever pass")
-        _require_natural((self.initial_tokens,), f"{where}: initial tokens")
+        name = self.name
+        _require_natural(self.production, "channel", name, "production rate")
+        _require_natural(self.consumption, "channel", name, "consumption rate")
+        if not any(self.production) or not any(self.consumption):
+            side = "consumption" if any(self.production) else "production"
+            raise InvalidGraph(
+                f"channel {name!r}: all {side} rates are zero; no token can ever pass"
+            )
+        _require_natural((self.initial_tokens,), "channel", name, "initial tokens")
         if self.token_size is not None:
-            _require_natural((self.token_size,), f"{where}: token size")
+            _require_natural((self.token_size,), "channel", name, "token size")
         if self.capacity is not None:
-            _require_natural((self.capacity,), f"{where}: capacity")
+            _require_natural((self.capacity,), "channel", name, "capacity")
             if self.capacity < self.initial_tokens:
                 raise InvalidGraph(
-                    f"{where}: capacity {self.capacity} is less than "
+                    f"channel {name!r}: capacity {self.capacity} is less than "
                     f"its {self.initial_tokens} initial tokens"
                 )
         if self.release is not None:
-            _require_window(self.release, self.consumption, where)
+            _require_window(self.release, self.consumption, name)
 
     @property
     def is_self_loop(self) -> bool:
@@ -193,16 +195,18 @@ def _plain(part: Actor | Processor | Channel) -> dict[str, Any]:
     return found
 
 
-def _require_natural(values: tuple[int, ...], what: str) -> None:
+def _require_natural(values: tuple[int, ...], kind: str, name: str, what: str) -> None:
+    """Refuse what is no integer of at least 0; the text is made only where it is needed."""
     for value in values:
         if type(value) is not int:
-            raise InvalidGraph(f"{what} {value!r} is not an integer")
+            raise InvalidGraph(f"{kind} {name!r}: {what} {value!r} is not an integer")
         if value < 0:
-            raise InvalidGraph(f"{what} {value} is negative")
+            raise InvalidGraph(f"{kind} {name!r}: {what} {value} is negative")
 
 
-def _require_window(release: tuple[int, ...], consumption: tuple[int, ...], where: str) -> None:
-    _require_natural(release, f"{where}: release rate")
+def _require_window(release: tuple[int, ...], consumption: tuple[int, ...], name: str) -> None:
+    _require_natural(release, "channel", name, "release rate")
+    where = f"channel {name!r}"
     if len(release) != len(consumption):
         raise InvalidGraph(
             f"{where}: {len(release)} release rates for {len(consumption)} consumption rates"

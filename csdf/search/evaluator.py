@@ -13,10 +13,8 @@ from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
-from csdf.model.indexed import indexed
-from csdf.model.space import space_channel
 from csdf.outcome import Why, because
-from csdf.search.variables import Variable
+from csdf.search.variables import Variable, with_searched_spaces
 
 MOST_LATE = 20_000  # phases of a schedule that is made after the stop has ended the search
 LONG = 1_000  # phases of a schedule from which on it takes long enough to look at the stop first
@@ -98,18 +96,10 @@ class Evaluator:
         return known
 
     def _system(self, bounded: tuple[int, ...]) -> _System:
-        """The graph with a space channel for each bounded channel, behind all other channels.
-
-        Of two reasons for one start the first channel is named, and one that is not space is the
-        better reason.
-        """
+        """The graph with a space channel for each bounded channel."""
         owners = [place for place in bounded for _ in self._groups[place]]
         channels = [channel for place in bounded for channel in self._groups[place]]
-        spaces = tuple(
-            space_channel(channel, channel.initial_tokens, f"{channel.name} (searched space)")
-            for channel in channels
-        )
-        numbers = indexed(replace(self.bare, channels=self.bare.channels + spaces))
+        numbers = with_searched_spaces(self.bare, channels)
         occupied = [channel.initial_tokens for channel in channels]
         problem = PeriodicProblem(numbers, list(self.cycles.values()))
         return _System(

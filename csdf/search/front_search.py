@@ -31,7 +31,9 @@ class FrontSearch:
         is_complete, is_as_asked = search.best_period is None, False
         reason = self._found_all()
         try:
-            is_complete = is_complete or self._follow()
+            if not is_complete:
+                search.run_ahead()
+                is_complete = self._follow()
             reason = reason if is_complete else search.reason
         except ENDS as end:
             reason = reason_of(end)
@@ -42,6 +44,7 @@ class FrontSearch:
             reason = because(FrontWhy.ENDLESS, end=reason, why=why_unlimited(self._graph))
         points = search.points if is_complete else search.proved_points
         largest = self._extent.max_size
+        start = None if points or is_complete else search.started_point()
         return ParetoFront(
             points=tuple(one for one in points if largest is None or one.size <= largest),
             is_complete=is_complete,
@@ -51,6 +54,7 @@ class FrontSearch:
             evaluations=search.evaluations,
             gap=self._extent.gap,
             is_as_asked=is_as_asked,
+            start=start,
         )
 
     def _found_all(self) -> Reason:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
+from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.outcome import Reason, Status, Why, because
 from csdf.search.evaluator import Evaluator
@@ -17,6 +18,7 @@ from csdf.search.narrowing import (
 )
 from csdf.search.pareto import ParetoPoint, SmallestStorage
 from csdf.search.refusals import refusal
+from csdf.search.sequential import SequentialRun, raised
 from csdf.search.variables import Choice, prepared
 from csdf.stopping import ENDS, Progress, Stop
 
@@ -60,6 +62,8 @@ class NamedSearch:
         )
         self._exploration = Exploration(self._evaluator, self._variables, self._between)
         self.points: list[ParetoPoint] = []
+        self._only_live = only_live
+        self._start: Distribution | None = None  # live capacities
         self._narrowing: Iterator[Distribution | None] | None = None
         self._narrowed: Distribution | None = None
         self._turn = 0  # evaluations after which narrowing goes on
@@ -125,6 +129,22 @@ class NamedSearch:
         """Return why nothing is sufficient."""
         return refusal(self._graph, self._choice, self.best_period, is_sufficient)
 
+    def run_ahead(self) -> None:
+        """Find live capacities in one run, and raise the least ones to what that run proves.
+
+        It must be known that there are any. If the run takes too long, only what it proved counts.
+        """
+        cycles = list(self._evaluator.cycles.values())
+        stop = Stop(report=lambda _: self._look())
+        run = SequentialRun(self._evaluator.bare, self._variables, cycles, stop)
+        try:
+            self._start = run.grown([variable.least for variable in self._variables])
+        except GaveUp:  # too many steps, unless it was the stop, which then ends this too
+            self._look()
+        finally:
+            self._variables = raised(self._variables, run.cuts)
+            self._exploration = Exploration(self._evaluator, self._variables, self._between)
+
     def next_point(self, is_sufficient: Sufficient) -> Distribution | None:
         """Return the cheapest sufficient distribution, None if there is none."""
         return self._exploration.cheapest(is_sufficient)
@@ -134,7 +154,12 @@ class NamedSearch:
 
         It must be known that there is one.
         """
-        self._narrowing = narrowing(self._evaluator, self._variables, is_sufficient)
+        self.run_ahead()
+        if self._only_live and self._start is not None:
+            self._narrowed = self._start
+            if self._exploration.size(self._start) == self._exploration.lower_bound:
+                return self._start
+        self._narrowing = narrowing(self._evaluator, self._variables, is_sufficient, self._start)
         self._turn = min(ALONE, LONG_WORK // self._evaluator.firings)
         return self._exploration.cheapest(is_sufficient)
 
@@ -155,17 +180,30 @@ class NamedSearch:
         chosen = tuple(capacities[name] for name in first)
         if is_ended:
             self._evaluator.hurry()
-        try:
-            return self._point(chosen)[0]
-        except ENDS:
-            return self._point_of(chosen, None)
+        return self._quick_point(chosen)
+
+    def started_point(self) -> ParetoPoint | None:
+        """Return the point of the live capacities that the search began with, proved or not."""
+        if self._start is None:
+            return None
+        self._evaluator.hurry()
+        return self._quick_point(self._start)
 
     def whole_iterations(self) -> dict[str, int]:
         """Return capacities, by channel, that run if the graph does without them."""
         found = whole_iterations(self._variables, self._evaluator.cycles)
         return self._named(found)
 
+    def _quick_point(self, capacities: Sequence[int]) -> ParetoPoint:
+        """The point of these capacities, without its period if that takes too long."""
+        try:
+            return self._point(capacities)[0]
+        except ENDS:
+            return self._point_of(capacities, None)
+
     def _point(self, capacities: Sequence[int]) -> tuple[ParetoPoint, Fraction | None]:
+        if self._only_live:  # nobody asks for it
+            return self._point_of(capacities, None), None
         period = self._evaluator.evaluate(tuple(capacities)).period
         return self._point_of(capacities, self.in_units(period) or Fraction(0)), period
 

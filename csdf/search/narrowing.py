@@ -32,14 +32,18 @@ def sufficient_distribution(
 
 
 def narrowing(
-    evaluator: Evaluator, variables: Sequence[Variable], is_sufficient: Sufficient
+    evaluator: Evaluator,
+    variables: Sequence[Variable],
+    is_sufficient: Sufficient,
+    start: Distribution | None = None,
 ) -> Iterator[Distribution | None]:
     """Yield after each evaluation the smallest sufficient distribution so far, first None.
 
     Capacities on critical cycles are doubled until they suffice, then each is bisected, the most
-    expensive first. It must be known that capacities large enough suffice.
+    expensive first. It must be known that capacities large enough suffice. start: where to begin,
+    by default with the least capacities.
     """
-    capacities = [variable.least for variable in variables]
+    capacities = [variable.least for variable in variables] if start is None else list(start)
     while not is_sufficient((found := evaluator.evaluate(tuple(capacities))).period):
         yield None
         for place in found.holding:

@@ -55,7 +55,8 @@ class ParetoFront(Shown):
     by more than the `gap`, a share of the period. If not, points may be missing from size
     `lower_bound` on, and `reason` says why the search ended; is_as_asked: whether that is where it
     was asked to end. best_period: of the graph without any bound; the last point of a complete front
-    has it, but for the gap.
+    has it, but for the gap. start: where no point was proved, live capacities all the same, if there
+    are any.
     """
 
     points: tuple[ParetoPoint, ...]
@@ -66,6 +67,7 @@ class ParetoFront(Shown):
     evaluations: int
     gap: Fraction = Fraction(0)
     is_as_asked: bool = False
+    start: ParetoPoint | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the front as a JSON value; fractions as texts."""
@@ -78,6 +80,7 @@ class ParetoFront(Shown):
             "reason": str(self.reason),
             "lower_bound": self.lower_bound,
             "best_period": None if best is None else str(best),
+            "start": None if self.start is None else self.start.to_json(),
             "evaluations": self.evaluations,
         }
 

@@ -8,6 +8,8 @@ from math import gcd
 
 from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph
+from csdf.model.indexed import IndexedGraph, indexed
+from csdf.model.space import space_channel
 from csdf.search.bounds import capacity_step, firings_each, least_capacity
 
 UNITS = ("tokens", "bytes", "bits")
@@ -106,3 +108,16 @@ def _weight(channel: Channel, choice: Choice) -> int:
             f"channel {channel.name!r} has no {lacking}; sizes in {choice.unit} need one"
         )
     return channel.token_size * (BYTE if choice.unit == "bits" else 1)
+
+
+def with_searched_spaces(graph: Graph, channels: Sequence[Channel]) -> IndexedGraph:
+    """Return the graph as numbers, with a space channel for each of these channels, without room.
+
+    They lie behind all other channels: of two reasons for one start the first channel is named,
+    and one that is not space is the better reason.
+    """
+    spaces = tuple(
+        space_channel(channel, channel.initial_tokens, f"{channel.name} (searched space)")
+        for channel in channels
+    )
+    return indexed(replace(graph, channels=graph.channels + spaces))

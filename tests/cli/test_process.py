@@ -130,7 +130,7 @@ sys.exit(main(sys.argv[2:]))
         "csdf.cli.schedule",
         "argparse",
         "csdf.io.graph_files",
-        "lxml",
+        "xml.etree",
     ],
 )
 def test_an_interrupt_while_modules_are_imported_ends_in_one_line(module):

@@ -1,10 +1,11 @@
 import os
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from csdf.errors import UnreadableFile
-from csdf.io import files
+from csdf.io import files, sdf3_document
 from csdf.io.sdf3_reader import SuspiciousFile, parse_sdf3, read_sdf3
 from csdf.model.graph import Actor, Channel, Graph, Processor
 from tests.io import sdf3_texts
@@ -12,6 +13,7 @@ from tests.io.sdf3_texts import edited
 from tests.io.shared_graphs import each_shared_graph
 from tests.shared_data import GRAPHS
 
+GRAPH_MODELS = Path(__file__).parents[2] / "models" / "graphs"
 SECOND_CHANNEL = '<channel name="d" srcActor="a" srcPort="o" dstActor="b" dstPort="i"/>'
 
 
@@ -331,3 +333,39 @@ def test_the_mp3_file_with_an_sdf_element_is_csdf():
 def test_the_h263_decoder_runs_on_its_last_default_processors():
     graph = read_sdf3(GRAPHS / "sdf3" / "h263decoder.xml")
     assert [actor.durations for actor in graph.actors] == [(13009,), (559,), (486,), (5479,)]
+
+
+def carefully(monkeypatch):
+    """Let the parser that knows lines read everything."""
+    monkeypatch.setattr(sdf3_document, "quick_document", lambda text, name: None)
+
+
+def test_both_parsers_read_the_same(monkeypatch):
+    texts = [path.read_bytes() for path in sorted(GRAPH_MODELS.glob("*.xml"))]
+    texts.append(sdf3_texts.FULL.encode())
+    quick = [parse_sdf3(text) for text in texts]
+    assert any(sdf3_document.quick_document(text, "x") is not None for text in texts)
+    carefully(monkeypatch)
+    for text, graph in zip(texts, quick, strict=True):
+        again = parse_sdf3(text)
+        assert (again, again.origin) == (graph, graph.origin)
+
+
+@pytest.mark.parametrize("start", ["", "<?xml version='1.0' encoding='UTF-8'?>\n", "\ufeff"])
+def test_starts_of_files_in_utf8_take_the_quick_parser(start):
+    text = start + sdf3_texts.FULL.partition("?>\n")[2]
+    assert sdf3_document.quick_document(text.encode(), "x") is not None
+    assert parse_sdf3(text.encode()) == parse_sdf3(sdf3_texts.FULL.encode())
+
+
+def test_other_encodings_take_the_careful_parser():
+    text = sdf3_texts.FULL.replace("UTF-8", "ISO-8859-1")
+    assert sdf3_document.quick_document(text.encode("latin-1"), "x") is None
+    assert parse_sdf3(text.encode("latin-1")).actors == parse_sdf3(sdf3_texts.FULL.encode()).actors
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be"])
+def test_a_document_type_never_reaches_the_quick_parser(encoding):
+    kinds = '<sdf3 type="&e;"><applicationGraph name="x"><sdf/></applicationGraph></sdf3>'
+    text = f'<!DOCTYPE s [<!ENTITY e "sdf">]>{kinds}'
+    assert sdf3_document.quick_document(text.encode(encoding), "x") is None

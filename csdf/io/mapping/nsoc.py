@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from csdf.errors import InvalidGraph
-from csdf.io import files, sdf3_document, sdf3_reader
+from csdf.io import files, sdf3_document, sdf3_reader, sdf3_source
 from csdf.io.sdf3_document import Sdf3Document
 from csdf.model.exact import MalformedText, natural
 from csdf.model.graph import Graph
@@ -48,7 +48,7 @@ def read_nsoc(path: str | os.PathLike[str]) -> MappedApplication:
     """
     name = os.fspath(path)
     content = files.read_bytes(path)
-    document = sdf3_document.open_document(content, name)
+    document = sdf3_source.open_document(content, name)
     root = document.tree.getroot()
     platform = sdf3_document.only_of(root, ("architectureGraph",), name)
     mapping = sdf3_document.only_of(root, ("mapping",), name)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from lxml import etree
 
 from csdf.errors import InvalidGraph, UnreadableFile
-from csdf.io import files, sdf3_actors, sdf3_document, sdf3_reader
+from csdf.io import files, sdf3_actors, sdf3_document, sdf3_reader, sdf3_source
 from csdf.io.sdf3_document import Sdf3Document
 from csdf.io.sdf3_reader import ChannelText
 from csdf.model.exact import MalformedText, natural, rational
@@ -28,7 +28,7 @@ def parse_fsmsadf(text: bytes, name: str = "<text>") -> ScenarioGraph:
     Raises UnreadableFile, whose message names file, line and object.
     """
     files.require_size(text, name, files.LARGEST_FILE_BYTES)
-    root = sdf3_document.parse_root(text, name)
+    root = sdf3_source.parse_root(text, name)
     _drop_namespaces(root)
     if root.tag != "sdf3" or root.get("type") != "fsmsadf":
         raise UnreadableFile(
@@ -84,9 +84,10 @@ def _scenario_graph(document: Sdf3Document, application: etree._Element) -> Scen
 
 
 def _properties(document: Sdf3Document) -> etree._Element:
-    if document.properties is None:
+    found: etree._Element | None = document.properties
+    if found is None:
         raise AssertionError("a document of scenarios has properties")
-    return document.properties
+    return found
 
 
 def _scenario(

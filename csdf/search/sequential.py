@@ -1,0 +1,173 @@
+"""Capacities for a live graph at once: they grow wherever one run without times is stuck.
+
+Every channel begins with the least capacity that its own two actors can run with. Where nobody can
+fire, actors wait for one another in a circle, some of them for space. The cheapest space on the
+circle that lets its actor fire is added, and the run goes on. When every actor has completed an
+iteration the channels are back at their initial tokens; with these capacities from the start all of
+this can happen again and again.
+
+Source: Parks, Bounded scheduling of process networks, 1995; Geilen, Basten, Requirements on the
+execution of Kahn process networks, ESOP 2003 (space is added on the circle, and only there).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from csdf.analysis.liveness import UntimedRun
+from csdf.model.graph import Graph
+from csdf.search.cuts import Cut
+from csdf.search.variables import Variable, with_searched_spaces
+from csdf.stopping import Stop
+
+
+class SequentialRun:
+    """A graph whose capacities are tried out by runs of one iteration.
+
+    graph: with its own capacities as channels, and none for the channels of the variables.
+    cycles: of each actor in an iteration. stop: looked at between steps.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        variables: Sequence[Variable],
+        cycles: Sequence[int],
+        stop: Stop,
+    ) -> None:
+        self._variables = variables
+        self._cycles = list(cycles)
+        self._stop = stop
+        self.cuts: list[Cut] = []
+        self._first = len(graph.channels)
+        self._owner = [place for place, one in enumerate(variables) for _ in one.channels]
+        bounded = [channel for one in variables for channel in one.channels]
+        self._occupied = [channel.initial_tokens for channel in bounded]
+        self._graph = with_searched_spaces(graph, bounded)
+        self._spaces: list[list[int]] = [[] for _ in variables]
+        for space, place in enumerate(self._owner):
+            self._spaces[place].append(self._first + space)
+
+    def grown(self, start: Sequence[int]) -> tuple[int, ...] | None:
+        """Return live capacities, each at least its start; None where more space does not help.
+
+        Regions that are passed on the way, without any live distribution, are added to `cuts`.
+        """
+        capacities = list(start)
+        run = self._begun(capacities)
+        walk = _Walk(run)
+        ready: Sequence[int] | None = None
+        while not run.completes(ready):
+            self._stop.look()
+            circle = walk.circle()
+            ways_out = self._ways_out(run, circle)
+            if not ways_out:
+                return None
+            self.cuts.append(self._cut(capacities, ways_out))
+            place = min(ways_out, key=lambda one: ways_out[one] * self._variables[one].weight)
+            capacities[place] += ways_out[place]
+            ready = self._widen(run, place, ways_out[place])
+            walk.turn(next(one for one in circle if one in self._spaces[place]))
+            walk.go_back(ready)
+        return tuple(capacities)
+
+    def _widen(self, run: UntimedRun, place: int, added: int) -> list[int]:
+        """Add space while the run is stuck; return the actors that may be able to fire by it."""
+        for space in self._spaces[place]:
+            run.tokens[space] += added
+        return [self._graph.consumer[space] for space in self._spaces[place]]
+
+    def _cut(self, capacities: Sequence[int], ways_out: Mapping[int, int]) -> Cut:
+        """One step less than each way out, and the circle stays closed."""
+        return Cut(
+            {
+                place: capacities[place] + added - self._variables[place].step
+                for place, added in ways_out.items()
+            }
+        )
+
+    def _begun(self, capacities: Sequence[int]) -> UntimedRun:
+        run = UntimedRun(self._graph, self._cycles, self._stop)
+        for space, place in enumerate(self._owner):
+            run.tokens[self._first + space] = capacities[place] - self._occupied[space]
+        return run
+
+    def _ways_out(self, run: UntimedRun, circle: Sequence[int]) -> dict[int, int]:
+        """Variables whose space is lacking on a circle, and how much more lets it end.
+
+        With less of each of them the circle stays closed, however much the others have.
+        """
+        ways: dict[int, int] = {}
+        for channel in circle:
+            if channel >= self._first:
+                place = self._owner[channel - self._first]
+                step = self._variables[place].step
+                missing = run.needed(self._graph.consumer[channel], channel) - run.tokens[channel]
+                added = -(-missing // step) * step
+                ways[place] = min(added, ways.get(place, added))
+        return ways
+
+
+def raised(variables: Sequence[Variable], cuts: Sequence[Cut]) -> tuple[Variable, ...]:
+    """Return the variables, each at least what the cuts that name it alone demand."""
+    least = [variable.least for variable in variables]
+    for cut in cuts:
+        if len(cut.limits) == 1:
+            ((place, limit),) = cut.limits.items()
+            least[place] = max(least[place], limit + variables[place].step)
+    return tuple(
+        variable if variable.least == one else replace(variable, least=one)
+        for variable, one in zip(variables, least, strict=True)
+    )
+
+
+class _Walk:
+    """A walk from a stuck actor to the one it waits for, and on, until it comes round.
+
+    What lies before the first actor that has fired since stays as it was.
+    """
+
+    def __init__(self, run: UntimedRun) -> None:
+        self._run = run
+        self._actors: list[int] = []
+        self._lacking: list[int] = []  # channel on which each waits for the next
+        self._place = [-1] * len(run.cycles_left)
+
+    def circle(self) -> list[int]:
+        """Return the channels of a circle of actors that wait for one another; then `turn` it."""
+        run = self._run
+        self.go_back(run.fired)
+        run.fired.clear()
+        actor = run.graph.producer[self._lacking[-1]] if self._lacking else run.first_unfinished()
+        while actor is not None and self._place[actor] < 0:
+            channel = run.lacking(actor)
+            if channel is None:
+                raise AssertionError("a stuck actor lacks a token")
+            self._place[actor] = len(self._actors)
+            self._actors.append(actor)
+            self._lacking.append(channel)
+            actor = run.graph.producer[channel]
+        if actor is None:
+            raise AssertionError("who is stuck has cycles left")
+        begin = self._place[actor]
+        for passed in self._actors[:begin]:
+            self._place[passed] = -1
+        del self._actors[:begin], self._lacking[:begin]
+        return list(self._lacking)
+
+    def turn(self, channel: int) -> None:
+        """Let the circle end with the actor that lacks this channel: it is the first to fire."""
+        end = self._lacking.index(channel) + 1
+        self._actors = self._actors[end:] + self._actors[:end]
+        self._lacking = self._lacking[end:] + self._lacking[:end]
+        for place, actor in enumerate(self._actors):
+            self._place[actor] = place
+
+    def go_back(self, changed: Sequence[int]) -> None:
+        """Forget the walk from the actor on that waited for the first of these."""
+        places = [self._place[actor] for actor in changed if self._place[actor] >= 0]
+        keep = max(0, min(places, default=len(self._actors)) - 1)
+        for actor in self._actors[keep:]:
+            self._place[actor] = -1
+        del self._actors[keep:], self._lacking[keep:]

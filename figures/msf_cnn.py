@@ -1,0 +1,210 @@
+"""RAM and work of the three networks of msf-CNN, ours beside theirs.
+
+Zhaolan Huang et al., msf-CNN: Patch-based Multi-Stage Fusion with Convolutional Neural Networks for
+TinyML, arXiv 2505.11483, 2025; their figures are the files result.json of its repository. Run
+`python -m figures.msf_cnn`: writes the .md beside it, in some minutes.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+from cnn2csdf import read_model
+from cnn2csdf.network import Network
+from cnn2csdf.simplify import simplified
+from csdf.errors import GaveUp
+from csdf.outcome import told
+from csdf.stopping import Progress, Stop
+from planners.streaming.fit import OUTSIDE, RESIDENT, ROWS, SEARCHED, Fit, FitWay, fit
+from planners.streaming.machine import Machine
+
+MODELS = Path(__file__).parents[1] / "models" / "networks"
+SECONDS = 20.0  # of the processor, for each network and accounting
+BUDGETS = (16_000, 32_000, 64_000, 128_000, 256_000)
+
+
+class Theirs(NamedTuple):
+    """A plan of msf-CNN: bytes in its accounting, and multiply-accumulates."""
+
+    ram: int
+    work: int
+
+
+class Subject(NamedTuple):
+    """A network: its file, its multiply-accumulates, and the plans that are published for it."""
+
+    title: str
+    file: str
+    once: int
+    plans: tuple[Theirs, ...]
+
+
+SUBJECTS = (
+    Subject(
+        "MobileNetV2, width 0.35, 144x144",
+        "msf_mobilenetv2_w0.35_r144.cfg",
+        18_909_490,
+        (
+            Theirs(181_440, 18_909_490),
+            Theirs(83_065, 19_265_890),
+            Theirs(67_905, 20_751_538),
+            Theirs(63_741, 23_249_938),
+            Theirs(25_674, 23_700_946),
+            Theirs(21_288, 24_536_110),
+            Theirs(15_340, 26_132_080),
+            Theirs(13_926, 29_560_000),
+            Theirs(7_887, 31_758_160),
+        ),
+    ),
+    Subject(
+        "MCUNetV2-VWW-5fps, 80x80",
+        "msf_mcunetv2_vww_r80.cfg",
+        11_578_496,
+        (
+            Theirs(89_600, 11_578_496),
+            Theirs(38_576, 11_839_616),
+            Theirs(32_792, 12_024_576),
+            Theirs(26_128, 12_888_576),
+            Theirs(17_760, 15_000_576),
+            Theirs(13_376, 15_576_576),
+            Theirs(12_000, 22_655_616),
+        ),
+    ),
+    Subject(
+        "MCUNet-320KB-ImageNet, 176x176",
+        "msf_mcunet_320k_r176.cfg",
+        81_625_520,
+        (
+            Theirs(247_808, 81_625_520),
+            Theirs(190_096, 84_987_824),
+            Theirs(186_736, 97_490_864),
+            Theirs(186_032, 102_109_104),
+            Theirs(156_672, 111_725_744),
+            Theirs(94_184, 118_754_480),
+            Theirs(62_880, 164_842_544),
+            Theirs(42_643, 219_971_376),
+        ),
+    ),
+)
+
+
+def network_of(subject: Subject) -> Network:
+    """Return the chain, as its repository has it."""
+    return simplified(read_model(str(MODELS / subject.file))).network
+
+
+def ours(network: Network, ends: tuple[str, str], seconds: float = SECONDS) -> Fit:
+    """Return the front of a network in int8."""
+    end = time.process_time() + seconds
+
+    def look(_: Progress) -> None:
+        if time.process_time() > end:
+            raise GaveUp(told(f"{seconds:.0f} s are used up"))
+
+    return fit(
+        network,
+        element_bytes=1,
+        input=ends[0],
+        result=ends[1],
+        searched=SEARCHED,
+        budget=Stop(report=look),
+    )
+
+
+def least_work(ways: Iterable[FitWay], ram: int) -> FitWay | None:
+    """Return the way with the least work within some bytes."""
+    fitting = [way for way in ways if way.ram_bytes <= ram]
+    return min(fitting, key=lambda way: (way.work, way.ram_bytes), default=None)
+
+
+def least_ram(ways: Iterable[FitWay], work: Fraction) -> FitWay | None:
+    """Return the way with the least bytes at no more than some work."""
+    fitting = [way for way in ways if way.work <= work]
+    return min(fitting, key=lambda way: (way.ram_bytes, way.work), default=None)
+
+
+def budgets(subject: Subject, found: Sequence[Fit]) -> list[str]:
+    """The least work within each budget: theirs, and ours in each accounting."""
+    lines = ["| budget | msf-CNN | " + " | ".join(ACCOUNTINGS) + " |", "|---|---|" + "---|" * 3]
+    for ram in BUDGETS:
+        fitting = [plan for plan in subject.plans if plan.ram <= ram]
+        best = min(fitting, key=lambda plan: plan.work, default=None)
+        cells = [
+            "none" if best is None else f"{best.ram:,} at {best.work / subject.once:.3f}",
+            *(shown(least_work(one.ways, ram)) for one in found),
+        ]
+        lines.append(f"| {ram // 1000} kB | {' | '.join(cells)} |")
+    return lines
+
+
+def factors(subject: Subject, found: Sequence[Fit]) -> list[str]:
+    """The least bytes at each of their work factors: theirs, and ours in each accounting."""
+    lines = [
+        "| work | msf-CNN | " + " | ".join(ACCOUNTINGS) + " | part |",
+        "|---|---|" + "---|" * 4,
+    ]
+    for plan in subject.plans:
+        work = Fraction(plan.work, subject.once)
+        ways = [least_ram(one.ways, work) for one in found]
+        part = "" if ways[0] is None else f"{ways[0].ram_bytes / plan.ram:.2f}"
+        cells = [f"{plan.ram:,}", *(shown(way) for way in ways), part]
+        lines.append(f"| {float(work):.3f} | {' | '.join(cells)} |")
+    return lines
+
+
+def shown(way: FitWay | None) -> str:
+    """A way in a cell."""
+    return "none" if way is None else f"{way.ram_bytes:,} at {float(way.work):.3f}"
+
+
+def judge(network: Network, subject: Subject, found: Fit) -> None:
+    """Carry out the plans that are printed of an accounting, byte by byte."""
+    works = (Fraction(plan.work, subject.once) for plan in subject.plans)
+    ways = [least_work(found.ways, ram) for ram in BUDGETS]
+    ways += [least_ram(found.ways, work) for work in works]
+    for way in {id(one): one for one in ways if one is not None}.values():
+        Machine(network, way.plan).run()
+
+
+ACCOUNTINGS = {
+    "ours, ends outside": (OUTSIDE, OUTSIDE),
+    "ours, input by rows": (ROWS, RESIDENT),
+    "ours, input resident": (RESIDENT, RESIDENT),
+}
+PREFACE = """# msf-CNN's three networks
+
+Made by `python -m figures.msf_cnn`. Bytes of RAM at work, which is multiply-accumulates over those
+of the chain computed once. int8; the chains are those of the repository of
+[msf-CNN](https://arxiv.org/abs/2505.11483), without residuals, pooling and head
+(`models/networks/msf_*.cfg`), and the published plans are its `result.json` files.
+
+| | msf-CNN | ours, ends outside | ours, input by rows | ours, input resident |
+|---|---|---|---|---|
+| network's input | not counted | not counted, read where it lies | the rows that are kept | counted |
+| network's output | not counted | not counted | counted | counted |
+| between groups | input and output side by side | one over dead rows of the other | same | same |
+| in a group | kernel x tile height x channels a layer | lines, strips, sums, staging | same | same |
+| scratch, residuals | not counted | there are none | same | same |
+| work | all of each tile, outside the image too | rows inside the image | same | same |
+
+The last column, part, is ours with ends outside over msf-CNN's bytes; the plans of that column are
+carried out byte by byte before they are printed.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    lines = [PREFACE]
+    for subject in SUBJECTS:
+        network = network_of(subject)
+        found = [ours(network, ends) for ends in ACCOUNTINGS.values()]
+        judge(network, subject, found[0])
+        lines += [f"## {subject.title}", "", *budgets(subject, found), ""]
+        lines += [*factors(subject, found), ""]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    Path(__file__).with_suffix(".md").write_text(page())
