@@ -46,7 +46,7 @@ def test_help_ends_with_examples_of_this_command(run, command):
     assert (code, remarks) == (0, "")
     shown = output.partition("\nFor example:\n")[2].splitlines()
     assert shown
-    assert all(line.startswith(f"  {command.name} ") for line in shown)
+    assert all(f"{line} ".startswith(f"  {command.name} ") for line in shown)
 
 
 @pytest.mark.slow

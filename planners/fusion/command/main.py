@@ -78,10 +78,10 @@ def main(argv: Sequence[str]) -> int:
         print(json.dumps(as_json(answer, check, seconds, options), indent=2))
     else:
         print(as_text(model, answer, check, seconds, options, has_limit=limit is not None))
-    if options.plot:
-        _plot(options.plot, answer, options.model, limit)
     if options.output:
         _write(options.output, answer.plan)
+    if options.plot:
+        _plot(options.plot, answer, options.model, limit)
     code = _exit_code(answer, check)
     if answer.plan is None and (options.flash is None or weights <= options.flash):
         _remark_on_others(model.network, options)
