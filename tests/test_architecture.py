@@ -26,6 +26,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.names": set(),
     "csdf.kernels": set(),
     "csdf.notebook": {"csdf.names"},
+    "csdf.schemas": set(),
     "csdf.model": {"csdf.errors", "csdf.model.shown", "csdf.names"},
     "csdf.model.shown": set(),
     "csdf.analysis": VALUES | {"csdf.kernels", "csdf.stopping"},

@@ -111,10 +111,12 @@ def _analyse_all(options: argparse.Namespace) -> int:
             answer = _analysed(path, options)
         except CsdfError as error:
             is_late = isinstance(error, GaveUp)
-            worst = max(worst, answers.GAVE_UP if is_late else answers.UNUSABLE)
+            code = answers.GAVE_UP if is_late else answers.UNUSABLE
+            worst = max(worst, code)
             print(f"csdf analyze: {quoted(str(error))}", file=sys.stderr, flush=True)
             if options.json:
-                print(json.dumps({"file": path, "error": str(error)}), flush=True)
+                found = {"file": path, "error": str(error), "exit_code": code}
+                print(json.dumps(found), flush=True)
             if options.csv:
                 table.writerow({"file": path, "answer": "gave up" if is_late else "unusable"})
             continue

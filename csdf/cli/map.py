@@ -48,12 +48,12 @@ def main(argv: Sequence[str]) -> int:
     execution = _executed(answer, None) if is_live and options.slices == "aligned" else None
     if options.output:
         write_mapping(options.output, answer.mapping)
-    if options.plot and is_live:
-        _plot(options.plot, answer)
     if options.json:
         print(json.dumps(_as_json(answer, execution), indent=2))
     else:
         print(_as_text(answer, execution))
+    if options.plot and is_live:
+        _plot(options.plot, answer)
     if answer.found.deadlock is not None:
         return answers.NO
     return answers.ANSWERED

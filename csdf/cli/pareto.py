@@ -36,12 +36,12 @@ def main(argv: Sequence[str]) -> int:
             gap=options.gap,
         )
     seconds = time.perf_counter() - begin
-    if options.plot:
-        _plot(options, graph, front)
     if options.json:
         print(json.dumps(_as_json(graph, front, options.unit, seconds), indent=2))
     else:
         print(_as_csv(front) if options.csv else _as_text(graph, front, options, seconds))
+    if options.plot:
+        _plot(options, graph, front)
     return _exit_code(front)
 
 

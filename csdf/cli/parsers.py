@@ -95,7 +95,7 @@ def add_plot_option(parser: argparse._ActionsContainer, what: str) -> None:
         "--plot",
         type=output_file,
         metavar="FILE",
-        help=f"draw {what} in a .png, .svg, .pdf or .html file (extra: plot)",
+        help=f"draw {what} in a .png, .svg, .pdf or .html file",
     )
 
 

@@ -13,20 +13,23 @@ FORMATS = ("png", "svg", "pdf", "html")
 
 
 def drawing(module: str) -> ModuleType:
-    """Return a module of csdf.draw, which loads what draws."""
+    """Return a module that draws. Raises CsdfError where the library that it needs is missing.
+
+    Commands ask for it when their answer is printed, so that it is not lost.
+    """
+    if find_spec("matplotlib") is None:
+        raise CsdfError("--plot needs matplotlib: pip install matplotlib")
     return import_module(module)
 
 
 def require_drawing(path: str | None) -> None:
-    """Refuse before the work a picture that cannot be drawn after it; without a path, nothing."""
+    """Refuse before the work a format that nothing draws; without a path, nothing."""
     if path is None:
         return
     if suffix_of(path) not in FORMATS:
         raise UnwritableFile(
             f"{path}: cannot draw {suffix_of(path)!r}; expected one of {', '.join(FORMATS)}"
         )
-    if find_spec("matplotlib") is None:
-        raise CsdfError("--plot needs matplotlib: pip install matplotlib")
 
 
 def suffix_of(path: str) -> str:

@@ -92,9 +92,6 @@ def _print_function(
     graph: Graph, found: Function, options: argparse.Namespace, begin: float
 ) -> int:
     seconds = time.perf_counter() - begin
-    if options.plot:
-        draw, suffix = pictures.drawing("csdf.draw.parametric"), pictures.suffix_of(options.plot)
-        write_text(options.plot, draw.parametric_picture(graph.name, found, suffix))
     if options.json:
         answer = {"graph": graph.name, **found.to_json(), "seconds": round(seconds, 6)}
         print(json.dumps(answer, indent=2))
@@ -104,6 +101,9 @@ def _print_function(
         )  # fmt: skip
         taken = f"  time         {seconds * 1000:.3g} ms"
         print(answers.one_text([f"{graph.name}: {next(rows)}", *rows, taken]))
+    if options.plot:
+        draw, suffix = pictures.drawing("csdf.draw.parametric"), pictures.suffix_of(options.plot)
+        write_text(options.plot, draw.parametric_picture(graph.name, found, suffix))
     is_complete = not isinstance(found, CapacitySteps) or found.is_complete
     return answers.ANSWERED if is_complete else answers.GAVE_UP
 

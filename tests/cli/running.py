@@ -6,13 +6,17 @@ from pathlib import Path
 import pytest
 
 from csdf.cli.main import main
+from tests.cli.schemas import require_valid_answers
 
 GRAPHS = Path(__file__).parents[2] / "models" / "graphs"
 
 
 @pytest.fixture
 def run(capsys):
-    """Run the command; return its exit code, standard output and standard error."""
+    """Run the command; return its exit code, standard output and standard error.
+
+    What it prints as JSON must be as its schema says.
+    """
 
     def run_command(*words):
         capsys.readouterr()
@@ -20,7 +24,9 @@ def run(capsys):
             code = main([str(word) for word in words])
         except SystemExit as end:  # argparse
             code = end.code
-        return code, *capsys.readouterr()
+        output, remarks = capsys.readouterr()
+        require_valid_answers([str(word) for word in words], output)
+        return code, output, remarks
 
     return run_command
 

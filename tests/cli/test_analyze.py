@@ -164,6 +164,7 @@ def test_json_of_several_files_is_one_line_each(run, tmp_path):
     assert found[1] == {
         "file": str(missing),
         "error": f"{missing}: cannot be read: No such file or directory",
+        "exit_code": 2,
     }
 
 

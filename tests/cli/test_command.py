@@ -1,5 +1,6 @@
 """The command as a whole: what it offers, how it ends."""
 
+import json
 import re
 
 import pytest
@@ -105,3 +106,45 @@ def test_progress_is_shown_only_after_some_patience(run, monkeypatch):
         "csdf: 2 s, analysing modem",
         "csdf: 4 s, analysing modem",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("analyze", "none.xml"), "none.xml: cannot be read: No such file or directory"),
+        (("analyze",), "the following arguments are required: FILE"),
+        (("analyse", "x.xml"), "there is no command 'analyse'; did you mean analyze?"),
+    ],
+)
+def test_with_json_an_error_is_json_too(run, words, message):
+    plain_code, plain_output, plain_remarks = run(*words)
+    code, output, remarks = run(*words, "--json")
+    assert (plain_code, plain_output) == (2, "")
+    assert (code, remarks) == (2, plain_remarks)
+    assert json.loads(output) == {"error": message, "exit_code": 2}
+
+
+def test_an_error_of_a_search_that_gave_up_says_so_in_json(run, monkeypatch):
+    def late(words):
+        raise GaveUp("the budget of 1 s is used up")
+
+    monkeypatch.setattr(schedule, "main", late)
+    code, output, _ = run("schedule", GRAPHS / "csdf_example.xml", "--json")
+    assert code == 3
+    assert json.loads(output) == {"error": "gave up: the budget of 1 s is used up", "exit_code": 3}
+
+
+def test_an_answer_of_no_is_not_followed_by_an_error(answer):
+    code, found = answer("analyze", GRAPHS / "deadlocked.xml")  # read as one object
+    assert (code, found["deadlock"], "error" in found) == (1, True, False)
+
+
+def test_help_beside_json_is_help(run):
+    code, output, _ = run("analyze", "--help", "--json")
+    assert code == 0
+    assert output.startswith("usage: csdf analyze")
+
+
+def test_a_file_called_json_asks_for_no_json(run):
+    code, output, _ = run("analyze", "--", "--json")
+    assert (code, output) == (2, "")

@@ -1,9 +1,12 @@
 """Pictures that cannot be drawn are refused before the work that they would show."""
 
+import json
+
 import pytest
 
 from csdf.cli import pictures
 from csdf.errors import CsdfError, UnwritableFile
+from tests.cli.running import GRAPHS
 
 
 def test_no_picture_needs_nothing(monkeypatch):
@@ -14,7 +17,32 @@ def test_no_picture_needs_nothing(monkeypatch):
 def test_without_the_drawing_library_the_message_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(pictures, "find_spec", lambda name: None)
     with pytest.raises(CsdfError, match=r"pip install matplotlib"):
-        pictures.require_drawing("front.svg")
+        pictures.drawing("csdf.draw.front")
+
+
+PLOTS = [
+    ("pareto", GRAPHS / "csdf_example.xml"),
+    ("sensitivity", GRAPHS / "csdf_example.xml", "--parameter", "a"),
+    ("map", GRAPHS / "csdf_example.xml", "--processors", 2),
+    ("plan", "arena", "samos_example"),
+    ("plan", "traffic", "samos_example", "--sweep", "1kB:2kB"),
+    ("plan", "fusion", "samos_example", "--memory", "1MB"),
+    ("plan", "reuse", "samos_example", "--generations", 1, "--population", 4),
+    ("cnn", "memory", "samos_example"),
+    ("fit", "samos_example"),
+    ("fifo", "finn", GRAPHS.parent / "fifo" / "residual.onnx"),
+]
+
+
+@pytest.mark.parametrize("words", PLOTS, ids=lambda words: "-".join(map(str, words[:2])))
+def test_without_the_drawing_library_the_answer_is_printed_first(run, monkeypatch, tmp_path, words):
+    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    path = tmp_path / "picture.svg"
+    code, output, remarks = run(*words, "--json", "--plot", path)
+    assert code == 2
+    assert "error" not in json.loads(output)
+    assert remarks.endswith("--plot needs matplotlib: pip install matplotlib\n")
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("path", ["front.gif", "front"])

@@ -11,6 +11,7 @@ from planners.fusion import choices
 from planners.fusion.chains import chain_of
 from planners.fusion.command import main as fusion
 from planners.fusion.plan_text import parse_fusion_plan
+from tests.cli.schemas import require_valid_answers
 from tests.shared_data import SHARED, each
 
 MODEL = "resnet8"
@@ -26,7 +27,9 @@ def fuse(capsys):
             code = fusion.main([str(word) for word in words])
         except SystemExit as end:  # argparse
             code = end.code
-        return code, *capsys.readouterr()
+        output, remarks = capsys.readouterr()
+        require_valid_answers(["plan", "fusion", *map(str, words)], output)
+        return code, output, remarks
 
     return run_command
 

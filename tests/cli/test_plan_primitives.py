@@ -9,6 +9,7 @@ from csdf.errors import GaveUp
 from planners.primitives.command import main as primitives
 from planners.primitives.command import profile as primitives_profile
 from planners.primitives.profiling.table import write_profile
+from tests.cli.schemas import require_valid_answers
 from tests.planners.primitives.selection.synthetic import network_of, profile_of
 
 MODEL = "resnet8"
@@ -43,7 +44,9 @@ def choose(capsys):
             code = primitives.main([str(word) for word in words])
         except SystemExit as end:  # argparse
             code = end.code
-        return code, *capsys.readouterr()
+        output, remarks = capsys.readouterr()
+        require_valid_answers(["plan", "primitives", *map(str, words)], output)
+        return code, output, remarks
 
     return run_command
 

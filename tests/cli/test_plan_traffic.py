@@ -10,6 +10,7 @@ from csdf.cli.main import main
 from csdf.outcome import Ended, Status, because
 from planners.traffic.command import main as traffic
 from planners.traffic.network_traffic import NetworkSearch
+from tests.cli.schemas import require_valid_answers
 
 PAIR = "conv:56x56x64,64,3x3,stride=1,pad=1+conv:64,3x3,pad=1"
 SMALL = "conv:12x12x4,4,3x3,pad=1+conv:4,3x3,pad=1+pool:2x2,stride=2"
@@ -25,7 +26,9 @@ def move(capsys):
             code = traffic.main([str(word) for word in words])
         except SystemExit as end:  # argparse
             code = end.code
-        return code, *capsys.readouterr()
+        output, remarks = capsys.readouterr()
+        require_valid_answers(["plan", "traffic", *map(str, words)], output)
+        return code, output, remarks
 
     return run_command
 

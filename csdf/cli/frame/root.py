@@ -22,6 +22,7 @@ ROOT = Listing(
         "plan",
         "report",
         "examples",
+        "schema",
         "completion",
     ],
     foot="""`csdf help COMMAND` explains a command, `csdf --version` says which csdf this is,

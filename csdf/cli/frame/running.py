@@ -10,6 +10,7 @@ from importlib import import_module
 from csdf.cli.frame import entries
 from csdf.cli.frame.commands import Found, below, find, listing_of
 from csdf.cli.frame.exit_codes import ANSWERED, GAVE_UP, NO, UNUSABLE
+from csdf.cli.frame.failures import errors_as_json
 from csdf.cli.frame.interrupts import InterruptsBetweenImports
 from csdf.cli.frame.output import remark
 from csdf.cli.frame.root import ROOT
@@ -28,8 +29,10 @@ def run(words: Sequence[str]) -> int:
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(MOST_DIGITS)
     try:
-        with own_streams() as output, InterruptsBetweenImports() as interrupts:
-            return _exit_code(words, output, interrupts)
+        with own_streams() as (output, remarks), InterruptsBetweenImports() as interrupts:
+            with errors_as_json(words, output, remarks) as ended:
+                ended.exit_code = _exit_code(words, output, interrupts)
+            return ended.exit_code
     finally:
         sys.set_int_max_str_digits(limit)
 

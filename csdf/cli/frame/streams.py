@@ -19,9 +19,11 @@ class Answers(io.TextIOBase):
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
         self._lost: OSError | None = None
+        self.last = ""  # of the texts that were to be written, without blanks around it
 
     def write(self, text: str) -> int:
         """Write the text with what would act on a terminal quoted."""
+        self.last = text.strip() or self.last
         try:
             self._open.write(quoted_lines(text))
         except OSError as error:  # some printers, such as argparse, do not mind
@@ -81,8 +83,8 @@ class Remarks(Answers):
 
 
 @contextmanager
-def own_streams() -> Iterator[Answers]:
-    """Within the block, print and all libraries write on these streams; standard output is returned.
+def own_streams() -> Iterator[tuple[Answers, Remarks]]:
+    """Within the block, print and all libraries write on these streams, which are returned.
 
     What standard output cannot encode is written with backslashes.
     """
@@ -93,7 +95,7 @@ def own_streams() -> Iterator[Answers]:
     output, remarks = Answers(sys.stdout), Remarks(sys.stderr)
     sys.stdout, sys.stderr = output, remarks
     try:
-        yield output
+        yield output, remarks
     finally:
         remarks.flush()
         sys.stdout, sys.stderr = before

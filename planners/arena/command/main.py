@@ -47,12 +47,12 @@ def main(argv: Sequence[str]) -> int:
     for plan, _ in plans if options.json or len(plans) != 1 else ():
         if plan.status != Status.OPTIMAL:  # the table of a single plan says why
             _remark(f"{plan.problem.name}: {plan.status}: {plan.reason}")
-    if options.plot:
-        _plot(options.plot, plans[0][0], options.capacity)
     if options.output:
         _write(options.output, plans)
     document = {"problems": [plan_as_json(plan, seconds) for plan, seconds in plans]}
     print(json.dumps(document, indent=2) if options.json else _as_text(plans))
+    if options.plot:
+        _plot(options.plot, plans[0][0], options.capacity)
     statuses = {plan.status for plan, _ in plans}
     if Status.INFEASIBLE in statuses:
         return answers.NO

@@ -72,13 +72,13 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     pictures.require_drawing(options.plot)
     rows = [_row(model, options) for model in [options.model, *options.more]]
-    if options.plot:
-        _plot(options.plot, rows)
     if options.json:
         found = {"kind": KIND, "networks": [_as_json(row) for row in rows]}
         print(json.dumps(found, indent=2))
     else:
         print(_as_csv(rows) if options.csv else _as_text(rows))
+    if options.plot:
+        _plot(options.plot, rows)
     return answers.ANSWERED
 
 

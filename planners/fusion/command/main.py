@@ -83,10 +83,10 @@ def main(argv: Sequence[str]) -> int:
     else:
         shows_plan = limit is not None or is_chosen(options)
         print(as_text(model, answer, check, seconds, options, shows_plan=shows_plan))
-    if options.plot:
-        _plot(options.plot, answer, options.model, limit)
     if options.output:
         _write(options.output, answer.plan)
+    if options.plot:
+        _plot(options.plot, answer, options.model, limit)
     code = _exit_code(answer, check)
     is_search = not is_chosen(options)
     if is_search and answer.plan is None and (options.flash is None or weights <= options.flash):

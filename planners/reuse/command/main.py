@@ -50,8 +50,6 @@ def main(argv: Sequence[str]) -> int:
         application = as_published(application)
     demands.check_names(application)
     answer = _answer(application, options, demands)
-    if options.plot:
-        plot(options.plot, answer)
     if options.output and answer.deployment is not None:
         write_text(options.output, FORMATS[suffix_of(options.output)](answer.deployment))
     elif options.output:
@@ -59,6 +57,8 @@ def main(argv: Sequence[str]) -> int:
             f"csdf plan reuse: {options.output} is not written: there is no plan", file=sys.stderr
         )
     print(json.dumps(as_json(answer), indent=2) if options.json else as_text(answer))
+    if options.plot:
+        plot(options.plot, answer)
     if answer.chosen is None:
         is_proved = answer.front.is_proved or answer.is_below_bound
         return answers.NO if is_proved else answers.GAVE_UP

@@ -53,11 +53,11 @@ def main(argv: Sequence[str]) -> int:
         print(json.dumps(as_json(all_of, checks, seconds), indent=2))
     else:
         print(as_text(all_of, checks, seconds, TOLERANCE))
+    if options.output:
+        _write(options.output, fits)
     if options.plot:
         draw = pictures.drawing("planners.streaming.command.picture")
         write_text(options.plot, draw.fit_picture(fits, pictures.suffix_of(options.plot)))
-    if options.output:
-        _write(options.output, fits)
     return _exit_code(all_of, checks)
 
 

@@ -1,0 +1,1 @@
+"""JSON Schemas of what this package prints and reads: NAME.json for `csdf schema NAME`."""

@@ -1,0 +1,81 @@
+"""`csdf schema`: the JSON Schema of a command's answer, or of a file format."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any
+
+from csdf.cli import answers, parsers
+from csdf.cli.frame import entries
+from csdf.errors import CsdfError
+
+SCHEMAS = "csdf.schemas"  # the group of entry points: packages with files NAME.json
+SUFFIX = ".json"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print a schema, or list them; return the exit code."""
+    options = command_parser().parse_args(argv)
+    if options.name:
+        print(_text("-".join(options.name)), end="")
+    else:
+        print("\n".join(_listed()))
+    return answers.ANSWERED
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf schema",
+        "Print the JSON Schema (draft 2020-12) of what a command prints with --json, or of a file "
+        "format. Without a name, list all schemas.",
+        "csdf schema",
+        "csdf schema analyze",
+        "csdf schema plan arena",
+        "csdf schema csdf-graph",
+    )
+    parser.add_argument(
+        "name", nargs="*", metavar="NAME", help="of the schema; for a command, its words"
+    )
+    return parser
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Return a schema as a JSON value. Raises CsdfError where there is none of that name."""
+    found: dict[str, Any] = json.loads(_text(name))
+    return found
+
+
+def schema_names() -> list[str]:
+    """Return the names of all schemas of the installed packages, in alphabetical order."""
+    return sorted(_homes())
+
+
+def _text(name: str) -> str:
+    homes = _homes()
+    if name not in homes:
+        near = get_close_matches(name, homes, 1)
+        meant = f"did you mean {near[0]}?" if near else "`csdf schema` lists them"
+        raise CsdfError(f"there is no schema {name!r}; {meant}")
+    return homes[name].read_text(encoding="utf-8")
+
+
+def _homes() -> dict[str, Traversable]:
+    """The file of each schema by its name; the schemas of this project come first."""
+    found: dict[str, Traversable] = {}
+    for entry in entries.every(SCHEMAS).values():
+        for file in files(entry.module).iterdir():
+            if file.name.endswith(SUFFIX):
+                found.setdefault(file.name.removesuffix(SUFFIX), file)
+    return found
+
+
+def _listed() -> list[str]:
+    names = schema_names()
+    width = max(map(len, names), default=0)
+    return [f"{name:<{width}}  {schema(name)['title']}" for name in names]
