@@ -9,7 +9,7 @@ from dataclasses import fields
 from csdf.cli import answers, parsers
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
-from csdf.io.sdf3_writer import format_sdf3
+from csdf.io.sdf3.writer import format_sdf3
 
 LIMITS = {  # fields of GraphShape, for those who ask for help
     "actors": "how many actors",

@@ -15,12 +15,12 @@ from csdf.model.graph import Graph
 PREAMBLE = 4096  # bytes in which a file says what it is
 # Modules and their functions. Each is imported when a file has its format: a start takes long else.
 READERS = {
-    ".xml": ("csdf.io.sdf3_reader", "parse_sdf3"),
+    ".xml": ("csdf.io.sdf3.reader", "parse_sdf3"),
     ".json": ("csdf.io.json_graph", "graph_from_json"),
     ".csv": ("csdf.io.layer_table", "parse_layer_table"),
 }
 FORMATTERS = {
-    ".xml": ("csdf.io.sdf3_writer", "format_sdf3"),
+    ".xml": ("csdf.io.sdf3.writer", "format_sdf3"),
     ".json": ("csdf.io.json_graph", "graph_to_json"),
     ".dot": ("csdf.io.dot", "graph_to_dot"),
 }

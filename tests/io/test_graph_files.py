@@ -2,7 +2,7 @@ import pytest
 
 from csdf.errors import UnreadableFile, UnwritableFile
 from csdf.io.graph_files import read_graph, write_graph
-from csdf.io.sdf3_reader import parse_sdf3
+from csdf.io.sdf3.reader import parse_sdf3
 from tests.io import sdf3_texts
 
 PAIR = parse_sdf3(sdf3_texts.FULL.encode())

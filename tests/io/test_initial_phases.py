@@ -13,7 +13,7 @@ from csdf.errors import InvalidGraph, StuckStart, UnreadableFile
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.io.graph_files import read_graph
-from csdf.io.sdf3_reader import SuspiciousFile, parse_sdf3
+from csdf.io.sdf3.reader import SuspiciousFile, parse_sdf3
 from csdf.model.builder import GraphBuilder
 from csdf.model.start import InitialRates, after_start
 from tests.reference.start_simulation import period_of

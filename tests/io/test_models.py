@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from csdf.io.graph_files import read_graph
-from csdf.io.sdf3_writer import format_sdf3
+from csdf.io.sdf3.writer import format_sdf3
 
 MODELS = Path(__file__).parents[2] / "models"
 PATHS = sorted((MODELS / "graphs").glob("*.xml"))

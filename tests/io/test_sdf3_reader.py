@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from csdf.errors import UnreadableFile
-from csdf.io import files, sdf3_document
-from csdf.io.sdf3_reader import SuspiciousFile, parse_sdf3, read_sdf3
+from csdf.io import files
+from csdf.io.sdf3 import document as sdf3_document
+from csdf.io.sdf3.reader import SuspiciousFile, parse_sdf3, read_sdf3
 from csdf.model.graph import Actor, Channel, Graph, Processor
 from tests.io import sdf3_texts
 from tests.io.sdf3_texts import edited
@@ -65,7 +66,7 @@ def test_rates_are_cyclic_lists_with_repetition_counts(rates, expected):
     assert graph.channel("c").production == expected
 
 
-@pytest.mark.filterwarnings("ignore::csdf.io.sdf3_reader.SuspiciousFile")
+@pytest.mark.filterwarnings("ignore::csdf.io.sdf3.reader.SuspiciousFile")
 def test_phases_are_the_least_common_multiple_of_all_lists():
     # Rates of length 2 and times of length 3: 6 phases, both lists repeat.
     graph = parse_sdf3(sdf3_texts.self_loop(rates="1,2", time="3,4,5"))
@@ -312,7 +313,7 @@ def test_rates_that_would_fill_the_memory_are_refused():
 
 
 @each_shared_graph
-@pytest.mark.filterwarnings("ignore::csdf.io.sdf3_reader.SuspiciousFile")
+@pytest.mark.filterwarnings("ignore::csdf.io.sdf3.reader.SuspiciousFile")
 def test_every_shared_graph_is_read(path):
     graph = read_sdf3(path)
     text = path.read_text()
@@ -329,7 +330,7 @@ def test_the_mp3_file_with_an_sdf_element_is_csdf():
 
 
 @pytest.mark.skipif(not GRAPHS.exists(), reason=f"there is no {GRAPHS}")
-@pytest.mark.filterwarnings("ignore::csdf.io.sdf3_reader.SuspiciousFile")
+@pytest.mark.filterwarnings("ignore::csdf.io.sdf3.reader.SuspiciousFile")
 def test_the_h263_decoder_runs_on_its_last_default_processors():
     graph = read_sdf3(GRAPHS / "sdf3" / "h263decoder.xml")
     assert [actor.durations for actor in graph.actors] == [(13009,), (559,), (486,), (5479,)]

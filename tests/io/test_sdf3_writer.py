@@ -6,8 +6,8 @@ from hypothesis import given
 from lxml import etree
 
 from csdf.errors import InvalidGraph
-from csdf.io.sdf3_reader import SuspiciousFile, parse_sdf3
-from csdf.io.sdf3_writer import format_sdf3
+from csdf.io.sdf3.reader import SuspiciousFile, parse_sdf3
+from csdf.io.sdf3.writer import format_sdf3
 from csdf.model.graph import Actor, Channel, Graph, Processor
 from tests.io import sdf3_texts
 from tests.io.graph_strategies import graphs
@@ -61,7 +61,7 @@ def test_any_origin_can_be_patched_into_any_graph(graph, other):
 
 @pytest.mark.slow
 @each_shared_graph
-@pytest.mark.filterwarnings("ignore::csdf.io.sdf3_reader.SuspiciousFile")
+@pytest.mark.filterwarnings("ignore::csdf.io.sdf3.reader.SuspiciousFile")
 def test_a_shared_graph_written_unchanged_keeps_all_its_text(path):
     graph = parse_sdf3(path.read_bytes(), str(path))
     written = format_sdf3(graph)
@@ -71,7 +71,7 @@ def test_a_shared_graph_written_unchanged_keeps_all_its_text(path):
 
 @pytest.mark.slow
 @each_shared_graph
-@pytest.mark.filterwarnings("ignore::csdf.io.sdf3_reader.SuspiciousFile")
+@pytest.mark.filterwarnings("ignore::csdf.io.sdf3.reader.SuspiciousFile")
 def test_a_changed_duration_changes_one_attribute_of_a_shared_graph(path):
     graph = parse_sdf3(path.read_bytes(), str(path))
     last = graph.actors[-1]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from csdf.io.sdf3_writer import format_sdf3
+from csdf.io.sdf3.writer import format_sdf3
 from csdf.model.graph import Graph
 
 PRINTED = Fraction(1, 100_000)  # a number of six digits is known to within this part of itself

@@ -9,8 +9,11 @@ from typing import NamedTuple
 from lxml import etree
 
 from csdf.errors import InvalidGraph
-from csdf.io import files, sdf3_document, sdf3_reader, sdf3_source
-from csdf.io.sdf3_document import Sdf3Document
+from csdf.io import files
+from csdf.io.sdf3 import document as sdf3_document
+from csdf.io.sdf3 import reader as sdf3_reader
+from csdf.io.sdf3 import source as sdf3_source
+from csdf.io.sdf3.document import Sdf3Document
 from csdf.model.exact import MalformedText, natural
 from csdf.model.graph import Graph
 from csdf.model.mapping import (

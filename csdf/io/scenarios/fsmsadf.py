@@ -10,9 +10,13 @@ from fractions import Fraction
 from lxml import etree
 
 from csdf.errors import InvalidGraph, UnreadableFile
-from csdf.io import files, sdf3_actors, sdf3_document, sdf3_reader, sdf3_source
-from csdf.io.sdf3_document import Sdf3Document
-from csdf.io.sdf3_reader import ChannelText
+from csdf.io import files
+from csdf.io.sdf3 import actors as sdf3_actors
+from csdf.io.sdf3 import document as sdf3_document
+from csdf.io.sdf3 import reader as sdf3_reader
+from csdf.io.sdf3 import source as sdf3_source
+from csdf.io.sdf3.document import Sdf3Document
+from csdf.io.sdf3.reader import ChannelText
 from csdf.model.exact import MalformedText, natural, rational
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.model.scenarios import Scenario, ScenarioGraph, State

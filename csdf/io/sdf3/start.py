@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from csdf.errors import StuckStart
 from csdf.io import sequences
-from csdf.io.sdf3_actors import ActorText, Port, port_elements
-from csdf.io.sdf3_document import Sdf3Document
+from csdf.io.sdf3.actors import ActorText, Port, port_elements
+from csdf.io.sdf3.document import Sdf3Document
 from csdf.model.exact import MalformedText
 from csdf.model.graph import Graph
 from csdf.model.start import InitialRates, after_start

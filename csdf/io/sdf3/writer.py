@@ -8,8 +8,9 @@ from typing import Literal
 from lxml import etree
 
 from csdf.errors import InvalidGraph
-from csdf.io import reverse_channels, sdf3_source
-from csdf.io.sdf3_patch import Sdf3Patch
+from csdf.io import reverse_channels
+from csdf.io.sdf3 import source as sdf3_source
+from csdf.io.sdf3.patch import Sdf3Patch
 from csdf.model.graph import Graph
 
 Kind = Literal["sdf", "csdf"]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from csdf.errors import UnreadableFile, counted
 from csdf.io import sequences
-from csdf.io.sdf3_document import Element, Sdf3Document
+from csdf.io.sdf3.document import Element, Sdf3Document
 from csdf.model.exact import MalformedText, shown
 from csdf.model.graph import Actor, Processor
 

@@ -7,8 +7,10 @@ from fractions import Fraction
 
 from lxml import etree
 
-from csdf.io import sdf3_actors, sdf3_reader, sequences, xml_edit
-from csdf.io.sdf3_document import Sdf3Document
+from csdf.io import sequences, xml_edit
+from csdf.io.sdf3 import actors as sdf3_actors
+from csdf.io.sdf3 import reader as sdf3_reader
+from csdf.io.sdf3.document import Sdf3Document
 from csdf.model.exact import MalformedText, natural
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.names import longer_name

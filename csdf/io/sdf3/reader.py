@@ -12,9 +12,12 @@ from importlib import import_module
 from typing import NamedTuple
 
 from csdf.errors import InvalidGraph, Suspicious, UnreadableFile
-from csdf.io import files, sdf3_actors, sdf3_document, sdf3_start, sequences
-from csdf.io.sdf3_actors import ActorText, Port, ProcessorTimes
-from csdf.io.sdf3_document import Element, Sdf3Document, line_of
+from csdf.io import files, sequences
+from csdf.io.sdf3 import actors as sdf3_actors
+from csdf.io.sdf3 import document as sdf3_document
+from csdf.io.sdf3 import start as sdf3_start
+from csdf.io.sdf3.actors import ActorText, Port, ProcessorTimes
+from csdf.io.sdf3.document import Element, Sdf3Document, line_of
 from csdf.model.exact import MalformedText, natural, rational
 from csdf.model.graph import Channel, Graph
 from csdf.model.phases import short_sequences
@@ -77,7 +80,7 @@ def parse_sdf3(
         files.require_size(text, name, most)
         options = {"assume_zero_times": assume_zero_times, "buffer_sizes": buffer_sizes}
         graph, remarks = _quickly_read(text, name, options) or _read(
-            import_module("csdf.io.sdf3_source").open_document(text, name, most), **options
+            import_module("csdf.io.sdf3.source").open_document(text, name, most), **options
         )
     for remark in remarks:
         warnings.warn(f"{name}:{remark}", SuspiciousFile, stacklevel=2)

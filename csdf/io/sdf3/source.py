@@ -8,7 +8,7 @@ from lxml import etree
 
 from csdf.errors import UnreadableFile
 from csdf.io import files
-from csdf.io.sdf3_document import Sdf3Document, framed
+from csdf.io.sdf3.document import Sdf3Document, framed
 
 
 def open_document(text: bytes, name: str, most: int = files.LARGEST_FILE_BYTES) -> Sdf3Document:
