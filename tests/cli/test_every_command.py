@@ -154,13 +154,6 @@ def test_a_picture_that_cannot_be_drawn_is_refused_before_the_work(run, command,
     assert "front.gif: cannot draw 'gif'" in remarks
 
 
-def test_without_the_drawing_library_a_picture_is_refused(run, monkeypatch):
-    monkeypatch.setattr("csdf.cli.pictures.find_spec", lambda name: None)
-    code, output, remarks = run("pareto", "none.xml", "--plot", "front.svg")
-    assert (code, output) == (2, "")
-    assert remarks == "csdf pareto: --plot needs matplotlib: pip install matplotlib\n"
-
-
 def test_all_commands_are_asked():
     assert {one.name.split()[1] for one in ALL} == set(commands.below(""))
 
