@@ -43,7 +43,9 @@ class BuildWithExamples(build_py):
         """Build the modules, then copy the folder `models`."""
         super().run()
         if not self.editable_mode:
-            shutil.copytree(MODELS, Path(self.build_lib, "csdf", "examples"), dirs_exist_ok=True)
+            target = Path(self.build_lib, "csdf", "examples")
+            left_out = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(MODELS, target, dirs_exist_ok=True, ignore=left_out)
 
 
 class BuildKernels(build_ext):

@@ -63,7 +63,7 @@ def examples_folder() -> Path:
 def example_files(folder: Path) -> Iterator[Path]:
     """Yield the files of the examples, from their folder on, by name."""
     for path in sorted(folder.rglob("*")):
-        if path.is_file():
+        if path.is_file() and "__pycache__" not in path.parts:
             yield path.relative_to(folder)
 
 

@@ -22,7 +22,8 @@ PICTURES = ROOT / "docs" / "pictures"
 FENCED = re.compile(r"(?:`([\w.]+)`:\n\n)?^```(\w+)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*)\n", flags=re.MULTILINE)
 TIME_TAKEN = re.compile(  # times predicted or read from a table are not taken: they stay
-    r"((?:periodic|execution|distributions?(?: evaluated)?|phases), |  (?:time|time of the run|search) +"
+    r"((?:periodic|execution|distributions?(?: evaluated)?|phases), "
+    r"|  (?:time|time of the run|search) +"
     r"|(?:optimal|feasible|infeasible|gave up) +)[\d.e-]+ ms(?!,)"
 )
 FAILED = [("a block that can be done", "a block that failed")]

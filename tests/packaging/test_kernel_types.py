@@ -9,9 +9,9 @@ import pytest
 KERNELS = Path(__file__).parents[2] / "csdf" / "kernels"
 TEXTS = [path for path in sorted(KERNELS.glob("*.py")) if path.stem not in ("__init__", "compile")]
 DECLARED = re.compile(
-    r"@cython\.locals\((?P<locals>.*?),?\s*\)\n"
+    r"^(?:@cython\.locals\((?P<locals>[^()]*?),?\s*\)\n)?"
     r"c(?:p)?def (?:inline )?(?:[\w ]+ )?(?P<name>\w+)\((?P<parameters>.*?),?\s*\)",
-    re.DOTALL,
+    re.DOTALL | re.MULTILINE,
 )
 
 
@@ -39,7 +39,11 @@ def declared(text):
                 entry.split()[-1]
                 for entry in re.sub(r"\[.*?\]", "", one["parameters"], flags=re.DOTALL).split(",")
             ],
-            {entry.partition("=")[0].strip() for entry in one["locals"].split(",")},
+            {
+                entry.partition("=")[0].strip()
+                for entry in (one["locals"] or "").split(",")
+                if entry.strip()
+            },
         )
         for one in DECLARED.finditer(types)
     }
