@@ -37,6 +37,14 @@ def read_bytes(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> 
     return content
 
 
+def decoded(content: bytes, name: str) -> str:
+    """Return what a file holds as text. Raises UnreadableFile unless it is UTF-8."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(f"{name}: not UTF-8 at byte {error.start}") from None
+
+
 def require_size(content: bytes, name: str, most: int = LARGEST_FILE_BYTES) -> None:
     """Raise UnreadableFile if there are more than `most` bytes."""
     if len(content) > most:

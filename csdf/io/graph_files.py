@@ -46,7 +46,7 @@ def read_graph(
     module, function = READERS[suffix]
     read: Callable[..., Graph] = getattr(import_module(module), function)
     if suffix != ".xml":
-        return read(_decoded(content, name), name)
+        return read(files.decoded(content, name), name)
     return read(
         content, name, assume_zero_times=assume_zero_times, buffer_sizes=buffer_sizes, most=most
     )
@@ -87,10 +87,3 @@ def _format_of(name: str, content: bytes) -> str:
     if start in (b"<", b"{"):
         return ".xml" if start == b"<" else ".json"
     raise UnreadableFile(f"{name}: neither SDF3 (.xml) nor JSON (.json) nor a layer table (.csv)")
-
-
-def _decoded(content: bytes, name: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{name}: not UTF-8 at byte {error.start}") from None

@@ -61,11 +61,7 @@ def write_mapping(path: str | os.PathLike[str], mapping: Mapping) -> None:
 
 def _document(path: str | os.PathLike[str], kind: str) -> JsonValue:
     name = os.fspath(path)
-    try:
-        text = files.read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{name}: not UTF-8 at byte {error.start}") from None
-    root = JsonValue.parse(text, name)
+    root = JsonValue.parse(files.decoded(files.read_bytes(path), name), name)
     root.require_object()
     if root.value.get("format") != kind:
         found = root.value.get("format")

@@ -38,7 +38,7 @@ def read_scenarios(path: str | os.PathLike[str]) -> ScenarioGraph:
     name = os.fspath(path)
     suffix = PurePath(name).suffix.lower()
     if suffix == ".json":
-        return scenarios_from_json(_decoded(content, name), name)
+        return scenarios_from_json(files.decoded(content, name), name)
     if suffix == ".xml":
         return parse_fsmsadf(content, name)
     raise UnreadableFile(f"{name}: scenarios are in .json or .xml files")
@@ -107,10 +107,3 @@ def _reward(value: JsonValue) -> Fraction:
         return rational(value.text())
     except MalformedText:
         raise value.refusal("expected a number as text, such as '1' or '1/2'") from None
-
-
-def _decoded(content: bytes, name: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{name}: not UTF-8 at byte {error.start}") from None
