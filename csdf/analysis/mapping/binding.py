@@ -91,6 +91,21 @@ def response_time(duration: int, wheel: int, own: int) -> int:
     return duration + -(-duration // own) * (wheel - own)
 
 
+def transfer_time(channel: Channel, connection: Connection) -> int:
+    """Return how long a token of a channel is on its way, in time units of the user.
+
+    Raises InvalidMapping for a channel without token size where the connection has a bandwidth.
+    """
+    if connection.bandwidth is None:
+        return connection.latency
+    if channel.token_size is None:
+        raise InvalidMapping(
+            f"channel {channel.name!r} has no token size, and the connection from "
+            f"{connection.source!r} to {connection.target!r} has a bandwidth"
+        )
+    return connection.latency + -(-channel.token_size // connection.bandwidth)
+
+
 def bound_graph(
     graph: Graph, platform: Platform, mapping: Mapping, *, is_conservative: bool
 ) -> Graph:
@@ -185,7 +200,9 @@ class _Binding:
         at_once = 1 if is_one_by_one else self._unit(channel, buffer)
         tokens = channel.initial_tokens
         has_source = buffer.source is not None
-        self.transfers.append(Actor(name=name, durations=(self._time(channel, connection),)))
+        self.transfers.append(
+            Actor(name=name, durations=(int(transfer_time(channel, connection) * self.factor),))
+        )
         first = replace(
             channel,
             name=f"{channel.name} (sent)",
@@ -233,17 +250,6 @@ class _Binding:
         if buffer.source is not None or buffer.target is not None:
             return 1
         return gcd(*channel.production, *channel.consumption)
-
-    def _time(self, channel: Channel, connection: Connection) -> int:
-        time = Fraction(connection.latency)
-        if connection.bandwidth is not None:
-            if channel.token_size is None:
-                raise InvalidMapping(
-                    f"channel {channel.name!r} has no token size, and the connection from "
-                    f"{connection.source!r} to {connection.target!r} has a bandwidth"
-                )
-            time += -(-channel.token_size // connection.bandwidth)
-        return int(time * self.factor)
 
     def _limit(self, channel: Channel, ends: Channel, capacity: int | None, side: str) -> None:
         """Add the reverse channel of a buffer, from the consumer to the producer of `ends`."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from csdf.analysis.bounded import bound_channels
+from csdf.analysis.concurrency import is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
 from csdf.errors import CsdfError, InvalidGraph, counted
 from csdf.model.graph import Actor, Channel, Graph
@@ -70,12 +71,7 @@ class _SymbolicExecution:
         }
 
     def _is_one_at_a_time(self, actor: Actor) -> bool:
-        return any(
-            channel.is_self_loop
-            and channel.initial_tokens == 1
-            and set(channel.production) == set(channel.consumption) == {1}
-            for channel in self.inputs[actor.name]
-        )
+        return any(is_single_firing_loop(channel) for channel in self.inputs[actor.name])
 
     def matrix(self) -> Matrix:
         self._fire_all()

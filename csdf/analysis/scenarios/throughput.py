@@ -9,7 +9,7 @@ from math import lcm
 from typing import Any
 
 from csdf.analysis.scenarios.cycle_ratio import Edge, maximum_cycle_ratio
-from csdf.analysis.scenarios.matrices import ORDER, Matrix, scenario_matrix
+from csdf.analysis.scenarios.matrices import Matrix, scenario_matrix
 from csdf.errors import InvalidGraph
 from csdf.model.scenarios import Scenario, ScenarioGraph
 from csdf.model.shown import Shown
@@ -122,8 +122,8 @@ def _primitive(cycle: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _require_match(before: Scenario, after: Scenario, matrices: Mapping[str, Matrix]) -> None:
-    left = {name for name in matrices[before.name].rows if not name.endswith(ORDER)}
-    taken = {name for name in matrices[after.name].taken if not name.endswith(ORDER)}
+    left = matrices[before.name].rows.keys() - matrices[before.name].optional
+    taken = matrices[after.name].taken - matrices[after.name].optional
     for name in sorted(taken - left):
         raise InvalidGraph(
             f"scenario {after.name!r} takes the token {name!r}, "

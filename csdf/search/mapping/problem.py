@@ -11,11 +11,11 @@ from typing import NamedTuple
 from csdf.analysis.bounded import limit_concurrency
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.expansion import needed_firings
-from csdf.analysis.mapping.binding import bound_graph, durations_on
+from csdf.analysis.mapping.binding import bound_graph, durations_on, transfer_time
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Actor, Graph
-from csdf.model.mapping import Connection, Core, InvalidMapping, Mapping, Platform
+from csdf.model.mapping import Core, InvalidMapping, Mapping, Platform
 
 MOST_FIRINGS = 20_000  # of an iteration that is mapped
 MOST_SHARED = 10**8  # sum of loads of which all subsets are summed up
@@ -45,6 +45,7 @@ class MappingProblem:
     first: tuple[int, ...]  # firing of each actor
     works: tuple[tuple[tuple[int, ...] | None, ...], ...]
     dependencies: tuple[Dependency, ...]
+    sent: frozenset[str]  # channels of the application, whose tokens cross connections
     time_unit: Fraction
 
     def load(self, actor: int, core: int) -> int:
@@ -68,26 +69,14 @@ class MappingProblem:
 
     def delay(self, channel: str, source: int, target: int) -> int:
         """Return how long a token of a channel is under way between two processors."""
-        if source == target or not any(one.name == channel for one in self.graph.channels):
+        if source == target or channel not in self.sent:
             return 0
         names = self.platform.cores[source].name, self.platform.cores[target].name
         connection = self.platform.connection(*names)
         if connection is None:
             return 0
-        return _delay(self.graph, channel, connection, self.time_unit)
-
-
-def _delay(graph: Graph, channel: str, connection: Connection, unit: Fraction) -> int:
-    time = connection.latency + connection.wait
-    if connection.bandwidth is not None:
-        size = graph.channel(channel).token_size
-        if size is None:
-            raise InvalidMapping(
-                f"channel {channel!r} has no token size, and the connection from "
-                f"{connection.source!r} to {connection.target!r} has a bandwidth"
-            )
-        time += -(-size // connection.bandwidth)
-    return int(time / unit)
+        time = transfer_time(self.graph.channel(channel), connection) + connection.wait
+        return int(time / self.time_unit)
 
 
 def mapping_problem(graph: Graph, platform: Platform) -> MappingProblem:
@@ -118,6 +107,7 @@ def mapping_problem(graph: Graph, platform: Platform) -> MappingProblem:
         first=tuple(first),
         works=tuple(_works(graph, platform, name, repetitions[name]) for name in actors),
         dependencies=_dependencies(scaled, repetitions, dict(zip(actors, first, strict=True))),
+        sent=frozenset(channel.name for channel in graph.channels),
         time_unit=scaled.time_unit,
     )
 

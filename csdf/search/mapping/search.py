@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
 from importlib.util import find_spec
+from math import ceil
 from typing import Any
 
 from csdf.analysis.liveness import deadlock
@@ -179,9 +180,7 @@ class _Search:
             if most is not None and period >= most:
                 return
             yield period
-            period = Fraction(
-                -(-(least * (1 + step)).numerator // (least * (1 + step)).denominator)
-            )
+            period = Fraction(ceil(least * (1 + step)))
             step = step * 3 / 2
 
     def _sequential(self, binding: tuple[int, ...]) -> Fraction:
@@ -248,10 +247,7 @@ class _Search:
         """Return the largest period below this one that some cycle can set."""
         work = self._most_time()
         most = int(work / self.bound) if self.bound else 1
-        return max(
-            Fraction(-(-(period * span).numerator // (period * span).denominator) - 1, span)
-            for span in range(1, max(1, most) + 1)
-        )
+        return max(Fraction(ceil(period * span) - 1, span) for span in range(1, max(1, most) + 1))
 
     def _most_time(self) -> Fraction:
         """Return more than the time on any cycle that visits each firing and transfer once."""
