@@ -25,6 +25,7 @@ from planners.fifo.command.answer import (
     front_text,
     in_proof,
 )
+from planners.fifo.command.options import add_clock, add_goals
 from planners.fifo.cores import blocks, padded
 from planners.fifo.design import Design
 from planners.fifo.finn.folding_file import Folding, fifo_depths, folding_text, read_folding
@@ -190,10 +191,7 @@ def command_parser() -> argparse.ArgumentParser:
     goal.add_argument(
         "--fps", type=answers.above_zero, metavar="N", help="at least so many frames per second"
     )
-    goal.add_argument(
-        "--period", type=answers.above_zero, metavar="CYCLES", help="at most so many cycles a frame"
-    )
-    goal.add_argument("--least", action="store_true", help="the least memory without deadlock")
+    add_goals(goal)
     goal.add_argument(
         "--front", action="store_true", help="the trade-off from the least memory to the full rate"
     )
@@ -203,13 +201,7 @@ def command_parser() -> argparse.ArgumentParser:
         default="bits",
         help="what is to be small: bits, words, or the width of words in block RAMs; default: bits",
     )
-    parser.add_argument(
-        "--clock",
-        type=answers.above_zero,
-        metavar="MHZ",
-        default=Fraction(200),
-        help="clock of the design; default: 200",
-    )
+    add_clock(parser)
     parser.add_argument(
         "--latency",
         action="append",

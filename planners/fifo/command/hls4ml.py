@@ -6,7 +6,6 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import stop_after
@@ -15,6 +14,7 @@ from csdf.errors import UnwritableFile
 from csdf.io.files import write_text
 from csdf.outcome import Status
 from planners.fifo.command.answer import as_json, as_text
+from planners.fifo.command.options import add_clock, add_goals
 from planners.fifo.hls.reading import project_design
 from planners.fifo.hls.source import read_source, with_depths
 from planners.fifo.study import study
@@ -69,17 +69,8 @@ def command_parser() -> argparse.ArgumentParser:
         "project", metavar="FILE", help="the folder of a project, or the hls4ml_config.yml in it"
     )
     goal = parser.add_mutually_exclusive_group()
-    goal.add_argument(
-        "--period", type=answers.above_zero, metavar="CYCLES", help="at most so many cycles a frame"
-    )
-    goal.add_argument("--least", action="store_true", help="the least memory without deadlock")
-    parser.add_argument(
-        "--clock",
-        type=answers.above_zero,
-        metavar="MHZ",
-        default=Fraction(200),
-        help="clock of the design; default: 200",
-    )
+    add_goals(goal)
+    add_clock(parser)
     parser.add_argument(
         "--latency",
         action="append",
