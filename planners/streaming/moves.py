@@ -162,17 +162,21 @@ class Moves:
     def _in_parts(self, begin: int, stages: Sequence[Stage]) -> Iterator[Move]:
         """The same parts in all stages of a section that can work so."""
         summing = [self.table.summing_layer(stage.layers) for stage in stages]
-        if not any(summing):
-            return
         for parts in self._parts:
-            yield Move(
-                begin,
-                begin + 1,
-                tuple(
-                    stage if layer is None else replace(stage, parts=parts, summing=layer)
-                    for stage, layer in zip(stages, summing, strict=True)
-                ),
-            )
+            can = [
+                layer is not None and self._channels(stage) >= parts
+                for stage, layer in zip(stages, summing, strict=True)
+            ]
+            if any(can):
+                found = [
+                    replace(stage, parts=parts, summing=layer) if is_cut else stage
+                    for stage, layer, is_cut in zip(stages, summing, can, strict=True)
+                ]
+                yield Move(begin, begin + 1, tuple(found))
+
+    def _channels(self, stage: Stage) -> int:
+        """Channels of the first layer of a stage, which are those that parts share."""
+        return self.table.network.layer(stage.layers[0]).shape.channels
 
     def choices(self, begin: int, entry: int) -> dict[tuple[int, int], list[tuple[MoveCost, Move]]]:
         """Return the moves behind a cut that no other improves on, by their end and batch.

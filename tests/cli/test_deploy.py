@@ -73,3 +73,62 @@ def test_flash_is_that_of_all_networks(run, tmp_path):
     assert code == 1  # one takes some 90 kB
     assert "150000" in remarks
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("make"), reason="needs gcc, make")
+def test_the_plan_of_csdf_fit_is_what_is_written(run, tmp_path):
+    names = (NETWORK, "resnet8:resolution=16")
+    run("fit", *names, "--input", "rows", "--ram", "40kB", "-o", tmp_path / "plan.json")
+    arenas = [one["arena_bytes"] for one in json.loads((tmp_path / "plan.json").read_text())]
+    plan = ("--plan", tmp_path / "plan.json")
+    code, output, _ = run("deploy", *names, *plan, "-o", tmp_path / "c", "--json")
+    found = json.loads(output)
+    assert code == 0
+    assert [one["ways"][0]["ram_bytes"] for one in found["networks"]] == arenas
+    assert {one["input"] for one in found["networks"]} == {"rows"}
+    ended = subprocess.run(
+        ["make", "-C", tmp_path / "c", "test"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def refused(run, tmp_path, *words):
+    run("fit", NETWORK, "-o", tmp_path / "plan.json")
+    plan = ("--plan", tmp_path / "plan.json")
+    code, _, remarks = run("deploy", *words, *plan, "-o", tmp_path / "c")
+    assert not (tmp_path / "c").exists()
+    return code, remarks
+
+
+def test_the_plan_of_another_network_is_refused(run, tmp_path):
+    code, remarks = refused(run, tmp_path, "resnet8:resolution=8")
+    assert code == 2
+    assert "plan.json: the plan of network 'keyword_spotting'" in remarks
+    assert "give the model" in remarks
+
+
+def test_a_plan_above_the_limit_is_infeasible(run, tmp_path):
+    code, remarks = refused(run, tmp_path, NETWORK, "--ram", "1kB")
+    assert code == 1
+    assert "the plan that is given takes" in remarks
+
+
+def test_plans_are_as_many_as_models(run, tmp_path):
+    code, remarks = refused(run, tmp_path, NETWORK, NETWORK)
+    assert code == 2
+    assert "found 1 plan for 2 models" in remarks
+
+
+def test_a_plan_says_itself_where_the_input_is(run, tmp_path):
+    code, remarks = refused(run, tmp_path, NETWORK, "--input", "rows")
+    assert code == 2
+    assert "leave out --input" in remarks
+
+
+def test_a_plan_whose_bytes_are_other_than_those_computed_is_refused(run, tmp_path):
+    run("fit", NETWORK, "--element-bytes", 1, "-o", tmp_path / "plan.json")
+    plan = ("--plan", tmp_path / "plan.json")
+    code, _, remarks = run("deploy", NETWORK, *plan, "-o", tmp_path / "c")
+    assert code == 2
+    assert "computed in 4; plan with that many" in remarks

@@ -14,13 +14,17 @@ from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import stop_after
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, InvalidPlan
+from csdf.io.files import decoded, read_bytes
 from csdf.outcome import Status
 from planners.code.library import write_library
 from planners.code.sources import Written
 from planners.code.together import Member, write_together
 from planners.streaming.command.options import add_plan_options
-from planners.streaming.fit import GENERATED, Fit, FitWay, fit
+from planners.streaming.fit import GENERATED, RESIDENT, Fit, FitWay, fit
+from planners.streaming.given.as_fit import fit_of
+from planners.streaming.given.plan_text import parse_plans
+from planners.streaming.plan import StreamingPlan
 
 
 class Planned(NamedTuple):
@@ -34,10 +38,11 @@ class Planned(NamedTuple):
 def main(argv: Sequence[str]) -> int:
     """Write the library; return the exit code: 1 where no plan fits, 3 where the search gave up."""
     options = command_parser().parse_args(argv)
+    plans = _plans(options)
     planned: list[Planned] = []
-    for source in options.models:
+    for number, source in enumerate(options.models):
         model = _model(source, options)
-        found = _fitted(model, options)
+        found = _judged(model, plans[number], options) if plans else _fitted(model, options)
         if found.best is None or found.status != Status.FEASIBLE:
             print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
             return answers.GAVE_UP if found.status == Status.GAVE_UP else answers.NO
@@ -72,12 +77,36 @@ def _model(source: str, options: argparse.Namespace) -> Model:
     return with_weights("csdf deploy", model, options.seed)
 
 
+def _plans(options: argparse.Namespace) -> tuple[StreamingPlan, ...]:
+    """The plans of the file that is given, one for each model; none where no file is."""
+    if options.plan is None:
+        return ()
+    if options.input is not None:
+        raise CsdfError("--input: the plan says where the input is; leave out --input or --plan")
+    plans = parse_plans(decoded(read_bytes(options.plan), options.plan), options.plan)
+    if len(plans) != len(options.models):
+        raise CsdfError(
+            f"{options.plan}: found {answers.counted(len(plans), 'plan')} for "
+            f"{answers.counted(len(options.models), 'model')}; give the models that csdf fit was "
+            "given, in the same order"
+        )
+    return plans
+
+
+def _judged(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> Fit:
+    try:
+        with answers.working(f"judging the plan of {plan.network}"):
+            return fit_of(model.network, plan, ram=options.ram, flash=options.flash)
+    except InvalidPlan as error:
+        raise InvalidPlan(f"{options.plan}: {error}") from None
+
+
 def _fitted(model: Model, options: argparse.Namespace) -> Fit:
     return fit(
         model.network,
         ram=options.ram,
         flash=options.flash,
-        input=options.input,
+        input=options.input or RESIDENT,
         searched=GENERATED,
         budget=stop_after(options.budget, f"{model.network.name}: lines and strips"),
     )
@@ -155,6 +184,7 @@ def command_parser() -> argparse.ArgumentParser:
         "targets test, qemu and size run it here, on an emulated Cortex-M4, and tell its size. Several "
         "networks take turns in one arena, as large as the largest needs.",
         "csdf deploy keyword_spotting --ram 16kB -o firmware",
+        "csdf deploy keyword_spotting --plan plan.json -o firmware",
         "csdf deploy resnet8 keyword_spotting --input rows -o library --name senses",
         notes="Trained numbers of a network that has none are random. Tensors lie row by row, in a "
         "row column by column, the feature maps of a place side by side.",
@@ -167,6 +197,10 @@ def command_parser() -> argparse.ArgumentParser:
     )
     shared.add_reading_options(parser, simplify=shared.ALL_STEPS)
     add_plan_options(parser)
+    parser.set_defaults(input=None)  # which with --plan is the plan's
+    parser.add_argument(
+        "--plan", metavar="FILE", help="what csdf fit -o wrote; default: the plan is looked for"
+    )
     parser.add_argument(
         "--name", help="of functions and files; default: the network's, or networks"
     )

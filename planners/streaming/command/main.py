@@ -24,6 +24,7 @@ from planners.streaming.command.answer import as_json, as_text
 from planners.streaming.command.options import add_plan_options
 from planners.streaming.computing import ModelComputing
 from planners.streaming.fit import PLACES_OF_INPUTS, RESIDENT, RESULTS, SEARCHED, Fit, FitWay, fit
+from planners.streaming.given.plan_text import format_plans
 from planners.streaming.machine import Machine
 from planners.streaming.together import Together
 
@@ -108,8 +109,7 @@ def _verified(model: Model, way: FitWay, options: argparse.Namespace) -> Differe
 
 
 def _write(path: str, fits: Sequence[Fit]) -> None:
-    plans = [(one.best or one.least).plan.to_json() for one in fits]
-    write_text(path, json.dumps(plans[0] if len(plans) == 1 else plans, indent=2) + "\n")
+    write_text(path, format_plans([(one.best or one.least).plan for one in fits]))
 
 
 def _exit_code(all_of: Together, checks: Sequence[Difference]) -> int:

@@ -1,0 +1,1 @@
+"""Plans that were made before: read back, judged, and taken as an answer."""

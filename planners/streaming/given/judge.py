@@ -1,0 +1,209 @@
+"""The judge of plans that come from elsewhere: whether a network can be worked in this way.
+
+First what a plan says is compared with the network: layers, their order, the manners in which they
+may work, the sizes of buffers. Then planners.streaming.machine carries the plan out without
+computing, in an arena whose bytes know what they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cnn2csdf.network import Network
+from cnn2csdf.operators import Input, Output
+from csdf.errors import ExecutionError, InvalidPlan
+from planners.streaming.machine import Machine
+from planners.streaming.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
+from planners.streaming.stages import (
+    ACCUMULATOR_BYTES,
+    Manner,
+    StageTable,
+    sums_over_rows,
+)
+
+
+def require_carried_out(network: Network, plan: StreamingPlan) -> None:
+    """Raise InvalidPlan, naming the layer or buffer, unless the plan works this network.
+
+    Every byte that is read is judged, which for large networks takes a while: bytes of all tensors.
+    """
+    _Judged(network, plan).require()
+    machine = Machine(network, plan)
+    try:
+        machine.run()
+        for layer in network.outputs:
+            machine.output(layer.inputs[0])
+    except ExecutionError as error:
+        raise InvalidPlan(f"the plan cannot be carried out: {error}") from None
+
+
+class _Judged:
+    """A plan beside its network."""
+
+    def __init__(self, network: Network, plan: StreamingPlan) -> None:
+        self._network, self._plan = network, plan
+        self._table = StageTable(network, element_bytes=plan.element_bytes)
+        self._works = {
+            layer.name: layer
+            for layer in network.layers
+            if not isinstance(layer.operator, Input | Output)
+        }
+        self._inputs = {layer.name for layer in network.inputs}
+        self._results = {source for layer in network.outputs for source in layer.inputs}
+        self._group_of: dict[str, int] = {}
+
+    def require(self) -> None:
+        """Raise InvalidPlan for what can be told without carrying the plan out."""
+        self._require_layers()
+        self._require_arriving()
+        for _, planned in self._stages():
+            self._require_stage(planned)
+        for buffer in self._plan.buffers:
+            self._require_buffer(buffer)
+        self._require_arena()
+        self._require_whole()
+        self._require_work()
+
+    def _stages(self) -> Iterator[tuple[int, PlannedStage]]:
+        for number, group in enumerate(self._plan.groups):
+            for planned in group.stages:
+                yield number, planned
+
+    def _require_layers(self) -> None:
+        """Each layer once, behind those that it reads."""
+        of = f"the plan of network {self._plan.network!r}"
+        for number, planned in self._stages():
+            for name in planned.stage.layers:
+                if name not in self._works:
+                    raise InvalidPlan(
+                        f"{of} works layer {name!r}, which network {self._network.name!r} has "
+                        "not; give the model, and the options of reading, that it was planned with"
+                    )
+                if name in self._group_of:
+                    raise InvalidPlan(f"{of} works layer {name!r} twice")
+                for source in self._works[name].inputs:
+                    if source not in self._group_of and source not in self._inputs:
+                        raise InvalidPlan(f"{of} works layer {name!r} before {source!r}")
+                self._group_of[name] = number
+        for name in self._works:
+            if name not in self._group_of:
+                raise InvalidPlan(f"{of} does not work layer {name!r}")
+
+    def _require_arriving(self) -> None:
+        for number, group in enumerate(self._plan.groups):
+            if group.arriving is None:
+                continue
+            if number or self._inputs != {group.arriving}:
+                raise InvalidPlan(
+                    f"group {number + 1} takes {group.arriving!r} row by row; only the one input "
+                    "of a network can come so, and only to the first group"
+                )
+
+    def _require_stage(self, planned: PlannedStage) -> None:
+        stage, table = planned.stage, self._table
+        named = f"the stage that makes {stage.result!r}"
+        if not 1 <= stage.rows <= table.height(stage.result):
+            raise InvalidPlan(f"{named} makes {stage.rows} rows of {table.height(stage.result)}")
+        manners = {
+            Manner.SUMS: len(stage.layers) == 1
+            and sums_over_rows(self._network, self._works[stage.result]),
+            Manner.CHANNELS: table.can_go_by_channels(stage.layers),
+            Manner.ROWS: table.can_be_stage(stage.layers),
+        }
+        if not manners[stage.manner]:
+            raise InvalidPlan(f"{named} cannot work by {stage.manner.value}")
+        self._require_parts(planned, named)
+        is_swept = stage.manner is Manner.ROWS
+        inside = stage.layers[:-1] if is_swept else ()
+        if tuple(name for name, _, _ in planned.strips) != inside:
+            raise InvalidPlan(f"{named} has strips of other layers than those before its last")
+        for name, rows, columns in planned.strips:
+            shape = self._network.layer(name).shape
+            if not (rows <= shape.rows and 1 <= columns <= shape.width):
+                raise InvalidPlan(
+                    f"{named} has a strip of {rows} rows and {columns} columns of {name!r}, "
+                    f"which has {shape.rows} and {shape.width}"
+                )
+
+    def _require_parts(self, planned: PlannedStage, named: str) -> None:
+        stage = planned.stage
+        if stage.summing is None:
+            if stage.parts != 1:
+                raise InvalidPlan(f"{named} works in {stage.parts} parts, but no layer sums them")
+            return
+        if (
+            stage.manner is not Manner.ROWS
+            or self._table.summing_layer(stage.layers) != stage.summing
+        ):
+            raise InvalidPlan(f"{named} cannot sum parts in {stage.summing!r}")
+        channels = self._network.layer(stage.layers[0]).shape.channels
+        if not 2 <= stage.parts <= channels:
+            raise InvalidPlan(f"{named} works in {stage.parts} parts of {channels} channels")
+
+    def _require_buffer(self, buffer: StreamBuffer) -> None:
+        """Its size is that of its rows, and it lies in the arena where it is no outside one."""
+        named = f"buffer {buffer.name!r}"
+        if buffer.tensor not in self._works and buffer.tensor not in self._inputs:
+            raise InvalidPlan(f"{named} holds tensor {buffer.tensor!r}, which the network has not")
+        if buffer.end > len(self._plan.groups):
+            raise InvalidPlan(f"{named} lives to group {buffer.end} of {len(self._plan.groups)}")
+        sizes = {
+            Kind.WHOLE: self._table.tensor_bytes(buffer.tensor),
+            Kind.OUTSIDE: self._table.tensor_bytes(buffer.tensor),
+            Kind.LINE: buffer.rows * self._table.row_bytes(buffer.tensor),
+            Kind.SUMS: self._network.layer(buffer.tensor).shape.elements * ACCUMULATOR_BYTES,
+            Kind.POOL: buffer.size,
+        }
+        if buffer.size != sizes[buffer.kind]:
+            raise InvalidPlan(
+                f"{named} has {buffer.size} bytes; its rows take {sizes[buffer.kind]}"
+            )
+        if buffer.has_all_rows and buffer.rows != self._table.height(buffer.tensor):
+            raise InvalidPlan(f"{named} has {buffer.rows} rows of {buffer.tensor!r}")
+        if buffer.kind is Kind.OUTSIDE:
+            self._require_outside(buffer.tensor)
+        elif buffer.offset + buffer.size > self._plan.arena_bytes:
+            raise InvalidPlan(f"{named} leaves the arena of {self._plan.arena_bytes} bytes")
+
+    def _require_outside(self, tensor: str) -> None:
+        is_read = bool(set(self._network.consumers[tensor]) & set(self._works))
+        if tensor not in self._inputs and (tensor not in self._results or is_read):
+            raise InvalidPlan(
+                f"tensor {tensor!r} lies outside the arena; only inputs may, and results that no "
+                "layer reads"
+            )
+
+    def _require_arena(self) -> None:
+        """No larger than all tensors and their sums beside one another, so that it can be judged."""
+        most = sum(
+            layer.shape.elements * (self._table.bytes_of(layer.name) + 2 * ACCUMULATOR_BYTES)
+            for layer in self._network.layers
+        )
+        if self._plan.all_bytes > 2 * most:
+            raise InvalidPlan(
+                f"the plan takes {self._plan.all_bytes} bytes; all tensors of the network and their "
+                f"sums together take {most}"
+            )
+
+    def _require_whole(self) -> None:
+        """What another group reads, and what goes out, lies whole."""
+        whole = {one.tensor for one in self._plan.buffers if one.has_all_rows}
+        arriving = {group.arriving for group in self._plan.groups}
+        wanted = set(self._results) | (self._inputs - arriving)
+        for name, number in self._group_of.items():
+            for source in self._works[name].inputs:
+                if self._group_of.get(source, number) != number or (
+                    source in arriving and number > 0
+                ):
+                    wanted.add(source)
+        for name in sorted(wanted):
+            if name not in whole:
+                raise InvalidPlan(f"tensor {name!r} outlives its group, but does not lie whole")
+
+    def _require_work(self) -> None:
+        work = sum(self._table.geometry(planned.stage).work for _, planned in self._stages())
+        if self._plan.multiply_accumulates != work:
+            raise InvalidPlan(
+                f"the plan counts {self._plan.multiply_accumulates} multiply-accumulates; of this "
+                f"network it takes {work}"
+            )

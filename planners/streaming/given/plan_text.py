@@ -1,0 +1,123 @@
+"""Plans of groups, stages and buffers as JSON: what `csdf fit -o` writes, read back.
+
+The document is that of StreamingPlan.to_json, or a list of such documents for several networks. The
+network itself is not in it; whoever reads a plan for a network lets the judge beside this module look.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import Enum
+from typing import TypeVar
+
+from csdf.io.json_value import JsonValue
+from planners.streaming.plan import (
+    VERSION,
+    Kind,
+    PlannedGroup,
+    PlannedStage,
+    StreamBuffer,
+    StreamingPlan,
+)
+from planners.streaming.stages import Manner, Stage
+
+PLAN = (
+    *("version", "network", "element_bytes", "arena_bytes", "multiply_accumulates"),
+    *("groups", "buffers"),
+)
+STAGE = ("layers", "course", "rows", "parts", "summing", "strips")
+BUFFER = ("name", "kind", "tensor", "rows", "size", "offset", "groups")
+MOST = 2**31 - 1  # of rows, parts, bytes: what C counts in 32 bits
+MOST_WORK = 2**63 - 1
+
+Word = TypeVar("Word", bound=Enum)
+
+
+def format_plans(plans: Sequence[StreamingPlan]) -> str:
+    """Return a document that reads back as the same plans: an object for one, a list for several."""
+    found = [plan.to_json() for plan in plans]
+    return json.dumps(found[0] if len(found) == 1 else found, indent=2) + "\n"
+
+
+def parse_plans(text: str, name: str) -> tuple[StreamingPlan, ...]:
+    """Return the plans of a document. name: of the file.
+
+    Raises UnreadableFile with the place. Whether a plan can be carried out is the judge's question.
+    """
+    found = JsonValue.parse(text, name)
+    entries = tuple(found.items()) if isinstance(found.value, list) else (found,)
+    if not entries:
+        raise found.refusal("expected at least one plan")
+    return tuple(_plan(one) for one in entries)
+
+
+def _plan(found: JsonValue) -> StreamingPlan:
+    found.require_keys(PLAN)
+    if found["version"].natural() != VERSION:
+        raise found["version"].refusal(f"this program reads version {VERSION}")
+    unit = found["element_bytes"]
+    return StreamingPlan(
+        network=found["network"].text(),
+        element_bytes=None if unit.is_null else unit.whole(1, MOST),
+        groups=tuple(_group(one) for one in found["groups"].items()),
+        buffers=tuple(_buffer(one) for one in found["buffers"].items()),
+        arena_bytes=found["arena_bytes"].whole(0, MOST),
+        multiply_accumulates=found["multiply_accumulates"].whole(0, MOST_WORK),
+    )
+
+
+def _group(found: JsonValue) -> PlannedGroup:
+    found.require_keys(("arriving", "stages"))
+    stages = tuple(_stage(one) for one in found["stages"].items())
+    if not stages:
+        raise found["stages"].refusal("expected at least one stage")
+    return PlannedGroup(stages=stages, arriving=_text_or_none(found["arriving"]))
+
+
+def _stage(found: JsonValue) -> PlannedStage:
+    found.require_keys(STAGE)
+    layers = tuple(one.text() for one in found["layers"].items())
+    if not layers:
+        raise found["layers"].refusal("expected at least one layer")
+    stage = Stage(
+        layers=layers,
+        rows=found["rows"].whole(1, MOST),
+        manner=_word(found["course"], Manner),
+        parts=found["parts"].whole(1, MOST),
+        summing=_text_or_none(found["summing"]),
+    )
+    return PlannedStage(stage=stage, strips=tuple(_strip(one) for one in found["strips"].items()))
+
+
+def _strip(found: JsonValue) -> tuple[str, int, int]:
+    found.require_keys(("layer", "rows", "columns"))
+    return found["layer"].text(), found["rows"].whole(0, MOST), found["columns"].whole(0, MOST)
+
+
+def _buffer(found: JsonValue) -> StreamBuffer:
+    found.require_keys(BUFFER)
+    groups = found["groups"].naturals()
+    if len(groups) != 2 or groups[0] >= groups[1]:
+        raise found["groups"].refusal("expected a first group and one past the last")
+    return StreamBuffer(
+        name=found["name"].text(),
+        kind=_word(found["kind"], Kind),
+        tensor=found["tensor"].text(),
+        rows=found["rows"].whole(0, MOST),
+        size=found["size"].whole(0, MOST),
+        offset=found["offset"].whole(0, MOST),
+        begin=groups[0],
+        end=groups[1],
+    )
+
+
+def _text_or_none(found: JsonValue) -> str | None:
+    return None if found.is_null else found.text()
+
+
+def _word(found: JsonValue, words: type[Word]) -> Word:
+    known = {one.value: one for one in words}
+    if found.text() not in known:
+        raise found.refusal(f"expected one of {', '.join(known)}")
+    return known[found.text()]

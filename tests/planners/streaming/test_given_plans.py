@@ -1,0 +1,177 @@
+"""Plans read back from JSON, and the judge who looks at them before anybody carries them out."""
+
+import json
+import re
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
+from csdf.errors import CsdfError, InvalidPlan, UnreadableFile
+from planners.streaming.fit import INPUTS, SEARCHED, fit
+from planners.streaming.given.as_fit import fit_of
+from planners.streaming.given.judge import require_carried_out
+from planners.streaming.given.plan_text import format_plans, parse_plans
+from planners.streaming.plan import Kind
+from tests.cnn2csdf.execution.random_networks import models
+from tests.planners.streaming.streamed import random_plan
+
+
+def network_of(name="keyword_spotting:rows=13"):
+    return simplified(Model(network=from_catalogue(name))).network
+
+
+def planned(network, **options):
+    return fit(network, searched=SEARCHED, **options).least.plan
+
+
+@settings(max_examples=40)
+@given(model=models(), seed=st.integers(0, 2**32), is_streamed=st.booleans(), outside=st.booleans())
+def test_any_plan_reads_back_as_itself_and_is_passed(model, seed, is_streamed, outside):
+    outputs = {layer.name for layer in model.network.outputs}
+    if not any(layer.inputs and layer.name not in outputs for layer in model.network.layers):
+        return
+    plan = random_plan(
+        model.network, seed, is_streamed=is_streamed, is_outside=outside, parts=(2, 4)
+    )
+    (found,) = parse_plans(format_plans([plan]), "plan.json")
+    assert found == plan
+    require_carried_out(model.network, found)
+
+
+@pytest.mark.parametrize("input_", INPUTS)
+def test_a_given_plan_fits_as_the_search_said(input_):
+    network = network_of()
+    searched = fit(network, input=input_)
+    found = fit_of(network, searched.least.plan, ram=searched.least.ram_bytes)
+    assert found.best.ram_bytes == searched.least.ram_bytes
+    assert found.best.work == searched.least.work
+    assert (found.input, found.lower_bound) == (searched.input, searched.lower_bound)
+    assert found.flash_bytes == searched.flash_bytes
+    assert fit_of(network, searched.least.plan, ram=searched.least.ram_bytes - 1).best is None
+
+
+def test_several_plans_read_back_in_order():
+    plans = [planned(network_of()), planned(network_of("resnet8:resolution=8"))]
+    assert parse_plans(format_plans(plans), "plan.json") == tuple(plans)
+
+
+def without_a_buffer(plan, kind):
+    return replace(plan, buffers=tuple(one for one in plan.buffers if one.kind is not kind))
+
+
+def with_buffers(plan, kind, **changes):
+    return replace(
+        plan,
+        buffers=tuple(
+            replace(one, **{key: change(one) for key, change in changes.items()})
+            if one.kind is kind
+            else one
+            for one in plan.buffers
+        ),
+    )
+
+
+def with_stages(plan, change):
+    """The plan with the stages of its last group changed."""
+    *groups, last = plan.groups
+    return replace(plan, groups=(*groups, replace(last, stages=change(last.stages))))
+
+
+def with_stage(plan, change):
+    """The plan with its last stage changed."""
+    return with_stages(plan, lambda stages: (*stages[:-1], change(stages[-1])))
+
+
+WRONG = {
+    "does not work layer": lambda plan: with_stages(plan, lambda stages: stages[:-1]),
+    "twice": lambda plan: replace(plan, groups=(*plan.groups, plan.groups[-1])),
+    "before": lambda plan: with_stages(plan, lambda stages: stages[::-1]),
+    "multiply-accumulates": lambda plan: replace(plan, multiply_accumulates=1),
+    "no pool buffer": lambda plan: without_a_buffer(plan, Kind.POOL),
+    "does not lie whole": lambda plan: without_a_buffer(plan, Kind.WHOLE),
+    "leaves the arena": lambda plan: replace(plan, arena_bytes=plan.arena_bytes - 4),
+    "its rows take": lambda plan: with_buffers(plan, Kind.WHOLE, size=lambda one: one.size - 4),
+    "all tensors of the network": lambda plan: replace(plan, arena_bytes=10**9),
+    "cannot be carried out": lambda plan: with_buffers(plan, Kind.LINE, offset=lambda one: 0),
+    "makes 9 rows of 1": lambda plan: with_stage(
+        plan, lambda one: replace(one, stage=replace(one.stage, rows=9))
+    ),
+    "no layer sums them": lambda plan: with_stage(
+        plan, lambda one: replace(one, stage=replace(one.stage, parts=2))
+    ),
+    "only the one input": lambda plan: replace(
+        plan, groups=tuple(replace(one, arriving="softmax") for one in plan.groups)
+    ),
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_a_wrong_plan_is_refused_with_what_is_wrong(words):
+    network = network_of()
+    plan = planned(network, element_bytes=4)
+    require_carried_out(network, plan)
+    with pytest.raises(InvalidPlan, match=re.escape(words)):
+        require_carried_out(network, WRONG[words](plan))
+
+
+def test_the_plan_of_another_network_is_refused_by_its_layer():
+    plan = planned(network_of())
+    with pytest.raises(InvalidPlan, match=r"'keyword_spotting'.*'resnet8' has not"):
+        require_carried_out(network_of("resnet8:resolution=8"), plan)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "plan.json:1: not JSON"),
+        ("[]", "expected at least one plan"),
+        ('{"version": 1}', "the key 'network' is missing"),
+        ("7", "expected an object"),
+    ],
+)
+def test_what_is_no_plan_is_refused_with_its_place(text, words):
+    with pytest.raises(UnreadableFile, match=re.escape(words)):
+        parse_plans(text, "plan.json")
+
+
+VALUES = (-1, 0, 1, 2, 7, 10**12, None, True, 1.5, "", "no such", [], {}, [0, 1])
+
+
+def spoiled(value, random):
+    """A JSON value with something in it replaced, dropped or doubled."""
+    if isinstance(value, (dict, list)) and value and random.random() < 0.95:
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        key = random.choice(keys)
+        found = value.copy()
+        if random.random() < 0.9:
+            found[key] = spoiled(value[key], random)
+        elif isinstance(value, dict):
+            del found[key]
+        else:
+            found[key : key + 1] = [] if random.random() < 0.5 else [value[key]] * 2
+        return found
+    if type(value) is int and random.random() < 0.5:
+        return value + random.choice((-4, -1, 1, 4))
+    return random.choice(VALUES)
+
+
+def test_a_spoiled_plan_is_refused_or_still_a_plan():
+    network = network_of()
+    ways = [*fit(network, searched=SEARCHED).ways, *fit(network, input="rows").ways]
+    plans = [way.plan.to_json() for way in ways]
+    refused = 0
+    for seed in range(400):
+        random = Random(seed)
+        text = json.dumps(spoiled(random.choice(plans), random))
+        try:
+            (plan,) = parse_plans(text, "plan.json")
+            require_carried_out(network, plan)
+        except CsdfError:
+            refused += 1
+    assert refused > 200
