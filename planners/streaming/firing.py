@@ -8,10 +8,14 @@ with a counter for each stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from csdf.errors import InvalidPlan
+from csdf.kernels import compile as compiler
+from csdf.kernels import firing_rows as kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +36,21 @@ class Reading:
 class Firings:
     """All firings of one stage.
 
-    made: rows of the result that are there after so many firings, from 0 firings on.
+    made: rows of the result that are there after so many firings, from 0 firings on. numbers: made,
+    then upto and first of each reading, one behind the other.
     """
 
     result: str
     readings: tuple[Reading, ...]
     made: tuple[int, ...]
+    numbers: array[int] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        every = array("q", self.made)
+        for reading in self.readings:
+            every.extend(reading.upto)
+            every.extend(reading.first)
+        object.__setattr__(self, "numbers", every)
 
     @property
     def count(self) -> int:
@@ -45,38 +58,73 @@ class Firings:
         return len(self.made) - 1
 
 
-def firing_order(stages: Sequence[Firings]) -> Iterator[int]:
-    """Yield the places of the stages in the order in which they fire, for one frame.
+class FiringGroup:
+    """Stages that fire for one another, each after those whose results it reads.
 
-    stages: each after those whose results it reads; a tensor that no stage makes is there from the
-    start. The last stage that is not done asks; a stage whose needed rows are not there asks the
-    maker of the first tensor that lacks rows.
+    A tensor that no stage makes is there from the start.
     """
-    maker = {stage.result: place for place, stage in enumerate(stages)}
-    fired = [0] * len(stages)
-    for last in reversed(range(len(stages))):
-        while fired[last] < stages[last].count:
-            place = last
-            while (asked := _lacking(stages, maker, fired, place)) is not None:
-                place = asked
-            yield place
-            fired[place] += 1
+
+    def __init__(self, stages: Sequence[Firings]) -> None:
+        self._stages = stages
+        self.backend = compiler.backend(fits=True)
+        self._maker = {stage.result: place for place, stage in enumerate(stages)}
+        self.group = self._group()
+        self.total = 0
+        self.order = self._order()
+
+    def _group(self) -> Any:
+        """The stages as the kernel takes them."""
+        numbers: array[int] = array("q")
+        count, made, reading, maker, upto, first, user = [], [], [0], [], [], [], []
+        for place, stage in enumerate(self._stages):
+            begin = len(numbers)
+            numbers.extend(stage.numbers)
+            count.append(stage.count)
+            made.append(begin)
+            begin += len(stage.made)
+            for one in stage.readings:
+                if one.tensor in self._maker:
+                    maker.append(self._maker[one.tensor])
+                    upto.append(begin)
+                    first.append(begin + len(one.upto))
+                    user.append(place)
+                begin += len(one.upto) + len(one.first)
+            reading.append(len(maker))
+        use = sorted(range(len(maker)), key=maker.__getitem__)
+        reader = [0]
+        for place in range(len(self._stages)):
+            reader.append(reader[-1] + maker.count(place))
+        make = self.backend.array
+        users = tuple(map(make, (reader, use, user, [0] * len(count))))
+        columns = map(make, (count, made, reading, maker, upto, first))
+        return self.backend.kernel(kernel.Group)(self.backend.view(numbers), *columns, users)
+
+    def _order(self) -> Any:
+        order = self.backend.blank(sum(stage.count for stage in self._stages))
+        self.total = self.backend.kernel(kernel.firing_order)(self.group, order)
+        if self.total == kernel.STUCK:
+            self._refuse(self.group.lacking)
+        return order
+
+    def _refuse(self, lacking: int) -> None:
+        inner = (
+            (stage, one)
+            for stage in self._stages
+            for one in stage.readings
+            if one.tensor in self._maker
+        )
+        stage, reading = list(inner)[lacking]
+        raise InvalidPlan(
+            f"stage {stage.result!r} needs up to {reading.upto[-1]} rows of {reading.tensor!r}, "
+            "which has fewer"
+        )
 
 
-def _lacking(
-    stages: Sequence[Firings], maker: dict[str, int], fired: Sequence[int], place: int
-) -> int | None:
-    """The stage that has to fire before the one at `place` can; None where it can fire."""
-    stage = stages[place]
-    for reading in stage.readings:
-        before = maker.get(reading.tensor)
-        if before is None:
-            continue
-        if stages[before].made[fired[before]] < reading.upto[fired[place]]:
-            if fired[before] == stages[before].count:
-                raise InvalidPlan(
-                    f"stage {stage.result!r} needs {reading.upto[fired[place]]} rows of "
-                    f"{reading.tensor!r}, which has fewer"
-                )
-            return before
-    return None
+def firing_order(stages: Sequence[Firings]) -> Sequence[int]:
+    """Return the places of the stages in the order in which they fire, for one frame.
+
+    The last stage that is not done asks; a stage whose needed rows are not there asks the maker of
+    the first tensor that lacks rows. Raises InvalidPlan where a tensor never has the rows.
+    """
+    found: Sequence[int] = FiringGroup(stages).order
+    return found

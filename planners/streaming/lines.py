@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from planners.streaming.firing import Firings, firing_order
+from csdf.kernels import firing_rows as kernel
+from planners.streaming.firing import FiringGroup, Firings
 
 
 class Keeping(Enum):
@@ -24,6 +25,9 @@ class Keeping(Enum):
     WHOLE = "whole"
     RING = "ring"
     LINE = "line"
+
+
+KINDS = {Keeping.WHOLE: kernel.WHOLE, Keeping.RING: kernel.RING, Keeping.LINE: kernel.LINE}
 
 
 class Kept(NamedTuple):
@@ -44,102 +48,41 @@ def kept_rows(
     strips: Sequence[int],
     keeping: Mapping[str, Keeping],
 ) -> Kept:
-    """Return what a frame keeps, fired in the order of firing_order.
+    """Return what a frame keeps, fired in the order of planners.streaming.firing.
 
     row_bytes: of each result; strips: bytes of the strips of each stage; keeping: of each result.
     """
-    order = list(firing_order(stages))
-    rows = _places(stages, order, keeping)
-    return Kept(rows=rows, passing=_passing(stages, order, rows, row_bytes, strips))
+    group, kinds, rows = _counted(stages, keeping)
+    make = group.backend.array
+    sizes = make([row_bytes[stage.result] for stage in stages])
+    passing = make([*strips, *(0 for _ in stages)])
+    count = group.backend.kernel(kernel.count_passing)
+    count(group.group, group.order, group.total, kinds, rows, sizes, passing)
+    return Kept(rows=_by_result(stages, keeping, rows), passing=tuple(passing[len(stages) :]))
 
 
 def kept_places(stages: Sequence[Firings], keeping: Mapping[str, Keeping]) -> dict[str, int]:
     """Return the places of each ring and line along one axis: rows, or the columns of strips."""
-    return _places(stages, list(firing_order(stages)), keeping)
+    return _by_result(stages, keeping, _counted(stages, keeping)[2])
 
 
-def _places(
-    stages: Sequence[Firings], order: Sequence[int], keeping: Mapping[str, Keeping]
+def _counted(
+    stages: Sequence[Firings], keeping: Mapping[str, Keeping]
+) -> tuple[FiringGroup, Any, Any]:
+    """The stages, how each result is kept, and its places: all as the kernel has them."""
+    group = FiringGroup(stages)
+    kinds = group.backend.array([KINDS[keeping[stage.result]] for stage in stages])
+    rows = group.backend.blank(len(stages))
+    group.backend.kernel(kernel.count_rows)(group.group, group.order, group.total, kinds, rows)
+    return group, kinds, rows
+
+
+def _by_result(
+    stages: Sequence[Firings], keeping: Mapping[str, Keeping], rows: Sequence[int]
 ) -> dict[str, int]:
-    """All places that are ever there in a ring; in a line those that outlive the next firing."""
-    counts = _Counts(stages)
-    rows = {stage.result: 0 for stage in stages if keeping[stage.result] is not Keeping.WHOLE}
-    waits: str | None = None  # result whose last batch is read by the next firing
-    for event, place in enumerate(order):
-        result = stages[place].result
-        batch = counts.next_batch(place)
-        if keeping[result] is Keeping.RING:
-            rows[result] = max(rows[result], counts.alive(result) + batch)
-        counts.fire(place)
-        if waits is not None:
-            rows[waits] = max(rows[waits], counts.alive(waits))
-        waits = None
-        if keeping[result] is Keeping.LINE:
-            if event + 1 < len(order) and counts.reads(order[event + 1], result):
-                waits = result
-            else:
-                rows[result] = max(rows[result], counts.alive(result))
-    return rows
-
-
-def _passing(
-    stages: Sequence[Firings],
-    order: Sequence[int],
-    rows: Mapping[str, int],
-    row_bytes: Mapping[str, int],
-    strips: Sequence[int],
-) -> tuple[int, ...]:
-    """Bytes that come and go with the firings of each stage, where a line has no room."""
-    counts = _Counts(stages)
-    passing = [0] * len(stages)
-    staged: tuple[str, int] | None = None  # what the firing before has staged: result, bytes
-    for place in order:
-        result = stages[place].result
-        moving = strips[place]
-        if staged is not None and counts.reads(place, staged[0]):
-            moving += staged[1]
-        batch = counts.next_batch(place)
-        staged = None
-        if result in rows and batch and counts.alive(result) + batch > rows[result]:
-            staged = result, batch * row_bytes[result]
-            moving += staged[1]
-        passing[place] = max(passing[place], moving)
-        counts.fire(place)
-    return tuple(passing)
-
-
-class _Counts:
-    """Rows made and rows released of each result, as the stages fire."""
-
-    def __init__(self, stages: Sequence[Firings]) -> None:
-        self._stages = stages
-        self._fired = [0] * len(stages)
-        self._made = {stage.result: 0 for stage in stages}
-        self._released: dict[str, dict[str, int]] = {stage.result: {} for stage in stages}
-        for stage in stages:
-            for reading in stage.readings:
-                if reading.tensor in self._released:
-                    self._released[reading.tensor][stage.result] = reading.first[0]
-
-    def next_batch(self, place: int) -> int:
-        """Rows that the next firing of a stage makes."""
-        made, fired = self._stages[place].made, self._fired[place]
-        return made[fired + 1] - made[fired]
-
-    def reads(self, place: int, tensor: str) -> bool:
-        """Whether a stage reads a tensor."""
-        return any(reading.tensor == tensor for reading in self._stages[place].readings)
-
-    def alive(self, tensor: str) -> int:
-        """Rows of a tensor that are made and still needed."""
-        made = self._made[tensor]
-        return made - min(min(self._released[tensor].values(), default=made), made)
-
-    def fire(self, place: int) -> None:
-        """Count a firing."""
-        stage = self._stages[place]
-        self._fired[place] += 1
-        self._made[stage.result] = stage.made[self._fired[place]]
-        for reading in stage.readings:
-            if reading.tensor in self._released:
-                self._released[reading.tensor][stage.result] = reading.first[self._fired[place]]
+    """The places of the results that do not lie whole."""
+    return {
+        stage.result: count
+        for stage, count in zip(stages, rows, strict=True)
+        if keeping[stage.result] is not Keeping.WHOLE
+    }
