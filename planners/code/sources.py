@@ -13,6 +13,7 @@ from planners.code.names import comment, identifier, unlike, wrapped
 from planners.code.parts import INTEGERS, REALS, SCHEDULER, mentioned, used
 from planners.code.schedule import Schedule
 from planners.code.tables import TYPES, Tables, array_items
+from planners.streaming.again import worked_model
 from planners.streaming.plan import StreamingPlan
 
 STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of 64 bits
@@ -75,6 +76,7 @@ def library_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
 
 class _Writing:
     def __init__(self, model: Model, plan: StreamingPlan, name: str) -> None:
+        model = worked_model(model, plan.again)
         _require_fit(model, plan)
         self.name = identifier(name)
         self.capitals = self.name.upper()

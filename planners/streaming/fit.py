@@ -23,9 +23,10 @@ from cnn2csdf.parameters import parameter_bytes as stored_bytes
 from csdf.outcome import Reason, Status, Why, because
 from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.network_arena import whole_arena
+from planners.streaming.again import worked_network
 from planners.streaming.course import Course, course_of
 from planners.streaming.making import plan_of
-from planners.streaming.moves import PARTS, Move, Moves, OnceMoves, PlainMoves
+from planners.streaming.moves import PARTS, Move, Moves, OnceMoves, PlainMoves, TwiceMoves
 from planners.streaming.plan import StreamingPlan
 from planners.streaming.search import ALL, GroupWay, front
 from planners.streaming.stages import Stage, StageTable
@@ -44,8 +45,9 @@ BY_ROWS = "rows"
 LINES = "lines, nothing twice"
 STRIPS = "lines and strips"
 IN_PARTS = "strips, channels in parts"
-SEARCHED = (LINES, STRIPS, IN_PARTS)
-GENERATED = (LINES, STRIPS)  # the searched ways of which planners.code writes code
+TWICE = "strips, gates twice"
+SEARCHED = (LINES, STRIPS, IN_PARTS, TWICE)
+GENERATED = (LINES, STRIPS, TWICE)  # the searched ways of which planners.code writes code
 PLAIN = (WHOLE_LAYERS, BY_ROWS)
 
 
@@ -208,6 +210,7 @@ class _Fitting:
             for name, moves in (
                 (STRIPS, self._moves),
                 (IN_PARTS, Moves(self._course, self._table, PARTS)),
+                *self._twice(),
             )
             if name in searched
         }
@@ -223,10 +226,13 @@ class _Fitting:
             multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers
         )
         self._ended: Reason | None = None
-        self._parameters = {
-            layer.name: layer_parameter_bytes(layer, network.input_shapes(layer), parameter_bytes)
-            for layer in network.layers
-        }
+        self._parameter_bytes = parameter_bytes
+
+    def _twice(self) -> Iterator[tuple[str, Moves]]:
+        """The space in which gates are computed twice, if there are gates."""
+        moves = TwiceMoves(self._course, self._table)
+        if moves.has_spans:
+            yield TWICE, moves
 
     def answer(self) -> Fit:
         """Return the answer, after as much search as the stop allows."""
@@ -296,6 +302,7 @@ class _Fitting:
         """Add the plans of a front that are new; return whether none is missing."""
         found = front(moves, limit, is_streamed=self._is_streamed, labels=labels, budget=self._stop)
         for way in found.plans:
+            self._stop.look()
             key = (name, *(group.moves for group in way.groups))
             if key in self._planned:
                 continue
@@ -310,27 +317,31 @@ class _Fitting:
     def _nanoseconds(self, plan: StreamingPlan) -> int | None:
         if self._platform is None:
             return None
+        table = self._table
+        if plan.again:
+            table = table.of(worked_network(self._course.network, plan.again))
         return sum(
-            self._stage_nanoseconds(one.stage, self._platform)
+            self._stage_nanoseconds(one.stage, table, self._platform)
             for group in plan.groups
             for one in group.stages
         )
 
-    def _stage_nanoseconds(self, stage: Stage, platform: Platform) -> int:
+    def _stage_nanoseconds(self, stage: Stage, table: StageTable, platform: Platform) -> int:
         """A stage starts with each firing, reads its parameters and rows, and writes rows."""
-        network, found = self._course.network, self._table.geometry(stage)
-        parameters = sum(self._parameters[name] for name in stage.layers)
+        network, found = table.network, table.geometry(stage)
         firings = found.firings.count
-        work = Fraction(0)
+        work, parameters = Fraction(0), 0
         for name in stage.layers:
             layer = network.layer(name)
-            of_row = Fraction(operations(layer, network.input_shapes(layer)), layer.shape.rows)
+            inputs = network.input_shapes(layer)
+            parameters += layer_parameter_bytes(layer, inputs, self._parameter_bytes)
             if found.accumulator:
-                work += operations(layer, network.input_shapes(layer))
+                work += operations(layer, inputs)
             else:
+                of_row = Fraction(operations(layer, inputs), layer.shape.rows)
                 work += of_row * sum(end - first for first, end in found.ranges[name])
-        moved = self._table.tensor_bytes(stage.result) + sum(
-            self._table.tensor_bytes(reading.tensor) for reading in found.firings.readings
+        moved = table.tensor_bytes(stage.result) + sum(
+            table.tensor_bytes(reading.tensor) for reading in found.firings.readings
         )
         each = platform.nanoseconds(work / firings, Fraction(moved, firings) + parameters)
         return each * firings

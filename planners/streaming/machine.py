@@ -16,6 +16,7 @@ import numpy as np
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
+from planners.streaming.again import worked_network
 from planners.streaming.computations import Computing, Region
 from planners.streaming.held import Arena, HeldTensor
 from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
@@ -28,16 +29,19 @@ SUMS = -2  # what bytes hold that are sums of the first group, one less for each
 
 
 class Machine:
-    """A plan at work on one frame."""
+    """A plan at work on one frame.
+
+    computing: of the model that the plan works on, as planners.streaming.again.worked_model gives it.
+    """
 
     def __init__(
         self, network: Network, plan: StreamingPlan, computing: Computing | None = None
     ) -> None:
-        self.network = network
+        self.network = worked_network(network, plan.again)
         self.plan = plan
-        self.arena = Arena(plan, network)
+        self.arena = Arena(plan, self.network)
         self.computing = computing
-        self.needs = Needs(network)
+        self.needs = Needs(self.network)
         self._whole: dict[str, HeldTensor] = {}
 
     def run(self) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from planners.streaming.course import Course
+from planners.streaming.again import Span, worked_network
+from planners.streaming.course import Course, course_of
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
 from planners.streaming.moves import made_by_rows
@@ -43,8 +44,17 @@ def plan_of(
     offsets: of the tensors, where nothing but tensors takes room, and their places are known; by
     default they are looked for, and a result may lie over dead rows of what its group reads.
     """
+    again = tuple(
+        Span(course.at(move.begin), course.at(move.end))
+        for group in groups
+        for move in group.moves
+        if move.is_again
+    )
+    if again:
+        course = course_of(worked_network(course.network, again))
+        table = table.of(course.network)
     made = list(_groups(course, table, groups, is_streamed=is_streamed))
-    return _Making(course, table, made).plan(offsets)
+    return replace(_Making(course, table, made).plan(offsets), again=again)
 
 
 def _groups(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
+from planners.streaming.again import LONGEST_SPAN, Again, done_twice
 from planners.streaming.course import Course
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
@@ -22,7 +23,7 @@ ROWS_AT_A_TIME = (1, 2, 4, 8, 16)  # of stages of several layers
 LONGEST_STAGE = 10  # layers
 PARTS = (2, 4, 8, 16)  # into which the channels of a stage are cut
 MOST_ROWS_IN_PARTS = 2  # a firing
-LONGEST_SECTION = 8  # layers between two cuts of which all partitions into stages are tried
+MOST_PARTITIONS = 128  # into stages, of layers between two cuts: all of them, or none
 
 
 WHOLE = 0  # rows a batch of a tensor that lies whole
@@ -34,11 +35,40 @@ class Move(NamedTuple):
     begin: int  # numbers of cuts
     end: int
     stages: tuple[Stage, ...]
+    is_again: bool = (
+        False  # whether layers that sums need work twice, as in planners.streaming.again
+    )
 
     @property
     def rows(self) -> int:
         """Result rows of the last stage a firing."""
         return self.stages[-1].rows
+
+
+class Section(NamedTuple):
+    """Layers between two cuts in an order that a table knows, the last the layer of the later cut."""
+
+    begin: int  # numbers of cuts
+    end: int
+    layers: tuple[str, ...]
+    table: StageTable
+    is_again: bool = False
+
+    def stage(self, layers: tuple[str, ...], rows: int) -> Stage:
+        """Return the stage of some of the layers; sums add up what the section makes as it comes."""
+        network = self.table.network
+        layer = network.layer(layers[0])
+        if len(layers) == 1 and layer.inputs[0] in self.layers and sums_over_rows(network, layer):
+            return Stage(layers=layers, manner=Manner.SUMS)
+        return Stage(layers=layers, rows=rows)
+
+    def channels(self, stage: Stage) -> int:
+        """Return the channels of the first layer of a stage, which are those that parts share."""
+        return self.table.network.layer(stage.layers[0]).shape.channels
+
+    def move(self, stages: Iterable[Stage]) -> Move:
+        """Return the move of some stages."""
+        return Move(self.begin, self.end, tuple(stages), self.is_again)
 
 
 class MoveCost(NamedTuple):
@@ -78,7 +108,7 @@ class Moves:
     """All moves of a course, and what they cost."""
 
     longest_stage = LONGEST_STAGE
-    longest_section = LONGEST_SECTION
+    most_partitions = MOST_PARTITIONS
 
     def __init__(self, course: Course, table: StageTable, parts: Sequence[int] = ()) -> None:
         """Take the parts, beside one, into which the channels of a stage may be cut."""
@@ -104,16 +134,16 @@ class Moves:
                 yield Move(begin, end, (Stage(layers=layers, manner=Manner.SUMS),))
             if entry == WHOLE and self.table.can_go_by_channels(layers):
                 yield Move(begin, end, (Stage(layers=layers, manner=Manner.CHANNELS),))
-            if self._is_stage(layers) and len(layers) <= self.longest_stage:
+            if self._is_stage(layers, self.table) and len(layers) <= self.longest_stage:
                 for stage in self._stages(layers):
                     yield Move(begin, end, (stage,))
             if end == begin + 1 and len(layers) > 1:
-                yield from self._partitions(begin, layers)
+                yield from self.partitions(Section(begin, end, layers, self.table))
 
     def _stages(self, layers: tuple[str, ...]) -> Iterator[Stage]:
         """The rows a firing, and the parts, that are worth a try."""
         summing = self.table.summing_layer(layers) if self._parts else None
-        for rows in self._batches(layers):
+        for rows in _batches(layers, self.table):
             yield Stage(layers=layers, rows=rows)
             if summing is not None and rows <= MOST_ROWS_IN_PARTS:
                 channels = self.table.network.layer(layers[0]).shape.channels
@@ -121,62 +151,57 @@ class Moves:
                     if parts <= channels:
                         yield Stage(layers=layers, rows=rows, parts=parts, summing=summing)
 
-    def _is_stage(self, layers: Sequence[str]) -> bool:
-        return not self.course.results & set(layers[:-1]) and self.table.can_be_stage(layers)
+    def _is_stage(self, layers: Sequence[str], table: StageTable) -> bool:
+        return not self.course.results & set(layers[:-1]) and table.can_be_stage(layers)
 
-    def _batches(self, layers: Sequence[str]) -> Sequence[int]:
-        """Rows a firing that are worth a try: a stage of one layer repeats nothing."""
-        height = self.table.height(layers[-1])
-        if len(layers) == 1 or height == 1:
-            return (1,)
-        return [rows for rows in ROWS_AT_A_TIME if rows < height] + [height]
-
-    def _partitions(self, begin: int, layers: Sequence[str]) -> Iterator[Move]:
-        """Stages that share a section between two cuts."""
-        count = len(layers)
-        many = range(count - 1) if count > self.longest_section else range(1, count)
-        if count > self.longest_section:
-            yield Move(begin, begin + 1, tuple(Stage(layers=(name,), rows=1) for name in layers))
+    def partitions(self, section: Section) -> Iterator[Move]:
+        """Yield the moves whose stages, several of them, share a section."""
+        found = list(islice(self._runs(section.layers, section.table), self.most_partitions + 1))
+        if len(found) > self.most_partitions:
+            yield section.move(section.stage((name,), 1) for name in section.layers)
             return
-        for pieces in many:
-            for bounds in combinations(range(1, count), pieces):
-                runs = [
-                    tuple(layers[one:two])
-                    for one, two in zip((0, *bounds), (*bounds, count), strict=True)
-                ]
-                if all(self._is_stage(run) for run in runs):
-                    yield from self._with_rows(begin, runs)
+        for runs in sorted(found, key=len):
+            if len(runs) > 1:
+                yield from self._with_rows(section, runs)
 
-    def _with_rows(self, begin: int, runs: Sequence[tuple[str, ...]]) -> Iterator[Move]:
+    def _runs(
+        self, layers: tuple[str, ...], table: StageTable
+    ) -> Iterator[tuple[tuple[str, ...], ...]]:
+        """All partitions of layers into runs that can be stages."""
+        if not layers:
+            yield ()
+        for end in range(1, len(layers) + 1):
+            if self._is_stage(layers[:end], table):
+                for rest in self._runs(layers[end:], table):
+                    yield (layers[:end], *rest)
+
+    def _with_rows(self, section: Section, runs: Sequence[tuple[str, ...]]) -> Iterator[Move]:
         """The same rows a firing in all stages of several layers of a section."""
-        counts = sorted({rows for run in runs for rows in self._batches(run)})
-        for rows in counts:
-            stages = tuple(
-                Stage(layers=run, rows=rows if rows in self._batches(run) else 1) for run in runs
-            )
+        counts = {run: _batches(run, section.table) for run in runs}
+        for rows in sorted({rows for every in counts.values() for rows in every}):
+            stages = tuple(section.stage(run, rows if rows in counts[run] else 1) for run in runs)
             if max(stage.rows for stage in stages) == rows:
-                yield Move(begin, begin + 1, stages)
+                yield section.move(stages)
                 if rows <= MOST_ROWS_IN_PARTS:
-                    yield from self._in_parts(begin, stages)
+                    yield from self._in_parts(section, stages)
 
-    def _in_parts(self, begin: int, stages: Sequence[Stage]) -> Iterator[Move]:
+    def _in_parts(self, section: Section, stages: Sequence[Stage]) -> Iterator[Move]:
         """The same parts in all stages of a section that can work so."""
-        summing = [self.table.summing_layer(stage.layers) for stage in stages]
+        summing = [section.table.summing_layer(stage.layers) for stage in stages]
         for parts in self._parts:
             can = [
-                layer is not None and self._channels(stage) >= parts
+                layer is not None and section.channels(stage) >= parts
                 for stage, layer in zip(stages, summing, strict=True)
             ]
             if any(can):
-                found = [
+                yield section.move(
                     replace(stage, parts=parts, summing=layer) if is_cut else stage
                     for stage, layer, is_cut in zip(stages, summing, can, strict=True)
-                ]
-                yield Move(begin, begin + 1, tuple(found))
+                )
 
-    def _channels(self, stage: Stage) -> int:
-        """Channels of the first layer of a stage, which are those that parts share."""
-        return self.table.network.layer(stage.layers[0]).shape.channels
+    def table_of(self, move: Move) -> StageTable:  # noqa: ARG002 - TwiceMoves looks at it
+        """Return the table that has the stages of a move."""
+        return self.table
 
     def choices(self, begin: int, entry: int) -> dict[tuple[int, int], list[tuple[MoveCost, Move]]]:
         """Return the moves behind a cut that no other improves on, by their end and batch.
@@ -217,7 +242,8 @@ class Moves:
         """Return what a move keeps: the tensor it begins with, and all up to its own result."""
         if len(move.stages) == 1:
             return self._single(move, entry)
-        found = [self.table.geometry(stage) for stage in move.stages]
+        table = self.table_of(move)
+        found = [table.geometry(stage) for stage in move.stages]
         firings = [one.firings for one in found]
         strips = [one.strip_bytes for one in found]
         source = self.course.at(move.begin)
@@ -227,9 +253,9 @@ class Moves:
         kept[result] = kept[""] = Keeping.WHOLE
         if entry != WHOLE:
             kept[source] = Keeping.LINE
-            firings.insert(0, made_by_rows(source, self.table.height(source), entry))
+            firings.insert(0, made_by_rows(source, table.height(source), entry))
             strips.insert(0, 0)
-        sizes = {one.result: self.table.row_bytes(one.result) for one in firings}
+        sizes = {one.result: table.row_bytes(one.result) for one in firings}
         rows, passing = kept_rows(firings, sizes, strips, kept)
         return MoveCost(
             sum(count * sizes[name] for name, count in rows.items())
@@ -303,10 +329,19 @@ class Moves:
     def pace(self, move: Move) -> Pace:
         """Return how far a move is with the tensor it begins with, firing by firing of its result."""
         if move not in self._paces:
-            firings = [self.table.geometry(stage).firings for stage in move.stages]
+            table = self.table_of(move)
+            firings = [table.geometry(stage).firings for stage in move.stages]
             source = self.course.at(move.begin)
             self._paces[move] = pace_of(firings, source)
         return self._paces[move]
+
+
+def _batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
+    """Rows a firing that are worth a try: a stage of one layer repeats nothing."""
+    height = table.height(layers[-1])
+    if len(layers) == 1 or height == 1:
+        return (1,)
+    return [rows for rows in ROWS_AT_A_TIME if rows < height] + [height]
 
 
 def _work_left(course: Course) -> tuple[int, ...]:
@@ -347,4 +382,62 @@ class PlainMoves(OnceMoves):
     """The moves of layers on their own, or in pairs, that compute nothing twice: a first answer."""
 
     longest_stage = 2
-    longest_section = 1
+    most_partitions = 1
+
+
+class TwiceMoves(Moves):
+    """All moves, and those in which the layers in front of sums over a whole map work twice."""
+
+    longest_way = 3  # cuts beyond the first behind which the sums have been used
+
+    def __init__(self, course: Course, table: StageTable) -> None:
+        super().__init__(course, table)
+        self._spans: dict[tuple[int, int], tuple[Again, StageTable] | None] = {}
+
+    @property
+    def has_spans(self) -> bool:
+        """Whether there are layers between two cuts that might work twice."""
+        return any(
+            self._span(begin, end) is not None
+            for begin in range(len(self.course.cuts))
+            for end in self._ends(begin)
+        )
+
+    def from_cut(self, begin: int, entry: int) -> Iterator[Move]:
+        """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
+        yield from super().from_cut(begin, entry)
+        for end in self._ends(begin) if entry == WHOLE else ():  # it is read twice, all of it
+            found = self._span(begin, end)
+            if found is not None:
+                again, table = found
+                section = Section(begin, end, again.layers, table, is_again=True)
+                yield from self.partitions(section)
+
+    def _ends(self, begin: int) -> Iterator[int]:
+        """Cuts to which layers might work twice from a cut on."""
+        left = self.longest_way
+        for end in range(begin + 1, len(self.course.cuts)):
+            if self.course.cuts[end] - self.course.cuts[begin] > LONGEST_SPAN or not left:
+                return
+            left -= self._span(begin, end) is not None
+            yield end
+
+    def _span(self, begin: int, end: int) -> tuple[Again, StageTable] | None:
+        """The layers between two cuts, some of them twice, where the first tensor is thin."""
+        if (begin, end) not in self._spans:
+            found = done_twice(self.course, begin, end)
+            is_worth_it = found is not None and self._is_thin(begin, found)
+            self._spans[begin, end] = (
+                (found, self.table.of(found.network)) if found is not None and is_worth_it else None
+            )
+        return self._spans[begin, end]
+
+    def _is_thin(self, begin: int, again: Again) -> bool:
+        """Whether what is computed twice is larger than what it is computed from."""
+        widest = max(self.table.tensor_bytes(name) for name in again.copies.values())
+        return self.whole_bytes(begin) < widest
+
+    def table_of(self, move: Move) -> StageTable:
+        """Return the table that has the stages of a move."""
+        found = self._span(move.begin, move.end) if move.is_again else None
+        return self.table if found is None else found[1]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from planners.streaming.again import Span
 from planners.streaming.stages import Stage
 
 VERSION = 1  # of the JSON form
@@ -74,7 +75,8 @@ class StreamingPlan:
     """A network in an arena.
 
     element_bytes: of all tensors; None where each has its own. multiply_accumulates: of a frame,
-    with those that are done again. What is outside begins behind the arena.
+    with those that are done again. What is outside begins behind the arena. again: where layers that
+    sums need are there twice; stages and buffers name the copies.
     """
 
     network: str
@@ -83,6 +85,7 @@ class StreamingPlan:
     buffers: tuple[StreamBuffer, ...]
     arena_bytes: int
     multiply_accumulates: int
+    again: tuple[Span, ...] = ()
 
     @property
     def all_bytes(self) -> int:
@@ -98,6 +101,7 @@ class StreamingPlan:
             "element_bytes": self.element_bytes,
             "arena_bytes": self.arena_bytes,
             "multiply_accumulates": self.multiply_accumulates,
+            "again": [{"from": span.source, "to": span.result} for span in self.again],
             "groups": [
                 {
                     "arriving": group.arriving,

@@ -116,6 +116,10 @@ class StageTable:
         self._row_needs: dict[tuple[str, int], tuple[Range, ...]] = {}
         self._columns: dict[tuple[str, ...], dict[str, int]] = {}
 
+    def of(self, network: Network) -> StageTable:
+        """Return the table of another network, whose tensors have the same elements and places."""
+        return StageTable(network, element_bytes=self.element_bytes, outside=self.outside)
+
     def height(self, tensor: str) -> int:
         """Rows of a tensor."""
         return self.network.layer(tensor).shape.rows
@@ -141,9 +145,15 @@ class StageTable:
         if len(layers) == 1:
             return True
         inside = set(layers)
+        if self._is_one_place(layers[0]) and not self._is_one_place(layers[-1]):
+            return False  # its result would be made again and again
         return all(can_be_tiled(self.network, self.network.layer(name)) for name in layers) and all(
             set(self._readers[name]) <= inside and self._readers[name] for name in layers[:-1]
         )
+
+    def _is_one_place(self, tensor: str) -> bool:
+        shape = self.network.layer(tensor).shape
+        return shape.rows == shape.width == 1
 
     def repeats(self, stage: Stage) -> bool:
         """Whether a stage computes rows of a layer more than once."""

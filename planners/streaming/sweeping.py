@@ -145,7 +145,7 @@ class Sweep:
             self._add(column, part)
             if part + 1 < self._parts:
                 return
-            inputs = [(region, self._whole_cells(region)) for region, _ in inputs]
+            inputs = [(region, self._whole_cells(region, cells)) for region, cells in inputs]
         found = None
         if self._around.computing is not None:
             target = Region(rows, (column, column + 1))
@@ -164,14 +164,17 @@ class Sweep:
                 raise ExecutionError(f"the sums of {self._sums.layer.name!r} are overwritten")
             held[place] = mark
 
-    def _whole_cells(self, region: Region) -> Array:
-        """What the summing layer has added up, all channels; the sums do not depend on their order."""
-        return np.stack(
-            [
-                np.stack([self._collected[row, column] for column in range(*region.columns)])
-                for row in range(*region.rows)
-            ]
-        )
+    def _whole_cells(self, region: Region, like: Array) -> Array:
+        """What the summing layer has added up, all channels; the sums do not depend on their order.
+
+        like: the cells of the last part, which have the same shape and type.
+        """
+        found = np.zeros_like(like)
+        (top, _), (left, _) = region
+        for row in range(*region.rows):
+            for column in range(*region.columns):
+                found[row - top, column - left] = self._collected[row, column]
+        return found
 
     def _cells(self, source: str, rows: Range, columns: Range, part: int) -> Array:
         """The cells of a tensor, all channels; those that are not there in this part are nought."""

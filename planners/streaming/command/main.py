@@ -20,6 +20,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.errors import UnwritableFile
 from csdf.io.files import write_text
 from csdf.outcome import Status
+from planners.streaming.again import worked_model
 from planners.streaming.command.answer import as_json, as_text
 from planners.streaming.command.options import add_plan_options
 from planners.streaming.computing import ModelComputing
@@ -95,7 +96,7 @@ def _verified(model: Model, way: FitWay, options: argparse.Namespace) -> Differe
     frame = random_frames(network, 1, options.seed)[0]
     with answers.working(f"running {network.name} in {way.ram_bytes} bytes"):
         plan = way.plan
-        machine = Machine(network, plan, ModelComputing(known, frame))
+        machine = Machine(network, plan, ModelComputing(worked_model(known, plan.again), frame))
         machine.run()
         wanted = run_whole(known, frame)
     differences = {}
@@ -174,7 +175,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights, frames"
     )
-    parsers.add_budget_option(parser, "for each network; then the best by then", 10.0)
+    parsers.add_budget_option(parser, "for each network; then the best by then", 9.0)
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "RAM against work")
     parsers.add_output_option(parser, "the plan, in JSON", required=False)

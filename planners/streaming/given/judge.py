@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Input, Output
 from csdf.errors import ExecutionError, InvalidPlan
+from planners.streaming.again import worked_network
 from planners.streaming.machine import Machine
 from planners.streaming.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
 from planners.streaming.stages import (
@@ -27,7 +28,7 @@ def require_carried_out(network: Network, plan: StreamingPlan) -> None:
 
     Every byte that is read is judged, which for large networks takes a while: bytes of all tensors.
     """
-    _Judged(network, plan).require()
+    _Judged(worked_network(network, plan.again), plan).require()
     machine = Machine(network, plan)
     try:
         machine.run()

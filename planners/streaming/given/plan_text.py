@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TypeVar
 
 from csdf.io.json_value import JsonValue
+from planners.streaming.again import Span
 from planners.streaming.plan import (
     VERSION,
     Kind,
@@ -24,7 +25,7 @@ from planners.streaming.stages import Manner, Stage
 
 PLAN = (
     *("version", "network", "element_bytes", "arena_bytes", "multiply_accumulates"),
-    *("groups", "buffers"),
+    *("again", "groups", "buffers"),
 )
 STAGE = ("layers", "course", "rows", "parts", "summing", "strips")
 BUFFER = ("name", "kind", "tensor", "rows", "size", "offset", "groups")
@@ -60,11 +61,17 @@ def _plan(found: JsonValue) -> StreamingPlan:
     return StreamingPlan(
         network=found["network"].text(),
         element_bytes=None if unit.is_null else unit.whole(1, MOST),
+        again=tuple(_span(one) for one in found["again"].items()),
         groups=tuple(_group(one) for one in found["groups"].items()),
         buffers=tuple(_buffer(one) for one in found["buffers"].items()),
         arena_bytes=found["arena_bytes"].whole(0, MOST),
         multiply_accumulates=found["multiply_accumulates"].whole(0, MOST_WORK),
     )
+
+
+def _span(found: JsonValue) -> Span:
+    found.require_keys(("from", "to"))
+    return Span(found["from"].text(), found["to"].text())
 
 
 def _group(found: JsonValue) -> PlannedGroup:

@@ -4,6 +4,7 @@ from random import Random
 
 import numpy as np
 
+from planners.streaming.again import worked_model
 from planners.streaming.computing import ModelComputing
 from planners.streaming.course import course_of
 from planners.streaming.machine import Machine
@@ -62,7 +63,7 @@ def random_plan(network, seed, *, is_streamed, element_bytes=4, is_outside=False
 
 def outputs(model, plan, frame):
     """The outputs of a run of the plan, by the name of the output, in the order of the model's dims."""
-    machine = Machine(model.network, plan, ModelComputing(model, frame))
+    machine = Machine(model.network, plan, ModelComputing(worked_model(model, plan.again), frame))
     machine.run()
     assert machine.arena.most <= plan.arena_bytes
     found = {}

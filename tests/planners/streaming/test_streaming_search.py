@@ -75,7 +75,7 @@ def counted(moves, group, begin, end, *, is_streamed):
     return lines + passing + max(result, source + min(lead, result)), work
 
 
-def every_plan(moves, is_streamed):
+def every_plan(moves, *, is_streamed):
     """Memory and work of all chains of groups."""
     last = len(moves.course.cuts) - 1
     groups = {}
@@ -115,7 +115,7 @@ def test_the_front_is_that_of_all_groups_and_moves(network, is_streamed, parts):
     moves = space(network, element_bytes=1, parts=parts)
     found = front(moves, 10**9, is_streamed=is_streamed).plans
     # The least of two ways that end alike may be that of another overlap, so memory may be above.
-    wanted = improved(every_plan(moves, is_streamed))
+    wanted = improved(every_plan(moves, is_streamed=is_streamed))
     assert [(plan.memory, plan.work) for plan in found] == wanted
 
 

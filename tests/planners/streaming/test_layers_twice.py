@@ -1,0 +1,114 @@
+"""Layers that are computed twice, so that what a gate sums up need not wait as a whole map."""
+
+from random import Random
+
+import pytest
+
+from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.parameters import parameter_bytes
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model, random_weights
+from csdf.errors import InvalidPlan
+from planners.streaming.again import Span, worked_model, worked_network
+from planners.streaming.course import course_of
+from planners.streaming.fit import LINES, STRIPS, TWICE, fit
+from planners.streaming.given.judge import require_carried_out
+from planners.streaming.given.plan_text import format_plans, parse_plans
+from planners.streaming.making import plan_of
+from planners.streaming.moves import WHOLE, TwiceMoves
+from planners.streaming.search import GroupWay, front
+from planners.streaming.stages import StageTable
+from tests.planners.code.compiling import libraries, needs_compiler, run_all
+from tests.planners.streaming.gated import gated_block, gated_network
+from tests.planners.streaming.streamed import outputs, random_frame
+from tests.planners.streaming.test_streamed_runs import require_equal
+from tests.planners.streaming.test_streaming_search import every_plan, improved
+
+
+def twice_space(network, element_bytes=4):
+    return TwiceMoves(course_of(network), StageTable(network, element_bytes=element_bytes))
+
+
+def plan_with_copies(network, seed):
+    """A plan drawn at random that computes layers twice, or None where no gate allows for it."""
+    moves, source = twice_space(network), Random(seed)
+    groups, cut, last = [], 0, len(moves.course.cuts) - 1
+    while cut < last:
+        known = list(moves.from_cut(cut, WHOLE))
+        twice = [move for move in known if move.is_again]
+        move = source.choice(twice or known)
+        groups.append(GroupWay(0, 0, cut, move.end, (move,)))
+        cut = move.end
+    plan = plan_of(moves.course, moves.table, groups, is_streamed=False)
+    return plan if plan.again else None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_network_with_layers_twice_computes_what_it_did(seed):
+    network = gated_network(seed)
+    plan = plan_with_copies(network, seed)
+    if plan is None:
+        pytest.skip("its gates sum up what is no larger than what it is computed from")
+    model = Model(network=network, weights=random_weights(network, seed))
+    frame, worked = random_frame(network, seed), worked_model(model, plan.again)
+    wanted = run_whole(model, frame)
+    require_equal(run_whole(worked, frame), wanted)
+    require_equal(outputs(model, plan, frame), wanted)
+    assert parameter_bytes(worked.network) == parameter_bytes(network)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_the_front_with_layers_twice_is_that_of_all_groups_and_moves(seed):
+    moves = twice_space(gated_network(seed, blocks=1), element_bytes=1)
+    found = front(moves, 10**9, is_streamed=False).plans
+    wanted = every_plan(moves, is_streamed=False)
+    assert [(plan.memory, plan.work) for plan in found] == improved(wanted)
+
+
+def test_gates_twice_take_less_than_half_of_what_strips_need():
+    # 16 x 16 places of 8 maps wait for the gate, 2,048 bytes; twice, the 2 maps they come from.
+    network = simplified(Model(network=gated_block(2, 8, 16))).network
+    once = fit(network, element_bytes=1, searched=(LINES, STRIPS)).least
+    twice = fit(network, element_bytes=1, searched=(LINES, STRIPS, TWICE)).least
+    assert once.ram_bytes >= 2_048
+    assert twice.ram_bytes < 1_024
+    assert 1 < twice.work < 3
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_code_that_computes_layers_twice_gives_what_the_whole_network_gives(tmp_path):
+    cases = []
+    for seed in range(16):
+        network = gated_network(seed)
+        plan = plan_with_copies(network, seed)
+        if plan is not None:
+            model = Model(network=network, weights=random_weights(network, seed))
+            cases.append((model, plan))
+    assert len(cases) >= 8
+    made = libraries(cases)
+    assert run_all(made, tmp_path) == []
+    for (model, _), one in zip(cases, made, strict=True):
+        # Copies share the numbers of their layers; equal arrays are stored once.
+        assert one.written.weight_bytes <= parameter_bytes(model.network)
+
+
+def test_a_span_that_the_network_does_not_have_is_refused_by_its_ends():
+    network = gated_network(0)
+    with pytest.raises(InvalidPlan, match="between 'nowhere' and 'else'"):
+        worked_network(network, (Span("nowhere", "else"),))
+
+
+def test_fit_tells_that_gates_are_computed_twice():
+    found = fit(gated_block(2, 8, 16), element_bytes=1)
+    assert TWICE in {way.name for way in found.ways}
+
+
+def test_a_plan_with_layers_twice_reads_back_and_is_judged():
+    network = gated_block(2, 8, 16)
+    plan = fit(network, element_bytes=1).least.plan
+    assert plan.again
+    (found,) = parse_plans(format_plans([plan]), "plan.json")
+    assert found == plan
+    require_carried_out(network, found)
