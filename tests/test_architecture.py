@@ -1,6 +1,7 @@
 """The layering of the code, as a test."""
 
 import ast
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -106,17 +107,21 @@ def room_of(name, root):
     return rest[0] if is_folder else None
 
 
-def imports(tree):
+@cache
+def imports(text):
     """All imports, each with whether it stands inside a function."""
+    tree = ast.parse(text)
     late = {
         id(inner)
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for inner in ast.walk(node)
     }
+    found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node, id(node) in late
+            found.append((node, id(node) in late))
+    return found
 
 
 def imported_modules(node, root):
@@ -142,7 +147,7 @@ def violations(path, root):
     """What the module imports against the rules."""
     module = module_name(path, root)
     found = []
-    for node, is_late in imports(ast.parse(path.read_text())):
+    for node, is_late in imports(path.read_text()):
         where = f"{module}, line {node.lineno}"
         if isinstance(node, ast.ImportFrom) and node.level:
             found.append(f"{where}: a relative import; write the full name")
@@ -167,7 +172,10 @@ def clock_violations(path, root):
     module = module_name(path, root)
     if module in STOPS:
         return []
-    tree = ast.parse(path.read_text())
+    text = path.read_text()
+    if not any(name in text for name in (*CLOCKS[1:], *TIMERS, "time.time")):
+        return []
+    tree = ast.parse(text)
     scopes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     lines = {line for scope in (tree, *scopes) for line in budget_lines(scope)}
     return [f"{module}, line {line}: a clock is read for a budget; take a Stop" for line in lines]
@@ -247,7 +255,7 @@ def circle(root):
     graph = {
         module_name(path, root): {
             name
-            for node, _ in imports(ast.parse(path.read_text()))
+            for node, _ in imports(path.read_text())
             for name in imported_modules(node, root)
             if is_module(name, root)
         }

@@ -340,6 +340,7 @@ def test_buffers_of_the_arena_are_told_one_after_another(show):
     assert page.text("#arena-detail") != first
 
 
+@pytest.mark.slow
 def test_everything_that_moves_is_reached_by_the_tabulator_and_has_a_name(show):
     page = show("network")
     reached = page.ask(

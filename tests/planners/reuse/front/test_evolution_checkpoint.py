@@ -56,6 +56,7 @@ def test_a_state_survives_its_file(file, states):
     assert Checkpoint(file, PROBLEM).read(origin(), PLACE) == states[3]
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.integers(1, 110), st.integers(0, 1000))
 def test_a_killed_search_resumes_to_the_same_front(tmp_path_factory, looks, seed):

@@ -125,6 +125,7 @@ def test_a_scheduler_gone_between_two_generations_is_one_message():
                     list(place.scores([(1,) * 8], none))
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_workers_cannot_build_is_one_message(cluster):
     with pytest.raises(LostWorkers, match="cannot build the evaluation: No module named 'a_mod"):
         cluster_place(Missing(), cluster.scheduler_address)
