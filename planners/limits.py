@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cnn2csdf.describe import bytes_in_words
+from csdf.words import bytes_in_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

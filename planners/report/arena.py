@@ -11,9 +11,9 @@ from csdf.cli.frame.long_work import limited_part
 from csdf.cli.reporting.subject import Subject
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Contribution, Need, Section, left_out
-from csdf.draw.report.words import byte_count, percent
 from csdf.errors import CsdfError
 from csdf.stopping import Progress, Stop
+from csdf.words import bytes_in_words, percent
 from planners.memory_ways import PARTS_ARENA, WHOLE_ARENA
 from planners.network_arena import NetworkArena, parts_arena, whole_arena
 from planners.plan import MemoryPlan
@@ -75,11 +75,11 @@ def _progress_of(title: str) -> Callable[[Progress], str]:
 
 def in_words(plan: MemoryPlan) -> str:
     """Return the size of an arena with what is proved of it."""
-    size = f"{byte_count(plan.peak)} ({plan.peak} bytes)"
+    size = f"{bytes_in_words(plan.peak)} ({plan.peak} bytes)"
     if plan.peak == plan.lower_bound:
         return f"{size}; no arena for these buffers is smaller."
     return (
-        f"{size}; none for these buffers is below {byte_count(plan.lower_bound)} "
+        f"{size}; none for these buffers is below {bytes_in_words(plan.lower_bound)} "
         f"({plan.lower_bound} bytes), a gap of {percent(plan.gap)}."
     )
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.granularity import ROWS, parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Output
@@ -20,6 +19,7 @@ from cnn2csdf.parameters import (
 )
 from cnn2csdf.readers.supported import GENERAL, supported
 from csdf.cli import answers, parsers
+from csdf.words import bytes_in_words
 
 COLUMNS = ("layer", "operator", "output", "phases", "parameters", "MACs", "output bytes")
 

@@ -11,10 +11,10 @@ from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.liveness import Deadlock
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import best_buy
-from csdf.draw.report.words import exact, listed, percent, size
 from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.outcome import Status
+from csdf.words import exact, listed, percent, size
 
 MOST_WAITING = 30  # of a cycle that blocks itself
 

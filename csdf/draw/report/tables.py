@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
-from csdf.draw.report.words import percent, rounded
 from csdf.errors import counted
+from csdf.words import percent, rounded
 
 MOST_ROWS = 1500  # of a table
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.trained import with_weights
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError
 from csdf.outcome import Status
+from csdf.words import bytes_in_words
 from planners.code.library import write_library
 from planners.code.sources import Written
 from planners.code.together import Member, write_together

@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.granularity import WHOLE
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame.long_work import stop_after
@@ -22,6 +21,7 @@ from csdf.io.files import write_text
 from csdf.names import quoted
 from csdf.outcome import Status
 from csdf.stopping import Progress
+from csdf.words import bytes_in_words
 from planners.parts_memory import MemoryComparison, memory_comparison
 
 NANOSECONDS = 10**9

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.execution.compare import Difference
 from cnn2csdf.weights import Model
 from csdf.cli import answers
+from csdf.words import bytes_in_words
 from planners.fusion.configurations import Group
 from planners.fusion.plans import FusionAnswer, FusionPlan, necessary_work
 from planners.fusion.search import merged

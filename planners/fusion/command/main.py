@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.trained import with_weights
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_layers
@@ -25,6 +24,7 @@ from csdf.cli.options.limits import add_limit_options
 from csdf.errors import GaveUp, UnwritableFile
 from csdf.io.files import write_text
 from csdf.outcome import Status, because
+from csdf.words import bytes_in_words
 from planners.formats.c_header import format_header
 from planners.fusion.chains import chain_of, layer_range
 from planners.fusion.choices import Terms

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.network import Network
 from csdf.cli import answers, pictures
 from csdf.io.files import write_text
+from csdf.words import bytes_in_words
 from planners.primitives.profile import LAYER, LayerProfile, Machine
 from planners.primitives.selection.baselines import Baseline
 from planners.primitives.selection.fronts import Pair

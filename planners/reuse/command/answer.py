@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from cnn2csdf.describe import bytes_in_words
 from csdf.cli import answers, pictures
 from csdf.io.files import write_text
+from csdf.words import bytes_in_words
 from planners.limits import Limits
 from planners.reuse.application.application import Application
 from planners.reuse.cost.comparison import Comparison

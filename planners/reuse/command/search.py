@@ -9,11 +9,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from random import Random
 
-from cnn2csdf.describe import bytes_in_words
 from csdf.cli import answers
 from csdf.cli.frame import long_work
 from csdf.errors import CsdfError
 from csdf.stopping import Progress, Stop
+from csdf.words import bytes_in_words
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.guided.beyond_search import search_beyond
 from planners.reuse.front.nsga2.checkpoint import Checkpoint

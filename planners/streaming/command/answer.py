@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.execution.compare import Difference
 from csdf.cli import answers
 from csdf.outcome import Status
+from csdf.words import bytes_in_words
 from planners.streaming.fit import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
 from planners.streaming.together import Together
 

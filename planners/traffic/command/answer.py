@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cnn2csdf.describe import bytes_in_words
 from csdf.cli import answers
 from csdf.outcome import Status
+from csdf.words import bytes_in_words
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.fused.listing import in_short
 from planners.traffic.fused.listing import listing as fused_listing
