@@ -37,7 +37,7 @@ TITLES = {
 
 
 class Case(NamedTuple):
-    """One network with one objective; greedy: what it reaches at each budget where it does."""
+    """A network with an objective; greedy: what it reaches at each budget where it reaches anything."""
 
     name: str
     problem: SelectionProblem

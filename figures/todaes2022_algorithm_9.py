@@ -37,7 +37,7 @@ MB = 10**6
 
 
 class Result(NamedTuple):
-    """One application: its methods, all layers whole, and the front of the evolution."""
+    """An application: its methods, all layers whole, and the front of the evolution."""
 
     name: str
     application: Application

@@ -44,7 +44,7 @@ PAPER = {  # none, [76], [65], the smallest of theirs; MB
 
 
 class Row(NamedTuple):
-    """One application: in the published accounting, and with rates that can run. Bytes."""
+    """An application: in the published accounting, and with rates that can run. Bytes."""
 
     name: str
     published: Comparison

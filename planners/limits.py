@@ -1,4 +1,4 @@
-"""What a device has: RAM for buffers, flash for trained parameters, or one memory for both."""
+"""Memories of a device: RAM for buffers, flash for trained parameters, or one memory for both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be placed in memory, and where it was placed.
+"""Buffers to be placed in memory, and plans: the places where they lie.
 
 A buffer needs `size` bytes over a half-open lifetime: at every time t with start <= t < end. Two
 buffers conflict, and may share no byte, when their lifetimes have a time in common. Three lists of

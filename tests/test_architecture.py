@@ -146,7 +146,7 @@ def is_package(name, root):
 
 
 def violations(path, root):
-    """What the module imports against the rules."""
+    """The imports of the module that break the rules."""
     module = module_name(path, root)
     found = []
     for node, is_late in imports(path.read_text()):
@@ -166,7 +166,7 @@ def violations(path, root):
 
 
 def clock_violations(path, root):
-    """Where the module reads a clock for a budget; printed durations are no budget.
+    """The lines at which the module reads a clock for a budget; printed durations are no budget.
 
     A reading, and what is computed of it, may be subtracted and shown. Compared with anything, or
     added to anything, it is a budget; so is every timer.
@@ -227,7 +227,7 @@ def is_clock(function):
 
 
 def last_name(node):
-    """What a name or an attribute is called at its end; None for other nodes."""
+    """The last part of a name or an attribute; None for other nodes."""
     return getattr(node, "id", None) or getattr(node, "attr", None)
 
 

@@ -31,7 +31,7 @@ Frame = Mapping[str, Array]  # name of an input or output layer: its tensor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a run by parts gave, and the space it took.
+    """The outputs of a run by parts, and the space that it took.
 
     outputs: for each frame, by output layer. peaks: most tokens that each channel held or had
     claimed; capacities: those of the graph. largest_size: most tokens in all channels at one time.
@@ -125,7 +125,7 @@ class _Machine:
         self._size = self._largest_size = self._firings = 0  # sizes in tokens
 
     def _tensors(self, layer: Layer) -> list[Array]:
-        """What comes in or goes out at a layer, frame by frame."""
+        """Return what comes in or goes out at a layer, frame by frame."""
         match layer.operator:
             case Input():
                 return [frame[layer.name] for frame in self._frames]

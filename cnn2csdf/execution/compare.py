@@ -33,7 +33,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Shown):
-    """What a run by parts gave beside the reference.
+    """The outputs of a run by parts beside those of the reference.
 
     differences: for each frame, by output layer. run: with the peaks of the buffers.
     """

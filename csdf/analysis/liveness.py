@@ -77,7 +77,7 @@ def deadlock(graph: Graph, *, budget: Budget = None) -> Deadlock | None:
 
 
 class IterationRun(UntimedRun):
-    """One iteration by counting tokens, whole cycles at once; stops where nobody can fire."""
+    """An iteration by counting tokens, whole cycles at once; it stops where nobody can fire."""
 
     def __init__(self, graph: IndexedGraph, cycles: Sequence[int], stop: Stop) -> None:
         super().__init__(graph, [a * b for a, b in zip(cycles, graph.phases, strict=True)])

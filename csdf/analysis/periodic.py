@@ -60,7 +60,7 @@ class PeriodicSolution:
 
 
 class _Columns(NamedTuple):
-    """What the constraints are made from, but for the tokens: see `periodic.Layout`."""
+    """The graph as the constraints need it, without the tokens: see `periodic.Layout`."""
 
     node_start: Sequence[int]
     phases: Sequence[int]
@@ -92,7 +92,7 @@ class _Edges(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """What depends on the copies, not on the tokens, as the kernels want it."""
+    """Arrays that depend on the copies, not on the tokens, as the kernels want them."""
 
     nodes: int
     columns: Any
@@ -276,7 +276,7 @@ class PeriodicProblem:
     def _layout(
         self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
     ) -> _Layout:
-        """What does not depend on tokens; that of the latest copies is kept."""
+        """Return the arrays that do not depend on tokens; those of the latest copies are kept."""
         key = (tuple(copies), backend, unit_times)
         if self._latest is None or self._latest[0] != key:
             self._latest = (key, self._new_layout(copies, backend, unit_times=unit_times))

@@ -27,7 +27,7 @@ class EvaluationWhy(Why):
 
 
 class Evaluation(NamedTuple):
-    """What a distribution does: its period, None for a deadlock, and one reason why it is no less.
+    """The period of a distribution, None for a deadlock, and a reason why it is no less.
 
     holding: positions of the variables whose lack of space lies on the critical cycle. As long as none
     of them gets more, no distribution has a smaller period.

@@ -79,7 +79,7 @@ class SequentialRun:
         return [self._graph.consumer[space] for space in self._spaces[place]]
 
     def _cut(self, capacities: Sequence[int], ways_out: Mapping[int, int]) -> Cut:
-        """One step less than each way out, and the circle stays closed."""
+        """Return the cut of one step less than each way out: within it the circle stays closed."""
         return Cut(
             {
                 place: capacities[place] + added - self._variables[place].step

@@ -1,4 +1,4 @@
-"""What no plan can be smaller than: cliques of blocks that all conflict with one another."""
+"""Lower bounds of arenas: cliques of blocks that all conflict with one another."""
 
 from __future__ import annotations
 

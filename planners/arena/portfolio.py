@@ -173,7 +173,7 @@ class Portfolio:
 
     @property
     def bound(self) -> Bound:
-        """What no plan can be smaller than; the blocks are numbers of the whole problem."""
+        """Return the lower bound of all plans; the blocks are numbers of the whole problem."""
         part = max(self.parts, key=lambda one: one.lower_bound, default=None)
         if part is None:
             return Bound(0, ())

@@ -42,7 +42,7 @@ UNTOUCHED = 0x7FC0DEAD  # bits of a NaN that no operator writes; of 8 bits, the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedRun:
-    """What a run gave. arena_bytes: of the arena; touched: up to the last byte that was written."""
+    """The outputs of a run. arena_bytes: of the arena; touched: up to the last byte written."""
 
     output: Array
     arena_bytes: int
@@ -50,7 +50,7 @@ class FusedRun:
 
 
 class Arena:
-    """One block of memory with a buffer at each planned offset."""
+    """A block of memory with a buffer at each planned offset."""
 
     def __init__(self, plan: MemoryPlan, element: str) -> None:
         self._offsets = plan.offsets
@@ -220,7 +220,7 @@ class _Run:
 
 
 class _Keeper:
-    """What tiles keep of one tensor: rows for the tiles below, columns for the next tile."""
+    """The kept part of a tensor: rows for the tiles below, columns for the next tile."""
 
     def __init__(self, arena: Arena, group: TiledGroup, layer: Layer) -> None:
         self._arena, self._layer = arena, layer

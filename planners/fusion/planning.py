@@ -36,7 +36,7 @@ MOST_STEPS = 200  # of the search for offsets at a better arena, which chains ne
 
 
 class FusionWhy(Why):
-    """What the status of a plan of groups rests on."""
+    """The reasons for the status of a plan of groups."""
 
     FASTEST = "none that fits is faster"
     MAY_BE_FASTER = "a faster one may fit"

@@ -1,4 +1,4 @@
-"""What a report says about the arenas of a network: every buffer in one block of bytes, over time."""
+"""The arenas of a network in a report: every buffer in one block of bytes, over time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def arena_contribution(arenas: list[Arena], reason: str = "") -> Contribution:
 
 
 def _arenas(network: Network, subject: Subject, stop: Stop) -> Iterator[Arena]:
-    """One arena for the network as a whole, and one by parts."""
+    """Return an arena for the network as a whole, and one by parts."""
     size = subject.options.element_bytes
     with limited_part(stop, 0.2, _progress_of(WHOLE_ARENA)) as part:
         whole = whole_arena(network, element_bytes=size, budget=part)

@@ -1,4 +1,4 @@
-"""What the memory of a network is made of, and whether it fits, in plain sentences."""
+"""Sentences on what the memory of a network is made of, and whether it fits."""
 
 from __future__ import annotations
 

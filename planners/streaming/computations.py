@@ -1,4 +1,4 @@
-"""What a machine asks of whoever computes layers."""
+"""Computations: the questions of a machine to whoever computes its layers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Region(NamedTuple):
 
 
 class Computing(Protocol):
-    """What fills the regions; the judge has none."""
+    """The values that fill the regions; the judge computes none."""
 
     def frame_row(self, name: str, row: int) -> Array:
         """Return a row of an input, (columns, channels)."""

@@ -1,4 +1,4 @@
-"""What the machine computes, in real numbers or integers, by the operators of cnn2csdf."""
+"""Computations of the machine, in real numbers or integers, by the operators of cnn2csdf."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class ModelComputing:
         return _placed(computation(self._model, layer).rows([reader], 0, layer.shape.rows))
 
     def _piece(self, need: Need, target: Region, region: Region, array: Array) -> Piece:
-        """What was read; where only padding is needed a row of the input, which nothing sees."""
+        """Return what was read; where only padding is needed, an input row that nothing sees."""
         if region.rows[0] < region.rows[1]:
             return Piece(PlaneRegion(*region), array.transpose(2, 0, 1))
         unseen = np.zeros((array.shape[2], 1, array.shape[1]), array.dtype)

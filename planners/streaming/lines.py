@@ -27,7 +27,7 @@ class Keeping(Enum):
 
 
 class Kept(NamedTuple):
-    """What the firings of a group keep.
+    """The rows that the firings of a group keep.
 
     rows: rows of each ring and line. passing: for each stage the most bytes that come and go with
     one of its firings: its strips, and the batches that it reads from and writes to the staging

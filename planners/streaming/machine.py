@@ -103,7 +103,7 @@ class _Staged(NamedTuple):
 
 
 class _GroupRun:
-    """One group of stages at work."""
+    """A group of stages at work."""
 
     def __init__(self, machine: Machine, group: PlannedGroup, number: int) -> None:
         self.machine = machine

@@ -70,7 +70,7 @@ def front(
 
 
 class _Search:
-    """One search over groups, from the input to the end."""
+    """A search over groups, from the input to the end."""
 
     def __init__(self, moves: Moves, limits: Limits, stop: Stop, *, is_streamed: bool) -> None:
         self._moves = moves

@@ -25,7 +25,7 @@ SUMS_OF_PARTS = -(2**40)  # what bytes hold that are the first sum of a stage, o
 
 
 class Surroundings(Protocol):
-    """What a firing finds around it."""
+    """The surroundings of a firing."""
 
     network: Network
     arena: Arena
@@ -55,7 +55,7 @@ class _Sums(NamedTuple):
 
 
 class Sweep:
-    """One firing of a stage of several layers."""
+    """A firing of a stage of several layers."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class Sweep:
             held[place] = mark
 
     def _whole_cells(self, region: Region) -> Array:
-        """What the summing layer has added up, all channels; the sums do not depend on their order."""
+        """Return the sums of the summing layer, all channels; they do not depend on their order."""
         return np.stack(
             [
                 np.stack([self._collected[row, column] for column in range(*region.columns)])

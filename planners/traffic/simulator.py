@@ -20,7 +20,7 @@ Iteration = Mapping[Loop, range]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """What a walk moved, in bytes, and the most it held at one time."""
+    """The bytes that a walk moved, and the most it held at one time."""
 
     input_bytes: int
     weight_bytes: int

@@ -43,7 +43,7 @@ def build(kind, source, target, **variables):
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """What a source distribution holds, from a copy of what the checkout holds."""
+    """The contents of a source distribution, built from a copy of the checkout."""
     folder = tmp_path_factory.mktemp("source")
     copy = folder / "copy"
     left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", *MACHINE_CODE)

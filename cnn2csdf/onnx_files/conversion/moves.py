@@ -106,7 +106,7 @@ def slices(node: Node, assembly: Assembly) -> None:
 
 
 def _ranges(node: Node, assembly: Assembly, tensor: str) -> dict[int, Range]:
-    """What is kept of each axis that the node names."""
+    """Return the range that is kept of each axis that the node names."""
     dims = assembly.values.dims(tensor)
     lists = _slice_lists(node, assembly)
     ranges: dict[int, Range] = {}

@@ -174,7 +174,7 @@ def _pads(node: Node) -> Padding:
 
 
 def _cut(node: Node, shape: Shape, window: op.Window, extra: op.Pair) -> Padding:
-    """What a transposed convolution leaves out of its full output at each side."""
+    """Return how much a transposed convolution leaves out of its full output at each side."""
     auto_pad, sizes = _auto_pad(node), node.integers("output_shape")
     if sizes is None and auto_pad in ("NOTSET", "VALID"):
         return _pads(node) if auto_pad == "NOTSET" else NO_PADDING

@@ -17,7 +17,7 @@ Constant = tuple[str, NDArray[Any]]  # its role, its value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One of the nodes that a layer becomes; each reads what the one before wrote.
+    """A node among those that a layer becomes; each reads what the node before it wrote.
 
     reads: which inputs of the layer it reads behind that; by default the first piece reads all, a
     later one none. constants: read behind the tensors, before them where `constant_first`; None is

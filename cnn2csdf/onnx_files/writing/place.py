@@ -1,4 +1,4 @@
-"""What surrounds an operator that is written as ONNX, and pieces that many operators need."""
+"""Surroundings of an operator that is written as ONNX, and pieces that many operators need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Pieces = list[Piece]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What surrounds an operator: the shapes it reads and writes and its trained numbers."""
+    """The surroundings of an operator: the shapes it reads and writes and its trained numbers."""
 
     inputs: tuple[Shape, ...]
     output: Shape

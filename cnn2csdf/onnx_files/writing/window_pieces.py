@@ -67,7 +67,7 @@ def pooling(operator: op.Pooling, shape: Shape) -> list[Piece]:
 
 
 def _crop(window: op.Window) -> list[Piece]:
-    """What negative padding cuts off, by a node of its own."""
+    """Return a node that cuts off what negative padding leaves out."""
     top, left, bottom, right = (min(amount, 0) for amount in window.padding)
     return [pad_piece((top, left, bottom, right))] if any((top, left, bottom, right)) else []
 

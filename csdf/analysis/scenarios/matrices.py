@@ -25,7 +25,7 @@ class StuckScenario(CsdfError):
 
 
 class Matrix(NamedTuple):
-    """What a scenario does with time stamps: new token = max over old tokens of old + time.
+    """The effect of a scenario on time stamps: new token = max over old tokens of old + time.
 
     rows: for each token that the scenario leaves the times by old tokens; a pair that does not
     depend on one another has no entry. optional: tokens that need not be there before.
@@ -46,7 +46,7 @@ def scenario_matrix(scenario: Scenario, time_scale: int = 1) -> Matrix:
 
 
 class _SymbolicExecution:
-    """One iteration in which every token carries its time stamp as a function of the old ones."""
+    """An iteration in which every token carries its time stamp as a function of the old ones."""
 
     def __init__(self, scenario: Scenario, graph: Graph, time: int) -> None:
         self.scenario = scenario

@@ -180,7 +180,7 @@ def _between(
 
 
 def _meeting(left: CycleLine, right: CycleLine) -> Fraction:
-    """Where two lines of different slopes are equal."""
+    """Return the value at which two lines of different slopes are equal."""
     zero = Fraction(0)
     return (left.period(zero) - right.period(zero)) / (right.slopes[0] - left.slopes[0])
 

@@ -61,7 +61,7 @@ def graph_findings(
 
 
 def _faster(graph: Graph, result: Throughput, stop: Stop) -> Iterator[FasterActor]:
-    """What the graph would do with each of the critical actors twice as fast."""
+    """Return what the graph would do with each of the critical actors twice as fast."""
     cycle = result.critical_cycle
     for name in cycle.actors[:MOST_FASTER] if cycle is not None else ():
         try:

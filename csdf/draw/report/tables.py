@@ -16,7 +16,7 @@ MOST_ROWS = 1500  # of a table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What a cell shows, and what it is sorted by where that is a number."""
+    """A cell: its text, and the number by which it is sorted where there is one."""
 
     text: str
     value: int | Fraction | None = None

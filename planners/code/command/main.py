@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 class Told(NamedTuple):
-    """What was written, as a JSON value and as lines."""
+    """Return what was written, as a JSON value and as lines."""
 
     as_json: dict[str, Any]
     lines: list[str]

@@ -60,7 +60,7 @@ KIND = (
 
 
 class Row(NamedTuple):
-    """One network and how long the answer took."""
+    """A network and how long the answer took."""
 
     name: str
     comparison: MemoryComparison

@@ -22,7 +22,7 @@ TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in an
 
 
 class Check(NamedTuple):
-    """What a run of the plan showed."""
+    """The findings of a run of the plan."""
 
     difference: Difference
     touched: int

@@ -126,7 +126,7 @@ def _remark_on_others(network: Network, options: argparse.Namespace) -> None:
 
 
 def _other_plans(network: Network, element_bytes: int) -> str:
-    """What plans without groups and scratch need, where that is soon known."""
+    """Return what plans without groups and scratch need, where that is soon known."""
     try:
         with limited(OTHER_SECONDS) as stop:
             whole = whole_arena(network, element_bytes=element_bytes, budget=stop).plan.peak

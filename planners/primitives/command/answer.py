@@ -19,7 +19,7 @@ MOST_LINES = 24  # of a front in text
 
 
 class MeasuredRun(NamedTuple):
-    """What a run of the plan showed: its time and output, and all the bytes that it held."""
+    """The findings of a run of the plan: its time and output, and all the bytes that it held."""
 
     nanoseconds: int
     is_equal: bool

@@ -36,7 +36,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One trade-off of time and memory. greedy: what the greedy choice reaches at growing budgets."""
+    """A trade-off of time and memory. greedy: what the greedy choice reaches at growing budgets."""
 
     title: str
     front: Sequence[Place]

@@ -97,7 +97,7 @@ class Lowered(PlainWeights):
         first: int,
         upto: int,
     ) -> Array:
-        """What the windows of some output rows see of a group, (K, places)."""
+        """Return what the windows of some output rows see of a group, (K, places)."""
         rows, depth = upto - first, sizes.group_channels
         cells = workspace[: sizes.seen * rows * sizes.columns]
         seen = slice(group * depth, (group + 1) * depth)

@@ -14,7 +14,7 @@ from planners.primitives.profile import CHW, LAYOUTS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pointwise(PlainWeights):
-    """One product of matrices; is_transposed: weights are kept with the filters along memory."""
+    """A product of matrices; is_transposed: weights are kept with the filters along memory."""
 
     input_layout: str
     output_layout: str

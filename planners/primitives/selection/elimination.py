@@ -137,7 +137,7 @@ def _next(left: Sequence[Relation]) -> int:
 def _decided(
     variable: int, relations: Sequence[Relation], objective: Objective, stop: Stop
 ) -> Relation:
-    """What remains among the other variables once one is decided in the best way."""
+    """Return what remains among the other variables once one is decided in the best way."""
     near = {other for one in relations for other in one.variables}
     others = tuple(sorted(near - {variable}))
     found: dict[Layouts, list[Front]] = {}

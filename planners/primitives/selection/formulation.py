@@ -116,7 +116,7 @@ def _ends(
 
 
 def _rows(problem: SelectionProblem, variables: Sequence[Variable]) -> list[Row]:
-    """One candidate for each layer; at each end of a link, the layout of the layer there."""
+    """Demand a single candidate for each layer; at each end of a link, the layout of its layer."""
     layers: dict[int, dict[int, int]] = {number: {} for number in range(len(problem.layers))}
     ends: dict[tuple[int, str, str], dict[int, int]] = {}  # link, which end, layout
     writing, reading = _links_of(problem)
@@ -147,7 +147,7 @@ def _links_of(problem: SelectionProblem) -> tuple[list[list[int]], list[list[int
 
 
 def _costs(variables: Sequence[Variable], what: str) -> tuple[list[int], int]:
-    """What each variable costs beyond the least of its layer, and the sum of the least.
+    """Return the cost of each variable beyond the least of its layer, and the sum of the least.
 
     One candidate of each layer is there in any case; small numbers lose less in floating point.
     """

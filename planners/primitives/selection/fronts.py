@@ -80,7 +80,7 @@ def _shared(first: Front, second: Front) -> Front:
 
 
 class Pair(NamedTuple):
-    """One time and memory."""
+    """A pair of time and memory."""
 
     nanoseconds: int
     memory: int

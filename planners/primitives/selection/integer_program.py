@@ -48,7 +48,7 @@ CANNOT_BE = 2  # status of scipy's milp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """What the solver found.
+    """The findings of the solver.
 
     status: "optimal" and "infeasible" are proved; bound: nothing that is looked for can be less,
     in the units of what is minimised; None if nothing was proved.
@@ -194,7 +194,7 @@ def _amount(selection: Selection, objective: Objective, what: str) -> int:
 
 
 def _run(program: Program, seconds: float | None, bits: int) -> tuple[Any, int]:
-    """What the solver says, and in how many units of cost."""
+    """Return what the solver says, and in how many units of cost."""
     costs = _scale(program.costs, COST_BITS)
     most = [1] * len(program.costs)
     rows = [digit for row in program.rows for digit in _digits(row, most, bits)]

@@ -92,7 +92,7 @@ def trade_off(problem: SelectionProblem, objective: Objective, budget: Budget = 
 
 
 def _goals(elimination: Elimination, goal: Pair, objective: Objective) -> dict[int, Pair]:
-    """What each relation without variables contributes to the goal."""
+    """Return what each relation without variables contributes to the goal."""
     constants = [elimination.relations[number].fronts[()] for number in elimination.constants]
     found = _contributions(constants, goal, objective)
     if found is None:

@@ -1,4 +1,4 @@
-"""What `csdf plan reuse` prints, as text, JSON and a picture."""
+"""The output of `csdf plan reuse`, as text, JSON and a picture."""
 
 from __future__ import annotations
 

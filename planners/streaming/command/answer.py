@@ -53,7 +53,7 @@ def _headline(one: Fit) -> str:
 
 
 def _counted(one: Fit) -> str:
-    """What the bytes are those of, and what no plan is below."""
+    """Return what the bytes are those of, and the bound that no plan is below."""
     return (
         f"  counted  tensors, sums and staged rows; input {WHERE[one.input]}, result "
         f"{WHERE[one.result]}; no plan needs less than {bytes_in_words(one.lower_bound)}"

@@ -1,4 +1,4 @@
-"""What is written, under which names, and what is refused before anything is."""
+"""Files that are written, their names, and requests that are refused before anything is written."""
 
 import re
 import subprocess

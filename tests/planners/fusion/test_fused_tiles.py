@@ -1,4 +1,4 @@
-"""What tiles hold, compute, share and keep."""
+"""Tiles: what they hold, compute, share and keep."""
 
 from itertools import product
 

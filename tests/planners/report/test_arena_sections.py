@@ -1,4 +1,4 @@
-"""What a report says about the arenas of a network, from plans made by hand."""
+"""Sections of a report on the arenas of a network, from plans made by hand."""
 
 from csdf.outcome import Status
 from planners.network_arena import NetworkArena

@@ -76,7 +76,7 @@ def test_the_last_depthwise_layers_of_a_small_mobilenet_are_at_their_bounds():
 
 @st.composite
 def single_layers(draw):
-    """One window on a small map, and the same behind a layer that moves nothing of its own."""
+    """A window on a small map, and the same behind a layer that moves nothing of its own."""
     random = Random(draw(st.integers(0, 10**6)))
     maps = random.randint(1, 3)
     groups = random.choice((1, maps))
