@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any, Protocol
 
-from csdf.analysis.periodic import Circuit
+from csdf.analysis.period.periodic import Circuit
 from csdf.model.indexed import IndexedGraph, is_ordered
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import cycle_vector
-from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution
+from csdf.analysis.period.periodic import PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph

@@ -11,7 +11,7 @@ from math import gcd, lcm
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.components import cyclic_components
 from csdf.analysis.consistency import cycle_vector
-from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution
+from csdf.analysis.period.periodic import Circuit, PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed, part_of
