@@ -23,7 +23,7 @@ from planners.reuse.application.published_rates import as_published
 from planners.reuse.cost.comparison import Comparison, comparison
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.candidates import uniform_points
-from planners.reuse.front.nsga2.nsga2 import Limits, evolve
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
 from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.places import local_place
 from planners.reuse.front.problem import Point
@@ -56,7 +56,7 @@ def evolved(application: Application) -> tuple[Evaluator, tuple[Point, ...]]:
             problem,
             place,
             random=Random(SEED),
-            limits=Limits(generations=GENERATIONS),
+            limits=SearchLimits(generations=GENERATIONS),
             settings=Settings(population=POPULATION),
             seeds=seeds,
         )

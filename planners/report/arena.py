@@ -19,7 +19,7 @@ from planners.network_arena import NetworkArena, parts_arena, whole_arena
 from planners.plan import MemoryPlan
 
 
-class Arena(NamedTuple):
+class TitledArena(NamedTuple):
     """An arena under the title of its way."""
 
     title: str
@@ -35,7 +35,7 @@ def contribution(subject: Subject, stop: Stop) -> Contribution | None:
     """Return the arenas of a network: as a whole, and by parts."""
     if not isinstance(subject.value, Network):
         return None
-    arenas: list[Arena] = []
+    arenas: list[TitledArena] = []
     reason = ""
     try:
         for arena in _arenas(subject.value, subject, stop):
@@ -45,7 +45,7 @@ def contribution(subject: Subject, stop: Stop) -> Contribution | None:
     return arena_contribution(arenas, reason)
 
 
-def arena_contribution(arenas: list[Arena], reason: str = "") -> Contribution:
+def arena_contribution(arenas: list[TitledArena], reason: str = "") -> Contribution:
     """Return what arenas add to a page; reason: why some of them are left out."""
     bounds = [arena.plan.lower_bound for arena in arenas]
     return Contribution(
@@ -57,16 +57,16 @@ def arena_contribution(arenas: list[Arena], reason: str = "") -> Contribution:
     )
 
 
-def _arenas(network: Network, subject: Subject, stop: Stop) -> Iterator[Arena]:
+def _arenas(network: Network, subject: Subject, stop: Stop) -> Iterator[TitledArena]:
     """Return an arena for the network as a whole, and one by parts."""
     size = subject.options.element_bytes
     with limited_part(stop, 0.2, _progress_of(WHOLE_ARENA)) as part:
         whole = whole_arena(network, element_bytes=size, budget=part)
-    yield Arena(WHOLE_ARENA, whole)
+    yield TitledArena(WHOLE_ARENA, whole)
     with limited_part(stop, 0.2, _progress_of(PARTS_ARENA)) as part:
         granularity = shared.granularity_of(subject.options)
         parts = parts_arena(network, granularity, element_bytes=size, budget=part)
-    yield Arena(PARTS_ARENA, parts)
+    yield TitledArena(PARTS_ARENA, parts)
 
 
 def _progress_of(title: str) -> Callable[[Progress], str]:
@@ -84,7 +84,7 @@ def in_words(plan: MemoryPlan) -> str:
     )
 
 
-def _section(arenas: list[Arena], reason: str) -> Html:
+def _section(arenas: list[TitledArena], reason: str) -> Html:
     if not arenas:
         return left_out(reason)
     said = [
@@ -106,7 +106,7 @@ def _section(arenas: list[Arena], reason: str) -> Html:
     )
 
 
-def data_of(arena: Arena) -> dict[str, Any]:
+def data_of(arena: TitledArena) -> dict[str, Any]:
     """Return an arena for the scripts: boxes, and which layer fires in each step."""
     plan, order = arena.plan, arena.found.order
     prefix = f"{plan.problem.name}: "

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from cnn2csdf.network import Layer
 from cnn2csdf.weights import Array
-from planners.tiling.regions import Range
-
-
-class Region(NamedTuple):
-    """Rows and columns of all feature maps of a tensor."""
-
-    rows: Range
-    columns: Range
+from planners.tiling.regions import Region
 
 
 class Computing(Protocol):

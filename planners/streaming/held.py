@@ -16,7 +16,7 @@ NOTHING = -1
 POISON = 0xFF  # a float of such bytes is no number
 
 
-class Arena:
+class MarkedArena:
     """Bytes, with what each of them holds: a number for every byte of every tensor."""
 
     def __init__(self, plan: StreamingPlan, network: Network) -> None:

@@ -16,13 +16,13 @@ import numpy as np
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
-from planners.streaming.computations import Computing, Region
-from planners.streaming.held import Arena, HeldTensor
+from planners.streaming.computations import Computing
+from planners.streaming.held import HeldTensor, MarkedArena
 from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage, arriving_stage, rows_of_input
 from planners.streaming.stages import ACCUMULATOR_BYTES, Manner
 from planners.streaming.sweeping import Sweep
-from planners.tiling.regions import Needs, Range
+from planners.tiling.regions import Needs, Range, Region
 
 SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
 
@@ -35,7 +35,7 @@ class Machine:
     ) -> None:
         self.network = network
         self.plan = plan
-        self.arena = Arena(plan, network)
+        self.arena = MarkedArena(plan, network)
         self.computing = computing
         self.needs = Needs(network)
         self._whole: dict[str, HeldTensor] = {}

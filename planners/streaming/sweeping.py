@@ -15,11 +15,11 @@ import numpy as np
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
-from planners.streaming.computations import Computing, Region
-from planners.streaming.held import Arena, HeldStrip, HeldTensor
+from planners.streaming.computations import Computing
+from planners.streaming.held import HeldStrip, HeldTensor, MarkedArena
 from planners.streaming.running_stage import RunningStage, rows_of_input
 from planners.streaming.stages import ACCUMULATOR_BYTES
-from planners.tiling.regions import COLUMNS, Needs, Range
+from planners.tiling.regions import COLUMNS, Needs, Range, Region
 
 SUMS_OF_PARTS = -(2**40)  # what bytes hold that are the first sum of a stage, one less for the next
 
@@ -28,7 +28,7 @@ class Surroundings(Protocol):
     """The surroundings of a firing."""
 
     network: Network
-    arena: Arena
+    arena: MarkedArena
     needs: Needs
     computing: Computing | None
 

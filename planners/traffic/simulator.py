@@ -95,7 +95,7 @@ def _live(layer: Convolution, axis: int) -> tuple[int, ...]:
     )
 
 
-class State:
+class BufferState:
     """The buffer, and what is known of the output outside.
 
     The terms of an output are the bits of a number: one for each channel and kernel place.
@@ -234,7 +234,7 @@ class State:
                 )
 
 
-class _NestState(State):
+class _NestState(BufferState):
     """The state of a walk through a nest with one level of tiles."""
 
     def __init__(self, convolution: Convolution, nest: LoopNest, room: int) -> None:

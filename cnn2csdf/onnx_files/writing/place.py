@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.network import Shape
-from cnn2csdf.onnx_files.writing.drawing import Constant, Piece
+from cnn2csdf.onnx_files.writing.drawing import Constant, NodePiece
 from cnn2csdf.weights import Array
 
-Pieces = list[Piece]
+Pieces = list[NodePiece]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class WritingPlace:
     """The surroundings of an operator: the shapes it reads and writes and its trained numbers."""
 
     inputs: tuple[Shape, ...]
@@ -32,6 +32,6 @@ def integers(role: str, values: Sequence[int]) -> Constant:
     return (role, np.array(values, dtype=np.int64))
 
 
-def reshaped(dims: Sequence[int]) -> Piece:
+def reshaped(dims: Sequence[int]) -> NodePiece:
     """Return a reshape to one frame of these dims."""
-    return Piece(op_type="Reshape", constants=(integers("dims", [1, *dims]),))
+    return NodePiece(op_type="Reshape", constants=(integers("dims", [1, *dims]),))

@@ -37,7 +37,7 @@ class _Columns(NamedTuple):
     is_ordered: Sequence[int]
 
 
-class Edges(NamedTuple):
+class EdgeArrays(NamedTuple):
     """Constraints as the kernel wrote them, and their number."""
 
     number: int
@@ -48,7 +48,7 @@ class Edges(NamedTuple):
     listed: Any  # the kernel's own
 
 
-class Layout(NamedTuple):
+class NodeArrays(NamedTuple):
     """Arrays that depend on the copies, not on the tokens, as the kernels want them."""
 
     nodes: int
@@ -79,12 +79,14 @@ class Layouts:
         self._is_ordered = [int(ordered[actor]) for actor in graph.producer]
         self._before = _running_sums(graph.production_start, graph.production, inclusive=False)
         self._upto = _running_sums(graph.consumption_start, graph.consumption, inclusive=True)
-        self._latest: tuple[tuple[object, ...], Layout] | None = None
+        self._latest: tuple[tuple[object, ...], NodeArrays] | None = None
         self._step = _ConstraintSteps(
             graph, self._produced, self._consumed, self.scale, self.cycles
         )
 
-    def of(self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool) -> Layout:
+    def of(
+        self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
+    ) -> NodeArrays:
         """Return the arrays that do not depend on tokens; those of the latest copies are kept."""
         key = (tuple(copies), backend, unit_times)
         if self._latest is None or self._latest[0] != key:
@@ -93,7 +95,7 @@ class Layouts:
 
     def _new_layout(
         self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
-    ) -> Layout:
+    ) -> NodeArrays:
         sizes = list(map(int.__mul__, copies, self.graph.phases))
         starts = [0, *accumulate(sizes)]
         self._step.adapt(copies)
@@ -117,7 +119,7 @@ class Layouts:
             step_height=self._step.height,
             is_ordered=self._is_ordered,
         )
-        return Layout(
+        return NodeArrays(
             nodes=starts[-1],
             columns=backend.kernel(periodic.Layout)(columns, backend.array),
             times=backend.array(
@@ -136,7 +138,9 @@ class Layouts:
             times += list(durations[start : start + phases]) * copies[actor]
         return times
 
-    def edges(self, layout: Layout, tokens: Sequence[int], backend: compiler.Backend) -> Edges:
+    def edges(
+        self, layout: NodeArrays, tokens: Sequence[int], backend: compiler.Backend
+    ) -> EdgeArrays:
         """Return the constraints for so many initial tokens."""
         expand, make = backend.kernel(periodic.expand), backend.kernel(periodic.Edges)
         start, initial_tokens = backend.blank(layout.nodes + 1), backend.array(tokens)
@@ -145,7 +149,7 @@ class Layouts:
             listed = make(start, source, height, channel)
             count = expand(layout.columns, initial_tokens, listed)
             if count <= layout.room[0]:
-                return Edges(count, start, source, height, channel, listed)
+                return EdgeArrays(count, start, source, height, channel, listed)
             layout.room[0] = count
 
 

@@ -17,7 +17,7 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import Any, NamedTuple
 
-from csdf.analysis.period.layouts import Layout, Layouts
+from csdf.analysis.period.layouts import Layouts, NodeArrays
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from csdf.kernels import periodic
@@ -126,7 +126,7 @@ class PeriodicProblem:
         low: Fraction,
         tokens: Sequence[int],
         backend: compiler.Backend,
-        layout: Layout,
+        layout: NodeArrays,
     ) -> PeriodicSolution | None:
         """Solve on one backend; None where its numbers do not hold the sums."""
         if max(self.scale, int(low)) > backend.limit:

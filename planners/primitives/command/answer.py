@@ -227,17 +227,17 @@ def plot(path: str, report: Report, greedy: Sequence[Pair]) -> None:
     panel = draw.Panel(
         title=f"{objective.value}: "
         + ("memory of all layers" if objective.value == "network" else "largest workspace"),
-        front=[draw.Place(one.memory, one.nanoseconds) for one in report.front],
-        greedy=[draw.Place(one.memory, one.nanoseconds) for one in greedy],
+        front=[draw.DrawnPoint(one.memory, one.nanoseconds) for one in report.front],
+        greedy=[draw.DrawnPoint(one.memory, one.nanoseconds) for one in greedy],
         baselines=[
-            (one.name, draw.Place(one.selection.memory(objective), one.selection.nanoseconds))
+            (one.name, draw.DrawnPoint(one.selection.memory(objective), one.selection.nanoseconds))
             for one in report.baselines
             if one.name != "greedy"
         ],
         limit=report.demand.memory,
         chosen=None
         if selection is None
-        else draw.Place(selection.memory(objective), selection.nanoseconds),
+        else draw.DrawnPoint(selection.memory(objective), selection.nanoseconds),
     )
     picture = draw.primitives_picture(
         f"{report.network.name}: time over memory",

@@ -40,7 +40,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class SearchState:
     """The state of a search after a generation.
 
     population: best first. archive: in the order the points were met. seen: a digest of every
