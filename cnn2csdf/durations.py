@@ -21,7 +21,7 @@ COLUMNS = ("layer", "phase", "nanoseconds")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """What a phase costs on a device: it starts, then computes and moves bytes at the same time.
+    """The cost of a phase on a device: it starts, then computes and moves bytes at the same time.
 
     A phase takes launch + max(operations / operations_per_second, bytes / bytes_per_second) seconds
     (the roofline of Williams, Waterman and Patterson, CACM 52(4), 2009, with a cost to start), where

@@ -1,4 +1,4 @@
-"""What the elements of tensors and of trained numbers are, and how many bytes they take."""
+"""Types of the elements of tensors and of trained numbers, and the bytes that they take."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Durations = Mapping[str, Sequence[int]]  # layer name: time units, one per phase
 
 
 class Overlap(Enum):
-    """Where the rows that neighbouring windows share are kept.
+    """The place where the rows that neighbouring windows share are kept.
 
     WINDOW: in the channel, which releases a row when it was last needed. SELF_LOOP: in a channel of
     the layer to itself, as in Minakova and Stefanov, Buffer Sizes Reduction for Memory-efficient

@@ -16,7 +16,7 @@ from csdf.model.shown import Shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """One operator with where its inputs come from and the shape of what it writes.
+    """An operator with where its inputs come from and the shape of what it writes.
 
     epilogue: operators fused behind it, each applied to the output of the one before; all of them
     work on one element or one column of elements at a time. element: of what it writes; stored: how
@@ -61,7 +61,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """One input of a layer: the consumer reads what the producer writes.
+    """An input of a layer: the consumer reads what the producer writes.
 
     index: which of the consumer's inputs it is, counted from 0.
     """

@@ -114,7 +114,7 @@ def with_shared_names(network: Network) -> Network:
 
 
 def _told(stored: Iterable[Stored], uses: Mapping[str | None, int]) -> Iterator[Stored]:
-    """What has to be said of how arrays are stored: what another layer shares, other types."""
+    """Return what has to be said of stored arrays: the layer that shares them, types of their own."""
     for one in stored:
         kept = one if uses[one.name] > 1 else replace(one, name=None)
         if kept != Stored(role=one.role):

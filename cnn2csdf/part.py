@@ -1,4 +1,4 @@
-"""What one firing computes: some rows of the output of a layer, from rows of its inputs."""
+"""The work of a firing: some rows of the output of a layer, from rows of its inputs."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def with_integers(model: Model) -> Model:
 def _behind(
     network: Network, consumers: Mapping[str, Sequence[str]], layer: Layer
 ) -> tuple[Layer, ...]:
-    """What is merged into a layer: limits, and what stores the result; empty where nothing is."""
+    """Return the layers merged into a layer: limits, and what stores its result; often none."""
     outside = op.Conversion | op.Input | op.Output
     if isinstance(layer.operator, outside) or layer.quantization is not None:
         return ()

@@ -12,7 +12,7 @@ from cnn2csdf.operators.operator import RowsNeeded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingRates:
-    """What each phase of a consumer does with the rows of one input.
+    """The rows of an input that each phase of its consumer consumes, releases and keeps.
 
     A phase consumes rows when it first needs them, releases those that no later phase needs, and
     keeps the rest for the next phase. Over a cycle it consumes and releases every row once.

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Status(StrEnum):
-    """What is proved of the answer of a search."""
+    """The certainty of the answer of a search: what is proved of it."""
 
     OPTIMAL = "optimal"  # nothing better exists among what the search looks at
     FEASIBLE = "feasible"  # an answer; a better one is not excluded
@@ -25,7 +25,7 @@ class Why(StrEnum):
 
 
 class Ended(Why):
-    """What ends any search before its own end, and words that came from elsewhere."""
+    """The reasons that end any search before its own end, and reasons in words from elsewhere."""
 
     BUDGET = "the budget of {seconds:g} s is used up"
     STEPS = "{steps} steps are done, as many as were allowed"

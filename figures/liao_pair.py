@@ -58,7 +58,7 @@ borders of input and map between stay. Five parts are enough; two are too large 
 
 
 class Row(NamedTuple):
-    """One schedule: bytes held, and moved by array."""
+    """A schedule: bytes held, and moved by array."""
 
     name: str
     held: int

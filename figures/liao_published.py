@@ -18,7 +18,7 @@ SHAPES = ((28, 128), (14, 256), (7, 512))  # other pairs of ResNet-34: places al
 
 
 class Pair(NamedTuple):
-    """What two layers move by the printed form, in bytes; borders: written, and read back."""
+    """The bytes that two layers move by the printed form; borders: written, and read back."""
 
     input: int
     weights: int

@@ -1,4 +1,4 @@
-"""What MAFAT's configurations of YOLOv2's first 16 layers need here: bytes and milliseconds.
+"""Bytes and milliseconds of MAFAT's configurations of YOLOv2's first 16 layers, measured here.
 
 Run `python -m figures.mafat_measure` (Linux; some minutes): writes mafat_sweep.csv beside it, a
 process for each configuration, one thread; mafat_sweep.py makes a page and pictures of it.

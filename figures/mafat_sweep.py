@@ -37,7 +37,7 @@ def yolo() -> Chain:
 
 
 class Measured(NamedTuple):
-    """One row of the table of measurements."""
+    """A row of the table of measurements."""
 
     arena: int
     touched: int

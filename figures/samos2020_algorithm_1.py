@@ -52,7 +52,7 @@ class Window(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """What Algorithm 1 returns: phases, consumption, and what the self-loop takes over, if any."""
+    """The result of Algorithm 1: phases, consumption, and what the self-loop takes over, if any."""
 
     phases: Fraction
     consumed: tuple[int, ...]

@@ -38,7 +38,7 @@ WAITING = Granularity(rows=1, joins_wait=True)
 
 
 class Printed(NamedTuple):
-    """One line of the paper's table: MB and frames per second, frameworks and theirs."""
+    """A line of the paper's table: MB and frames per second, of the frameworks and of the paper."""
 
     whole: int
     parts: int

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from figures.published.taso import NETWORKS, network_of
-from planners.primitives.command.picture import Panel, Place, primitives_picture
+from planners.primitives.command.picture import DrawnPoint, Panel, primitives_picture
 from planners.primitives.profile import Profile
 from planners.primitives.profiling.table import read_profile
 from planners.primitives.selection.baselines import (
@@ -37,7 +37,7 @@ TITLES = {
 
 
 class Case(NamedTuple):
-    """One network with one objective; greedy: what it reaches at each budget where it does."""
+    """A network with an objective; greedy: what it reaches at each budget where it reaches anything."""
 
     name: str
     problem: SelectionProblem
@@ -259,7 +259,9 @@ def picture(objective: Objective, folder: Path = PROFILES) -> str | bytes:
                     *(
                         (
                             f"all {each.name}",
-                            Place(each.selection.memory(objective), each.selection.nanoseconds),
+                            DrawnPoint(
+                                each.selection.memory(objective), each.selection.nanoseconds
+                            ),
                         )
                         for each in one.singles
                     ),
@@ -274,9 +276,9 @@ def picture(objective: Objective, folder: Path = PROFILES) -> str | bytes:
     )
 
 
-def place(pair: Pair) -> Place:
+def place(pair: Pair) -> DrawnPoint:
     """Return a pair as it is drawn."""
-    return Place(pair.memory, pair.nanoseconds)
+    return DrawnPoint(pair.memory, pair.nanoseconds)
 
 
 def main() -> None:

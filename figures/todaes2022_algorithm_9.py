@@ -23,7 +23,7 @@ from planners.reuse.application.published_rates import as_published
 from planners.reuse.cost.comparison import Comparison, comparison
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.candidates import uniform_points
-from planners.reuse.front.nsga2.nsga2 import Limits, evolve
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
 from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.places import local_place
 from planners.reuse.front.problem import Point
@@ -37,7 +37,7 @@ MB = 10**6
 
 
 class Result(NamedTuple):
-    """One application: its methods, all layers whole, and the front of the evolution."""
+    """An application: its methods, all layers whole, and the front of the evolution."""
 
     name: str
     application: Application
@@ -56,7 +56,7 @@ def evolved(application: Application) -> tuple[Evaluator, tuple[Point, ...]]:
             problem,
             place,
             random=Random(SEED),
-            limits=Limits(generations=GENERATIONS),
+            limits=SearchLimits(generations=GENERATIONS),
             settings=Settings(population=POPULATION),
             seeds=seeds,
         )

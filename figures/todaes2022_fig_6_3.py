@@ -37,7 +37,7 @@ BASELINE_BYTES = 4
 
 
 class Bar(NamedTuple):
-    """One application in one precision: bytes and frames a second, without and with the method."""
+    """An application in one precision: bytes and frames a second, without and with the method."""
 
     application: str
     precision: str

@@ -23,7 +23,7 @@ from planners.reuse.application.application import Application, undivided
 from planners.reuse.application.published_applications import read_published_application
 from planners.reuse.application.published_rates import as_published
 from planners.reuse.buffers.sharing import best_shared
-from planners.reuse.command.picture import Place, tradeoff_picture
+from planners.reuse.command.picture import DrawnPlan, tradeoff_picture
 from planners.reuse.cost.bounds import memory_bound
 from planners.reuse.cost.comparison import Comparison, comparison
 from planners.reuse.cost.evaluation import Evaluator
@@ -44,7 +44,7 @@ PAPER = {  # none, [76], [65], the smallest of theirs; MB
 
 
 class Row(NamedTuple):
-    """One application: in the published accounting, and with rates that can run. Bytes."""
+    """An application: in the published accounting, and with rates that can run. Bytes."""
 
     name: str
     published: Comparison
@@ -177,12 +177,12 @@ def picture(row: Row) -> str:
     layers = len(row.evaluator.application.layers)
     whole, parts = (row.evaluator.evaluate((gene,) * layers) for gene in (None, 1))
     front = [
-        Place(int(point.score.objectives[0]), float(sum(point.score.objectives[1:])))
+        DrawnPlan(int(point.score.objectives[0]), float(sum(point.score.objectives[1:])))
         for point in row.found.front.points
     ]
     others = [
-        Place(whole.memory, float(sum(whole.periods)), "reuse only"),
-        Place(parts.memory, float(sum(parts.periods)), "all by rows"),
+        DrawnPlan(whole.memory, float(sum(whole.periods)), "reuse only"),
+        DrawnPlan(parts.memory, float(sum(parts.periods)), "all by rows"),
     ]
     title = f"{row.name}: memory against time"
     return str(tradeoff_picture(title, front, others, chosen=None, bound=row.bound, suffix="svg"))

@@ -1,10 +1,10 @@
-"""What a device has: RAM for buffers, flash for trained parameters, or one memory for both."""
+"""Memories of a device: RAM for buffers, flash for trained parameters, or one memory for both."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cnn2csdf.describe import bytes_in_words
+from csdf.words import bytes_in_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ PARTS_APART = "by parts, each buffer apart"
 
 
 class MemoryWay(NamedTuple):
-    """One way, and its bytes. lower_bound: no buffers of this kind are smaller, as far as proved."""
+    """A way, and its bytes. lower_bound: no buffers of this kind are smaller, as far as proved."""
 
     title: str
     buffers: int

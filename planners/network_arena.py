@@ -1,4 +1,4 @@
-"""One arena for all tensors of a network: as any runtime lays them, and by parts.
+"""Plans of a single arena for all tensors of a network: as any runtime lays them, and by parts.
 
 Whole layers need a buffer for each tensor, from the step of the layer that writes it to the step of the
 last layer that reads it; a step is a layer, in the order of the network. By parts each tensor keeps

@@ -46,7 +46,7 @@ class MemoryWhy(Why):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkMemory(Shown):
-    """What a network needs when it works in one way. Bytes, and time units of a frame.
+    """The needs of a network that works in one way. Bytes, and time units of a frame.
 
     graph: with the capacities of the point. smallest: the search that found the point: its status,
     `optimal` or `feasible`, and its lower bound. sequential: time of a frame on one processor, where
@@ -68,7 +68,7 @@ class NetworkMemory(Shown):
 
     @property
     def status(self) -> Status:
-        """What is proved of the buffers: `optimal`, or `feasible` with a gap."""
+        """Return what is proved of the buffers: `optimal`, or `feasible` with a gap."""
         return self.smallest.status
 
     @property

@@ -1,4 +1,4 @@
-"""What is to be placed in memory, and where it was placed.
+"""Buffers to be placed in memory, and plans: the places where they lie.
 
 A buffer needs `size` bytes over a half-open lifetime: at every time t with start <= t < end. Two
 buffers conflict, and may share no byte, when their lifetimes have a time in common. Three lists of
@@ -191,10 +191,18 @@ class Lived(Protocol):
 
 def live_bytes(pieces: Iterable[Lived]) -> dict[int, int]:
     """Return the bytes that are needed from each time on at which that changes, in order of time."""
+    return loads((piece.start, piece.end, piece.size) for piece in pieces)
+
+
+def loads(lives: Iterable[tuple[int, int, int]]) -> dict[int, int]:
+    """Return the sizes that are alive together from each time on at which that changes.
+
+    lives: start, end and size of each; at its end it is not alive any more.
+    """
     changes: dict[int, int] = {}
-    for piece in pieces:
-        changes[piece.start] = changes.get(piece.start, 0) + piece.size
-        changes[piece.end] = changes.get(piece.end, 0) - piece.size
+    for start, end, size in lives:
+        changes[start] = changes.get(start, 0) + size
+        changes[end] = changes.get(end, 0) - size
     times = sorted(changes)
     return dict(zip(times, accumulate(changes[time] for time in times), strict=True))
 

@@ -1,4 +1,4 @@
-"""What all tests share: how tests with random values choose them.
+"""The settings of all tests: how tests with random values choose them.
 
 `ci`, the default, takes the same values every time. `HYPOTHESIS_PROFILE=explore` takes new ones, ten
 times as many where a test names no number, and keeps those that fail in .hypothesis.

@@ -1,6 +1,7 @@
 """The layering of the code, as a test."""
 
 import ast
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
 
-VALUES = {"csdf.errors", "csdf.outcome", "csdf.model", "csdf.model.shown", "csdf.names"}
+VALUES = {"csdf.errors", "csdf.outcome", "csdf.model", "csdf.model.shown"}
+VALUES |= {"csdf.names", "csdf.words"}
 ANALYSES = VALUES | {"csdf.analysis", "csdf.search", "csdf.stopping"}
 ENGINE = ANALYSES | {
     *("csdf.generation", "csdf.io", "csdf.io.files", "csdf.io.json_value"),
@@ -24,6 +26,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.alarm": {"csdf.errors", "csdf.outcome"},
     "csdf.stopping": {"csdf.alarm", "csdf.errors", "csdf.outcome"},
     "csdf.names": set(),
+    "csdf.words": set(),
     "csdf.kernels": set(),
     "csdf.notebook": {"csdf.names"},
     "csdf.schemas": set(),
@@ -106,17 +109,21 @@ def room_of(name, root):
     return rest[0] if is_folder else None
 
 
-def imports(tree):
+@cache
+def imports(text):
     """All imports, each with whether it stands inside a function."""
+    tree = ast.parse(text)
     late = {
         id(inner)
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for inner in ast.walk(node)
     }
+    found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node, id(node) in late
+            found.append((node, id(node) in late))
+    return found
 
 
 def imported_modules(node, root):
@@ -139,10 +146,10 @@ def is_package(name, root):
 
 
 def violations(path, root):
-    """What the module imports against the rules."""
+    """The imports of the module that break the rules."""
     module = module_name(path, root)
     found = []
-    for node, is_late in imports(ast.parse(path.read_text())):
+    for node, is_late in imports(path.read_text()):
         where = f"{module}, line {node.lineno}"
         if isinstance(node, ast.ImportFrom) and node.level:
             found.append(f"{where}: a relative import; write the full name")
@@ -159,7 +166,7 @@ def violations(path, root):
 
 
 def clock_violations(path, root):
-    """Where the module reads a clock for a budget; printed durations are no budget.
+    """The lines at which the module reads a clock for a budget; printed durations are no budget.
 
     A reading, and what is computed of it, may be subtracted and shown. Compared with anything, or
     added to anything, it is a budget; so is every timer.
@@ -167,7 +174,10 @@ def clock_violations(path, root):
     module = module_name(path, root)
     if module in STOPS:
         return []
-    tree = ast.parse(path.read_text())
+    text = path.read_text()
+    if not any(name in text for name in (*CLOCKS[1:], *TIMERS, "time.time")):
+        return []
+    tree = ast.parse(text)
     scopes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     lines = {line for scope in (tree, *scopes) for line in budget_lines(scope)}
     return [f"{module}, line {line}: a clock is read for a budget; take a Stop" for line in lines]
@@ -217,7 +227,7 @@ def is_clock(function):
 
 
 def last_name(node):
-    """What a name or an attribute is called at its end; None for other nodes."""
+    """The last part of a name or an attribute; None for other nodes."""
     return getattr(node, "id", None) or getattr(node, "attr", None)
 
 
@@ -247,7 +257,7 @@ def circle(root):
     graph = {
         module_name(path, root): {
             name
-            for node, _ in imports(ast.parse(path.read_text()))
+            for node, _ in imports(path.read_text())
             for name in imported_modules(node, root)
             if is_module(name, root)
         }

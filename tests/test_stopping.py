@@ -216,6 +216,7 @@ def test_nothing_is_left_behind(budget):
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["schedule --kind periodic", "convert out.xml --hsdf"])
 def test_a_large_expansion_obeys_the_budget(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -30,8 +30,8 @@ Frame = Mapping[str, Array]  # name of an input or output layer: its tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """What a run by parts gave, and the space it took.
+class RunByParts:
+    """The outputs of a run by parts, and the space that it took.
 
     outputs: for each frame, by output layer. peaks: most tokens that each channel held or had
     claimed; capacities: those of the graph. largest_size: most tokens in all channels at one time.
@@ -51,7 +51,7 @@ def run_by_parts(
     frames: Sequence[Frame],
     *,
     storage: Mapping[str, Array] | None = None,
-) -> Run:
+) -> RunByParts:
     """Return the outputs of the frames, computed firing by firing.
 
     graph: one actor for each layer, one channel with a capacity for each connection, a token for
@@ -125,7 +125,7 @@ class _Machine:
         self._size = self._largest_size = self._firings = 0  # sizes in tokens
 
     def _tensors(self, layer: Layer) -> list[Array]:
-        """What comes in or goes out at a layer, frame by frame."""
+        """Return what comes in or goes out at a layer, frame by frame."""
         match layer.operator:
             case Input():
                 return [frame[layer.name] for frame in self._frames]
@@ -167,12 +167,12 @@ class _Machine:
         obstacle = self._layer(firing).obstacle(firing)
         raise ExecutionError(f"{firing_name(firing)} starts at {firing.start}, but {obstacle}")
 
-    def run(self) -> Run:
+    def run(self) -> RunByParts:
         """Return the run. Raises ExecutionError where a frame is not complete."""
         for one in self._wired:
             if isinstance(one.layer.operator, Output):
                 self._require_complete(one.layer)
-        return Run(
+        return RunByParts(
             outputs=self._outputs,
             peaks={name: buffer.tokens(buffer.peak) for name, buffer in self._buffers.items()},
             capacities={

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cnn2csdf.execution.by_parts import Frame, Run, run_by_parts
+from cnn2csdf.execution.by_parts import Frame, RunByParts, run_by_parts
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
@@ -33,13 +33,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Shown):
-    """What a run by parts gave beside the reference.
+    """The outputs of a run by parts beside those of the reference.
 
     differences: for each frame, by output layer. run: with the peaks of the buffers.
     """
 
     differences: tuple[dict[str, Difference], ...]
-    run: Run
+    run: RunByParts
 
     @property
     def worst(self) -> Difference:

@@ -15,7 +15,7 @@ from csdf.errors import ExecutionError
 
 
 class Step(NamedTuple):
-    """One operator with its trained numbers by role."""
+    """An operator with its trained numbers by role."""
 
     operator: op.Operator
     weights: Mapping[str, Array]

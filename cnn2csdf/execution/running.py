@@ -1,4 +1,4 @@
-"""One layer of a run by parts: its firings, its buffers, and what it has written by now."""
+"""A layer of a run by parts: its firings, its buffers, and what it has written by now."""
 
 from __future__ import annotations
 

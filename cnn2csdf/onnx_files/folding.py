@@ -48,7 +48,7 @@ class DequantizeLinear(OpRun):
 
 
 def _along(values: Value, tensor: Value, attributes: Mapping[str, Any]) -> Value:
-    """One value, or one for each place along the axis of the node."""
+    """Return a single value, or a value for each place along the axis of the node."""
     if attributes.get("block_size"):
         raise NotImplementedError("scales of blocks are not supported")
     if values.size == 1:

@@ -1,4 +1,4 @@
-"""What is known of the tensors of an ONNX graph before any frame comes in.
+"""Facts about the tensors of an ONNX graph that are known before any frame comes in.
 
 Every tensor gets its type node by node, from the shape inference of the onnx package; a tensor
 that depends on no frame gets its value, when it is asked for, from the reference implementation.

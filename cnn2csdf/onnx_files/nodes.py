@@ -1,4 +1,4 @@
-"""One node of an ONNX graph, with its attributes by type."""
+"""A node of an ONNX graph, with its attributes by type."""
 
 from __future__ import annotations
 

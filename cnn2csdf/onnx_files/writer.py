@@ -13,7 +13,7 @@ from cnn2csdf.network import Layer, Shape
 from cnn2csdf.onnx_files.model_file import LARGEST_MESSAGE_BYTES
 from cnn2csdf.onnx_files.writing.drawing import Drawing
 from cnn2csdf.onnx_files.writing.pieces import pieces_of
-from cnn2csdf.onnx_files.writing.place import Place
+from cnn2csdf.onnx_files.writing.place import WritingPlace
 from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidNetwork
 
@@ -99,7 +99,7 @@ def _write_layer(
         target = tensors[layer.name] if is_last else drawing.free_name(f"{layer.name} {place}")
         prefix = "" if place == 0 else f"{place - 1}."
         own = _own_weights(weights, prefix)
-        place_of = Place(inputs=inputs, output=layer.shape, weights=own)
+        place_of = WritingPlace(inputs=inputs, output=layer.shape, weights=own)
         stored = {
             one.role.removeprefix(prefix): one.name
             for one in layer.stored

@@ -1,4 +1,4 @@
-"""What layers compute: one class for each kind of operator, one module for each family.
+"""Operators of layers: a class for each kind of operator, a module for each family.
 
 A new operator is one class in one of these modules, its name here, and what reads and writes it.
 """

@@ -91,7 +91,7 @@ class AlongOneAxis(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtremePlace(AlongOneAxis):
-    """Where along an axis the largest or the smallest element is; the axis stays, with size one.
+    """The index along an axis of the largest or the smallest element; the axis stays, with size one.
 
     takes_last: which of several that are equal, the last one or the first.
     """

@@ -100,7 +100,7 @@ def _as_product(operator: Convolution, part: Part, seen: Array, kernel: Array) -
 
 
 def _depthwise(operator: Convolution, part: Part, seen: Array, kernel: Array) -> Array:
-    """One input channel a group: a sum over the kernel's places."""
+    """Return the sums over the kernel's places, where each group has a single input channel."""
     multiple = operator.filters // operator.groups
     kernel = kernel.reshape(operator.groups, multiple, *operator.window.kernel)
     sums: Any = 0
@@ -184,7 +184,7 @@ class TransposedConvolution(Operator):
 
 
 def _scattered(operator: TransposedConvolution, cells: Array, kernel: Array) -> Array:
-    """What each input element adds: (filters, kernel rows, kernel columns, rows, columns)."""
+    """Return what each input element adds: (filters, kernel rows, kernel columns, rows, columns)."""
     channels, rows, columns = cells.shape
     groups = operator.groups
     matrices = kernel.reshape(groups, channels // groups, -1)

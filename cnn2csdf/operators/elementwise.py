@@ -133,7 +133,7 @@ def _matching_rows(tensor: Array, part: Part) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction(Operator):
-    """One element for all those along some axes; the axes stay, with size one, where `keeps`."""
+    """A reduction to one element along some axes; the axes stay, with size one, where `keeps`."""
 
     function: str
     axes: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Where frames come in and results go out, and layers that do nothing."""
+"""The ends of a network, where frames come in and results go out, and layers that do nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from csdf.errors import InvalidNetwork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input(Move):
-    """Where frames come in."""
+    """An input of the network: the frames come in here."""
 
     dims: Dims
 
@@ -30,7 +30,7 @@ class Input(Move):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output(RowMove):
-    """Where results go out."""
+    """An output of the network: the results go out here."""
 
     def computed(self, part: Part) -> Array:
         return same_rows(part)

@@ -21,7 +21,7 @@ Both grow with the output row, or stay.
 
 
 class Operator(ABC):
-    """What a layer computes: a frozen value of sizes and attributes; trained numbers are elsewhere.
+    """The computation of a layer: a frozen value of sizes and attributes, without trained numbers.
 
     Tensors are those of one frame: (channels, height, width) for feature maps, other ranks
     otherwise. An attribute that is a float, such as a slope, never takes part in an analysis.
@@ -110,7 +110,7 @@ class Move(Operator):
 
 
 class RowMove(RowByRow):
-    """One that moves elements within their rows."""
+    """An operator that moves elements within their rows."""
 
     __slots__ = ()
     moves = True

@@ -106,7 +106,7 @@ def _folded(cells: Array, combine: np.ufunc, operator: Pooling, part: Part) -> A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalPooling(Operator):
-    """One element a feature map."""
+    """The maximum or the average of each feature map: one element a map."""
 
     function: str  # "max" or "average"
 

@@ -23,7 +23,7 @@ State = tuple[Array, Array]  # what it gives, what an LSTM keeps besides
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurrence(Operator):
-    """One frame of a sequence after another, each with what was found for the one before.
+    """A recurrent layer: each frame of a sequence is computed with the state left by the frame before.
 
     Reads (frames, sequences, elements). gives: "all" (frames, directions, sequences, units), "last"
     or "cell" (directions, sequences, units). resets_after: whether a GRU's reset is
@@ -85,7 +85,7 @@ class Recurrence(Operator):
         return cut(found.reshape(part.shape.dims), part)
 
     def _gone_through(self, place: int, frames: Array, part: Part) -> tuple[Array, Array, Array]:
-        """What one direction gives for every frame, in the order of frames, and at its end."""
+        """Return the outputs of a direction for every frame, in order, and its last state."""
         sense = DIRECTIONS[self.direction][place]
         weights = {role: array[place] for role, array in part.weights.items()}
         zeros = np.zeros((frames.shape[1], self.units), np.float32)

@@ -1,4 +1,4 @@
-"""Where the places of a resized axis lie in the input, computed as ONNX Runtime computes it.
+"""Places of a resized axis in the input, computed as ONNX Runtime computes them.
 
 The nearest place is found in single precision, rounding errors included: at a tie they decide, and
 a network that was trained and deployed has them. Compared with ONNX Runtime 1.31.1, which takes a
@@ -23,7 +23,7 @@ TIE = np.float32(1e-6)  # how far from a half a coordinate still counts as one
 
 @dataclass(frozen=True, slots=True)
 class ResizedAxis:
-    """One axis of a resize, rows or columns: so many places become so many others.
+    """An axis of a resize, rows or columns, with its places before and after.
 
     scale: output places for an input place, where it is not just the size over the length.
     """
@@ -124,7 +124,7 @@ class ResizedAxis:
         return low + np.where(is_tie, at_tie, (beyond > HALF).astype(np.float32))
 
     def _exact(self, places: Places) -> tuple[Places, int]:
-        """Where output places lie in the input: numerators, and one denominator."""
+        """Return the places of the output in the input: numerators, and one denominator."""
         scale = Fraction(self.size, self.length)
         if self.scale is not None:
             scale = Fraction(float(np.float32(self.scale)))

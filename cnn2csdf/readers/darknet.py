@@ -60,7 +60,7 @@ def _layer(builder: NetworkBuilder, section: Section, sources: Sequence[str], nu
 
 
 def _sources(section: Section, results: Sequence[str | None], image: str) -> tuple[str, ...]:
-    """What a section reads: the section before it, others that it names, or the image."""
+    """Return the sections that a section reads: the one before, others by name, or the image."""
     if section.kind == "route":
         return tuple(_named(section, "layers", results))
     previous = _result(section, len(results) - 1, results) if results else image

@@ -128,7 +128,7 @@ def _avgpool(builder: NetworkBuilder, _: Section, sources: Sequence[str], name: 
 
 
 def _route(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
-    """One of some groups of the feature maps of each source, one after another."""
+    """Return a layer that takes a group of the feature maps of each source, source by source."""
     groups = section.integer("groups", 1, least=1)
     group = section.integer("group_id", 0)
     if groups > 1:

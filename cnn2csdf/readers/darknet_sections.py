@@ -14,7 +14,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 class Option(NamedTuple):
-    """What stands behind the `=`, and its line."""
+    """The text behind the `=` of an option, and its line."""
 
     value: str
     line: int

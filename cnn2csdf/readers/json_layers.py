@@ -15,7 +15,7 @@ LARGEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedLayer:
-    """What the file says of one layer."""
+    """The facts that the file states about a layer."""
 
     name: str
     kind: tuple[str, str]  # op, subop

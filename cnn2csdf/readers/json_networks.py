@@ -141,7 +141,7 @@ class _Assembly:
 
 
 def _joined(inputs: list[Shape]) -> Shape:
-    """What an operator reads, one of its inputs repeated to the size of the others."""
+    """Return the shape that an operator reads when an input is repeated to the size of the others."""
     return Shape(dims=broadcast([shape.dims for shape in inputs]))
 
 

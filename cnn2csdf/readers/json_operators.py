@@ -150,7 +150,7 @@ def _is_whole(pad: float) -> bool:
 
 
 def _halves(total: int) -> tuple[int, int]:
-    """What is missing in front and behind; nothing where rows are left over."""
+    """Return the padding that is missing in front and behind; nothing where rows are left over."""
     return (max(0, total) // 2, max(0, total) - max(0, total) // 2)
 
 

@@ -1,4 +1,4 @@
-"""What each reader takes: operators, what becomes of them, and with which restrictions."""
+"""The operators that each reader takes, what becomes of them, and with which restrictions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GENERAL = {  # what holds for all operators of a reader
 
 
 class Supported(NamedTuple):
-    """One operator of one reader, and what is to be known of it."""
+    """An operator that a reader takes, and what a user has to know of it."""
 
     reader: str
     operator: str

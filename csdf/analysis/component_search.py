@@ -8,7 +8,7 @@ from math import gcd
 
 from csdf.analysis.critical import SteadyTrace, critical_circuit
 from csdf.analysis.execution import ExecutionWhy, steady_state
-from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution
+from csdf.analysis.period.periodic import Circuit, PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
 from csdf.errors import GaveUp, NoRecurrence
 from csdf.model.indexed import IndexedGraph, is_one_at_a_time, part_of

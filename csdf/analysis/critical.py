@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any, Protocol
 
-from csdf.analysis.periodic import Circuit
+from csdf.analysis.period.periodic import Circuit
 from csdf.model.indexed import IndexedGraph, is_ordered
 
 
@@ -102,7 +102,7 @@ class SteadyTrace:
         return graph.duration[graph.duration_start[actor] + firing % graph.phases[actor]]
 
     def cause(self, actor: int, firing: int) -> tuple[int, int, int]:
-        """What decided the start of a firing: a channel, and the producer's firing.
+        """Return what decided the start of a firing: a channel, and the producer's firing.
 
         The channel is -1 where it is the start of the actor's previous firing.
         """

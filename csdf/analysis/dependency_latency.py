@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -11,8 +10,10 @@ from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import CsdfError
-from csdf.model.graph import Channel, Graph
+from csdf.model.graph import Graph
+from csdf.model.indexed import indexed
 from csdf.model.shown import Shown
+from csdf.model.untimed import ValuedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +56,15 @@ def dependency_latency(graph: Graph, source: str, sink: str) -> DependencyLatenc
     repetitions = repetition_vector(graph)
     iterations = _most_iterations(graph, repetitions)
     most = {name: count * iterations for name, count in repetitions.items()}
-    run = _Run(bound_channels(graph), source, sink)
+    run = _ReleasedRun(bound_channels(graph), source, sink)
     run.exhaust({**most, source: 0})
-    if run.firings[sink] == most[sink]:
+    before = run.firings
+    if before[sink] == most[sink]:
         raise CsdfError(f"actor {sink!r} never needs a firing of {source!r}")
-    distance = run.firings[sink] // repetitions[sink]
+    distance = before[sink] // repetitions[sink]
     place = (distance + 1) * repetitions[sink]
     run.exhaust(
-        {name: count + most[name] for name, count in run.firings.items()}
-        | {source: repetitions[source]}
+        {name: count + most[name] for name, count in before.items()} | {source: repetitions[source]}
     )
     if run.firings[sink] < place:
         raise CsdfError(f"graph {graph.name!r} deadlocks and has no latency")
@@ -108,56 +109,43 @@ def _self_timed(
     return max(ends[iteration + distance] - starts[iteration] for iteration in range(count))
 
 
-class _Run:
+class _ReleasedRun:
     """Firings with the times that follow from the released source; None for what never needs it.
 
     ends: when each firing of the sink ends. Until the source fires, nothing has a time.
     """
 
     def __init__(self, graph: Graph, source: str, sink: str) -> None:
-        self.graph = graph
-        self.source = source
-        self.sink = sink
+        self.graph = indexed(graph)
+        self.source = self.graph.actor_names.index(source)
+        self.sink = self.graph.actor_names.index(sink)
         self.ends: list[int | None] = []
-        self.firings = {actor.name: 0 for actor in graph.actors}
-        self.inputs: dict[str, list[Channel]] = defaultdict(list)
-        self.outputs: dict[str, list[Channel]] = defaultdict(list)
-        for channel in graph.channels:
-            self.inputs[channel.consumer].append(channel)
-            self.outputs[channel.producer].append(channel)
-        self._queues: dict[str, deque[int | None]] = {
-            channel.name: deque([None] * channel.initial_tokens) for channel in graph.channels
-        }
-        self._starts: dict[str, int | None] = dict.fromkeys(self.firings)
+        self._starts: list[int | None] = [None] * len(graph.actors)
+        self._run = ValuedRun(
+            self.graph,
+            [0] * len(graph.actors),
+            [[None] * channel.initial_tokens for channel in graph.channels],
+            self._end,
+        )
+
+    @property
+    def firings(self) -> dict[str, int]:
+        """Return how often each actor has fired."""
+        return dict(zip(self.graph.actor_names, self._run.firings, strict=True))
 
     def exhaust(self, most: dict[str, int]) -> None:
         """Fire until nothing can, each actor at most so often in all."""
-        waiting = list(self.firings)
-        while waiting:
-            name = waiting.pop()
-            while self.firings[name] < most[name] and self._is_enabled(name):
-                self._fire(name)
-                waiting += {channel.consumer for channel in self.outputs[name]} - {name}
+        self._run.most = [most[name] for name in self.graph.actor_names]
+        self._run.exhaust()
 
-    def _is_enabled(self, name: str) -> bool:
-        phase = self.firings[name] % self.graph.actor(name).phases
-        return all(
-            len(self._queues[channel.name]) >= channel.consumption[phase]
-            for channel in self.inputs[name]
-        )
-
-    def _fire(self, name: str) -> None:
-        actor = self.graph.actor(name)
-        phase = self.firings[name] % actor.phases
-        needed = [self._starts[name], 0 if name == self.source else None]
-        for channel in self.inputs[name]:
-            queue = self._queues[channel.name]
-            needed += [queue.popleft() for _ in range(channel.consumption[phase])]
-        start = max((time for time in needed if time is not None), default=None)
-        end = None if start is None else start + actor.durations[phase]
-        for channel in self.outputs[name]:
-            self._queues[channel.name].extend([end] * channel.production[phase])
-        self._starts[name] = start
-        self.firings[name] += 1
-        if name == self.sink:
+    def _end(self, actor: int, phase: int, needed: list[int | None]) -> int | None:
+        """Return when the firing ends that needs tokens of these times."""
+        released = 0 if actor == self.source else None
+        times = [time for time in (self._starts[actor], released, *needed) if time is not None]
+        start = max(times, default=None)
+        self._starts[actor] = start
+        duration = self.graph.duration[self.graph.duration_start[actor] + phase]
+        end = None if start is None else start + duration
+        if actor == self.sink:
             self.ends.append(end)
+        return end

@@ -77,7 +77,7 @@ class _Expansion:
                 self._add(entry, self._entry(actor, follower), int(follower == 0))
 
     def add_dependencies(self, channel: Channel) -> None:
-        """One channel for each firing that consumes, from the last firing whose token it needs."""
+        """Return a channel for each firing that consumes, from the last firing whose token it needs."""
         producer = self._graph.actor(channel.producer)
         count = self.repetitions[producer.name]
         is_uniform = len(set(producer.durations)) == 1 or producer.name in self._one_at_a_time
@@ -164,7 +164,7 @@ def merge_parallel_channels(graph: Graph) -> Graph:
 
 
 def _proportions(channel: Channel) -> tuple[tuple[object, ...], int]:
-    """What two interchangeable channels share, and the tokens in units of their common rate."""
+    """Return what two interchangeable channels share, and the tokens in units of their common rate."""
     if channel.capacity is not None:
         return (channel.name,), 0
     unit = gcd(*channel.production, *channel.consumption)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import Any
 
 from csdf.analysis.bounded import bound_channels
@@ -13,6 +12,7 @@ from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
 from csdf.model.shown import Shown
+from csdf.model.untimed import UntimedRun
 from csdf.outcome import Why, because
 from csdf.stopping import Budget, Stop, stop_of
 
@@ -72,26 +72,18 @@ def deadlock(graph: Graph, *, budget: Budget = None) -> Deadlock | None:
     """
     cycles = list(cycle_vector(graph).values())
     numbers = indexed(bound_channels(graph))
-    run = UntimedRun(numbers, cycles, stop_of(budget))
+    run = IterationRun(numbers, cycles, stop_of(budget))
     return None if run.completes() else _waiting_cycle(numbers, run)
 
 
-class UntimedRun:
-    """One iteration by counting tokens; stops where nobody can fire."""
+class IterationRun(UntimedRun):
+    """An iteration by counting tokens, whole cycles at once; it stops where nobody can fire."""
 
     def __init__(self, graph: IndexedGraph, cycles: Sequence[int], stop: Stop) -> None:
-        self.graph = graph
+        super().__init__(graph, [a * b for a, b in zip(cycles, graph.phases, strict=True)])
         self._stop = stop
-        self.tokens = list(graph.initial_tokens)
-        self.phase = [0] * len(cycles)
-        self.cycles_left = list(cycles)
-        self.fired: list[int] = []  # those that have fired, the latest at the end
-        self._finished = 0  # actors at the front that have no cycle left
-        self._is_waiting = [False] * len(self.cycles_left)
+        self._steps = 0
         channels = range(len(graph.producer))
-        self._inputs = [
-            tuple(graph.input_channel[begin:end]) for begin, end in pairwise(graph.input_start)
-        ]
         self._produced = [graph.produced(channel) for channel in channels]
         self._consumed = [graph.consumed(channel) for channel in channels]
 
@@ -100,57 +92,33 @@ class UntimedRun:
 
         ready: actors that may be able to fire by now, after nobody could; by default any.
         """
-        waiting = list(range(len(self.cycles_left)) if ready is None else ready)
-        is_waiting = self._is_waiting
-        for actor in waiting:
-            is_waiting[actor] = True
-        steps = looked = 0
-        while waiting:
-            actor = waiting.pop()
-            is_waiting[actor] = False
-            before = steps
-            while self.cycles_left[actor] and self._step(actor):
-                steps += 1
-                if steps - looked >= STRIDE:
-                    looked = steps
-                    self._stop.look()
-                for follower in self._followers(actor):
-                    if not is_waiting[follower]:
-                        is_waiting[follower] = True
-                        waiting.append(follower)
-            if steps > before:
-                self.fired.append(actor)
-            if steps > STEPS:
-                raise GaveUp(because(LivenessWhy.UNDECIDED, steps=STEPS))
+        self._steps = 0
+        self.exhaust(ready)
         return self.first_unfinished() is None
 
-    def first_unfinished(self) -> int | None:
-        """Return the first actor that has cycles left, if there is any."""
-        while self._finished < len(self.cycles_left) and not self.cycles_left[self._finished]:
-            self._finished += 1
-        return self._finished if self._finished < len(self.cycles_left) else None
-
-    def _followers(self, actor: int) -> list[int]:
-        graph = self.graph
-        outputs = graph.output_channel[graph.output_start[actor] : graph.output_start[actor + 1]]
-        return [graph.consumer[channel] for channel in outputs if graph.consumer[channel] != actor]
-
-    def _step(self, actor: int) -> bool:
+    def advance(self, actor: int) -> bool:
         """Fire as many whole cycles as the tokens allow, or else one phase; False if neither."""
-        if self.phase[actor] == 0:
-            count = self.cycles_left[actor]
-            for channel in self._inputs[actor]:
-                if self.graph.producer[channel] != actor:
-                    count = min(count, self.tokens[channel] // self._consumed[channel])
-                elif not self._loop_allows_a_cycle(channel):
-                    count = 0
-            if count:
-                self._fire_cycles(actor, count)
-                return True
-        if self.lacking(actor) is not None:
+        count = 0 if self.phase[actor] else self._cycles_allowed(actor)
+        if count:
+            self._fire_cycles(actor, count)
+        elif not super().advance(actor):
             return False
-        self._fire_phase(actor)
+        self._steps += 1
+        if self._steps % STRIDE == 0:
+            self._stop.look()
+        if self._steps > STEPS:
+            raise GaveUp(because(LivenessWhy.UNDECIDED, steps=STEPS))
         return True
+
+    def _cycles_allowed(self, actor: int) -> int:
+        """Return how many cycles the actor can fire without a firing of another one."""
+        count = (self.most[actor] - self.firings[actor]) // self.graph.phases[actor]
+        for channel in self.inputs[actor]:
+            if self.graph.producer[channel] != actor:
+                count = min(count, self.tokens[channel] // self._consumed[channel])
+            elif not self._loop_allows_a_cycle(channel):
+                return 0
+        return count
 
     def _loop_allows_a_cycle(self, channel: int) -> bool:
         graph = self.graph
@@ -164,45 +132,18 @@ class UntimedRun:
         return True
 
     def _fire_cycles(self, actor: int, count: int) -> None:
-        graph = self.graph
-        for channel in self._inputs[actor]:
+        for channel in self.inputs[actor]:
             self.tokens[channel] -= count * self._consumed[channel]
-        for port in range(graph.output_start[actor], graph.output_start[actor + 1]):
-            channel = graph.output_channel[port]
+        for channel in self.outputs[actor]:
             self.tokens[channel] += count * self._produced[channel]
-        self.cycles_left[actor] -= count
-
-    def _fire_phase(self, actor: int) -> None:
-        graph, phase = self.graph, self.phase[actor]
-        for channel in self._inputs[actor]:
-            self.tokens[channel] -= graph.consumption[graph.consumption_start[channel] + phase]
-        for port in range(graph.output_start[actor], graph.output_start[actor + 1]):
-            channel = graph.output_channel[port]
-            self.tokens[channel] += graph.production[graph.production_start[channel] + phase]
-        self.phase[actor] = (phase + 1) % graph.phases[actor]
-        if self.phase[actor] == 0:
-            self.cycles_left[actor] -= 1
-
-    def needed(self, actor: int, channel: int) -> int:
-        """Return how many tokens the next firing of the actor takes from the channel."""
-        graph = self.graph
-        return graph.consumption[graph.consumption_start[channel] + self.phase[actor]]
-
-    def lacking(self, actor: int) -> int | None:
-        """Return an input without the tokens of the next phase, or None if the actor can fire."""
-        graph, tokens, phase = self.graph, self.tokens, self.phase[actor]
-        consumption, start = graph.consumption, graph.consumption_start
-        for channel in self._inputs[actor]:
-            if tokens[channel] < consumption[start[channel] + phase]:
-                return channel
-        return None
+        self.firings[actor] += count * self.graph.phases[actor]
 
 
-def _waiting_cycle(graph: IndexedGraph, run: UntimedRun) -> Deadlock:
+def _waiting_cycle(graph: IndexedGraph, run: IterationRun) -> Deadlock:
     """Follow from a stuck actor whom it waits for, until an actor comes up again."""
     actor = run.first_unfinished()
     if actor is None:
-        raise AssertionError("who is stuck has cycles left")
+        raise AssertionError("who is stuck has firings left")
     path: list[Blocked] = []
     position: dict[int, int] = {}
     while actor not in position:

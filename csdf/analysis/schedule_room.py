@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csdf.analysis.periodic import PeriodicProblem
+from csdf.analysis.period.periodic import PeriodicProblem
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from csdf.outcome import Why, because

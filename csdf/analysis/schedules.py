@@ -11,7 +11,7 @@ from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import cycle_vector, repetition_vector
 from csdf.analysis.critical import named_cycle
 from csdf.analysis.liveness import deadlock
-from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution
+from csdf.analysis.period.periodic import PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
 from csdf.analysis.self_timed import require_few
 from csdf.analysis.throughput import Throughput

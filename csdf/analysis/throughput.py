@@ -116,7 +116,7 @@ def _answer(
 def _gave_up(
     end: BaseException, components: Sequence[ComponentSearch], time_unit: Fraction
 ) -> GaveUp:
-    """What is known about the period when the search has to end."""
+    """Return the bounds of the period that are known when the search has to end."""
     low = max((component.low for component in components), default=Fraction(0)) * time_unit
     bounds = [component.bound for component in components]
     known = [bound for bound in bounds if bound is not None]

@@ -36,7 +36,7 @@ SHOWN = 12  # most names listed on one line of a table
 
 
 class Analysis(NamedTuple):
-    """What was found out about one graph; exactly one of the last three is not None."""
+    """The findings about a graph; exactly one of the last three is not None."""
 
     graph: Graph
     repetitions: dict[str, int]

@@ -1,4 +1,4 @@
-"""What all commands share: exit codes, numbers as text, remarks."""
+"""Pieces of answers that all commands share: exit codes, numbers as text, remarks."""
 
 from __future__ import annotations
 

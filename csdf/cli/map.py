@@ -30,7 +30,7 @@ RUNS = 16  # most runs of equal actors of an order that are listed
 
 
 class Answer(NamedTuple):
-    """What is to be said. best: what the search says of the mapping, where there was a search."""
+    """The answer of the command. best: the result of the search, where there was a search."""
 
     graph: Graph
     platform: Platform

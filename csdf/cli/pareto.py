@@ -137,7 +137,7 @@ def _as_text(graph: Graph, front: ParetoFront, options: argparse.Namespace, seco
 
 
 def _start(start: ParetoPoint, lower_bound: int, unit: str) -> list[str]:
-    """What is known to run, where not even the first point of the front was proved."""
+    """Return a distribution known to run, where not even the first point of the front was proved."""
     period = "unknown" if start.period is None else answers.number(start.period)
     gap = answers.gap_above(start.size, lower_bound)
     capacities = " ".join(str(capacity) for capacity in start.capacities.values())

@@ -1,4 +1,4 @@
-"""What draws pictures is loaded when a command asks for one."""
+"""Modules that draw pictures, loaded when a command asks for a picture."""
 
 from __future__ import annotations
 

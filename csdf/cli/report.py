@@ -83,7 +83,7 @@ def _readers() -> dict[str, ModuleType]:
 
 
 def _subject(options: argparse.Namespace, stop: Stop) -> tuple[str, Subject]:
-    """What the page is about, and its kind: a graph, or what the first reader makes of the name."""
+    """Return the subject of the page and its kind: a graph, or what the first reader finds."""
     readers = _readers()
     if not _is_graph(options.model):
         for kind, reader in readers.items():
@@ -102,7 +102,7 @@ def _is_graph(name: str) -> bool:
 
 
 def _added(kind: str, subject: Subject, stop: Stop) -> Iterator[Contribution]:
-    """What others know about subjects of this kind, in the order of their names."""
+    """Return the sections of other packages for subjects of this kind, in the order of their names."""
     for name, entry in sorted(entries.every(entries.REPORT_SECTIONS).items()):
         if name.startswith(f"{kind}."):
             found = entries.loaded(entry).contribution(subject, stop)

@@ -1,4 +1,4 @@
-"""What a random graph is to look like."""
+"""The shape of random graphs: limits of their actors, channels and rates."""
 
 from __future__ import annotations
 

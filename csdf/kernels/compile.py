@@ -1,4 +1,4 @@
-"""The one place that knows which kernels are compiled.
+"""The choice between compiled and plain kernels; no other module knows which are compiled.
 
 A kernel is a plain function over flat sequences of integers. A Backend runs it: PLAIN as it is, on
 lists of Python integers, which have no largest value; COMPILED as machine code that was made from

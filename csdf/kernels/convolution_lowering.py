@@ -1,4 +1,4 @@
-"""What the windows of a convolution see, copied out as a matrix.
+"""The elements that the windows of a convolution see, copied out as a matrix.
 
 steps: stride down and across, dilation down and across, padding at the top and on the left. Outside
 the map there are zeros. first: the output row that is row 0 of `lowered`.

@@ -97,7 +97,7 @@ class Way:
 
 
 class Search:
-    """What is known of the choice at hand, and the best so far."""
+    """The state of the choice at hand, and the best choice so far."""
 
     def __init__(self):
         """Wait for the first choice."""

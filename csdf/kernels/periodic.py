@@ -33,7 +33,7 @@ CHANGED = 3  # between two steps only: the policy is not the best yet
 
 
 class Layout:
-    """What the constraints are made from, but for the tokens. A actors, C channels.
+    """The graph as the constraints need it, without the tokens. A actors, C channels.
 
     node_start: (A,) first node of each actor; node = node_start + copy * phases + phase. phases,
     copies: (A,) entries of its cycle, cycles in a period. wrap_height: (A,) height of one period.

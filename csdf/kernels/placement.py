@@ -82,7 +82,7 @@ def write_conflict(conflicts, fill, block, other, lifetimes):
 
 
 class Ground:
-    """Where blocks may lie: at multiples of `alignment` from `lowest` on, which is one. Both (B,).
+    """The places of blocks: multiples of `alignment` from `lowest` on, itself a multiple. Both (B,).
 
     gap_begin, gap_end: scratch for the conflicts of one block.
     """
@@ -169,7 +169,7 @@ class Part:
 
 
 class Cliques:
-    """Those of block b are entries start[b] : start[b + 1] of `clique`; b takes `weight` of each.
+    """The cliques of blocks: those of block b are `clique`[start[b] : start[b + 1]], `weight` of each.
 
     level: (cliques,) scratch.
     """

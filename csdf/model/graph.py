@@ -1,4 +1,4 @@
-"""What a CSDF graph is: frozen values, valid from birth."""
+"""CSDF graphs as frozen values, valid from birth."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class Platform:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticOrder:
-    """What a processor executes: the actors of `prefix` once, then those of `periodic` for ever."""
+    """The work of a processor: the actors of `prefix` once, then those of `periodic` for ever."""
 
     periodic: tuple[str, ...]
     prefix: tuple[str, ...] = ()

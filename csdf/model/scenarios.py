@@ -24,7 +24,7 @@ Names = Mapping[str, tuple[str, ...]]  # of the tokens on each channel, first in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One way in which the application behaves for one iteration.
+    """A way in which the application behaves for an iteration.
 
     graph: its capacities count. taken, left: names of the tokens on each channel before and after;
     a channel that is not listed holds `channel[0]`, `channel[1]` and so on, before and after. A

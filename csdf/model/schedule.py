@@ -12,7 +12,7 @@ from csdf.model.shown import Shown
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Firing:
-    """One execution of an actor in one phase. Sorts by start, then by end, actor and index."""
+    """An execution of an actor in one phase. Sorts by start, then by end, actor and index."""
 
     start: Fraction  # in the units of the user
     end: Fraction

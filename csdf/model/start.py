@@ -12,7 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csdf.errors import GaveUp, InvalidGraph, StuckStart
-from csdf.model.graph import Actor, Channel, Graph
+from csdf.model.graph import Actor, Graph
+from csdf.model.indexed import indexed
+from csdf.model.space import space_channel
+from csdf.model.untimed import UntimedRun
+from csdf.names import free_name
 
 MOST_FIRINGS = 2_000_000
 
@@ -35,14 +39,9 @@ def after_start(graph: Graph, initial: Mapping[str, InitialRates]) -> Graph:
     so that some never come to their cycles.
     """
     counts = _initial_phases(graph, initial)
-    run = _Start(graph, initial, counts)
-    for name, count in counts.items():
-        while run.fired[name] < count:
-            run.fire_on_demand(name)
-    offsets = {
-        actor.name: (run.fired[actor.name] - counts.get(actor.name, 0)) % actor.phases
-        for actor in graph.actors
-    }
+    run = _StartingRun(graph, initial, counts)
+    run.complete()
+    offsets = run.offsets()
     return replace(
         graph,
         actors=tuple(_turned_actor(actor, offsets[actor.name]) for actor in graph.actors),
@@ -54,9 +53,9 @@ def after_start(graph: Graph, initial: Mapping[str, InitialRates]) -> Graph:
                 release=None
                 if channel.release is None
                 else _turned(channel.release, offsets[channel.consumer]),
-                initial_tokens=run.tokens[channel.name],
+                initial_tokens=tokens,
             )
-            for channel in graph.channels
+            for channel, tokens in zip(graph.channels, run.tokens(), strict=True)
         ),
         origin=None,
     )
@@ -79,77 +78,100 @@ def _initial_phases(graph: Graph, initial: Mapping[str, InitialRates]) -> dict[s
     return counts
 
 
-class _Start:
+class _StartingRun:
     """The firings of the start, counted in tokens only."""
 
     def __init__(
         self, graph: Graph, initial: Mapping[str, InitialRates], counts: Mapping[str, int]
     ) -> None:
-        self.fired = {actor.name: 0 for actor in graph.actors}
-        self.tokens = {channel.name: channel.initial_tokens for channel in graph.channels}
+        self._bounded = [
+            number
+            for number, channel in enumerate(graph.channels)
+            if channel.capacity is not None and not channel.is_self_loop
+        ]
+        self._channels = len(graph.channels)
+        numbers = indexed(_with_both(graph, initial, counts, self._bounded))
+        self._names = numbers.actor_names
+        self._begins = [counts.get(name, 0) for name in self._names]  # of the cycles
+        self._order = [self._names.index(name) for name in counts]
         self._firings = 0
-        self._initial = initial
-        self._counts = counts
-        self._inputs: dict[str, list[Channel]] = {name: [] for name in self.fired}
-        self._outputs: dict[str, list[Channel]] = {name: [] for name in self.fired}
-        for channel in graph.channels:
-            self._outputs[channel.producer].append(channel)
-            self._inputs[channel.consumer].append(channel)
+        self._run = UntimedRun(numbers, self._begins, self._begins)
 
-    def fire_on_demand(self, name: str) -> None:
+    def complete(self) -> None:
+        """Fire until every actor has begun its cycles."""
+        for actor in self._order:
+            while self._run.firings[actor] < self._begins[actor]:
+                self._fire_on_demand(actor)
+
+    def offsets(self) -> dict[str, int]:
+        """Return the phase of its cycle that each actor comes to next."""
+        phases = zip(self._run.phase, self._begins, strict=True)
+        offsets = [phase - begin for phase, begin in phases]
+        return dict(zip(self._names, offsets, strict=True))
+
+    def tokens(self) -> list[int]:
+        """Return the tokens left in each channel."""
+        return self._run.tokens[: self._channels]
+
+    def _fire_on_demand(self, wanted: int) -> None:
         """Fire the actor once, and before it those that it waits for, as often as it takes."""
-        waiting = [name]
+        run = self._run
+        waiting = [wanted]
         while waiting:
-            actor = waiting[-1]
-            blocked = self._lacking(actor)
-            if blocked is None:
-                self._fire(actor)
-                waiting.pop()
-            elif blocked[0] in waiting:
-                circle = waiting[waiting.index(blocked[0]) :]
-                raise StuckStart("; ".join(self._why(one) for one in circle))
+            channel = run.lacking(waiting[-1])
+            if channel is None:
+                run.fire(waiting.pop())
+                self._firings += 1
+                if self._firings > MOST_FIRINGS:
+                    raise GaveUp(f"the initial phases take more than {MOST_FIRINGS} firings")
+            elif run.graph.producer[channel] in waiting:
+                circle = waiting[waiting.index(run.graph.producer[channel]) :]
+                raise StuckStart("; ".join(map(self._why, circle)))
             else:
-                waiting.append(blocked[0])
+                waiting.append(run.graph.producer[channel])
 
-    def _lacking(self, actor: str) -> tuple[str, str] | None:
-        """Whom the actor waits for, and where; None if it can fire."""
-        for channel in self._inputs[actor]:
-            if self.tokens[channel.name] < self._consumed(channel):
-                return channel.producer, channel.name
-        for channel in self._outputs[actor]:
-            if channel.capacity is None or channel.is_self_loop:
-                continue
-            if channel.capacity - self.tokens[channel.name] < self._produced(channel):
-                return channel.consumer, channel.name
-        return None
-
-    def _why(self, actor: str) -> str:
-        other, channel = self._lacking(actor) or ("", "")
-        return f"{actor} waits for {other} on {channel}, which holds {self.tokens[channel]}"
-
-    def _fire(self, actor: str) -> None:
-        moved = [(one.name, -self._consumed(one)) for one in self._inputs[actor]]
-        moved += [(one.name, self._produced(one)) for one in self._outputs[actor]]
-        for channel, change in moved:
-            self.tokens[channel] += change
-        self.fired[actor] += 1
-        self._firings += 1
-        if self._firings > MOST_FIRINGS:
-            raise GaveUp(f"the initial phases take more than {MOST_FIRINGS} firings")
-
-    def _consumed(self, channel: Channel) -> int:
-        start = self._initial.get(channel.name, InitialRates()).consumption
-        return _rate(start, channel.consumption, self.fired[channel.consumer])
-
-    def _produced(self, channel: Channel) -> int:
-        start = self._initial.get(channel.name, InitialRates()).production
-        return _rate(start, channel.production, self.fired[channel.producer])
+    def _why(self, actor: int) -> str:
+        channel = self._run.lacking(actor)
+        if channel is None:
+            raise AssertionError("an actor that waits lacks a token")
+        producer = self._names[self._run.graph.producer[channel]]
+        own = channel if channel < self._channels else self._bounded[channel - self._channels]
+        return (
+            f"{self._names[actor]} waits for {producer} on {self._run.graph.channel_names[own]}, "
+            f"which holds {self._run.tokens[own]}"
+        )
 
 
-def _rate(initial: Sequence[int], cycle: Sequence[int], firing: int) -> int:
-    if firing < len(initial):
-        return initial[firing]
-    return cycle[(firing - len(initial)) % len(cycle)]
+def _with_both(
+    graph: Graph,
+    initial: Mapping[str, InitialRates],
+    counts: Mapping[str, int],
+    bounded: Sequence[int],
+) -> Graph:
+    """Return the graph whose actors have their initial phases before those of the cycle.
+
+    The space of the bounded channels comes as channels of its own, behind those of the graph.
+    """
+    actors = tuple(
+        Actor(name=actor.name, durations=(0,) * counts.get(actor.name, 0) + actor.durations)
+        for actor in graph.actors
+    )
+    channels = []
+    for channel in graph.channels:
+        rates = initial.get(channel.name, InitialRates())
+        both = replace(
+            channel,
+            production=rates.production + channel.production,
+            consumption=rates.consumption + channel.consumption,
+            release=None,
+        )
+        channels.append(both)
+    taken = {channel.name for channel in channels}
+    for number in bounded:
+        name = free_name(f"{channels[number].name} (space)", taken)
+        taken.add(name)
+        channels.append(space_channel(channels[number], channels[number].capacity or 0, name))
+    return replace(graph, actors=actors, channels=tuple(channels), origin=None)
 
 
 def _turned(rates: tuple[int, ...], offset: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What is known not to suffice: boxes of storage distributions, and bounds that follow from them."""
+"""Storage distributions known not to suffice, as boxes, and the bounds that follow from them."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import cycle_vector
-from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution
+from csdf.analysis.period.periodic import PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
@@ -27,7 +27,7 @@ class EvaluationWhy(Why):
 
 
 class Evaluation(NamedTuple):
-    """What a distribution does: its period, None for a deadlock, and one reason why it is no less.
+    """The period of a distribution, None for a deadlock, and a reason why it is no less.
 
     holding: positions of the variables whose lack of space lies on the critical cycle. As long as none
     of them gets more, no distribution has a smaller period.

@@ -28,7 +28,7 @@ class Reached(GaveUp):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """Where a front may end.
+    """The limits of a front: where it may end.
 
     max_size: no larger distribution is asked for. points: no more points are. gap: of two points
     whose periods differ by no more than this share, the faster one is not searched for.

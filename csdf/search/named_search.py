@@ -1,4 +1,4 @@
-"""One exploration of storage distributions, its answers by the names of the graph."""
+"""An exploration of storage distributions, its answers by the names of the graph."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class StorageWhy(Why):
 
 
 class NamedSearch:
-    """One exploration, its points by the names of the graph.
+    """An exploration, its points by the names of the graph.
 
     only_live: periods are no more than signs that there is no deadlock. While `next_point` searches
     for one answer, and that takes some time, a distribution that suffices is narrowed beside it.

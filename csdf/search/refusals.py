@@ -67,7 +67,7 @@ def refusal(
 
 
 def _of_kept(kept: list[Channel], best: Fraction | None, time_unit: Fraction) -> Reason:
-    """What the graph does with the capacities that are kept; they are values of the reason."""
+    """Return what the graph does with the capacities that are kept, as values of the reason."""
     values = {
         "kept": Capacities((one.name, one.capacity or 0) for one in kept),
         "short": _short(kept),
@@ -97,6 +97,6 @@ def _unbounded_period(graph: Graph) -> Fraction | None:
 
 
 def _short(kept: list[Channel]) -> Needs:
-    """What channels need at least that have less: no distribution at all runs with so little."""
+    """Return the least needs of channels that have less: no distribution at all runs with so little."""
     least = [(one, least_capacity(one)) for one in kept]
     return Needs((one.name, need) for one, need in least if need > (one.capacity or 0))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from csdf.analysis.liveness import UntimedRun
+from csdf.analysis.liveness import IterationRun
 from csdf.model.graph import Graph
 from csdf.search.cuts import Cut
 from csdf.search.variables import Variable, with_searched_spaces
@@ -72,14 +72,14 @@ class SequentialRun:
             walk.go_back(ready)
         return tuple(capacities)
 
-    def _widen(self, run: UntimedRun, place: int, added: int) -> list[int]:
+    def _widen(self, run: IterationRun, place: int, added: int) -> list[int]:
         """Add space while the run is stuck; return the actors that may be able to fire by it."""
         for space in self._spaces[place]:
             run.tokens[space] += added
         return [self._graph.consumer[space] for space in self._spaces[place]]
 
     def _cut(self, capacities: Sequence[int], ways_out: Mapping[int, int]) -> Cut:
-        """One step less than each way out, and the circle stays closed."""
+        """Return the cut of one step less than each way out: within it the circle stays closed."""
         return Cut(
             {
                 place: capacities[place] + added - self._variables[place].step
@@ -87,13 +87,13 @@ class SequentialRun:
             }
         )
 
-    def _begun(self, capacities: Sequence[int]) -> UntimedRun:
-        run = UntimedRun(self._graph, self._cycles, self._stop)
+    def _begun(self, capacities: Sequence[int]) -> IterationRun:
+        run = IterationRun(self._graph, self._cycles, self._stop)
         for space, place in enumerate(self._owner):
             run.tokens[self._first + space] = capacities[place] - self._occupied[space]
         return run
 
-    def _ways_out(self, run: UntimedRun, circle: Sequence[int]) -> dict[int, int]:
+    def _ways_out(self, run: IterationRun, circle: Sequence[int]) -> dict[int, int]:
         """Variables whose space is lacking on a circle, and how much more lets it end.
 
         With less of each of them the circle stays closed, however much the others have.
@@ -128,11 +128,11 @@ class _Walk:
     What lies before the first actor that has fired since stays as it was.
     """
 
-    def __init__(self, run: UntimedRun) -> None:
+    def __init__(self, run: IterationRun) -> None:
         self._run = run
         self._actors: list[int] = []
         self._lacking: list[int] = []  # channel on which each waits for the next
-        self._place = [-1] * len(run.cycles_left)
+        self._place = [-1] * len(run.firings)
 
     def circle(self) -> list[int]:
         """Return the channels of a circle of actors that wait for one another; then `turn` it."""
@@ -149,7 +149,7 @@ class _Walk:
             self._lacking.append(channel)
             actor = run.graph.producer[channel]
         if actor is None:
-            raise AssertionError("who is stuck has cycles left")
+            raise AssertionError("who is stuck has firings left")
         begin = self._place[actor]
         for passed in self._actors[:begin]:
             self._place[passed] = -1

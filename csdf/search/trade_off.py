@@ -140,7 +140,7 @@ def _untimed_blocks(graph: Graph, choice: Choice) -> list[Graph]:
 
 
 def _part_of(choice: Choice, block: Graph) -> Choice:
-    """What the choice says about the channels of one piece."""
+    """Return the part of the choice that is about the channels of one piece."""
     names = {channel.name for channel in block.channels}
     return replace(
         choice,

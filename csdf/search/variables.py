@@ -1,4 +1,4 @@
-"""What a search over storage distributions may choose, and what it costs."""
+"""The capacities that a search over storage distributions may choose, and their costs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BYTE = 8  # bits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """One capacity to choose, for one channel or for several that share it.
+    """A capacity to choose, for one channel or for several that share it.
 
     least: no smaller one can run; step: distance between useful capacities from there on; weight:
     what one token of capacity adds to the size.

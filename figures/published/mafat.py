@@ -1,4 +1,4 @@
-"""What MAFAT prints, and its manual sweep.
+"""The numbers that MAFAT prints, and its manual sweep.
 
 Source: Farley and Gerstlauer, MAFAT: Memory-Aware Fusing and Tiling of Neural Networks for
 Accelerated Edge Inference, 2021 (arXiv 2107.06960). MB are 2^20 bytes. Its predictor and its search
@@ -81,7 +81,7 @@ TABLE_2_1 = (  # weights in bytes; input, output, scratch, total as printed, in 
 
 
 class LayerRow(NamedTuple):
-    """One layer of table 2.1: bytes."""
+    """A layer of table 2.1: bytes."""
 
     number: int
     name: str

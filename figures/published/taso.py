@@ -1,4 +1,4 @@
-"""What TASO states, and its networks, as plans for primitives see them.
+"""The numbers that TASO states, and its networks, as plans for primitives see them.
 
 Source: Wen, Anderson, Radu, O'Boyle and Gregg, TASO: Time and Space Optimization for
 Memory-Constrained DNN Inference, SBAC-PAD 2020 (arXiv 2005.10709).

@@ -1,4 +1,4 @@
-"""What TODAES 2022 prints: Tables 6.4 to 6.8.
+"""The numbers that TODAES 2022 prints: Tables 6.4 to 6.8.
 
 Source: Minakova and Stefanov, Memory-Throughput Trade-off for CNN-based Applications at the Edge,
 ACM TODAES 28(1), 2022; numbers of tables are those of chapter 6 of Minakova's thesis.

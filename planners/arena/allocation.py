@@ -21,7 +21,7 @@ MOST_NAMED = 8  # buffers in a message
 
 
 class ArenaWhy(Why):
-    """What the status of a plan for one arena rests on."""
+    """The reasons for the status of a plan for one arena."""
 
     AT_TIME = "at time {start} {buffers} {need} at least {least}"
     IN_TIME = "from time {start} to {end} {buffers} {need} at least {least}"
@@ -79,7 +79,7 @@ def plan_and_end(problem: Problem, *, capacity: int | None, stop: Stop) -> PlanA
 
 
 class _Allocation:
-    """One search over all choices of pairs in place; what each has found and proved."""
+    """A search over all choices of pairs in place, with what each choice has found and proved."""
 
     def __init__(self, problem: Problem, capacity: int | None) -> None:
         check_fixed(problem)

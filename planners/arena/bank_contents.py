@@ -1,4 +1,4 @@
-"""What lies together in one bank of several: whether it fits, and where. Every set is planned once."""
+"""Buffers in one bank of several: whether they fit, and where. Every set is planned once."""
 
 from __future__ import annotations
 

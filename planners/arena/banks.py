@@ -14,7 +14,7 @@ from planners.plan import Bank, Buffer, MemoryPlan, Problem
 
 
 class BankWhy(Why):
-    """What the status of a plan for several banks rests on."""
+    """The reasons for the status of a plan for several banks."""
 
     EVERY_BANK_FITS = "every bank fits"
     IN_BANK = "bank {bank!r}: {reason}"

@@ -1,4 +1,4 @@
-"""What no plan can be smaller than: cliques of blocks that all conflict with one another."""
+"""Lower bounds of arenas: cliques of blocks that all conflict with one another."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from planners.arena.blocks import Blocks
+from planners.plan import loads
 
 
 class Clique(NamedTuple):
@@ -55,16 +56,11 @@ def load_bound(blocks: Blocks) -> Bound:
 
     For blocks that conflict by lifetime alone.
     """
-    events = sorted(
-        event
-        for number, (buffer,) in enumerate(blocks.members)
-        for event in ((buffer.start, 1, blocks.size[number]), (buffer.end, 0, -blocks.size[number]))
+    load = loads(
+        (buffer.start, buffer.end, size)
+        for (buffer,), size in zip(blocks.members, blocks.size, strict=True)
     )
-    load, loads = 0, []
-    for time, _, change in events:
-        load += change
-        loads.append((load, time))
-    _, time = max(loads, default=(0, 0))
+    time = max(load, key=lambda one: (load[one], one), default=0)
     live = tuple(
         number for number, (one,) in enumerate(blocks.members) if one.start <= time < one.end
     )

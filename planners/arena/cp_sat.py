@@ -12,7 +12,7 @@ from planners.plan import MemoryPlan, Problem
 
 
 class CpSatWhy(Why):
-    """What the status of a plan of CP-SAT rests on."""
+    """The reasons for the status of a plan of CP-SAT."""
 
     PROVED = "CP-SAT proved it"
     FOUND = "CP-SAT, {seconds:g} s"

@@ -62,7 +62,7 @@ class Attempt:
         return outcome
 
 
-class Part:
+class ConnectedBlocks:
     """Blocks connected by conflicts: the best plan known, the bound, and the attempts in between."""
 
     def __init__(
@@ -157,7 +157,7 @@ class Portfolio:
     def __init__(self, blocks: Blocks, greedy: Greedy, offsets: Sequence[int]) -> None:
         self._blocks = blocks
         self.parts = [
-            Part(
+            ConnectedBlocks(
                 blocks if len(numbers) == len(blocks) else blocks.part(numbers),
                 numbers,
                 [offsets[number] for number in numbers],
@@ -173,7 +173,7 @@ class Portfolio:
 
     @property
     def bound(self) -> Bound:
-        """What no plan can be smaller than; the blocks are numbers of the whole problem."""
+        """Return the lower bound of all plans; the blocks are numbers of the whole problem."""
         part = max(self.parts, key=lambda one: one.lower_bound, default=None)
         if part is None:
             return Bound(0, ())

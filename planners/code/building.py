@@ -1,4 +1,4 @@
-"""What builds a library, and what tells a user about it: Makefile, CMakeLists.txt, README.md."""
+"""Files that build a library and explain it to a user: Makefile, CMakeLists.txt, README.md."""
 
 from __future__ import annotations
 

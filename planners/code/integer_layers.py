@@ -1,4 +1,4 @@
-"""What a library calls for a layer of quantised integers, bit by bit as cnn2csdf computes it."""
+"""C calls for layers of quantised integers, bit by bit as cnn2csdf computes them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _limits(one: Described, operator: op.Operator) -> tuple[int, int]:
 
 
 def _all_limits(one: Described) -> tuple[int, int]:
-    """What all operators behind a layer leave, one after the other."""
+    """Return the limits that all operators behind a layer leave, applied in turn."""
     least, most = -128, 127
     for operator in one.layer.epilogue:
         low, high = _limits(one, operator)
@@ -122,7 +122,7 @@ def _all_limits(one: Described) -> tuple[int, int]:
 
 
 def _result(one: Described) -> Quantization:
-    """What the output stands for. Raises UnsupportedOperator for anything but 8-bit integers."""
+    """Return how the output is stored. Raises UnsupportedOperator for anything but 8-bit integers."""
     found = [*one.given, one.layer.quantization]
     for types in found:
         if types is None or types.element is not Element.INT8:

@@ -1,4 +1,4 @@
-"""What a library calls for a layer: the C function, and the numbers that it takes."""
+"""C calls for layers: the function of each, and the numbers that it takes."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Library:
 
     @property
     def name(self) -> str:
-        """What its functions and files are named after."""
+        """The names after which the functions and files of a library are called."""
         return self.written.name
 
 

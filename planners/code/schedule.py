@@ -250,7 +250,7 @@ class Schedule:
         return f"{{tensors + {self._numbers[source]}, {local}, {rows}, {columns}}},"
 
     def _strip(self, stage: PlacedStage, layer: Layer) -> tuple[int, int, int]:
-        """Where a tensor inside a stage lies, from the first strip on: elements, rows, columns."""
+        """Return the place of a tensor inside a stage from its first strip: elements, rows, columns."""
         offset = 0
         for name, rows, columns in stage.running.planned.strips:
             if name == layer.name:

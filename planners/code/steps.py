@@ -77,7 +77,7 @@ def _text(
 
 
 def _spread(one: Described, values: Array) -> Array:
-    """One number for each element of a place: those of a tensor that is no map lie in one row."""
+    """Return a number for each element of a place; a tensor that is no map lies in one row."""
     if one.layer.shape.is_map:
         return values
     return np.repeat(values, one.layer.shape.elements // len(values))

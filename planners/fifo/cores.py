@@ -1,4 +1,4 @@
-"""What a FIFO becomes in hardware: the cores of FINN's library, what they hold and what they cost.
+"""FIFOs in hardware: the cores of FINN's library, what they hold and what they cost.
 
 Up to 256 words a FIFO is a shift register in LUTs (Q_srl); beyond, a FIFO of the vendor with a power
 of two of words, at most 32768, in block RAM or UltraRAM. Words are padded to whole bytes. The costs are
@@ -22,7 +22,7 @@ RAM_STYLES = ("auto", "block", "distributed", "ultra")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """One FIFO core: "rtl" or "vivado", the words that it holds, the style of its memory."""
+    """A FIFO core: "rtl" or "vivado", the words that it holds, the style of its memory."""
 
     style: str
     depth: int
@@ -135,7 +135,7 @@ def with_cores(design: Design, cores: Sequence[Sequence[Core]]) -> tuple[Design,
 
 
 def _passing(name: str, fifo: Fifo) -> Layer:
-    """What is between two FIFOs in a row: a word leaves the one and enters the other in one cycle."""
+    """The step between two FIFOs in a row: a word leaves one and enters the next in a cycle."""
     port = Port(series=0, words=fifo.words, bits=fifo.bits)
     series = (Series(name="pass", events=fifo.words),)
     return Layer(

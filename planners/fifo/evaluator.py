@@ -13,7 +13,7 @@ Depths = Sequence[int | None]
 
 
 class DesignEvaluator:
-    """What csdf.search asks of a graph, answered for a design by its events.
+    """The answers that csdf.search wants of a graph, given for a design by its events.
 
     Depths are tuples in the order of the FIFOs, None for one without a bound. required: a period in
     cycles; then an evaluation says no more than whether it is reached: the period returned is the

@@ -1,4 +1,4 @@
-"""What FIFOs hold where none of them is ever full: the base of FINN's own rule for depths."""
+"""The words in FIFOs that are never full: the base of FINN's own rule for depths."""
 
 from __future__ import annotations
 

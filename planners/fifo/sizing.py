@@ -65,7 +65,7 @@ class _Proved(Exception):
 
 
 class Sizer:
-    """One question about a design: what was found so far, and what is proved."""
+    """A question about a design: what was found so far, and what is proved."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Sizer:
         return self._sizing(Status.OPTIMAL, because(SizingWhy.PROVED))
 
     def _unbounded(self) -> Circuit | None:
-        """What holds the design back even with FIFOs without end."""
+        """Return what holds the design back even with FIFOs without end."""
         layers = range(len(self._evaluator.system.design.layers))
         slow = [one for one in layers if self._evaluator.alone(one) > (self._period or 0)]
         if self._period is not None and slow:

@@ -112,7 +112,7 @@ def _depths(system: EventSystem, depths: Sequence[int]) -> Depths:
 def _written(
     system: EventSystem, cores: Sequence[Sequence[Core]], sizing: Sizing, full: Fraction
 ) -> Depths:
-    """What the cores do: larger depths are never slower, but a row of cores passes words on later."""
+    """Return what the cores do: larger depths are never slower, but rows of cores delay words."""
     design, depths = system.design, tuple(sum(core.depth for core in row) for row in cores)
     if any(len(row) > 1 for row in cores):
         design, depths = with_cores(design, cores)

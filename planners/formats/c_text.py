@@ -1,4 +1,4 @@
-"""What all C that is written has in common: names in its comments, and the numbers it can hold."""
+"""C text in general: names in its comments, and the numbers it can hold."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def parse_traces(text: str, name: str) -> list[Problem]:
 
 
 class _Trace:
-    """One model while it is read."""
+    """A model while it is read."""
 
     def __init__(self, name: str, line: Line) -> None:
         if not name:

@@ -1,4 +1,4 @@
-"""What tiles cost in time: each layer of each tile is a phase of the platform."""
+"""The cost of tiles in time: each layer of each tile is a phase of the platform."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def lengths(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerCost:
-    """What all tiles together need for one layer."""
+    """Return what all tiles together need for one layer."""
 
     network: Network
     layer: Layer

@@ -32,7 +32,7 @@ from planners.fusion.plans import FusionPlan
 from planners.fusion.streaming import channel_name
 from planners.fusion.tiles import Place, TiledGroup
 from planners.plan import MemoryPlan
-from planners.tiling.computing import Piece, compute_region, compute_whole
+from planners.tiling.computing import TensorPiece, compute_region, compute_whole
 from planners.tiling.regions import Needs, Region, can_be_tiled, whole_region
 
 SINGLE = np.dtype(np.float32)
@@ -42,7 +42,7 @@ UNTOUCHED = 0x7FC0DEAD  # bits of a NaN that no operator writes; of 8 bits, the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedRun:
-    """What a run gave. arena_bytes: of the arena; touched: up to the last byte that was written."""
+    """The outputs of a run. arena_bytes: of the arena; touched: up to the last byte written."""
 
     output: Array
     arena_bytes: int
@@ -50,7 +50,7 @@ class FusedRun:
 
 
 class Arena:
-    """One block of memory with a buffer at each planned offset."""
+    """A block of memory with a buffer at each planned offset."""
 
     def __init__(self, plan: MemoryPlan, element: str) -> None:
         self._offsets = plan.offsets
@@ -144,7 +144,7 @@ class _Run:
             out = self.tensor(layer.name)
             if can_be_tiled(self._network, layer):
                 pieces = {source: self._whole_piece(source) for source in layer.inputs}
-                target = Piece(whole_region(layer.shape), out)
+                target = TensorPiece(whole_region(layer.shape), out)
                 self._compute(layer, pieces, target)
                 continue
             readers = [
@@ -157,10 +157,12 @@ class _Run:
             )
             compute_whole(self._model, layer, readers, out, by_rows=by_rows)
 
-    def _whole_piece(self, name: str) -> Piece:
-        return Piece(whole_region(self._network.layer(name).shape), self.tensor(name))
+    def _whole_piece(self, name: str) -> TensorPiece:
+        return TensorPiece(whole_region(self._network.layer(name).shape), self.tensor(name))
 
-    def _compute(self, layer: Layer, pieces: Mapping[str, Piece], target: Piece) -> None:
+    def _compute(
+        self, layer: Layer, pieces: Mapping[str, TensorPiece], target: TensorPiece
+    ) -> None:
         elements = scratch_elements(
             self._network, layer, target.region.places, self._plan.terms.scratch
         )
@@ -196,37 +198,37 @@ class _Run:
                 if layer is group.layers[-1]:
                     region = group.held(layer.name, place)
                     whole = self._whole_piece(layer.name)
-                    self._compute(layer, pieces, Piece(region, whole.cut(region)))
+                    self._compute(layer, pieces, TensorPiece(region, whole.cut(region)))
                     continue
                 pieces[layer.name] = self._tile(group, layer, place)
                 self._work_tile(group, layer, place, pieces)
 
-    def _tile(self, group: TiledGroup, layer: Layer, place: Place) -> Piece:
+    def _tile(self, group: TiledGroup, layer: Layer, place: Place) -> TensorPiece:
         region = group.held(layer.name, place)
         dims = layer.shape.channels, region.height, region.width
-        return Piece(region, self.arena.view(tile_name(layer.name), dims))
+        return TensorPiece(region, self.arena.view(tile_name(layer.name), dims))
 
     def _work_tile(
-        self, group: TiledGroup, layer: Layer, place: Place, pieces: Mapping[str, Piece]
+        self, group: TiledGroup, layer: Layer, place: Place, pieces: Mapping[str, TensorPiece]
     ) -> None:
         """Compute what the tile holds of a tensor, but for what others before it have kept."""
         tile, region = pieces[layer.name], group.computed(layer.name, place)
         if group.keeps:
             _Keeper(self.arena, group, layer).restore(place, tile)
         if region.places:
-            self._compute(layer, pieces, Piece(region, tile.cut(region)))
+            self._compute(layer, pieces, TensorPiece(region, tile.cut(region)))
         if group.keeps:
             _Keeper(self.arena, group, layer).keep(place, tile)
 
 
 class _Keeper:
-    """What tiles keep of one tensor: rows for the tiles below, columns for the next tile."""
+    """The kept part of a tensor: rows for the tiles below, columns for the next tile."""
 
     def __init__(self, arena: Arena, group: TiledGroup, layer: Layer) -> None:
         self._arena, self._layer = arena, layer
         self._rows, self._columns = group.rows[layer.name], group.columns[layer.name]
 
-    def restore(self, place: Place, tile: Piece) -> None:
+    def restore(self, place: Place, tile: TensorPiece) -> None:
         """Put into the tile what tiles before it have computed."""
         down, across = place
         (top, bottom), (left, right) = tile.region
@@ -239,7 +241,7 @@ class _Keeper:
             region = Region(lines.region.rows, (known, right))
             tile.cut(region)[...] = lines.cut(region)
 
-    def keep(self, place: Place, tile: Piece) -> None:
+    def keep(self, place: Place, tile: TensorPiece) -> None:
         """Keep what tiles after this one need."""
         down, across = place
         begin = max(tile.region.columns[0], self._columns[across - 1][1] if across else 0)
@@ -249,7 +251,7 @@ class _Keeper:
         if (edge := self._edge(down, across)) is not None:
             edge.array[...] = tile.cut(edge.region)
 
-    def _lines(self, down: int) -> Piece | None:
+    def _lines(self, down: int) -> TensorPiece | None:
         """Rows that tiles share with those below them, of the whole width."""
         if down + 1 == len(self._rows):
             return None
@@ -257,15 +259,15 @@ class _Keeper:
         columns = (self._columns[0][0], self._columns[-1][1])
         return self._kept(lines_name(self._layer.name), Region(rows, columns))
 
-    def _edge(self, down: int, across: int) -> Piece | None:
+    def _edge(self, down: int, across: int) -> TensorPiece | None:
         """Columns that a tile shares with the next one."""
         if across + 1 == len(self._columns):
             return None
         columns = (self._columns[across + 1][0], self._columns[across][1])
         return self._kept(edge_name(self._layer.name), Region(self._rows[down], columns))
 
-    def _kept(self, name: str, region: Region) -> Piece | None:
+    def _kept(self, name: str, region: Region) -> TensorPiece | None:
         if min(region.height, region.width) <= 0:
             return None
         dims = self._layer.shape.channels, region.height, region.width
-        return Piece(region, self._arena.view(name, dims))
+        return TensorPiece(region, self._arena.view(name, dims))

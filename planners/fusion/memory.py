@@ -22,7 +22,7 @@ from planners.tiling.regions import Range
 
 
 class Scratch(Enum):
-    """What a convolution needs besides its operands.
+    """The way to count the memory that a convolution needs besides its operands.
 
     IM2COL: all that its windows see, as a matrix, for one group of filters at a time, as Darknet
     does; with it Farley and Gerstlauer count. NONE: nothing, as a direct convolution.

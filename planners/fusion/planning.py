@@ -26,7 +26,7 @@ from planners.fusion.configurations import Configuration, Group, Way, check_conf
 from planners.fusion.cost import LayerCost, lengths, price_of
 from planners.fusion.memory import last_steps, tiled_buffers, whole_buffers
 from planners.fusion.plans import FusionAnswer, FusionPlan
-from planners.fusion.search import Point, best_under, front, merged
+from planners.fusion.search import FusionPoint, best_under, front, merged
 from planners.fusion.streaming import Streams, streaming_buffers
 from planners.fusion.tiles import TiledGroup, fresh, tiled_group
 from planners.plan import Buffer, MemoryPlan, Problem, most_alive
@@ -36,7 +36,7 @@ MOST_STEPS = 200  # of the search for offsets at a better arena, which chains ne
 
 
 class FusionWhy(Why):
-    """What the status of a plan of groups rests on."""
+    """The reasons for the status of a plan of groups."""
 
     FASTEST = "none that fits is faster"
     MAY_BE_FASTER = "a faster one may fit"
@@ -123,7 +123,9 @@ def best_plan(chain: Chain, terms: Terms, memory: int, budget: Budget = None) ->
     )
 
 
-def _hopes(found: Sequence[Option], points: Sequence[Point], sections: int) -> Sequence[Point]:
+def _hopes(
+    found: Sequence[Option], points: Sequence[FusionPoint], sections: int
+) -> Sequence[FusionPoint]:
     """The front if all buffers were as small as nothing proves that they cannot be."""
     if all(option.bound == option.memory for option in found):
         return points
@@ -131,7 +133,7 @@ def _hopes(found: Sequence[Option], points: Sequence[Point], sections: int) -> S
 
 
 def _without_plan(
-    points: Sequence[Point], bound: int, memory: int, ended: Reason | None
+    points: Sequence[FusionPoint], bound: int, memory: int, ended: Reason | None
 ) -> FusionAnswer:
     """No plan that fits: because there is none, or because none was found."""
     least = because(FusionWhy.LEAST, bound=bound)
@@ -157,7 +159,7 @@ def _without_plan(
 def _fitting(
     chain: Chain,
     terms: Terms,
-    points: Sequence[Point],
+    points: Sequence[FusionPoint],
     memory: int,
     streams: Streams,
     stop: Stop,

@@ -14,7 +14,7 @@ from csdf.outcome import Reason, Status
 from planners.fusion.chains import Chain
 from planners.fusion.choices import Cost, Terms
 from planners.fusion.configurations import Configuration, Group
-from planners.fusion.search import Point, merged
+from planners.fusion.search import FusionPoint, merged
 from planners.fusion.tiles import TiledGroup
 from planners.plan import MemoryPlan
 
@@ -93,7 +93,7 @@ class FusionAnswer(Shown):
     """
 
     plan: FusionPlan | None
-    front: tuple[Point, ...]
+    front: tuple[FusionPoint, ...]
     status: Status
     reason: Reason
     lower_bound: int
@@ -113,7 +113,7 @@ class FusionAnswer(Shown):
         return [_point(point) for point in self.front]
 
 
-def _point(point: Point) -> dict[str, Any]:
+def _point(point: FusionPoint) -> dict[str, Any]:
     """A point of the front as a JSON value."""
     return {
         "memory_bytes": point.memory,

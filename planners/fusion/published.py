@@ -36,7 +36,7 @@ NO_CUT = "NoCut"
 
 
 class Predictor(Enum):
-    """What is added up for each tile, and the constant for everything else: inputs counted, bytes.
+    """A formula for memory: the terms of each tile, and a constant for the rest; bytes.
 
     PRINTED: Algorithm 1 as printed, scratch + output + twice the input, and 31 MB. No constant makes
     it agree with Table 4.1 of the paper. FITTED: scratch + output + input, and 55 MB. This is a fit

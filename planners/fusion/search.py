@@ -15,7 +15,7 @@ from planners.fusion.choices import NOTHING, Cost, Option
 from planners.fusion.configurations import Configuration, Group, Way
 
 
-class Point(NamedTuple):
+class FusionPoint(NamedTuple):
     """A configuration with the most bytes alive in it and its cost."""
 
     memory: int
@@ -24,7 +24,7 @@ class Point(NamedTuple):
     parts: int  # groups that work by parts
 
 
-def front(options: Iterable[Option], sections: int) -> list[Point]:
+def front(options: Iterable[Option], sections: int) -> list[FusionPoint]:
     """Return the points no other improves on, by growing memory and falling cost.
 
     Empty where no groups of the options cover all sections. Dynamic programming over cuts, exact in
@@ -33,13 +33,15 @@ def front(options: Iterable[Option], sections: int) -> list[Point]:
     by_end: list[list[Option]] = [[] for _ in range(sections + 1)]
     for option in options:
         by_end[option.group.upto].append(option)
-    best: list[list[Point]] = [[Point(0, NOTHING, (), 0)]]
+    best: list[list[FusionPoint]] = [[FusionPoint(0, NOTHING, (), 0)]]
     for upto in range(1, sections + 1):
         best.append(_extended(best, _useful(by_end[upto])))
     return best[-1]
 
 
-def _extended(best: Sequence[Sequence[Point]], options: Sequence[Option]) -> list[Point]:
+def _extended(
+    best: Sequence[Sequence[FusionPoint]], options: Sequence[Option]
+) -> list[FusionPoint]:
     """The points that end with these options and that no other improves on.
 
     Of configurations that are equal otherwise, those with fewer groups that work by parts stay.
@@ -56,16 +58,16 @@ def _extended(best: Sequence[Sequence[Point]], options: Sequence[Option]) -> lis
         for number, option in enumerate(options)
         for place, point in enumerate(best[option.group.first])
     ]
-    kept: list[Point] = []
+    kept: list[FusionPoint] = []
     for memory, nanoseconds, work, parts, number, place in sorted(candidates):
         cost = Cost(nanoseconds, work)
         if not kept or cost < kept[-1].cost:
             group = options[number].group
-            kept.append(Point(memory, cost, (*best[group.first][place].groups, group), parts))
+            kept.append(FusionPoint(memory, cost, (*best[group.first][place].groups, group), parts))
     return kept
 
 
-def best_under(points: Sequence[Point], memory: int) -> Point | None:
+def best_under(points: Sequence[FusionPoint], memory: int) -> FusionPoint | None:
     """Return the point of least cost within a memory limit; None if none fits."""
     place = bisect_right(points, memory, key=lambda point: point.memory)
     return points[place - 1] if place else None

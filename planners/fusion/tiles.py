@@ -30,7 +30,7 @@ Place = tuple[int, int]  # of a tile: down, across
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """Where tiles end: the rows, and the columns, of the output of a group."""
+    """The ends of tiles: the rows, and the columns, of the output of a group."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
@@ -118,11 +118,11 @@ class TiledGroup:
         return product(range(self.grid.down), range(self.grid.across))
 
     def held(self, name: str, place: Place) -> Region:
-        """What a tile holds of a tensor."""
+        """Return the part of a tensor that a tile holds."""
         return Region(self.rows[name][place[0]], self.columns[name][place[1]])
 
     def computed(self, name: str, place: Place) -> Region:
-        """What a tile computes of a tensor."""
+        """Return the part of a tensor that a tile computes."""
         if not self.keeps:
             return self.held(name, place)
         return Region(

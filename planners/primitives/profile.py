@@ -1,4 +1,4 @@
-"""What each layer costs by each primitive, and each connection by each change of layout.
+"""Costs of each layer by each primitive, and of each connection by each change of layout.
 
 A feature map lies in memory as "CHW" (channel by channel, its rows one after another) or as "HWC"
 (place by place, its channels side by side). The rules that make a table additive:
@@ -31,7 +31,7 @@ LAYER = "layer"  # the primitive of every layer that is no convolution
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerProfile:
-    """One layer by one primitive.
+    """The cost of a layer by a primitive.
 
     nanoseconds: the median of the repetitions; spread_nanoseconds: their interquartile range.
     workspace_bytes: the temporary arrays that are there at once, beyond input, output and
@@ -63,7 +63,7 @@ class LayerProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformProfile:
-    """One change of layout on one connection; index: which of the consumer's inputs it is.
+    """A change of layout on a connection; index: which of the consumer's inputs it is.
 
     The fields of time and workspace are those of LayerProfile. The changed map itself is no
     workspace: it takes the bytes of the producer's output.
@@ -94,7 +94,7 @@ class TransformProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Where and how times were taken; it says nothing about whose machine it is.
+    """The place and the way of taking times; it says nothing about whose machine it is.
 
     threads: how many the matrix products may use. library: what multiplies matrices, such as
     "numpy 2.1.0, openblas 0.3.27". element_type: of maps and weights.

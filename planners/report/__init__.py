@@ -1,1 +1,1 @@
-"""What a report says about a network."""
+"""Sections of a report about a network."""

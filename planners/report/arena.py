@@ -1,4 +1,4 @@
-"""What a report says about the arenas of a network: every buffer in one block of bytes, over time."""
+"""The arenas of a network in a report: every buffer in one block of bytes, over time."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from csdf.cli.frame.long_work import limited_part
 from csdf.cli.reporting.subject import Subject
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Contribution, Need, Section, left_out
-from csdf.draw.report.words import byte_count, percent
 from csdf.errors import CsdfError
 from csdf.stopping import Progress, Stop
+from csdf.words import bytes_in_words, percent
 from planners.memory_ways import PARTS_ARENA, WHOLE_ARENA
 from planners.network_arena import NetworkArena, parts_arena, whole_arena
 from planners.plan import MemoryPlan
 
 
-class Arena(NamedTuple):
+class TitledArena(NamedTuple):
     """An arena under the title of its way."""
 
     title: str
@@ -35,7 +35,7 @@ def contribution(subject: Subject, stop: Stop) -> Contribution | None:
     """Return the arenas of a network: as a whole, and by parts."""
     if not isinstance(subject.value, Network):
         return None
-    arenas: list[Arena] = []
+    arenas: list[TitledArena] = []
     reason = ""
     try:
         for arena in _arenas(subject.value, subject, stop):
@@ -45,7 +45,7 @@ def contribution(subject: Subject, stop: Stop) -> Contribution | None:
     return arena_contribution(arenas, reason)
 
 
-def arena_contribution(arenas: list[Arena], reason: str = "") -> Contribution:
+def arena_contribution(arenas: list[TitledArena], reason: str = "") -> Contribution:
     """Return what arenas add to a page; reason: why some of them are left out."""
     bounds = [arena.plan.lower_bound for arena in arenas]
     return Contribution(
@@ -57,16 +57,16 @@ def arena_contribution(arenas: list[Arena], reason: str = "") -> Contribution:
     )
 
 
-def _arenas(network: Network, subject: Subject, stop: Stop) -> Iterator[Arena]:
-    """One arena for the network as a whole, and one by parts."""
+def _arenas(network: Network, subject: Subject, stop: Stop) -> Iterator[TitledArena]:
+    """Return an arena for the network as a whole, and one by parts."""
     size = subject.options.element_bytes
     with limited_part(stop, 0.2, _progress_of(WHOLE_ARENA)) as part:
         whole = whole_arena(network, element_bytes=size, budget=part)
-    yield Arena(WHOLE_ARENA, whole)
+    yield TitledArena(WHOLE_ARENA, whole)
     with limited_part(stop, 0.2, _progress_of(PARTS_ARENA)) as part:
         granularity = shared.granularity_of(subject.options)
         parts = parts_arena(network, granularity, element_bytes=size, budget=part)
-    yield Arena(PARTS_ARENA, parts)
+    yield TitledArena(PARTS_ARENA, parts)
 
 
 def _progress_of(title: str) -> Callable[[Progress], str]:
@@ -75,16 +75,16 @@ def _progress_of(title: str) -> Callable[[Progress], str]:
 
 def in_words(plan: MemoryPlan) -> str:
     """Return the size of an arena with what is proved of it."""
-    size = f"{byte_count(plan.peak)} ({plan.peak} bytes)"
+    size = f"{bytes_in_words(plan.peak)} ({plan.peak} bytes)"
     if plan.peak == plan.lower_bound:
         return f"{size}; no arena for these buffers is smaller."
     return (
-        f"{size}; none for these buffers is below {byte_count(plan.lower_bound)} "
+        f"{size}; none for these buffers is below {bytes_in_words(plan.lower_bound)} "
         f"({plan.lower_bound} bytes), a gap of {percent(plan.gap)}."
     )
 
 
-def _section(arenas: list[Arena], reason: str) -> Html:
+def _section(arenas: list[TitledArena], reason: str) -> Html:
     if not arenas:
         return left_out(reason)
     said = [
@@ -106,7 +106,7 @@ def _section(arenas: list[Arena], reason: str) -> Html:
     )
 
 
-def data_of(arena: Arena) -> dict[str, Any]:
+def data_of(arena: TitledArena) -> dict[str, Any]:
     """Return an arena for the scripts: boxes, and which layer fires in each step."""
     plan, order = arena.plan, arena.found.order
     prefix = f"{plan.problem.name}: "

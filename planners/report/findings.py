@@ -1,4 +1,4 @@
-"""What the page says about a network: its layers, and its memory in all ways that were found."""
+"""Values that a page about a network shows: its layers, and its memory in all ways found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from planners.parts_memory import MemoryApart, NetworkMemory, way_apart
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerFigures:
-    """One layer. Bytes; buffers are those of its inputs; nanoseconds of a frame, by parts."""
+    """A layer. Bytes; buffers are those of its inputs; nanoseconds of a frame, by parts."""
 
     name: str
     operator: str
@@ -42,7 +42,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """What a network should fit. room: bytes left for buffers; below 0 where parameters are too many.
+    """The memory that a network should fit. room: bytes left for buffers; below 0 if there is none.
 
     title: in words. elsewhere: room for buffers if the parameters lay elsewhere. marks: on the bars.
     """
@@ -55,7 +55,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFindings:
-    """What is known about the memory of a network.
+    """The findings about the memory of a network.
 
     parameters: bytes; an array that layers share counts once. apart: with each buffer apart; None
     where that was not found in time. added: what others know, such as arenas.

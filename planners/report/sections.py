@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.tables import Cell, Row, sortable
-from csdf.draw.report.words import byte_count
 from csdf.outcome import Status
+from csdf.words import bytes_in_words
 from planners.memory_ways import MemoryWay
 from planners.parts_memory import NetworkMemory
 from planners.report import words
@@ -34,8 +34,8 @@ def memory_bars(findings: NetworkFindings) -> Html:
             ),
             element(
                 "span",
-                f"{byte_count(way.buffers)} + {byte_count(way.parameters)} = "
-                f"{byte_count(way.total)}",
+                f"{bytes_in_words(way.buffers)} + {bytes_in_words(way.parameters)} = "
+                f"{bytes_in_words(way.total)}",
                 class_="bar-number",
             ),
             _verdict(way, limit),
@@ -47,7 +47,7 @@ def memory_bars(findings: NetworkFindings) -> Html:
         element("span", "buffers", class_="key buffers"),
         element("span", "parameters", class_="key weights"),
         *(element("span", mark.title, class_="key limit") for mark in _all_marks(limit)),
-        element("span", f"full width: {byte_count(most)}"),
+        element("span", f"full width: {bytes_in_words(most)}"),
         class_="keys",
     )
     return joined([key, element("ul", *rows, class_="bars")])
@@ -103,7 +103,8 @@ def largest_layers(findings: NetworkFindings) -> Html:
             ),
             element(
                 "span",
-                f"{byte_count(layer.whole_buffers)} whole, {byte_count(layer.parts_buffers)} by parts",
+                f"{bytes_in_words(layer.whole_buffers)} whole, "
+                f"{bytes_in_words(layer.parts_buffers)} by parts",
                 class_="bar-number",
             ),
             element("span", class_="verdict"),
@@ -178,7 +179,7 @@ def _proof_of_arena(way: MemoryWay) -> str:
 
 
 def _bytes(count: int) -> Html:
-    return element("td", byte_count(count), class_="number", title=f"{count} bytes")
+    return element("td", bytes_in_words(count), class_="number", title=f"{count} bytes")
 
 
 def _proof(way: NetworkMemory) -> str:
@@ -216,4 +217,4 @@ def layer_table(layers: Sequence[LayerFigures], critical: Sequence[str]) -> Html
 
 
 def _size(count: int) -> Cell:
-    return Cell(text=byte_count(count), value=count)
+    return Cell(text=bytes_in_words(count), value=count)

@@ -21,11 +21,11 @@ from csdf.cli.options.limits import add_limit_options
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Contribution, Section, Surroundings
-from csdf.draw.report.words import byte_count
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
 from csdf.stopping import Progress, Stop
+from csdf.words import bytes_in_words
 from planners.limits import Limits
 from planners.parts_memory import MemoryApart, memory_apart
 from planners.report import sections, words
@@ -211,7 +211,7 @@ def _limit_of(options: argparse.Namespace, weights: int) -> Limit | None:
         room=sys.maxsize if room is None else room,  # flash alone leaves any room for buffers
         elsewhere=limits.memory if limits.ram is None and limits.flash is None else None,
         marks=tuple(
-            Mark(f"{name}: {byte_count(size)}", before + size)
+            Mark(f"{name}: {bytes_in_words(size)}", before + size)
             for name, size, before in marks
             if size is not None
         ),

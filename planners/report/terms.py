@@ -1,4 +1,4 @@
-"""What a page about a network assumes: the size of an element, and the times of a platform."""
+"""Assumptions of a page about a network: the size of an element, and the times of a platform."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What the memory of a network is made of, and whether it fits, in plain sentences."""
+"""Sentences on what the memory of a network is made of, and whether it fits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
 
-from csdf.draw.report.words import byte_count, listed, percent, rounded_to
+from csdf.words import bytes_in_words, listed, percent, rounded_to
 from planners.memory_ways import WHOLE_APART, MemoryWay
 from planners.parts_memory import NetworkMemory
 from planners.report.findings import Limit, NetworkFindings
@@ -19,15 +19,16 @@ def headline(findings: NetworkFindings) -> str:
     least, whole = findings.least, findings.least_whole
     if least is None or whole is None:
         return f"{findings.name}: the memory was not found within the budget."
-    own = f"{byte_count(least.parameters)} of that are parameters."
+    own = f"{bytes_in_words(least.parameters)} of that are parameters."
     if least == whole:
         return (
-            f"{findings.name} takes {byte_count(least.total)} in the least of these ways: "
+            f"{findings.name} takes {bytes_in_words(least.total)} in the least of these ways: "
             f"{least.title}; work by parts saves nothing. {own}"
         )
     return (
-        f"{findings.name} takes {byte_count(least.total)} in the least of these ways: {least.title}; "
-        f"{percent(findings.saving)} less than {whole.title} ({byte_count(whole.total)}). {own}"
+        f"{findings.name} takes {bytes_in_words(least.total)} in the least of these ways: "
+        f"{least.title}; "
+        f"{percent(findings.saving)} less than {whole.title} ({bytes_in_words(whole.total)}). {own}"
     )
 
 
@@ -56,8 +57,8 @@ def fitting(findings: NetworkFindings) -> list[str]:
 
 def _sum(way: MemoryWay) -> str:
     return (
-        f"{byte_count(way.buffers)} of buffers + {byte_count(way.parameters)} of parameters = "
-        f"{byte_count(way.total)}"
+        f"{bytes_in_words(way.buffers)} of buffers + {bytes_in_words(way.parameters)} of parameters = "
+        f"{bytes_in_words(way.total)}"
     )
 
 
@@ -70,7 +71,7 @@ def _too_large(findings: NetworkFindings, limit: Limit) -> Iterator[str]:
         best = min(small, key=lambda way: way.buffers)
         yield (
             f"With the parameters elsewhere, as in flash, it does: {best.title}, "
-            f"{byte_count(best.buffers)}."
+            f"{bytes_in_words(best.buffers)}."
         )
     if limit.room > 0:
         yield (
@@ -83,13 +84,13 @@ def _why(findings: NetworkFindings, limit: Limit) -> str:
     """Why it cannot fit, if that is proved."""
     weights = findings.parameters
     if limit.room < 0:
-        return f": the parameters alone are {byte_count(weights)}"
+        return f": the parameters alone are {bytes_in_words(weights)}"
     bounds = [one.lower_bound for one in findings.added if one.needs]
     known = [bound for bound in bounds if bound is not None]
     if known and len(known) == len(bounds) and min(known) > limit.room:
         return (
-            f": no arena for these buffers is below {byte_count(min(known))}, and the parameters "
-            f"are {byte_count(weights)}"
+            f": no arena for these buffers is below {bytes_in_words(min(known))}, and the parameters "
+            f"are {bytes_in_words(weights)}"
         )
     return ""
 
@@ -109,7 +110,7 @@ def _baseline(findings: NetworkFindings) -> Iterator[str]:
     for way in findings.ways:
         if way.title == WHOLE_APART:
             yield (
-                f"The baseline of the literature is {way.title}: {byte_count(way.total)}. Runtimes "
+                f"The baseline of the literature is {way.title}: {bytes_in_words(way.total)}. Runtimes "
                 "lay whole layers in one arena."
             )
 
@@ -136,7 +137,7 @@ def _largest(findings: NetworkFindings) -> Iterator[str]:
     if heavy.parameters:
         share = Fraction(heavy.parameters, findings.parameters)
         yield (
-            f"The most parameters are in “{heavy.name}”: {byte_count(heavy.parameters)}, "
+            f"The most parameters are in “{heavy.name}”: {bytes_in_words(heavy.parameters)}, "
             f"{percent(share)} of all."
         )
 

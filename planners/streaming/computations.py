@@ -1,24 +1,17 @@
-"""What a machine asks of whoever computes layers."""
+"""Computations: the questions of a machine to whoever computes its layers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from cnn2csdf.network import Layer
 from cnn2csdf.weights import Array
-from planners.tiling.regions import Range
-
-
-class Region(NamedTuple):
-    """Rows and columns of all feature maps of a tensor."""
-
-    rows: Range
-    columns: Range
+from planners.tiling.regions import Region
 
 
 class Computing(Protocol):
-    """What fills the regions; the judge has none."""
+    """The values that fill the regions; the judge computes none."""
 
     def frame_row(self, name: str, row: int) -> Array:
         """Return a row of an input, (columns, channels)."""

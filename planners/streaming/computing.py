@@ -1,4 +1,4 @@
-"""What the machine computes, in real numbers or integers, by the operators of cnn2csdf."""
+"""Computations of the machine, in real numbers or integers, by the operators of cnn2csdf."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from cnn2csdf.execution.layers import Step, computation
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.part import HeldRows
 from cnn2csdf.weights import Array, Model
-from planners.streaming.computations import Region
-from planners.tiling.computing import Piece, compute_region
-from planners.tiling.regions import ROWS, Need, Needs
-from planners.tiling.regions import Region as PlaneRegion
+from planners.tiling.computing import TensorPiece, compute_region
+from planners.tiling.regions import ROWS, Need, Needs, Region
 
 
 class ModelComputing:
@@ -60,9 +58,7 @@ class ModelComputing:
             need.source: self._piece(need, target, region, array)
             for need, (region, array) in zip(self._needs.of(layer, ROWS), inputs, strict=True)
         }
-        compute_region(
-            self._model, self._needs, layer, pieces, Piece(PlaneRegion(*target), out), None
-        )
+        compute_region(self._model, self._needs, layer, pieces, TensorPiece(target, out), None)
         return out.transpose(1, 2, 0)
 
     def _integers(
@@ -87,12 +83,12 @@ class ModelComputing:
         reader = _Rows(shape, region, array)
         return _placed(computation(self._model, layer).rows([reader], 0, layer.shape.rows))
 
-    def _piece(self, need: Need, target: Region, region: Region, array: Array) -> Piece:
-        """What was read; where only padding is needed a row of the input, which nothing sees."""
+    def _piece(self, need: Need, target: Region, region: Region, array: Array) -> TensorPiece:
+        """Return what was read; where only padding is needed, an input row that nothing sees."""
         if region.rows[0] < region.rows[1]:
-            return Piece(PlaneRegion(*region), array.transpose(2, 0, 1))
+            return TensorPiece(region, array.transpose(2, 0, 1))
         unseen = np.zeros((array.shape[2], 1, array.shape[1]), array.dtype)
-        return Piece(PlaneRegion(need.clipped(target.rows), region.columns), unseen)
+        return TensorPiece(Region(need.clipped(target.rows), region.columns), unseen)
 
     def add_row(self, layer: Layer, row: int, values: Array, sums: Array) -> None:
         """Add a row of the input to the sums of a layer.

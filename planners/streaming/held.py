@@ -16,7 +16,7 @@ NOTHING = -1
 POISON = 0xFF  # a float of such bytes is no number
 
 
-class Arena:
+class MarkedArena:
     """Bytes, with what each of them holds: a number for every byte of every tensor."""
 
     def __init__(self, plan: StreamingPlan, network: Network) -> None:
@@ -96,7 +96,7 @@ class HeldTensor:
         return min(min(self.done.values(), default=self.made), self.made)
 
     def place(self, row: int, row_bytes: int) -> int:
-        """Where a row lies."""
+        """Return the place of a row."""
         if self.staged is not None and row >= self.staged[0]:
             return self.staged[1] + (row - self.staged[0]) * row_bytes
         if self.buffer.has_all_rows:
@@ -105,7 +105,7 @@ class HeldTensor:
 
 
 class HeldStrip(NamedTuple):
-    """Where the columns of a strip lie, during one firing."""
+    """Return the place of the columns of a strip during a firing."""
 
     layer: Layer
     rows: Range
@@ -115,7 +115,7 @@ class HeldStrip(NamedTuple):
     channels: int  # that are there at a time
 
     def place(self, row: int, column: int, unit: int) -> int:
-        """Where a place lies."""
+        """Return the place of an element."""
         if not 0 <= row - self.rows[0] < self.room:
             raise ExecutionError(f"row {row} of the strip of {self.layer.name!r} has no room")
         at = (row - self.rows[0]) * self.columns + column % self.columns

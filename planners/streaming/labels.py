@@ -44,7 +44,7 @@ class _Place(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What labels have to stay within.
+    """The limits that labels have to stay within.
 
     memory: bytes. work: multiply-accumulates of the whole plan. labels: most labels that are kept
     at one place; above it some are left out, and the search is a heuristic.

@@ -31,7 +31,7 @@ KINDS = {Keeping.WHOLE: kernel.WHOLE, Keeping.RING: kernel.RING, Keeping.LINE: k
 
 
 class Kept(NamedTuple):
-    """What the firings of a group keep.
+    """The rows that the firings of a group keep.
 
     rows: rows of each ring and line. passing: for each stage the most bytes that come and go with
     one of its firings: its strips, and the batches that it reads from and writes to the staging

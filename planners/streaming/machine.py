@@ -17,13 +17,13 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.streaming.again import worked_network
-from planners.streaming.computations import Computing, Region
-from planners.streaming.held import Arena, HeldTensor
+from planners.streaming.computations import Computing
+from planners.streaming.held import HeldTensor, MarkedArena
 from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage, arriving_stage, rows_of_input
 from planners.streaming.stages import ACCUMULATOR_BYTES, Manner
 from planners.streaming.sweeping import Sweep
-from planners.tiling.regions import Needs, Range
+from planners.tiling.regions import Needs, Range, Region
 
 SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
 
@@ -39,7 +39,7 @@ class Machine:
     ) -> None:
         self.network = worked_network(network, plan.again)
         self.plan = plan
-        self.arena = Arena(plan, self.network)
+        self.arena = MarkedArena(plan, self.network)
         self.computing = computing
         self.needs = Needs(self.network)
         self._whole: dict[str, HeldTensor] = {}
@@ -107,7 +107,7 @@ class _Staged(NamedTuple):
 
 
 class _GroupRun:
-    """One group of stages at work."""
+    """A group of stages at work."""
 
     def __init__(self, machine: Machine, group: PlannedGroup, number: int) -> None:
         self.machine = machine

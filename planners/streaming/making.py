@@ -11,7 +11,7 @@ from planners.streaming.course import Course, course_of
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
 from planners.streaming.moves import made_by_rows
-from planners.streaming.offsets.placement import Lead, Piece, placed
+from planners.streaming.offsets.placement import GroupBytes, Lead, placed
 from planners.streaming.overlap import least_lead, pace_of
 from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan
 from planners.streaming.search import GroupWay
@@ -144,7 +144,7 @@ class _Making:
             lead for number, group in enumerate(self._groups) for lead in self._leads(group, number)
         ]
         pieces = [
-            Piece(
+            GroupBytes(
                 name=one.name,
                 size=one.size,
                 begin=one.begin,

@@ -72,7 +72,7 @@ class Section(NamedTuple):
 
 
 class MoveCost(NamedTuple):
-    """What a move takes.
+    """The needs of a move.
 
     lines: bytes that stay for the whole group. passing: the most bytes that come and go with a
     firing of any but the last stage; last: with one of the last stage, its own batch aside.
@@ -355,7 +355,7 @@ def _work_left(course: Course) -> tuple[int, ...]:
 
 
 def _best(every: list[tuple[MoveCost, Move]]) -> list[tuple[MoveCost, Move]]:
-    """Those that no other is at least as good as in all that counts."""
+    """Return the moves that no other move equals or beats in all that counts."""
     kept: list[tuple[MoveCost, Move]] = []
     for cost, move in sorted(every, key=lambda one: (one[0], len(one[1].stages))):
         if not any(all(a <= b for a, b in zip(one, cost, strict=True)) for one, _ in kept):

@@ -20,7 +20,7 @@ VERSION = 1  # of the JSON form
 
 
 class Kind(Enum):
-    """What a buffer holds."""
+    """The contents of a buffer."""
 
     WHOLE = "whole"  # all rows of a tensor
     OUTSIDE = "outside"  # all rows of an input or result, in the caller's memory

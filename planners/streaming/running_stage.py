@@ -52,7 +52,7 @@ class RunningStage:
         return self.fired == len(self.targets)
 
     def wants(self, source: str) -> int:
-        """One past the last row of a source that has to be there by the next firing."""
+        """Return the end of the rows of a source that have to be there by the next firing."""
         return max(end for first, end in self.needs[source][: self.fired + 1])
 
     def still_needs(self, source: str, height: int) -> int:

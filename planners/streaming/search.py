@@ -44,7 +44,7 @@ class PlanWay(NamedTuple):
     groups: tuple[GroupWay, ...]
 
 
-class Front(NamedTuple):
+class PlanFront(NamedTuple):
     """Plans by growing memory, and whether none is missing within the limits."""
 
     plans: list[PlanWay]
@@ -59,18 +59,18 @@ def front(
     most_work: int = ANY_WORK,
     labels: int = ALL,
     budget: Budget = None,
-) -> Front:
+) -> PlanFront:
     """Return the plans within a limit that no other improves on.
 
     is_streamed: whether the input comes row by row. most_work: of a plan. labels: kept at a place at
     most. budget: ends the search by GaveUp.
     """
     limits = Limits(limit, most_work, labels)
-    return _Search(moves, limits, stop_of(budget), is_streamed=is_streamed).front()
+    return _GroupSearch(moves, limits, stop_of(budget), is_streamed=is_streamed).front()
 
 
-class _Search:
-    """One search over groups, from the input to the end."""
+class _GroupSearch:
+    """A search over groups, from the input to the end."""
 
     def __init__(self, moves: Moves, limits: Limits, stop: Stop, *, is_streamed: bool) -> None:
         self._moves = moves
@@ -79,7 +79,7 @@ class _Search:
         self._stop = stop
         self._is_complete = True
 
-    def front(self) -> Front:
+    def front(self) -> PlanFront:
         """Return the plans from the first cut to the last."""
         last = len(self._moves.course.cuts) - 1
         best: dict[int, list[PlanWay]] = defaultdict(list)
@@ -91,7 +91,7 @@ class _Search:
             least = min(plan.work for plan in best[cut])
             for end, groups in self._groups(cut, self._limits.work - least).items():
                 best[end] = _improving(best[end] + _joined(best[cut], groups))
-        return Front(best[last], self._is_complete)
+        return PlanFront(best[last], self._is_complete)
 
     def _groups(self, begin: int, work: int) -> dict[int, list[GroupWay]]:
         """The groups behind a cut that no other improves on, by their end."""

@@ -71,7 +71,7 @@ class Strip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometry:
-    """What a stage needs and does.
+    """The needs and the work of a stage.
 
     strips: one for each tensor inside. sums: bytes of the sums over parts, during a firing.
     accumulator: bytes of sums that stay from the first firing to the last. work: multiply-accumulates
@@ -414,7 +414,7 @@ def _joined(one: Range | None, other: Range | None) -> Range | None:
 
 
 def _reading(tensor: str, spans: Sequence[Range], limit: int) -> Reading:
-    """What firings need, given the range that each needs; an empty range needs nothing."""
+    """Return what firings need, given the range that each needs; an empty range needs nothing."""
     uptos = [end if first < end else 0 for first, end in spans]
     firsts = [first if first < end else limit for first, end in spans]
     firsts.append(limit)

@@ -15,20 +15,20 @@ import numpy as np
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
-from planners.streaming.computations import Computing, Region
-from planners.streaming.held import Arena, HeldStrip, HeldTensor
+from planners.streaming.computations import Computing
+from planners.streaming.held import HeldStrip, HeldTensor, MarkedArena
 from planners.streaming.running_stage import RunningStage, rows_of_input
 from planners.streaming.stages import ACCUMULATOR_BYTES
-from planners.tiling.regions import COLUMNS, Needs, Range
+from planners.tiling.regions import COLUMNS, Needs, Range, Region
 
 SUMS_OF_PARTS = -(2**40)  # what bytes hold that are the first sum of a stage, one less for the next
 
 
 class Surroundings(Protocol):
-    """What a firing finds around it."""
+    """The surroundings of a firing."""
 
     network: Network
-    arena: Arena
+    arena: MarkedArena
     needs: Needs
     computing: Computing | None
 
@@ -55,7 +55,7 @@ class _Sums(NamedTuple):
 
 
 class Sweep:
-    """One firing of a stage of several layers."""
+    """A firing of a stage of several layers."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class Sweep:
             held[place] = mark
 
     def _whole_cells(self, region: Region, like: Array) -> Array:
-        """What the summing layer has added up, all channels; the sums do not depend on their order.
+        """Return the sums of the summing layer, all channels; they do not depend on their order.
 
         like: the cells of the last part, which have the same shape and type.
         """

@@ -1,1 +1,1 @@
-"""What all planners of tiles share: regions of maps, and how they are computed."""
+"""Regions of maps, and how they are computed, for all planners of tiles."""

@@ -26,7 +26,7 @@ from planners.tiling.regions import COLUMNS, ROWS, Need, Needs, Range, Region
 CHUNK = 1 << 16  # elements
 
 
-class Piece(NamedTuple):
+class TensorPiece(NamedTuple):
     """A region of a tensor that is there: (channels, rows, columns)."""
 
     region: Region
@@ -46,8 +46,8 @@ def compute_region(
     model: Model,
     needs: Needs,
     layer: Layer,
-    pieces: Mapping[str, Piece],
-    target: Piece,
+    pieces: Mapping[str, TensorPiece],
+    target: TensorPiece,
     scratch: Array | None,
 ) -> None:
     """Compute what the target is to hold of the output of a layer that can be tiled.

@@ -96,7 +96,7 @@ def range_needed(layer: Layer, index: int, inputs: Sequence[Shape], axis: int) -
 
 
 class Need(NamedTuple):
-    """What a layer needs of one input along one axis, which has `limit` places."""
+    """The needs of a layer of one input along an axis, which has `limit` places."""
 
     source: str
     of: RangeNeeded
@@ -108,7 +108,7 @@ class Need(NamedTuple):
 
 
 class Needs:
-    """What the layers of a network need of their inputs, each looked up once."""
+    """The needs of the layers of a network of their inputs, each looked up once."""
 
     def __init__(self, network: Network) -> None:
         self.network = network

@@ -1,4 +1,4 @@
-"""What a search for the least traffic of one layer answers."""
+"""Answers of a search for the least traffic of one layer."""
 
 from __future__ import annotations
 

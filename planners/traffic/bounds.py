@@ -1,4 +1,4 @@
-"""What every schedule of a convolution moves at least, whatever its loops are."""
+"""Lower bounds of the traffic of a convolution, whatever the loops of its schedule are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a loop nest holds and moves, in elements, without walking it."""
+"""Elements that a loop nest holds and moves, counted without walking it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _extent(convolution: Convolution, nest: LoopNest, array: Array, loop: Loop) 
 
 
 def _input_reads(convolution: Convolution, nest: LoopNest) -> tuple[Reads, Reads]:
-    """What the input tiles read along rows and along columns."""
+    """Return what the input tiles read along rows and along columns."""
     extents = [_extent(convolution, nest, Array.INPUT, loop) for loop in Loop]
     rows, columns = (
         reads(axis, extents[place], extents[kernel])

@@ -1,4 +1,4 @@
-"""What a group of a network moves: a stage alone, by its best nest, or several stages, fused."""
+"""Bytes that a group of a network moves: a stage alone, by its best nest, or several, fused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from planners.traffic.one_layer import least_traffic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTraffic:
-    """What one group moves, in bytes; a group of one stage is a layer on its own.
+    """The bytes that a group moves; a group of one stage is a layer on its own.
 
     input_bytes: of all that is read but for weights. border_bytes: written and read back between
     parts. held_bytes: the most in the buffer. bound_bytes: no schedule of this group moves less,

@@ -34,7 +34,7 @@ from planners.traffic.footprints import axes_of
 
 
 class Loop(IntEnum):
-    """What a loop runs over, within one group."""
+    """The dimension that a loop runs over, within one group."""
 
     FILTERS = 0
     CHANNELS = 1
@@ -50,7 +50,7 @@ class Loop(IntEnum):
 
 
 class Array(IntEnum):
-    """What lies in the memory outside."""
+    """The arrays that lie in the memory outside."""
 
     INPUT = 0
     WEIGHTS = 1

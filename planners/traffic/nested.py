@@ -75,7 +75,7 @@ def largest_extents(convolution: Convolution, nest: NestedTiles, array: Array) -
 
 
 def _input_reads(convolution: Convolution, nest: NestedTiles) -> list[InputReads]:
-    """What the input tiles read along rows and along columns."""
+    """Return what the input tiles read along rows and along columns."""
     sizes = lengths(convolution)
     found = []
     for axis, loops in zip(axes_of(convolution), AXES, strict=True):

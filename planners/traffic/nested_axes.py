@@ -45,7 +45,7 @@ class AxisOptions(NamedTuple):
 
 
 class _Reads(NamedTuple):
-    """What input tiles of a range of kernel places read, for each pair of sizes of output places."""
+    """Return what input tiles of a range of kernel places read, for each pair of output sizes."""
 
     all: Numbers  # of all tiles
     largest: Numbers
@@ -231,7 +231,7 @@ def _ranges(length: int, outer: int, inner: int) -> tuple[Numbers, Numbers]:
 
 
 def _front(options: AxisOptions, stop: Stop) -> AxisOptions:
-    """Those that no other one beats or equals, fewest reads first."""
+    """Return the tilings that no other one beats or equals, fewest reads first."""
     costs = options.costs
     keys = costs[:, 3] * costs[:, 4] * costs[:, 5], *costs.T, *options.tiles.T
     ordered = np.lexsort(keys[::-1])

@@ -8,7 +8,7 @@ from itertools import product
 from planners.traffic.convolution import Convolution
 from planners.traffic.nest import MOVES, Array, Loop
 from planners.traffic.nested import NestedTiles
-from planners.traffic.simulator import State, Walk, whole_loops
+from planners.traffic.simulator import BufferState, Walk, whole_loops
 
 Ranges = Mapping[Loop, range]
 
@@ -20,7 +20,7 @@ def walk_nested(
 
     Raises InvalidPlan as `walk` does: where the buffer overflows, or an operand is missing.
     """
-    state = State(convolution, buffer_bytes // element_bytes)
+    state = BufferState(convolution, buffer_bytes // element_bytes)
     for group in range(convolution.groups):
         _run(state, nest, 0, whole_loops(convolution), group)
         state.leave()
@@ -28,7 +28,7 @@ def walk_nested(
     return state.result(element_bytes)
 
 
-def _run(state: State, nest: NestedTiles, depth: int, ranges: Ranges, group: int) -> None:
+def _run(state: BufferState, nest: NestedTiles, depth: int, ranges: Ranges, group: int) -> None:
     """Run the bands from one on, inside the tiles that those around it stand at."""
     if depth == len(nest.order):
         state.check_room(ranges)

@@ -27,7 +27,7 @@ from planners.traffic.group_traffic import GroupTraffic, stage_alone, stages_fus
 
 
 class TrafficWhy(Why):
-    """What is proved of the traffic of a network."""
+    """The reasons for the status of the traffic of a network."""
 
     ONE_LEVEL = "only nests with one level of tiles were searched"
     LEAST = (

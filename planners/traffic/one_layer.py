@@ -96,7 +96,7 @@ def _space(group: Convolution) -> int:
 
 
 class _Choices(NamedTuple):
-    """What a nest is put together from."""
+    """The parts from which a nest is put together."""
 
     ways: tuple[Structure, ...]
     filters: tuple[int, ...]

@@ -20,7 +20,7 @@ Iteration = Mapping[Loop, range]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """What a walk moved, in bytes, and the most it held at one time."""
+    """The bytes that a walk moved, and the most it held at one time."""
 
     input_bytes: int
     weight_bytes: int
@@ -95,7 +95,7 @@ def _live(layer: Convolution, axis: int) -> tuple[int, ...]:
     )
 
 
-class State:
+class BufferState:
     """The buffer, and what is known of the output outside.
 
     The terms of an output are the bits of a number: one for each channel and kernel place.
@@ -234,7 +234,7 @@ class State:
                 )
 
 
-class _NestState(State):
+class _NestState(BufferState):
     """The state of a walk through a nest with one level of tiles."""
 
     def __init__(self, convolution: Convolution, nest: LoopNest, room: int) -> None:

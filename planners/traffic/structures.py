@@ -22,7 +22,7 @@ _MOVES = tuple(sum(1 << loop for loop in MOVES[array]) for array in Array)
 
 
 class Structure(NamedTuple):
-    """What an order and levels mean for the three arrays.
+    """The meaning of an order and levels for the three arrays.
 
     moved_by: by array, the loops outside its level that reach other tiles of it. rounds: those that
     go round it. slides: the innermost loop that moves the input, NO_LOOP where no halo is kept.

@@ -56,7 +56,7 @@ def _option(axis: Axis, places: int, kernel: int) -> Option:
 
 
 def _ways_to_cut(axis: Axis, places: int, kernel: int) -> Iterator[Reads]:
-    """What the input tiles read where no loop cuts them, output places, kernel places, and both."""
+    """The reads of input tiles where no loop cuts them, output places, kernel places, and both."""
     for kernel_tile in (max(1, len(axis.live)), kernel):
         for tile in (axis.outputs, places):
             yield reads(axis, tile, kernel_tile)

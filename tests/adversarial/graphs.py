@@ -66,14 +66,14 @@ def coprime_ring(count):
 
 
 def chain(count):
-    """One actor behind the other, one firing at a time: period 1."""
+    """Actors one behind the other, one firing at a time: period 1."""
     names = _names(count)
     links = [_channel(one, two) for one, two in pairwise(names)]
     return _graph("chain", map(_actor, names), links + [_loop(name) for name in names])
 
 
 def ring(count):
-    """One token goes round n actors: period n."""
+    """A token goes round n actors: period n."""
     names = _names(count)
     links = [_channel(one, two) for one, two in pairwise(names)]
     return _graph("ring", map(_actor, names), [*links, _channel(names[-1], names[0], tokens=1)])

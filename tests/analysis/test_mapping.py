@@ -167,7 +167,7 @@ def random_case(seed):
 
 
 def a_sequence(graph, draw):
-    """One iteration, fired one after the other in a random order."""
+    """An iteration, its firings one after the other in a random order."""
     left = dict(repetition_vector(graph))
     fired = dict.fromkeys(left, 0)
     tokens = {channel.name: channel.initial_tokens for channel in graph.channels}

@@ -16,7 +16,7 @@ ENDLESS = 4000  # entries: more batches than any queue of these graphs gets, so 
 
 
 def execution(monkeypatch, graph, room):
-    """What an execution records, and its state, iteration by iteration; room: of each new ring."""
+    """The records of an execution, and its state, iteration by iteration; room: of each new ring."""
     plain = Execution._lay_out
 
     def lay_out(self, sizes, batches, tokens, last_time):

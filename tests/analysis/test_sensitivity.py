@@ -1,4 +1,4 @@
-"""What if: slack, gain and the worth of tokens, against computing every changed graph anew."""
+"""Sensitivity: slack, gain and the worth of tokens, against computing every changed graph anew."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What a period keeps, and how it changes, when the graph is changed."""
+"""Changes of a graph that keep its period, and changes that move it as they should."""
 
 from dataclasses import replace
 from fractions import Fraction

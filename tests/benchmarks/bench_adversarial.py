@@ -57,7 +57,7 @@ def _options():
 
 
 def _run(words, folder):
-    """One command in a process of its own: outcome, seconds, peak memory, last words."""
+    """Run a command in a process of its own: outcome, seconds, peak memory, last words."""
     remarks = Path(folder) / "remarks"
     begin = time.perf_counter()
     with remarks.open("w") as error, open(os.devnull, "w") as nothing:

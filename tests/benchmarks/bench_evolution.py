@@ -21,7 +21,7 @@ from time import perf_counter, process_time
 
 from csdf.stopping import Stop
 from planners.reuse.front.nsga2.checkpoint import Checkpoint
-from planners.reuse.front.nsga2.nsga2 import Limits, evolve
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
 from planners.reuse.front.places.evaluation import Serial
 from planners.reuse.front.places.places import cluster_place, local_place
 from planners.reuse.front.problem import Problem, Score
@@ -109,7 +109,11 @@ def search_time(evaluate, *, is_kept):
         keep = Checkpoint(file, searched).write if is_kept else lambda _: None
         begin = process_time()
         front = evolve(
-            searched, place, random=Random(1), limits=Limits(generations=GENERATIONS), keep=keep
+            searched,
+            place,
+            random=Random(1),
+            limits=SearchLimits(generations=GENERATIONS),
+            keep=keep,
         )
         seconds = process_time() - begin - place.seconds
     return 1000 * seconds / GENERATIONS, len(front.points)

@@ -112,7 +112,7 @@ def add(found, command, name, shared, asked):
 
 
 def there(asked):
-    """What is asked of programs that are there."""
+    """The questions to programs that are there."""
     return {
         name: one for name, one in asked.items() if one[0] is not None and one[0][0] is not None
     }

@@ -12,9 +12,12 @@ from tests.cli.running import GRAPHS
 
 webdriver = pytest.importorskip("selenium.webdriver")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no chromium and chromedriver on this machine"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (CHROMIUM and DRIVER), reason="no chromium and chromedriver on this machine"
+    ),
+]
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -340,6 +343,7 @@ def test_buffers_of_the_arena_are_told_one_after_another(show):
     assert page.text("#arena-detail") != first
 
 
+@pytest.mark.slow
 def test_everything_that_moves_is_reached_by_the_tabulator_and_has_a_name(show):
     page = show("network")
     reached = page.ask(

@@ -1,4 +1,4 @@
-"""What commands print with --json, held against their schemas."""
+"""Output of commands with --json, held against its schemas."""
 
 import json
 

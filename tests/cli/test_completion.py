@@ -2,10 +2,12 @@
 
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from csdf.cli.main import main
 from csdf.cli.tree import leaves
 
 ROOT = Path(__file__).parents[2]
@@ -30,14 +32,15 @@ CASES = [
 ]
 
 
-@pytest.fixture
-def script(run, tmp_path):
-    """Write the script of a shell; return its path."""
+@pytest.fixture(scope="module")
+def script(tmp_path_factory):
+    """Write the script of a shell once; return its path."""
+    folder = tmp_path_factory.mktemp("scripts")
 
+    @cache
     def written(shell):
-        path = tmp_path / f"csdf.{shell}"
-        code, output, remarks = run("completion", shell, "-o", path)
-        assert (code, output, remarks) == (0, "", f"csdf completion: wrote {path}\n")
+        path = folder / f"csdf.{shell}"
+        assert main(["completion", shell, "-o", str(path)]) == 0
         return str(path)
 
     return written
@@ -77,6 +80,12 @@ def test_fish_completes(script, words, expected):
     code = f"source {script('fish')}; complete -C '{line}'"
     found = {one.split("\t")[0] for one in shell("fish", "--no-config", "-c", code)}
     assert found >= expected
+
+
+def test_the_script_is_written(run, tmp_path):
+    path = tmp_path / "csdf.zsh"
+    remark = f"csdf completion: wrote {path}\n"
+    assert run("completion", "zsh", "-o", path) == (0, "", remark)
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])

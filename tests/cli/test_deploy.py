@@ -50,6 +50,7 @@ def test_a_folder_with_other_files_is_left_alone(run, tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["letter.txt"]
 
 
+@pytest.mark.slow
 def test_several_networks_share_one_arena(run, tmp_path):
     names = (NETWORK, "resnet8:resolution=16")
     sizes = []

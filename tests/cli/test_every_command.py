@@ -1,4 +1,4 @@
-"""What all commands have in common, asked of each of them."""
+"""Properties that all commands have in common, asked of each of them."""
 
 import argparse
 import json

@@ -38,6 +38,7 @@ def test_json_has_these_keys_and_no_others(answer):
     assert (found["fits"], found["input"]) == (True, "resident")
 
 
+@pytest.mark.slow
 def test_of_the_ways_that_fit_the_least_work_is_taken(answer):
     _, found = answer("fit", "person_detection", *INT8, "--ram", "11kB", "--input", "rows")
     fitting = [way for way in found["ways"] if way["ram_bytes"] <= 11_000]
@@ -111,6 +112,7 @@ def test_the_picture_is_drawn(run, tmp_path):
 MCUNET = SHARED / "networks" / "tflite" / "mcunet_vww1_int8.tflite"
 
 
+@pytest.mark.slow
 @each("path", [MCUNET] if MCUNET.exists() else [])
 def test_strips_of_a_quantised_network_are_computed_in_integers(path, run):
     code, output, _ = run("fit", path, "--ram", "90kB", "--budget", "5s", "--verify")
@@ -158,6 +160,7 @@ def test_input_and_result_outside_the_arena_are_not_counted(answer):
     assert outside["ram_bytes"] <= inside["ram_bytes"]
 
 
+@pytest.mark.slow
 def test_the_first_layers_of_yolo_v2_need_no_tiles(answer):
     # By rows with tensors between groups whole they need 7.7 MB.
     code, found = answer("fit", "yolo_v2_beginning", "--ram", "5MB")

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.cli.running import GRAPHS
 
 MODELS = GRAPHS.parent
@@ -63,6 +65,7 @@ def test_firings_by_processor_are_drawn(run, tmp_path):
     assert "p1" in picture
 
 
+@pytest.mark.slow
 def test_wheels_that_start_together_have_an_exact_period(answer, tmp_path):
     path = tmp_path / "platform.json"
     document = json.loads(BUS.read_text())

@@ -70,7 +70,7 @@ NETWORKS_ANSWERED = [
 
 
 def acting(text):
-    """What would not be seen, but for the breaks between lines."""
+    """The characters that would not be seen, but for the breaks between lines."""
     return {c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")}
 
 

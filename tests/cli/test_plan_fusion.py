@@ -217,6 +217,7 @@ TFLITE = SHARED / "networks" / "tflite"
 FUSED = {"kws_int8": "15kB", "ic_resnet8_int8": "40kB", "person_detect_int8": "40kB"}
 
 
+@pytest.mark.slow
 @each("name", [name for name in FUSED if (TFLITE / f"{name}.tflite").exists()])
 def test_a_quantised_network_runs_fused_in_an_arena_of_bytes(name, fuse):
     code, output, _ = fuse(TFLITE / f"{name}.tflite", "--ram", FUSED[name], "--verify")

@@ -98,6 +98,7 @@ def test_json_has_these_keys_and_no_others(choose, table):
     assert best[-1]["nanoseconds"] == plan["nanoseconds"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["network", "workspace"])
 @pytest.mark.parametrize("limit", [("--memory", "500kB"), ("--time", "3ms"), ()])
 def test_both_solvers_say_the_same(choose, table, objective, limit):

@@ -337,6 +337,7 @@ TFLITE = SHARED / "networks" / "tflite"
 MIXED = TFLITE / "mcunet_vww1_int8.tflite"
 
 
+@pytest.mark.slow
 @each("path", [path for path in (TFLITE / "kws_int8.tflite", MIXED) if path.exists()])
 def test_a_quantised_network_runs_in_an_arena_of_its_own_elements(path, answer):
     code, found = answer(

@@ -94,6 +94,7 @@ def test_json_has_these_keys_and_no_others(move):
     assert [point["buffer_bytes"] for point in found["sweep"]] == [1024, 2048]
 
 
+@pytest.mark.slow
 def test_fusing_more_is_never_worse_in_a_sweep(move):
     _, output, _ = move("resnet8", "--sweep", "8KB:40000", "--element-bytes", 1, "--json")
     sweep = json.loads(output)["sweep"]

@@ -1,4 +1,4 @@
-"""What commands say about counts, missing arguments and defaults."""
+"""Words of commands about counts, missing arguments and defaults."""
 
 import re
 

@@ -121,7 +121,7 @@ def _is_float_fill(node):
 
 
 def _roles(graph):
-    """What each weight is for, also behind the nodes that only give it more axes."""
+    """The use of each weight, also behind the nodes that only give it more axes."""
     places = {
         "Conv": ("", "kernel", "shift"),
         "Gemm": ("", "matrix", "shift"),
@@ -152,7 +152,7 @@ def _drawn(generator, role, dims):
 
 
 def runtime_outputs(path, frame):
-    """What ONNX Runtime computes; the test is skipped where it is missing."""
+    """The outputs of ONNX Runtime; the test is skipped where it is missing."""
     onnxruntime = pytest.importorskip("onnxruntime")
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     return session.run(None, frame)

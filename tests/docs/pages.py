@@ -66,7 +66,7 @@ def blocks_of(page):
 
 
 def prose_of(page):
-    """What a page says outside its blocks."""
+    """The text of a page outside its blocks."""
     return FENCED.sub("", page.read_text())
 
 
@@ -120,7 +120,7 @@ def is_installation(command):
 
 
 def printed_by(command):
-    """What a terminal shows after a command: remarks first, then the output.
+    """The lines on a terminal after a command: remarks first, then the output.
 
     Knows `csdf`, `cat`, `head` and `tail`; behind them `| head -N`, `| tail -N`, `> FILE`, `; echo $?`.
     """
@@ -157,7 +157,7 @@ def exit_code(words):
 
 
 def lines_of(text, which, option):
-    """What `head -N` or `tail -N` leaves of a text."""
+    """The rest of a text after `head -N` or `tail -N`."""
     count = int(option.removeprefix("-"))
     lines = text.splitlines(keepends=True)
     return "".join({"head": lines[:count], "tail": lines[-count:]}[which])

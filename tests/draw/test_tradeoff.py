@@ -6,9 +6,13 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from planners.reuse.command.picture import Place, tradeoff_picture
+from planners.reuse.command.picture import DrawnPlan, tradeoff_picture
 
-ROWS_COST_LITTLE = [Place(254_800, 0.0237), Place(260_000, 0.0234), Place(288_600, 0.0231)]
+ROWS_COST_LITTLE = [
+    DrawnPlan(254_800, 0.0237),
+    DrawnPlan(260_000, 0.0234),
+    DrawnPlan(288_600, 0.0231),
+]
 
 
 def texts_of(front, others=(), bound=241_600):
@@ -34,16 +38,16 @@ def test_the_axis_of_time_fits_the_times():
 
 
 def test_the_axis_of_time_begins_at_0_where_that_is_near():
-    assert min(times_beside_the_axis([Place(10, 0.9), Place(20, 0.1)])) == 0
+    assert min(times_beside_the_axis([DrawnPlan(10, 0.9), DrawnPlan(20, 0.1)])) == 0
 
 
 def test_one_plan_alone_can_be_drawn():
-    marks = times_beside_the_axis([Place(1000, 0.005)])
+    marks = times_beside_the_axis([DrawnPlan(1000, 0.005)])
     assert min(marks) <= 5 <= max(marks)
 
 
 def test_all_names_stand_in_the_legend_where_they_hide_nothing():
-    texts = texts_of(ROWS_COST_LITTLE, [Place(270_000, 0.0238, "all by rows")])
+    texts = texts_of(ROWS_COST_LITTLE, [DrawnPlan(270_000, 0.0238, "all by rows")])
     assert texts[-5:] == ["both", "front", "all by rows", "chosen", "no plan has less"]
 
 
@@ -51,5 +55,5 @@ def test_all_names_stand_in_the_legend_where_they_hide_nothing():
     ("scale", "unit"), [(1, "memory (kB = 1,000 bytes)"), (100, "memory (MB = 1,000,000 bytes)")]
 )
 def test_sizes_have_a_unit_of_their_magnitude(scale, unit):
-    front = [Place(place.memory * scale, place.seconds) for place in ROWS_COST_LITTLE]
+    front = [DrawnPlan(place.memory * scale, place.seconds) for place in ROWS_COST_LITTLE]
     assert unit in texts_of(front, bound=241_600 * scale)

@@ -67,6 +67,7 @@ def test_the_command_says_what_it_leaves_out(capsys):
     assert "left out: give --table" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_command_makes_a_page_and_says_so(capsys):
     page = ROOT / "figures" / "liao_published.md"
     before = page.read_text()

@@ -168,7 +168,7 @@ def _tensor(model, random):
 
 
 def _value(model, random):
-    """Another type or shape of an input or output."""
+    """Change the type or the shape of an input or output."""
     values = [*model.graph.input, *model.graph.output, *model.graph.value_info]
     if not values:
         return

@@ -31,7 +31,7 @@ from planners.reuse.application.application_files import read_application
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.json_text import format_deployment, parse_deployment
 from planners.reuse.front.nsga2.checkpoint import Checkpoint
-from planners.reuse.front.nsga2.nsga2 import Limits, evolve
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
 from planners.reuse.front.nsga2.state import origin_of
 from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.evaluation import Serial
@@ -312,7 +312,7 @@ def _checkpoints(folder):
             SEARCHED,
             Serial(_score),
             random=Random(1),
-            limits=Limits(evaluations=20),
+            limits=SearchLimits(evaluations=20),
             settings=Settings(population=6),
             seeds=(),
             keep=kept.append,

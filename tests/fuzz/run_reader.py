@@ -1,4 +1,4 @@
-"""One reader against mutants, in a process of its own: `run_reader.py READER SEED CASES FOLDER`.
+"""Run a reader on mutants, in a process of its own: `run_reader.py READER SEED CASES FOLDER`.
 
 A mutant is read or refused by a CsdfError with a one-line message that begins with the file. Nothing
 else may come out of a reader, in five seconds and the given memory. What does is printed as JSON.
@@ -61,7 +61,7 @@ def main(name, seed, cases, folder):
 
 
 def _fault(reader, path, random):
-    """What is wrong with the answer; None for a refusal, empty for a value."""
+    """The fault of the answer; None for a refusal, empty for a value."""
     signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     try:
         reader.read(path, random)

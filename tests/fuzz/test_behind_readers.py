@@ -1,4 +1,4 @@
-"""What a reader lets through goes through the commands as well: an answer, or one line of refusal."""
+"""Models that readers let through go through the commands: an answer, or one line of refusal."""
 
 import random as randomness
 from pathlib import Path

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import cache
 from math import gcd
 
 import networkx
@@ -17,6 +18,7 @@ each_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 SEEDS = range(100)
 
 
+@cache
 def graphs(shape):
     return [random_graph(seed, shape) for seed in SEEDS]
 
@@ -48,7 +50,7 @@ def test_every_graph_runs_for_ever_in_the_slow_simulation(shape):
 
 @each_shape
 def test_the_same_seed_gives_the_same_graph(shape):
-    assert graphs(shape) == graphs(shape)
+    assert [random_graph(seed, shape) for seed in SEEDS[:20]] == graphs(shape)[:20]
 
 
 def test_other_seeds_give_other_graphs():

@@ -1,4 +1,4 @@
-"""What a graph may not be, and how it says so."""
+"""Graphs that are refused, and the messages."""
 
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction

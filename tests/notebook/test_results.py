@@ -1,4 +1,4 @@
-"""What results say of themselves: as JSON values, as rows, and in notebooks."""
+"""Results as JSON values, as rows, and in notebooks."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def small_plan():
 
 
 def verified(network):
-    """One frame by rows in the smallest buffers, against the whole network."""
+    """A frame by rows in the smallest buffers, against the whole network."""
     graph = planners.network_memory(network, cnn2csdf.ROWS).graph
     model = cnn2csdf.Model(network=network, weights=cnn2csdf.random_weights(network, 0))
     frames = cnn2csdf.random_frames(network, 1, 0)

@@ -43,7 +43,7 @@ def build(kind, source, target, **variables):
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """What a source distribution holds, from a copy of what the checkout holds."""
+    """The contents of a source distribution, built from a copy of the checkout."""
     folder = tmp_path_factory.mktemp("source")
     copy = folder / "copy"
     left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", *MACHINE_CODE)
@@ -78,6 +78,7 @@ def test_plain_kernels_fit_every_machine(wheel):
     assert wheel.name.endswith("-py3-none-any.whl")
 
 
+@pytest.mark.slow
 def test_without_a_compiler_the_build_goes_on_and_says_so_once(source, tmp_path):
     pytest.importorskip("Cython")
     copy = shutil.copytree(source, tmp_path / "copy")
@@ -87,6 +88,7 @@ def test_without_a_compiler_the_build_goes_on_and_says_so_once(source, tmp_path)
     assert "csdf: everything works, but slower. Install a C compiler" in remarks
 
 
+@pytest.mark.slow
 def test_who_wants_compiled_kernels_gets_them_or_no_package(source, tmp_path):
     pytest.importorskip("Cython")
     copy = shutil.copytree(source, tmp_path / "copy")

@@ -31,7 +31,7 @@ def functions(text):
 
 
 def declared(text):
-    """What the types beside a kernel say, in the same form."""
+    """The types beside a kernel, in the same form."""
     types = (KERNELS / "compiled" / f"{text.stem}.pxd").read_text()
     return {
         one["name"]: (

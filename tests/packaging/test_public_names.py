@@ -1,4 +1,4 @@
-"""What `import csdf`, `import cnn2csdf` and `import planners` offer."""
+"""Public names of `import csdf`, `import cnn2csdf` and `import planners`."""
 
 import importlib
 import inspect

@@ -60,14 +60,14 @@ def _printed(words: list[str], seconds: float) -> str:
 
 
 def sdf3(graph: Graph, folder: Path, algorithm: str, *, seconds: float = SECONDS) -> str:
-    """What SDF3 prints about a graph."""
+    """The output of SDF3 about a graph."""
     path = folder / "graph.xml"
     path.write_text(format_sdf3(graph, capacities="reverse"))
     return _printed([SDF3[graph.kind] or "", "--graph", str(path), "--algo", algorithm], seconds)
 
 
 def kiter(graph: Graph, folder: Path, algorithm: str, *, seconds: float = SECONDS) -> str:
-    """What Kiter prints about a graph."""
+    """The output of Kiter about a graph."""
     path = folder / "graph.xml"
     path.write_text(format_sdf3(graph, capacities="reverse"))
     return _printed([KITER or "", "-f", str(path), "-a", algorithm], seconds)

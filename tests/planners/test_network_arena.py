@@ -1,4 +1,4 @@
-"""One arena for all tensors of a network, and the least of the ways to lay a network into memory."""
+"""Single arenas for networks, and the least of the ways to lay a network into memory."""
 
 from fractions import Fraction
 

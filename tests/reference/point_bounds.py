@@ -1,4 +1,4 @@
-"""What no chromosome as fast as a point is below: a lower bound for every point of a front.
+"""A lower bound for every point of a front: no chromosome as fast as the point is below it.
 
 At least as much as is in use at once is needed, in whole buffers or with offsets. Where the front of
 loads is exact, a chromosome as fast as the point has a load no smaller than that of some chromosome of

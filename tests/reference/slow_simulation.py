@@ -128,7 +128,7 @@ class Queue:
         return [waiting[0][1] for waiting in (self.arriving, self.leaving) if waiting]
 
     def state(self, now):
-        """What its future depends on."""
+        """The state on which the future depends."""
         arriving = tuple((amount, max(end - now, 0)) for amount, end in self.arriving)
         leaving = tuple((amount, max(end - now, 0)) for amount, end in self.leaving)
         return self.tokens, self.occupied, arriving, leaving

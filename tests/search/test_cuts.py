@@ -1,4 +1,4 @@
-"""What it costs to leave all cuts: the bound against every way out."""
+"""The cost of leaving all cuts: the bound against every way out."""
 
 from itertools import product
 from random import Random

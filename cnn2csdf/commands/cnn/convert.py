@@ -65,7 +65,7 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 def _overlap(options: argparse.Namespace) -> Overlap:
-    """What was asked for; SDF3 XML has no release rates, so it holds windows when bounded only."""
+    """Return the overlap asked for; without release rates SDF3 XML holds windows only when bounded."""
     holds_windows = options.bounded or PurePath(options.output).suffix.lower() != ".xml"
     if options.overlap is not None and (holds_windows or options.overlap != "window"):
         return Overlap(options.overlap)

@@ -1,4 +1,4 @@
-"""What the commands on networks share: reading a model, cutting it into parts, timing them."""
+"""Options that the commands on networks share: reading a model, cutting it into parts, timing them."""
 
 from __future__ import annotations
 

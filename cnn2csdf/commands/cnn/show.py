@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.granularity import ROWS, parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Output
@@ -20,6 +19,7 @@ from cnn2csdf.parameters import (
 )
 from cnn2csdf.readers.supported import GENERAL, supported
 from csdf.cli import answers, parsers
+from csdf.words import bytes_in_words
 
 COLUMNS = ("layer", "operator", "output", "phases", "parameters", "MACs", "output bytes")
 
@@ -116,7 +116,7 @@ def _quantization(layer: Layer) -> dict[str, Any]:
 
 
 def _scales_in_words(quantization: dict[str, Any]) -> str:
-    """What one step is worth, and what zero is stored as; of several scales the extremes."""
+    """Return the value of a step and the integer of zero; of several scales the extremes."""
     return ", ".join(
         f"{role} {_scale_in_words(one['scales'])}"
         + (f" from {one['zero_point']}" if one["zero_point"] else "")
@@ -130,7 +130,7 @@ def _scale_in_words(scales: list[float]) -> str:
 
 
 def _sizes(network: Network, options: argparse.Namespace) -> str:
-    """Where the sizes come from."""
+    """Return from where the sizes of elements are known."""
     if options.is_element_given:
         return f"{answers.counted(options.element_bytes, 'byte')} each (--element-bytes)"
     elements = {layer.element.value for layer in network.layers}

@@ -11,7 +11,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.elements import Quantization
 from cnn2csdf.network import Shape
-from cnn2csdf.onnx_files.conversion.steps import Numbers, Step, on_lines
+from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers, on_lines
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import Node, shortest_decimal, unsupported
 from cnn2csdf.weights import Array
@@ -55,7 +55,7 @@ class Assembly:
     def add(
         self,
         node: Node,
-        *steps: Step | op.Operator,
+        *steps: ConversionStep | op.Operator,
         inputs: Sequence[str],
         output: str | None = None,
         name: str | None = None,
@@ -80,7 +80,7 @@ class Assembly:
     def add_raised(
         self,
         node: Node,
-        *steps: Step | op.Operator,
+        *steps: ConversionStep | op.Operator,
         inputs: Sequence[str],
         output: str | None = None,
         name: str | None = None,
@@ -123,26 +123,28 @@ class Assembly:
     def _chain(
         self,
         node: Node,
-        steps: Sequence[Step | op.Operator],
+        steps: Sequence[ConversionStep | op.Operator],
         sources: list[str],
         tensor: str,
         name: str | None,
         quantization: Quantization | None = None,
     ) -> str:
         for step in steps[:-1]:
-            kind = type(step.operator if isinstance(step, Step) else step).__name__.lower()
+            kind = type(
+                step.operator if isinstance(step, ConversionStep) else step
+            ).__name__.lower()
             sources = [self._add_layer(step, sources, f"{name or node.name} {kind}", tensor)]
         return self._add_layer(steps[-1], sources, name or node.name, tensor, quantization)
 
     def _add_layer(
         self,
-        step: Step | op.Operator,
+        step: ConversionStep | op.Operator,
         sources: Sequence[str],
         wanted: str,
         tensor: str,
         quantization: Quantization | None = None,
     ) -> str:
-        step = step if isinstance(step, Step) else Step(operator=step)
+        step = step if isinstance(step, ConversionStep) else ConversionStep(operator=step)
         stored = [
             self.values.stored(role, one.tensor, one.axis) for role, one in step.weights.items()
         ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cnn2csdf import operators as op
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
-from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
+from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.operators.operands import Constants, constant_role
 from csdf.errors import UnreadableFile
@@ -19,7 +19,7 @@ def where(node: Node, assembly: Assembly) -> None:
     operands = [node.required(index) for index in range(3)]
     constants, weights = _constant_operands(node, assembly, operands)
     tensors = [name for name in operands if not assembly.is_static(name)]
-    step = Step(operator=op.Choice(constants=constants), weights=weights)
+    step = ConversionStep(operator=op.Choice(constants=constants), weights=weights)
     assembly.add(node, step, inputs=tensors)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
-from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
+from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.weights import Array
 from csdf.errors import UnreadableFile
@@ -75,5 +75,5 @@ def integer_product(node: Node, assembly: Assembly) -> None:
     zeros = zero_points(node, assembly, (2,))
     operator = op.IntegerProduct(units=dims[1], has_zeros=(bool(zeros), False))
     numbers = without_zero_point(node, assembly, 3, assembly.numbers(matrix), dims[1])
-    step = Step(operator=operator, weights={"matrix": numbers})
+    step = ConversionStep(operator=operator, weights={"matrix": numbers})
     assembly.add(node, step, inputs=(left, *zeros))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cnn2csdf import operators as op
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
-from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
+from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.operators.operands import constant_role
 
@@ -31,7 +31,7 @@ def einsum(node: Node, assembly: Assembly) -> None:
     made = operator.output_dims([assembly.shape(name) for name in tensors])
     ends = () if made in (frame, found) else (op.Reshape(dims=frame),)
     named: dict[str, Numbers] = weights
-    assembly.add(node, Step(operator=operator, weights=named), *ends, inputs=tensors)
+    assembly.add(node, ConversionStep(operator=operator, weights=named), *ends, inputs=tensors)
 
 
 def _letters(node: Node) -> tuple[list[str], str]:

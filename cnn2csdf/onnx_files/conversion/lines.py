@@ -16,7 +16,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.elements import Quantization
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.conversion.assembly import Assembly, Dims
-from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
+from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 
 Converter = Callable[[Node, Assembly], None]
@@ -47,7 +47,7 @@ class LineAssembly(Assembly):
     def add(
         self,
         node: Node,
-        *steps: Step | op.Operator,
+        *steps: ConversionStep | op.Operator,
         inputs: Sequence[str],
         output: str | None = None,
         name: str | None = None,

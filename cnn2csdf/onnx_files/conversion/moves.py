@@ -6,7 +6,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
 from cnn2csdf.onnx_files.conversion.repetitions import picked
-from cnn2csdf.onnx_files.conversion.steps import Step
+from cnn2csdf.onnx_files.conversion.steps import ConversionStep
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.operators.operands import constant_role
 from csdf.errors import UnreadableFile
@@ -63,7 +63,7 @@ def concatenation(node: Node, assembly: Assembly) -> None:
             constants.append((place, dims))
             weights[constant_role(place)] = assembly.reshaped(name, dims)
     operator = op.ConstantConcatenation(axis=axes.pop(), constants=tuple(constants))
-    assembly.add(node, Step(operator=operator, weights=weights), inputs=tensors)
+    assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=tensors)
 
 
 def split(node: Node, assembly: Assembly) -> None:
@@ -106,7 +106,7 @@ def slices(node: Node, assembly: Assembly) -> None:
 
 
 def _ranges(node: Node, assembly: Assembly, tensor: str) -> dict[int, Range]:
-    """What is kept of each axis that the node names."""
+    """Return the range that is kept of each axis that the node names."""
     dims = assembly.values.dims(tensor)
     lists = _slice_lists(node, assembly)
     ranges: dict[int, Range] = {}

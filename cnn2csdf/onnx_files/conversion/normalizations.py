@@ -8,7 +8,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
-from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
+from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.weights import Array
 
@@ -39,12 +39,12 @@ def batch_normalization(node: Node, assembly: Assembly) -> None:
         assembly.add(node, *_affine(weights, dims, epsilon), inputs=(tensor,))
         return
     operator = op.BatchNormalization(epsilon=epsilon)
-    assembly.add(node, Step(operator=operator, weights=weights), inputs=node.inputs[:1])
+    assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=node.inputs[:1])
 
 
 def _affine(
     weights: Mapping[str, Numbers], dims: tuple[int, ...], epsilon: float
-) -> tuple[Step, Step]:
+) -> tuple[ConversionStep, ConversionStep]:
     """A normalisation of many vectors at once, whose channels are not the first axis."""
 
     def factor() -> Array:
@@ -59,11 +59,11 @@ def _affine(
         return np.asarray(found, np.float32).reshape(dims)
 
     return (
-        Step(
+        ConversionStep(
             operator=op.Elementwise(function="multiply", constant=dims),
             weights={"constant": Numbers(weights["scale"].tensor, scale)},
         ),
-        Step(
+        ConversionStep(
             operator=op.Elementwise(function="add", constant=dims),
             weights={"constant": Numbers(weights["shift"].tensor, shift)},
         ),
@@ -78,7 +78,7 @@ def instance_normalization(node: Node, assembly: Assembly) -> None:
         "shift": assembly.vector(node, 2, "the shift", channels),
     }
     operator = op.InstanceNormalization(epsilon=node.real("epsilon", 1e-5))
-    assembly.add(node, Step(operator=operator, weights=weights), inputs=node.inputs[:1])
+    assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=node.inputs[:1])
 
 
 def layer_normalization(node: Node, assembly: Assembly) -> None:
@@ -92,7 +92,7 @@ def layer_normalization(node: Node, assembly: Assembly) -> None:
     operator = op.LayerNormalization(
         axis=axis, epsilon=node.real("epsilon", 1e-5), has_bias="shift" in weights
     )
-    assembly.add(node, Step(operator=operator, weights=weights), inputs=(tensor,))
+    assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=(tensor,))
 
 
 def _spread(node: Node, assembly: Assembly, index: int, dims: tuple[int, ...]) -> Numbers:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
-from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
+from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.weights import Array
 from csdf.errors import UnreadableFile
@@ -36,11 +36,11 @@ def gemm(node: Node, assembly: Assembly) -> None:
         if node.input(2) is not None:
             weights["bias"] = _gemm_bias(node, assembly, units)
         operator = op.FullyConnected(units=units, has_bias="bias" in weights)
-        assembly.add(node, Step(operator=operator, weights=weights), inputs=(tensor,))
+        assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=(tensor,))
         return
     if node.integer("transA", 0):
         raise unsupported(node, "transA is not supported for a matrix that is not a vector")
-    product = Step(
+    product = ConversionStep(
         operator=op.MatrixProduct(units=units), weights={"matrix": Numbers(matrix, by_inputs, axis)}
     )
     if node.input(2) is None:
@@ -55,7 +55,7 @@ def _gemm_bias(node: Node, assembly: Assembly, units: int) -> Numbers:
     return Numbers(numbers.tensor, lambda: np.asarray(beta * numbers.read(), dtype=np.float32))
 
 
-def _gemm_addend(node: Node, assembly: Assembly) -> Step:
+def _gemm_addend(node: Node, assembly: Assembly) -> ConversionStep:
     tensor, dims = assembly.trained(node, 2, "the bias")
     beta = node.real("beta", 1.0)
 
@@ -64,7 +64,7 @@ def _gemm_addend(node: Node, assembly: Assembly) -> Step:
         return np.asarray(beta * value, dtype=np.float32).reshape(dims or (1,))
 
     operator = op.Elementwise(function="add", constant=dims or (1,))
-    return Step(operator=operator, weights={"constant": Numbers(tensor, scaled)})
+    return ConversionStep(operator=operator, weights={"constant": Numbers(tensor, scaled)})
 
 
 def matrix_product(node: Node, assembly: Assembly) -> None:
@@ -86,7 +86,7 @@ def matrix_product(node: Node, assembly: Assembly) -> None:
         return np.asarray(assembly.values.value(right), dtype=np.float32).reshape(inputs, units)
 
     if len(assembly.shape(left).dims) > 1:
-        product = Step(
+        product = ConversionStep(
             operator=op.MatrixProduct(units=units),
             weights={"matrix": Numbers(right, matrix, len(dims) - 1)},
         )
@@ -96,4 +96,4 @@ def matrix_product(node: Node, assembly: Assembly) -> None:
     if node.input(2) is not None:
         weights["bias"] = assembly.vector(node, 2, "the bias", units)
     operator = op.FullyConnected(units=units, has_bias="bias" in weights)
-    assembly.add(node, Step(operator=operator, weights=weights), inputs=(left,))
+    assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=(left,))

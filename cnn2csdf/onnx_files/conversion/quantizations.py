@@ -1,4 +1,4 @@
-"""Where ONNX stores real numbers as integers, and makes them real again."""
+"""Nodes by which ONNX stores real numbers as integers, and makes them real again."""
 
 from __future__ import annotations
 

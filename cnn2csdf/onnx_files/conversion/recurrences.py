@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cnn2csdf import operators as op
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
-from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
+from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 
 KINDS = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}
@@ -36,7 +36,7 @@ def recurrence(node: Node, assembly: Assembly) -> None:
             assembly.add(node, *whole, layer, *ends, inputs=(tensor,), output=output, name=name)
 
 
-def _step(node: Node, kind: str, gives: str, weights: dict[str, Numbers]) -> Step:
+def _step(node: Node, kind: str, gives: str, weights: dict[str, Numbers]) -> ConversionStep:
     operator = op.Recurrence(
         kind=kind,
         units=node.integer("hidden_size", 0),
@@ -47,7 +47,7 @@ def _step(node: Node, kind: str, gives: str, weights: dict[str, Numbers]) -> Ste
         has_state="state" in weights,
         has_cell="cell" in weights,
     )
-    return Step(operator=operator, weights=weights)
+    return ConversionStep(operator=operator, weights=weights)
 
 
 def _require_plain(node: Node, kind: str) -> None:

@@ -19,16 +19,16 @@ class Numbers(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ConversionStep:
     """An operator with its trained numbers."""
 
     operator: op.Operator
     weights: Mapping[str, Numbers] = field(default_factory=dict)
 
 
-def on_lines(step: Step | op.Operator) -> Step | None:
+def on_lines(step: ConversionStep | op.Operator) -> ConversionStep | None:
     """Return the step on maps of one column; None where it is no function of single elements."""
-    found = step if isinstance(step, Step) else Step(operator=step)
+    found = step if isinstance(step, ConversionStep) else ConversionStep(operator=step)
     match found.operator:
         case op.Activation() | op.BatchNormalization() | op.Identity():
             return found
@@ -38,5 +38,5 @@ def on_lines(step: Step | op.Operator) -> Step | None:
             numbers = found.weights["constant"]
             column = Numbers(numbers.tensor, lambda: numbers.read()[..., None])
             wide = replace(operator, constant=(*dims, 1))
-            return Step(operator=wide, weights={"constant": column})
+            return ConversionStep(operator=wide, weights={"constant": column})
     return None

@@ -9,7 +9,7 @@ from cnn2csdf.geometry import ceil_overhang, same_padding
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
 from cnn2csdf.onnx_files.conversion.dynamic import without_zero_point, zero_points
-from cnn2csdf.onnx_files.conversion.steps import Numbers, Step
+from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from csdf.errors import InvalidNetwork, UnreadableFile
 
@@ -32,7 +32,7 @@ def convolution(node: Node, assembly: Assembly) -> None:
         groups=groups,
         has_bias="bias" in weights,
     )
-    assembly.add(node, Step(operator=operator, weights=weights), inputs=node.inputs[:1])
+    assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=node.inputs[:1])
 
 
 def integer_convolution(node: Node, assembly: Assembly) -> None:
@@ -49,7 +49,7 @@ def integer_convolution(node: Node, assembly: Assembly) -> None:
         has_zero=bool(zeros),
     )
     numbers = without_zero_point(node, assembly, 3, assembly.numbers(kernel), dims[0])
-    step = Step(operator=operator, weights={"kernel": numbers})
+    step = ConversionStep(operator=operator, weights={"kernel": numbers})
     assembly.add(node, step, inputs=(node.inputs[0], *zeros))
 
 
@@ -71,7 +71,7 @@ def transposed_convolution(node: Node, assembly: Assembly) -> None:
         has_bias="bias" in weights,
         extra=extra,
     )
-    assembly.add(node, Step(operator=operator, weights=weights), inputs=node.inputs[:1])
+    assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=node.inputs[:1])
 
 
 def max_pooling(node: Node, assembly: Assembly) -> None:
@@ -174,7 +174,7 @@ def _pads(node: Node) -> Padding:
 
 
 def _cut(node: Node, shape: Shape, window: op.Window, extra: op.Pair) -> Padding:
-    """What a transposed convolution leaves out of its full output at each side."""
+    """Return how much a transposed convolution leaves out of its full output at each side."""
     auto_pad, sizes = _auto_pad(node), node.integers("output_shape")
     if sizes is None and auto_pad in ("NOTSET", "VALID"):
         return _pads(node) if auto_pad == "NOTSET" else NO_PADDING

@@ -16,8 +16,8 @@ Constant = tuple[str, NDArray[Any]]  # its role, its value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """One of the nodes that a layer becomes; each reads what the one before wrote.
+class NodePiece:
+    """A node among those that a layer becomes; each reads what the node before it wrote.
 
     reads: which inputs of the layer it reads behind that; by default the first piece reads all, a
     later one none. constants: read behind the tensors, before them where `constant_first`; None is
@@ -59,7 +59,7 @@ class Drawing:
 
     def add(
         self,
-        pieces: Sequence[Piece],
+        pieces: Sequence[NodePiece],
         inputs: Sequence[str],
         target: str,
         name: str,
@@ -89,7 +89,7 @@ class Drawing:
                 )
             )
 
-    def _outputs(self, piece: Piece, wanted: str) -> list[str]:
+    def _outputs(self, piece: NodePiece, wanted: str) -> list[str]:
         """The names of all outputs of a node; outputs that nobody reads get names as well."""
         others = [index for index in range(piece.outputs) if index != piece.output]
         names = {index: self.free_name(f"{wanted} {index}") for index in others}

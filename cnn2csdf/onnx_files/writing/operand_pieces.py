@@ -14,8 +14,8 @@ import numpy as np
 import onnx
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.writing.drawing import Constant, Piece
-from cnn2csdf.onnx_files.writing.place import Pieces, Place, integers, reshaped
+from cnn2csdf.onnx_files.writing.drawing import Constant, NodePiece
+from cnn2csdf.onnx_files.writing.place import Pieces, WritingPlace, integers, reshaped
 from cnn2csdf.operators.operands import Constants, constant_role
 from csdf.errors import InvalidNetwork
 
@@ -32,26 +32,26 @@ TRUTHS = (*COMPARISONS, *LOGIC)
 RECURRENCES = {"lstm": "LSTM", "gru": "GRU", "rnn": "RNN"}
 
 
-def cast(kind: int) -> Piece:
+def cast(kind: int) -> NodePiece:
     """Return a conversion to that type of element."""
-    return Piece(op_type="Cast", attributes={"to": kind})
+    return NodePiece(op_type="Cast", attributes={"to": kind})
 
 
-def truth_pieces(operator: op.Elementwise, place: Place) -> Pieces:
+def truth_pieces(operator: op.Elementwise, place: WritingPlace) -> Pieces:
     """Return a comparison; of truth values, arithmetic of numbers that are 0 or 1."""
     rank, constants = len(place.output.dims), place.trained("constant")
     given = tuple((role, one[None] if one.ndim == rank else one) for role, one in constants)
     if operator.function in COMPARISONS:
         first = operator.constant_first
         kind = COMPARISONS[operator.function]
-        return [Piece(op_type=kind, constants=given, constant_first=first), cast(FLOAT)]
+        return [NodePiece(op_type=kind, constants=given, constant_first=first), cast(FLOAT)]
     if len(place.inputs) != 2:
         raise InvalidNetwork(f"{operator.function!r} of a constant has no ONNX node")
     kind = LOGIC[operator.function]
-    return [Piece(op_type=kind), Piece(op_type="Abs"), cast(BOOL), cast(FLOAT)]
+    return [NodePiece(op_type=kind), NodePiece(op_type="Abs"), cast(BOOL), cast(FLOAT)]
 
 
-def _choice(operator: op.Choice, place_of: Place) -> Pieces:
+def _choice(operator: op.Choice, place_of: WritingPlace) -> Pieces:
     """The condition is cast to a truth value; a trained one is one already."""
     weights, rank = place_of.weights, len(place_of.output.dims)
     places = [place for place, _ in operator.constants]
@@ -65,24 +65,24 @@ def _choice(operator: op.Choice, place_of: Place) -> Pieces:
     tensors = [place for place in range(3) if place not in given]
     order = tuple([*tensors, *places].index(place) for place in range(3))
     if 0 in given:
-        return [Piece(op_type="Where", constants=constants, order=order)]
-    condition = Piece(op_type="Cast", attributes={"to": BOOL}, reads=(0,))
+        return [NodePiece(op_type="Where", constants=constants, order=order)]
+    condition = NodePiece(op_type="Cast", attributes={"to": BOOL}, reads=(0,))
     rest = tuple(range(1, len(tensors)))
-    return [condition, Piece(op_type="Where", constants=constants, reads=rest, order=order)]
+    return [condition, NodePiece(op_type="Where", constants=constants, reads=rest, order=order)]
 
 
-def _extreme_place(operator: op.ExtremePlace, _place: Place) -> Pieces:
+def _extreme_place(operator: op.ExtremePlace, _place: WritingPlace) -> Pieces:
     attributes = {
         "axis": operator.axis + 1,
         "keepdims": 1,
         "select_last_index": int(operator.takes_last),
     }
     kind = {"max": "ArgMax", "min": "ArgMin"}[operator.function]
-    return [Piece(op_type=kind, attributes=attributes), cast(FLOAT)]
+    return [NodePiece(op_type=kind, attributes=attributes), cast(FLOAT)]
 
 
-def _ranking(operator: op.Ranking, _place: Place) -> Pieces:
-    piece = Piece(
+def _ranking(operator: op.Ranking, _place: WritingPlace) -> Pieces:
+    piece = NodePiece(
         op_type="TopK",
         constants=(("count", np.array([operator.count], np.int64)),),
         attributes={"axis": operator.axis + 1, "largest": int(operator.takes_largest)},
@@ -92,30 +92,32 @@ def _ranking(operator: op.Ranking, _place: Place) -> Pieces:
     return [piece, cast(FLOAT)] if operator.gives_places else [piece]
 
 
-def _running_sum(operator: op.RunningSum, _place: Place) -> Pieces:
+def _running_sum(operator: op.RunningSum, _place: WritingPlace) -> Pieces:
     attributes = {"exclusive": int(operator.is_exclusive), "reverse": int(operator.is_reversed)}
     axis = ("axis", np.array(operator.axis + 1, np.int64))
-    return [Piece(op_type="CumSum", constants=(axis,), attributes=attributes)]
+    return [NodePiece(op_type="CumSum", constants=(axis,), attributes=attributes)]
 
 
-def _repeat(operator: op.Repeat, place: Place) -> Pieces:
+def _repeat(operator: op.Repeat, place: WritingPlace) -> Pieces:
     axes = range(len(place.output.dims))
     times = [1, *(operator.times if axis == operator.axis else 1 for axis in axes)]
-    return [Piece(op_type="Tile", constants=(integers("times", times),))]
+    return [NodePiece(op_type="Tile", constants=(integers("times", times),))]
 
 
-def _gather(operator: op.Gather, _place: Place) -> Pieces:
+def _gather(operator: op.Gather, _place: WritingPlace) -> Pieces:
     places = integers("places", operator.places)
-    return [Piece(op_type="Gather", constants=(places,), attributes={"axis": operator.axis + 1})]
+    return [
+        NodePiece(op_type="Gather", constants=(places,), attributes={"axis": operator.axis + 1})
+    ]
 
 
-def _joined(operator: op.ConstantConcatenation, place: Place) -> Pieces:
+def _joined(operator: op.ConstantConcatenation, place: WritingPlace) -> Pieces:
     constants, order = _trained(operator.constants, place, batch=True)
     attributes = {"axis": operator.axis + 1}
-    return [Piece(op_type="Concat", constants=constants, order=order, attributes=attributes)]
+    return [NodePiece(op_type="Concat", constants=constants, order=order, attributes=attributes)]
 
 
-def _tensor_product(operator: op.TensorProduct, place: Place) -> Pieces:
+def _tensor_product(operator: op.TensorProduct, place: WritingPlace) -> Pieces:
     """The batch of one is a letter of its own."""
     letters = set("".join(operator.terms))
     batch = next(one for one in ascii_letters if one not in letters)
@@ -126,12 +128,12 @@ def _tensor_product(operator: op.TensorProduct, place: Place) -> Pieces:
     )
     attributes = {"equation": f"{terms}->{batch}{operator.result}"}
     ends = [] if operator.result else [reshaped(place.output.dims)]
-    product = Piece(op_type="Einsum", constants=constants, order=order, attributes=attributes)
+    product = NodePiece(op_type="Einsum", constants=constants, order=order, attributes=attributes)
     return [product, *ends]
 
 
 def _trained(
-    constants: Constants, place: Place, *, batch: bool
+    constants: Constants, place: WritingPlace, *, batch: bool
 ) -> tuple[tuple[Constant, ...], tuple[int, ...]]:
     """Trained operands, with a batch axis where wanted, and the order of all operands."""
     places = [one for one, _ in constants]
@@ -144,7 +146,7 @@ def _trained(
     return given, tuple([*tensors, *places].index(one) for one in range(total))
 
 
-def _recurrence(operator: op.Recurrence, place: Place) -> Pieces:
+def _recurrence(operator: op.Recurrence, place: WritingPlace) -> Pieces:
     attributes: dict[str, Any] = {
         "hidden_size": operator.units,
         "direction": operator.direction,
@@ -156,8 +158,8 @@ def _recurrence(operator: op.Recurrence, place: Place) -> Pieces:
     while constants[-1] is None:
         constants.pop()
     output = {"all": 0, "last": 1, "cell": 2}[operator.gives]
-    frames = Piece(op_type="Reshape", constants=(integers("frames", place.inputs[0].dims),))
-    layer = Piece(
+    frames = NodePiece(op_type="Reshape", constants=(integers("frames", place.inputs[0].dims),))
+    layer = NodePiece(
         op_type=RECURRENCES[operator.kind],
         constants=tuple(constants),
         attributes=attributes,
@@ -167,7 +169,7 @@ def _recurrence(operator: op.Recurrence, place: Place) -> Pieces:
     return [frames, layer, reshaped(place.output.dims)]
 
 
-WRITERS: Mapping[type, Callable[[Any, Place], Pieces]] = {
+WRITERS: Mapping[type, Callable[[Any, WritingPlace], Pieces]] = {
     op.Choice: _choice,
     op.ConstantConcatenation: _joined,
     op.ExtremePlace: _extreme_place,

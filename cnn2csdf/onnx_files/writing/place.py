@@ -1,4 +1,4 @@
-"""What surrounds an operator that is written as ONNX, and pieces that many operators need."""
+"""Surroundings of an operator that is written as ONNX, and pieces that many operators need."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.network import Shape
-from cnn2csdf.onnx_files.writing.drawing import Constant, Piece
+from cnn2csdf.onnx_files.writing.drawing import Constant, NodePiece
 from cnn2csdf.weights import Array
 
-Pieces = list[Piece]
+Pieces = list[NodePiece]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """What surrounds an operator: the shapes it reads and writes and its trained numbers."""
+class WritingPlace:
+    """The surroundings of an operator: the shapes it reads and writes and its trained numbers."""
 
     inputs: tuple[Shape, ...]
     output: Shape
@@ -32,6 +32,6 @@ def integers(role: str, values: Sequence[int]) -> Constant:
     return (role, np.array(values, dtype=np.int64))
 
 
-def reshaped(dims: Sequence[int]) -> Piece:
+def reshaped(dims: Sequence[int]) -> NodePiece:
     """Return a reshape to one frame of these dims."""
-    return Piece(op_type="Reshape", constants=(integers("dims", [1, *dims]),))
+    return NodePiece(op_type="Reshape", constants=(integers("dims", [1, *dims]),))

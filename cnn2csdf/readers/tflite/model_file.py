@@ -1,4 +1,4 @@
-"""What a TensorFlow Lite file says: tensors and operators of its one graph, as values."""
+"""A TensorFlow Lite file as values: tensors and operators of its one graph."""
 
 from __future__ import annotations
 

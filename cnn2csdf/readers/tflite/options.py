@@ -1,4 +1,4 @@
-"""What the options of a node say, and what a layer may not read together."""
+"""The options of a node, and checks of what a layer may not read together."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ CORRUPT = "is not a TensorFlow Lite model, or a corrupt one"
 
 
 class Record:
-    """One table of the file."""
+    """A table of the file."""
 
     def __init__(self, content: bytes, position: int) -> None:
         """Look at a position. Raises UnreadableFile where no table can lie there."""
@@ -35,7 +35,7 @@ class Record:
         return found
 
     def _place(self, field: int) -> int | None:
-        """Where the field lies; None where it is left out."""
+        """Return the position of the field; None where the file leaves it out."""
         entry = 4 + 2 * field
         if entry + 2 > self._size:
             return None
@@ -85,7 +85,7 @@ class Record:
         return [Record(self._content, self._pointed(start + 4 * number)) for number in range(count)]
 
     def _vector(self, place: int, width: int) -> tuple[int, int]:
-        """Where the elements of a vector begin, and how many there are."""
+        """Return the position of the first element of a vector, and the number of elements."""
         start = self._pointed(place)
         count = int(self._number("I", start))
         if start + 4 + count * width > len(self._content):

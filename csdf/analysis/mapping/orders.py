@@ -10,7 +10,9 @@ from math import lcm
 from csdf.analysis.consistency import repetition_vector
 from csdf.errors import CsdfError
 from csdf.model.graph import Actor, Channel, Graph
+from csdf.model.indexed import indexed
 from csdf.model.mapping import StaticOrder
+from csdf.model.untimed import UntimedRun
 
 
 class OrderDeadlock(CsdfError):
@@ -126,50 +128,26 @@ def _marks(places: list[int], count: int, phases: int) -> tuple[int, ...]:
 
 def _after_prefixes(graph: Graph, orders: Mapping[str, StaticOrder]) -> Marking:
     """Execute until every prefix is done; whoever else is needed fires too."""
-    run = _UntimedRun(graph, orders)
+    run = _OrderedRun(graph, orders)
     while not run.is_done():
         if not run.step():
             raise OrderDeadlock(run.waiting())
-    return Marking(firings=run.firings, tokens=run.tokens, places=run.places)
+    return run.marking()
 
 
-class _UntimedRun:
+class _OrderedRun:
     """Firings in an order that the lists allow, without times."""
 
     def __init__(self, graph: Graph, orders: Mapping[str, StaticOrder]) -> None:
-        self.graph = graph
         self.orders = orders
-        self.firings = {actor.name: 0 for actor in graph.actors}
-        self.tokens = {channel.name: channel.initial_tokens for channel in graph.channels}
         self.places = dict.fromkeys(orders, 0)
-        self.inputs: dict[str, list[Channel]] = defaultdict(list)
-        self.outputs: dict[str, list[Channel]] = defaultdict(list)
-        for channel in graph.channels:
-            self.inputs[channel.consumer].append(channel)
-            self.outputs[channel.producer].append(channel)
+        numbers = indexed(graph)
+        self._names = numbers.actor_names
+        self._number = {name: number for number, name in enumerate(self._names)}
+        most = _most_firings(graph, orders)
+        self._run = UntimedRun(numbers, [most[name] for name in self._names])
         bound = {actor for order in orders.values() for actor in order.periodic}
-        self.free = [actor.name for actor in graph.actors if actor.name not in bound]
-        self._limits = self._most_firings()
-
-    def _most_firings(self) -> dict[str, int]:
-        """How often an actor fires at most before the prefixes are done, if they can be.
-
-        A firing needs firings of its own iteration and earlier ones; where it stands behind later
-        iterations in an order, as many more as the order is ahead, once for each processor.
-        """
-        repetitions = repetition_vector(self.graph)
-        ahead = max(
-            (
-                -(
-                    -len(order.prefix + order.periodic)
-                    // min(repetitions[a] for a in order.periodic)
-                )
-                for order in self.orders.values()
-            ),
-            default=0,
-        )
-        iterations = (ahead + 1) * (len(self.orders) + 1)
-        return {actor: count * iterations for actor, count in repetitions.items()}
+        self._free = [number for name, number in self._number.items() if name not in bound]
 
     def is_done(self) -> bool:
         return all(self.places[core] >= len(one.prefix) for core, one in self.orders.items())
@@ -180,38 +158,49 @@ class _UntimedRun:
         others = [core for core in self.orders if core not in unfinished]
         if sum(self._advance(core) for core in unfinished):
             return True
-        return sum(self._advance(core) for core in others) + sum(map(self._fire, self.free)) > 0
+        return sum(self._advance(core) for core in others) + sum(map(self._fire, self._free)) > 0
 
     def _advance(self, core: str) -> bool:
-        if not self._fire(self.orders[core].actor(self.places[core])):
+        if not self._fire(self._number[self.orders[core].actor(self.places[core])]):
             return False
         self.places[core] += 1
         return True
 
-    def _fire(self, name: str) -> bool:
-        if self.firings[name] >= self._limits[name] or self._lacking(name) is not None:
-            return False
-        phase = self.firings[name] % self.graph.actor(name).phases
-        for channel in self.inputs[name]:
-            self.tokens[channel.name] -= channel.consumption[phase]
-        for channel in self.outputs[name]:
-            self.tokens[channel.name] += channel.production[phase]
-        self.firings[name] += 1
-        return True
-
-    def _lacking(self, name: str) -> Channel | None:
-        phase = self.firings[name] % self.graph.actor(name).phases
-        for channel in self.inputs[name]:
-            if self.tokens[channel.name] < channel.consumption[phase]:
-                return channel
-        return None
+    def _fire(self, actor: int) -> bool:
+        return self._run.firings[actor] < self._run.most[actor] and self._run.advance(actor)
 
     def waiting(self) -> dict[str, tuple[str, str]]:
         """Return for each processor that waits its next actor and the channel that it waits for."""
         found = {}
         for core, order in self.orders.items():
             actor = order.actor(self.places[core])
-            channel = self._lacking(actor)
+            channel = self._run.lacking(self._number[actor])
             if channel is not None:
-                found[core] = (actor, channel.name)
+                found[core] = (actor, self._run.graph.channel_names[channel])
         return found
+
+    def marking(self) -> Marking:
+        channels = self._run.graph.channel_names
+        return Marking(
+            firings=dict(zip(self._names, self._run.firings, strict=True)),
+            tokens=dict(zip(channels, self._run.tokens, strict=True)),
+            places=self.places,
+        )
+
+
+def _most_firings(graph: Graph, orders: Mapping[str, StaticOrder]) -> dict[str, int]:
+    """Return how often an actor fires at most before the prefixes are done, if they can be.
+
+    A firing needs firings of its own iteration and earlier ones; where it stands behind later
+    iterations in an order, as many more as the order is ahead, once for each processor.
+    """
+    repetitions = repetition_vector(graph)
+    ahead = max(
+        (
+            -(-len(order.prefix + order.periodic) // min(repetitions[a] for a in order.periodic))
+            for order in orders.values()
+        ),
+        default=0,
+    )
+    iterations = (ahead + 1) * (len(orders) + 1)
+    return {actor: count * iterations for actor, count in repetitions.items()}

@@ -27,7 +27,7 @@ from csdf.stopping import Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class LinearPiece:
     """The period from `start` to `end`: (time + count * x) / tokens, and the cycle that asks for it.
 
     end: None for a piece that goes on for ever.
@@ -69,10 +69,10 @@ class ParametricPeriod(Shown):
     """
 
     parameter: Parameter
-    pieces: tuple[Piece, ...]
+    pieces: tuple[LinearPiece, ...]
     evaluations: int
 
-    def piece(self, value: Exact) -> Piece:
+    def piece(self, value: Exact) -> LinearPiece:
         """Return the piece that holds at this value; of two, the one that begins there."""
         number = exact(value, "value")
         if number < self.pieces[0].start:
@@ -180,7 +180,7 @@ def _between(
 
 
 def _meeting(left: CycleLine, right: CycleLine) -> Fraction:
-    """Where two lines of different slopes are equal."""
+    """Return the value at which two lines of different slopes are equal."""
     zero = Fraction(0)
     return (left.period(zero) - right.period(zero)) / (right.slopes[0] - left.slopes[0])
 
@@ -199,10 +199,10 @@ def _joined(found: list[tuple[Fraction, CycleLine]]) -> list[tuple[Fraction, Cyc
 
 def _pieces(
     search: LineSearch, found: list[tuple[Fraction, CycleLine]], end: Fraction | None
-) -> tuple[Piece, ...]:
+) -> tuple[LinearPiece, ...]:
     ends = [*(start for start, _ in found[1:]), end]
     return tuple(
-        Piece(
+        LinearPiece(
             start=start, end=stop, time=line.time, count=line.counts[0], tokens=line.tokens,
             cycle=search.cycle(line),
         )

@@ -31,7 +31,7 @@ Point = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
+class PeriodRegion:
     """A convex polygon in which one cycle sets the period: (time + counts * values) / tokens.
 
     corners: in order round the polygon.
@@ -68,7 +68,7 @@ class ParametricRegions(Shown):
     parameters: tuple[Parameter, Parameter]
     low: Point
     high: Point
-    regions: tuple[Region, ...]
+    regions: tuple[PeriodRegion, ...]
     evaluations: int
 
     def period(self, first: Exact, second: Exact) -> Fraction:
@@ -128,7 +128,7 @@ def parametric_regions(
     box = [low, (top[0], low[1]), top, (low[0], top[1])]
     planes = _all_planes(search, box)
     regions = [
-        Region(
+        PeriodRegion(
             corners=tuple(corners), time=plane.time, counts=plane.counts, tokens=plane.tokens,
             cycle=search.cycle(plane),
         )

@@ -1,4 +1,4 @@
-"""What if: how the period of a graph depends on each duration, token and place.
+"""Sensitivity: how the period of a graph depends on each duration, token and place.
 
 Source of the definitions: slack as the distance to the first cycle that becomes critical (a minimum
 ratio over the cycles through the firings); Ghamarian et al., DATE 2008, for the period as a function
@@ -30,7 +30,7 @@ from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActorSensitivity:
-    """What one actor, or one of its phases, means for the period, all others being as they are.
+    """The effect of an actor, or of a phase of it, on the period, all others being as they are.
 
     phase: None for all phases together, the same time being added to each.
     slack: how much longer each firing may take before the period grows; None: as long as it likes.
@@ -58,7 +58,7 @@ class ActorSensitivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelSensitivity:
-    """What more tokens on one channel, or more places in it, mean for the period.
+    """The effect of more tokens on a channel, or of more places in it, on the period.
 
     kind: `tokens` at the start, with places for them, or `places` of its capacity. more: the fewest
     that can matter: tokens move in steps. period: with so many more; with fewer it is as it was.

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import lcm
 from typing import NamedTuple
 
-from csdf.analysis.periodic import Circuit, PeriodicProblem
+from csdf.analysis.period.periodic import Circuit, PeriodicProblem
 from csdf.analysis.whatif.varying import VaryingComponent
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler

@@ -11,7 +11,7 @@ from math import gcd, lcm
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.components import cyclic_components
 from csdf.analysis.consistency import cycle_vector
-from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution
+from csdf.analysis.period.periodic import Circuit, PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed, part_of
@@ -22,7 +22,7 @@ FULL_SHARE = 8  # if they are no more than so many times the phases
 
 
 class VaryingComponent:
-    """One strongly connected component, its schedules refined as far as was needed so far.
+    """A strongly connected component, its schedules refined as far as was needed so far.
 
     actors, channels: of the whole graph. repeats: iterations of it alone in one of the graph.
     """
@@ -74,7 +74,7 @@ class VaryingComponent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Critical:
-    """What sets a period: a cycle of firings in one component, or nothing at all.
+    """The reason for a period: a cycle of firings in one component, or nothing at all.
 
     period: in the units of the user, None for a deadlock. time: of the firings of the circuit.
     """

@@ -1,1 +1,1 @@
-"""What surrounds every command: how it is found, what it prints on, Ctrl-C, refusals, exit code."""
+"""The frame of every command: how it is found, what it prints on, Ctrl-C, refusals, exit code."""

@@ -29,7 +29,7 @@ class Listing(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What the words of a command line name. entry: None for the root, `csdf` itself."""
+    """The command that the words of a command line name. entry: None for the root, `csdf` itself."""
 
     entry: Entry | None
     rest: Sequence[str]

@@ -1,4 +1,4 @@
-"""What the exit code of a command says."""
+"""The exit codes of commands, and what each says."""
 
 ANSWERED = 0
 NO = 1

@@ -1,4 +1,4 @@
-"""What a command with --json prints where it has no answer: the last remark, as JSON."""
+"""The output of a command with --json that has no answer: the last remark, as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where commands get their stops: a budget, Ctrl-C, and progress on standard error."""
+"""Stops of commands: a budget, Ctrl-C, and progress on standard error."""
 
 from __future__ import annotations
 

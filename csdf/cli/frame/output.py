@@ -1,4 +1,4 @@
-"""What every command says besides its answer."""
+"""Remarks that every command prints besides its answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is listed for words that name no command."""
+"""The list of commands that is printed for words that name no command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command prints on: names act on no terminal, and a lost remark changes no answer."""
+"""Streams of a command: names act on no terminal, and a lost remark changes no answer."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What `csdf report` asks the other packages, and how long each question may take."""
+"""Questions that `csdf report` asks the other packages, and how long each question may take."""

@@ -12,13 +12,13 @@ from csdf.analysis.throughput import Throughput, throughput
 from csdf.cli.frame.long_work import limited_part
 from csdf.cli.reporting.executing import executed, refusal
 from csdf.draw.report.findings import FasterActor, GraphFindings, Run
-from csdf.draw.report.words import size
 from csdf.errors import GaveUp, counted
 from csdf.model.graph import Graph
 from csdf.search.pareto import ParetoFront, SmallestStorage
 from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import Choice
 from csdf.stopping import Progress, Stop
+from csdf.words import size
 
 MOST_FASTER = 4  # actors that are tried twice as fast
 MOST_SEARCHED = 20_000  # channels of a graph whose storage is searched
@@ -61,7 +61,7 @@ def graph_findings(
 
 
 def _faster(graph: Graph, result: Throughput, stop: Stop) -> Iterator[FasterActor]:
-    """What the graph would do with each of the critical actors twice as fast."""
+    """Return what the graph would do with each of the critical actors twice as fast."""
     cycle = result.critical_cycle
     for name in cycle.actors[:MOST_FASTER] if cycle is not None else ():
         try:

@@ -1,4 +1,4 @@
-"""Where a page comes from: the command, this version, the files read, and what was assumed."""
+"""The origin of a page: the command, this version, the files read, and what was assumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page can be about: a graph, or something of which a graph is made.
+"""Subjects of pages: a graph, or something of which a graph is made.
 
 An entry of csdf.report_subjects has the name of a kind of subject, such as `network`, and is a module
 that reads them:
@@ -34,7 +34,7 @@ from csdf.search.pareto import SmallestStorage
 
 
 class Subject(Protocol):
-    """What a page is about.
+    """The subject of a page.
 
     value: what was read, such as a network. graph: what is analysed; unit: of its storage, time: of
     its period. smallest: its smallest storage, where that is known already. files: read beside the

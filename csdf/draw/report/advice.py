@@ -1,4 +1,4 @@
-"""What limits a graph, and what would change it, in plain sentences."""
+"""Sentences that say what limits a graph, and what would change it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.liveness import Deadlock
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import best_buy
-from csdf.draw.report.words import exact, listed, percent, size
 from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.outcome import Status
+from csdf.words import exact, listed, percent, size
 
 MOST_WAITING = 30  # of a cycle that blocks itself
 
@@ -44,7 +44,7 @@ def headline(findings: GraphFindings) -> str:
 
 
 def _switch(graph: Graph) -> str:
-    """What would limit the graph, if anything would."""
+    """Return a sentence on what would limit the graph; empty if nothing would."""
     with_switch = "; with --no-auto-concurrency one firing of an actor at a time goes on"
     return with_switch if unlimited_actors(graph) else ""
 

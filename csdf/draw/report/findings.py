@@ -1,4 +1,4 @@
-"""What the page says about a graph: results of analyses, and executions to draw."""
+"""Values that a page about a graph shows: results of analyses, and executions to draw."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FasterActor:
-    """What the graph would do if one actor took half its time. actors: those that limit it then."""
+    """The period if an actor took half its time. actors: those that would limit the graph then."""
 
     actor: str
     period: Fraction
@@ -60,7 +60,7 @@ class FasterActor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphFindings:
-    """What is known about a graph; None, or an entry of `left_out`, where something is not.
+    """The findings about a graph; None, or an entry of `left_out`, where something is not known.
 
     period_bounds: lower and upper, where the period was not found in time. unit: of storage sizes;
     time: of the period. left_out: for a part of the page the reason why it is not there.

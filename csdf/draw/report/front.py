@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.draw.report.markup import Html, element
-from csdf.draw.report.words import exact, percent, size
 from csdf.errors import counted
 from csdf.search.pareto import ParetoFront, ParetoPoint
+from csdf.words import exact, percent, size
 
 MOST_TABLED = 200  # points listed in the table under the picture
 

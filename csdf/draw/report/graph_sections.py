@@ -14,9 +14,9 @@ from csdf.draw.report.graph_drawing import graph_drawing, legend
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Section, left_out
 from csdf.draw.report.tables import actor_table
-from csdf.draw.report.words import rounded, size
 from csdf.errors import counted
 from csdf.outcome import Status
+from csdf.words import rounded, size
 
 
 def graph_summary(findings: GraphFindings) -> Section:

@@ -10,7 +10,7 @@ Edge = tuple[int, int]
 
 
 class Neighbours:
-    """What each vertex is connected with on the layer before and on the layer behind."""
+    """The neighbours of each vertex on the layer before and on the layer behind."""
 
     def __init__(self, vertices: int, pieces: Sequence[Edge]) -> None:
         self.before: list[list[int]] = [[] for _ in range(vertices)]

@@ -1,4 +1,4 @@
-"""Where a page comes from: what it takes to make it again."""
+"""The origin of a page: all that somebody needs to make it again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a page comes from. terms: further names and values, such as the size of an element."""
+    """The origin of a page. terms: further names and values, such as the size of an element."""
 
     command: str
     version: str

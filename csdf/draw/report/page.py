@@ -1,4 +1,4 @@
-"""One page about a graph, and about what it was made of; it needs nothing from anywhere else."""
+"""A page about a graph, and about what it was made of; the page needs no other file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page is made of: sections, and what other packages add to them."""
+"""Sections of a page, and what other packages add to them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Need(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """What one entry of csdf.report_sections adds to a page.
+    """The additions of an entry of csdf.report_sections to a page.
 
     needs: ways to lay the subject into memory, and lower_bound: bytes that none of these ways can be
     below, where that is proved of all of them. facts: sentences for the summary. data: for scripts,
@@ -46,7 +46,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a page says around its part about a graph.
+    """The text of a page around its part about a graph.
 
     name: the title of the page; kind: words before the size of the graph. lead: the first part of the
     summary, before and after: sections. has_actors: whether the actors have a table. data: for

@@ -8,15 +8,15 @@ from fractions import Fraction
 
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
-from csdf.draw.report.words import percent, rounded
 from csdf.errors import counted
+from csdf.words import percent, rounded
 
 MOST_ROWS = 1500  # of a table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What a cell shows, and what it is sorted by where that is a number."""
+    """A cell: its text, and the number by which it is sorted where there is one."""
 
     text: str
     value: int | Fraction | None = None

@@ -9,8 +9,8 @@ from typing import Any
 
 from csdf.draw.report.findings import Run
 from csdf.draw.report.occupancy import occupancy_steps
-from csdf.draw.report.words import exact
 from csdf.model.graph import Actor, Channel
+from csdf.words import exact
 
 LARGEST_TIME = 2**53  # integers of a browser are exact below
 MOST_STEPS = 250_000  # of all channels of a run together

@@ -28,7 +28,7 @@ from csdf.model.mapping import (
 
 
 class MappedApplication(NamedTuple):
-    """What a file of SDF3 with a mapping holds."""
+    """The contents of an SDF3 file with a mapping."""
 
     graph: Graph
     platform: Platform
@@ -63,7 +63,7 @@ def read_nsoc(path: str | os.PathLike[str]) -> MappedApplication:
 
 
 class _Reader:
-    """One document while it is being read."""
+    """A document while it is being read."""
 
     def __init__(
         self,

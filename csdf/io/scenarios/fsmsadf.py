@@ -138,7 +138,7 @@ def _merged_properties(
 
 @dataclass
 class _GraphParts:
-    """One scenario's graph while it is being read."""
+    """The graph of a scenario while it is being read."""
 
     document: Sdf3Document
     taken: dict[str, tuple[str, ...]] = field(default_factory=dict)

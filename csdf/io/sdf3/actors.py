@@ -19,7 +19,7 @@ LARGEST_TIME_SCALE = 10**100
 
 
 class Port(NamedTuple):
-    """Where a channel meets an actor."""
+    """The end of a channel at an actor."""
 
     name: str
     direction: str  # in or out
@@ -28,12 +28,12 @@ class Port(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Return what messages call the port."""
         return f"port {self.name!r}"
 
 
 class ProcessorTimes(NamedTuple):
-    """What the file says of an actor on one processor type."""
+    """The facts that the file states about an actor on one processor type."""
 
     name: str
     is_default: bool
@@ -43,7 +43,7 @@ class ProcessorTimes(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Return what messages call the processor."""
         return f"processor {self.name!r}"
 
 

@@ -90,7 +90,7 @@ def parse_sdf3(
 def _quickly_read(
     text: bytes, name: str, options: Mapping[str, bool]
 ) -> tuple[Graph, list[str]] | None:
-    """What `_read` gives, or None where there is something to remark upon: that takes lines."""
+    """Return what `_read` returns; None where a remark is due, because that takes lines."""
     document = sdf3_document.quick_document(text, name)
     if document is None:
         return None

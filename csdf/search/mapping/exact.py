@@ -136,7 +136,7 @@ class _Model:
                     )
 
     def _break_symmetry(self) -> None:
-        """Where all processors are alike, an actor takes a new one only after the earlier ones."""
+        """Take a new processor only after the earlier ones, where all processors are alike."""
         problem = self.problem
         alike = all(len(set(row)) == 1 for row in problem.works)
         if problem.platform.connections or not alike:

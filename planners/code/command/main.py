@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.trained import with_weights
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
 from csdf.io.files import decoded, read_bytes
 from csdf.outcome import Status
+from csdf.words import bytes_in_words
 from planners.code.library import write_library
 from planners.code.sources import Written
 from planners.code.together import Member, write_together
@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 class Told(NamedTuple):
-    """What was written, as a JSON value and as lines."""
+    """Return what was written, as a JSON value and as lines."""
 
     as_json: dict[str, Any]
     lines: list[str]

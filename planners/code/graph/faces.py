@@ -1,4 +1,4 @@
-"""What a user of a program for a graph sees: header, stubs to be filled in, and a main program."""
+"""Files of a program for a graph that a user reads: header, stubs to fill in, main program."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from csdf.model.graph import Channel, Graph
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """One firing of an actor, in the phase that is its turn."""
+    """A firing of an actor, in the phase that is its turn."""
 
     actor: str
 
@@ -91,7 +91,7 @@ def _text(node: Node) -> str:
 
 
 class Effect(NamedTuple):
-    """What a piece of a schedule does to a channel, beginning with none in it.
+    """The effect of a piece of a schedule on a channel that begins without tokens.
 
     change, lowest: of tokens that were not consumed yet; kept_change, highest: of tokens that take
     room: those, what a window keeps, and what a firing is about to put.
@@ -182,7 +182,7 @@ def _cycles(actor: str, count: int, ports: Ports) -> Effects:
 
 
 def _listed_effects(firings: Sequence[str], ports: Ports) -> Effects:
-    """What firings do one by one, from phase 0 of each actor on."""
+    """Return what firings do one by one, from phase 0 of each actor on."""
     phase: dict[str, int] = {}
     found: dict[str, Effect] = {}
     for actor in firings:

@@ -23,7 +23,7 @@ Turns = Callable[[Sequence[str], Mapping[str, int]], Node]
 
 
 class Link(NamedTuple):
-    """What passes from one actor to another in whole cycles. weight: bytes of a token."""
+    """The tokens from one actor to another in whole cycles. weight: bytes of a token."""
 
     producer: str
     consumer: str
@@ -132,7 +132,7 @@ class _Order:
         return self._best_in_order() if len(self._pieces) <= MANY else self._cut_in_order()
 
     def _bytes(self, left: int, right: int, common: int) -> int:
-        """What lies between two sets of pieces while a loop of both goes round."""
+        """Return the bytes between two sets of pieces while a loop of both goes round."""
         return sum(
             size // common
             for producer, consumer, size in self._across

@@ -135,7 +135,7 @@ class _Planning:
         return PlannedGraph(graph=self._graph, schedule=schedule, rings=rings, order=order)
 
     def _links(self) -> list[Link]:
-        """What passes between actors, space included; only tokens that take room of their own weigh."""
+        """Return what passes between actors, space included; tokens weigh where they take room."""
         weights = {
             channel.name: self._token_bytes[channel.name]
             for channel in self._graph.channels

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph
 from planners.code.graph.looped import Effects, Interleaved, Loop, Node
-from planners.streaming.offsets.placement import Piece, placed
+from planners.streaming.offsets.placement import GroupBytes, placed
 
 ALIGNMENT = 8  # bytes, of the arena
 MOST_BYTES = 2**31 - 1  # of the arena, and tokens of a buffer: they are counted in 32 bits
@@ -49,7 +49,7 @@ def rings_of(
         size = capacities[channel.name] * token_bytes[channel.name]
         first, end = lives[channel.name]
         alignment = _alignment(token_bytes[channel.name])
-        pieces.append(Piece(channel.name, size, first, end, alignment))
+        pieces.append(GroupBytes(channel.name, size, first, end, alignment))
         if max(size, capacities[channel.name]) > MOST_BYTES:
             raise CsdfError(
                 f"channel {channel.name!r} needs {capacities[channel.name]} tokens, {size} bytes; "
@@ -80,7 +80,7 @@ def _alignment(size: int) -> int:
     return min(ALIGNMENT, size & -size) if size else 1
 
 
-def _offsets(pieces: Sequence[Piece]) -> dict[str, int]:
+def _offsets(pieces: Sequence[GroupBytes]) -> dict[str, int]:
     if len(pieces) <= MOST_PLACED:
         moments = {piece.begin for piece in pieces}
         live = max(

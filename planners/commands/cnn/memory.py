@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.granularity import WHOLE
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame.long_work import stop_after
@@ -22,6 +21,7 @@ from csdf.io.files import write_text
 from csdf.names import quoted
 from csdf.outcome import Status
 from csdf.stopping import Progress
+from csdf.words import bytes_in_words
 from planners.parts_memory import MemoryComparison, memory_comparison
 
 NANOSECONDS = 10**9
@@ -59,8 +59,8 @@ KIND = (
 )
 
 
-class Row(NamedTuple):
-    """One network and how long the answer took."""
+class AnsweredNetwork(NamedTuple):
+    """A network and how long the answer took."""
 
     name: str
     comparison: MemoryComparison
@@ -115,7 +115,7 @@ def command_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _row(model: str, options: argparse.Namespace) -> Row:
+def _row(model: str, options: argparse.Namespace) -> AnsweredNetwork:
     begin = time.perf_counter()
     options.model = model
     network = shared.read(options).network
@@ -144,7 +144,7 @@ def _row(model: str, options: argparse.Namespace) -> Row:
                 f"{float(plan.gap):.2%} above the smallest",
                 file=sys.stderr,
             )
-    return Row(network.name, comparison, time.perf_counter() - begin)
+    return AnsweredNetwork(network.name, comparison, time.perf_counter() - begin)
 
 
 def _in_words(progress: Progress) -> str:
@@ -153,7 +153,7 @@ def _in_words(progress: Progress) -> str:
     return f"arena: {progress.best} bytes, at least {progress.lower_bound}"
 
 
-def _figures(row: Row) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
+def _figures(row: AnsweredNetwork) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
     """Bytes, and then frames per second and parts of one."""
     found = row.comparison
     whole, parts = found.whole, found.by_parts
@@ -174,7 +174,7 @@ def _figures(row: Row) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
     )
 
 
-def _as_text(rows: Sequence[Row]) -> str:
+def _as_text(rows: Sequence[AnsweredNetwork]) -> str:
     table: list[tuple[str, ...]] = [HEADER]
     for row in rows:
         sizes, (reduction, whole, parts, slowdown, pipelined) = _figures(row)
@@ -199,7 +199,7 @@ def _as_text(rows: Sequence[Row]) -> str:
     return answers.one_text([*lines, KIND])
 
 
-def _as_csv(rows: Sequence[Row]) -> str:
+def _as_csv(rows: Sequence[AnsweredNetwork]) -> str:
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(CSV_COLUMNS)
@@ -209,7 +209,7 @@ def _as_csv(rows: Sequence[Row]) -> str:
     return text.getvalue().rstrip("\n")
 
 
-def _as_json(row: Row) -> dict[str, Any]:
+def _as_json(row: AnsweredNetwork) -> dict[str, Any]:
     return {
         "network": row.name,
         **row.comparison.to_json(),
@@ -217,7 +217,7 @@ def _as_json(row: Row) -> dict[str, Any]:
     }
 
 
-def _plot(path: str, rows: Sequence[Row]) -> None:
+def _plot(path: str, rows: Sequence[AnsweredNetwork]) -> None:
     draw = pictures.drawing("planners.commands.cnn.picture")
     bars = [
         draw.MemoryBar(row.name, way.title, way.parameters, way.buffers)

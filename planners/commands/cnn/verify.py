@@ -12,7 +12,6 @@ from typing import Any
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.trained import with_weights
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.elements import Element
 from cnn2csdf.execution.by_parts import Frame
 from cnn2csdf.execution.compare import (
@@ -31,6 +30,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.cli.options import storage
 from csdf.errors import ExecutionError
 from csdf.model.graph import Graph
+from csdf.words import bytes_in_words
 from planners.parts_memory import NetworkMemory, network_memory
 
 STEPS = 3  # that integers may be off

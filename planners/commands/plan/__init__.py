@@ -1,1 +1,1 @@
-"""What all planners have in common as commands."""
+"""Options and answers that all planners have in common as commands."""

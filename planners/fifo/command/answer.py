@@ -217,7 +217,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _assumed(design: Design) -> list[str]:
-    """What the model does not say, layers with the same words together."""
+    """Return what the model does not say, layers with the same words together."""
     groups: dict[str, list[str]] = {}
     for layer in design.layers:
         for remark in layer.cluster.assumed:

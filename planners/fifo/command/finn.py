@@ -123,7 +123,7 @@ def _found(design: Design, options: argparse.Namespace) -> Study:
 
 
 def _block_weight(bits: int) -> int:
-    """What a word costs where block RAMs are scarce: those for 512 words, in bits of a row."""
+    """Return the cost of a word where block RAMs are scarce: for 512 words, in bits of a row."""
     return blocks(512, padded(bits)) * 36
 
 

@@ -123,7 +123,7 @@ def _folded(node: Node, folding: Mapping[str, Mapping[str, Any]]) -> Node:
 
 
 def _defaults(folding: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Any, tuple[str, ...]]]:
-    """What "Defaults" says: for each attribute a value, and the operators that it is for."""
+    """Return the "Defaults": for each attribute a value, and the operators that it is for."""
     found = {}
     for attribute, entry in folding.get("Defaults", {}).items():
         if isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], list):
@@ -190,7 +190,7 @@ def _streams(path: str, graph: PlainGraph, nodes: Sequence[Node]) -> list[Stream
 def _upstream(
     name: str, made: Mapping[str, End], nodes: Sequence[Node]
 ) -> tuple[End | None, tuple[Node, ...]]:
-    """Where a stream begins, and the FIFO nodes on the way; nowhere if it is an input of all."""
+    """Return where a stream begins, and the FIFO nodes on the way; nowhere if it is an input of all."""
     passed: list[Node] = []
     while name in made and _is_passed(nodes[made[name].node]):
         node = nodes[made[name].node]

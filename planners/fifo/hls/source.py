@@ -1,4 +1,4 @@
-"""What the C++ that hls4ml writes says about streams; templates make it, so it is read as text."""
+"""Streams in the C++ that hls4ml writes; templates make it, so it is read as text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What the project says: streams with type and depth, calls, constants of configurations.
+    """The facts of a project: streams with type and depth, calls, constants of configurations.
 
     ports: streams that come from outside or leave. widths: bits of a word of each type.
     """

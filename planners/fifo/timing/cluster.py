@@ -50,7 +50,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Port:
-    """Where words enter or leave a layer: one word at each of the events of a series.
+    """A port of a layer, where words enter or leave: a word at each of the events of a series.
 
     events: the event of each word; None if there is one at every event. bits: width of a word.
     """

@@ -1,4 +1,4 @@
-"""What a model of a design does not say about its timing: given by the user, or assumed."""
+"""Facts about the timing of a design that its model does not state: given by the user, or assumed."""
 
 from __future__ import annotations
 

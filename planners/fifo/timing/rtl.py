@@ -202,7 +202,7 @@ def matrix_vector(
 
 
 def _replay(step: Numbers, synapse: int, neuron: int, read: int) -> list[Wait]:
-    """What the memory of replayed words asks: data before use, and room before data."""
+    """Return the waits of the memory of replayed words: data before use, and room before data."""
     room = 1 << (synapse - 1).bit_length() if synapse > 1 else 2
     fold = step % (synapse * neuron) // synapse
     needed = np.where(

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.execution.compare import Difference
 from cnn2csdf.weights import Model
 from csdf.cli import answers
+from csdf.words import bytes_in_words
 from planners.fusion.configurations import Group
 from planners.fusion.plans import FusionAnswer, FusionPlan, necessary_work
 from planners.fusion.search import merged
@@ -22,7 +22,7 @@ TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in an
 
 
 class Check(NamedTuple):
-    """What a run of the plan showed."""
+    """The findings of a run of the plan."""
 
     difference: Difference
     touched: int

@@ -25,7 +25,7 @@ METHODS = {"published": Predictor.PRINTED, "fitted": Predictor.FITTED}
 
 
 class ChosenWhy(Why):
-    """Where a plan comes from that no search here has found."""
+    """The source of a plan that no search here has found."""
 
     GIVEN = "{name} as given; MAFAT predicts {printed:.1f} MiB, with the fit {fitted:.1f} MiB"
     PUBLISHED = (

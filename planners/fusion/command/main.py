@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.trained import with_weights
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_layers
@@ -25,6 +24,7 @@ from csdf.cli.options.limits import add_limit_options
 from csdf.errors import GaveUp, UnwritableFile
 from csdf.io.files import write_text
 from csdf.outcome import Status, because
+from csdf.words import bytes_in_words
 from planners.formats.c_header import format_header
 from planners.fusion.chains import chain_of, layer_range
 from planners.fusion.choices import Terms
@@ -126,7 +126,7 @@ def _remark_on_others(network: Network, options: argparse.Namespace) -> None:
 
 
 def _other_plans(network: Network, element_bytes: int) -> str:
-    """What plans without groups and scratch need, where that is soon known."""
+    """Return what plans without groups and scratch need, where that is soon known."""
     try:
         with limited(OTHER_SECONDS) as stop:
             whole = whole_arena(network, element_bytes=element_bytes, budget=stop).plan.peak

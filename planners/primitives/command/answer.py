@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.network import Network
 from csdf.cli import answers, pictures
 from csdf.io.files import write_text
+from csdf.words import bytes_in_words
 from planners.primitives.profile import LAYER, LayerProfile, Machine
 from planners.primitives.selection.baselines import Baseline
 from planners.primitives.selection.fronts import Pair
@@ -19,7 +19,7 @@ MOST_LINES = 24  # of a front in text
 
 
 class MeasuredRun(NamedTuple):
-    """What a run of the plan showed: its time and output, and all the bytes that it held."""
+    """The findings of a run of the plan: its time and output, and all the bytes that it held."""
 
     nanoseconds: int
     is_equal: bool
@@ -227,17 +227,17 @@ def plot(path: str, report: Report, greedy: Sequence[Pair]) -> None:
     panel = draw.Panel(
         title=f"{objective.value}: "
         + ("memory of all layers" if objective.value == "network" else "largest workspace"),
-        front=[draw.Place(one.memory, one.nanoseconds) for one in report.front],
-        greedy=[draw.Place(one.memory, one.nanoseconds) for one in greedy],
+        front=[draw.DrawnPoint(one.memory, one.nanoseconds) for one in report.front],
+        greedy=[draw.DrawnPoint(one.memory, one.nanoseconds) for one in greedy],
         baselines=[
-            (one.name, draw.Place(one.selection.memory(objective), one.selection.nanoseconds))
+            (one.name, draw.DrawnPoint(one.selection.memory(objective), one.selection.nanoseconds))
             for one in report.baselines
             if one.name != "greedy"
         ],
         limit=report.demand.memory,
         chosen=None
         if selection is None
-        else draw.Place(selection.memory(objective), selection.nanoseconds),
+        else draw.DrawnPoint(selection.memory(objective), selection.nanoseconds),
     )
     picture = draw.primitives_picture(
         f"{report.network.name}: time over memory",

@@ -223,7 +223,7 @@ def _front(problem: SelectionProblem, demand: Demand, stop: Stop) -> TradeOff | 
 def _baselines(
     problem: SelectionProblem, demand: Demand, front: TradeOff, stop: Stop
 ) -> Sequence[Baseline]:
-    """What others would choose, as far as that is found in time."""
+    """Return what others would choose, as far as that is found in time."""
     found: list[Baseline] = []
     try:
         found.extend(_each_baseline(problem, demand, front, stop))

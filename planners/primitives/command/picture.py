@@ -20,7 +20,7 @@ LINEAR_PART = 1e-3  # of the largest size: below it, down to no bytes, the axis 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DrawnPoint:
     """A selection: bytes and nanoseconds."""
 
     memory: int
@@ -36,14 +36,14 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One trade-off of time and memory. greedy: what the greedy choice reaches at growing budgets."""
+    """A trade-off of time and memory. greedy: what the greedy choice reaches at growing budgets."""
 
     title: str
-    front: Sequence[Place]
-    greedy: Sequence[Place] = ()
-    baselines: Sequence[tuple[str, Place]] = ()
+    front: Sequence[DrawnPoint]
+    greedy: Sequence[DrawnPoint] = ()
+    baselines: Sequence[tuple[str, DrawnPoint]] = ()
     limit: int | None = None  # bytes
-    chosen: Place | None = None
+    chosen: DrawnPoint | None = None
 
 
 def primitives_picture(
@@ -102,7 +102,7 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
     _dress(axes, Span(min(memories) / 1e6, end), Span(min(times) / 1e6, max(times) / 1e6))
 
 
-def _steps(axes: Axes, places: Sequence[Place], end: float, **style: Any) -> None:
+def _steps(axes: Axes, places: Sequence[DrawnPoint], end: float, **style: Any) -> None:
     if not places:
         return
     sizes = [place.memory / 1e6 for place in places]

@@ -1,4 +1,4 @@
-"""Where the maps of a selected network lie: one arena in which dead maps make room for later ones."""
+"""An arena for the maps of a selected network, in which dead maps make room for later ones."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ Times = dict[str | Connection, int]  # nanoseconds of a layer, by name, and of a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedRun:
-    """What a run gave.
+    """The outputs of a run, its time, and its bytes.
 
     outputs: by output layer. nanoseconds: of a frame, the median of the repetitions; layers,
     changes: medians of the parts. arena_bytes: of all maps; workspace_bytes: of the one workspace;

@@ -10,12 +10,12 @@ from cnn2csdf.weights import Array
 from csdf.kernels import convolution_direct as kernels
 from planners.primitives.library.convolution import ConvolutionSizes
 from planners.primitives.library.primitive import (
+    PlainWeights,
     Prepared,
     by_channels,
     by_places,
     compiled,
     contiguous,
-    float_bytes,
 )
 from planners.primitives.profile import CHW, HWC
 
@@ -58,7 +58,7 @@ def _channels_inside(kernel: Array, _: ConvolutionSizes) -> Array:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Direct:
+class Direct(PlainWeights):
     """A kernel that loops in one order.
 
     view: how the kernel indexes maps. arrange: how it wants its weights.
@@ -73,19 +73,12 @@ class Direct:
     condition: Callable[[ConvolutionSizes], bool] = _any
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
-        """See Primitive."""
         return self.condition(sizes)
 
     def workspace_bytes(self, _: ConvolutionSizes) -> int:
-        """See Primitive."""
         return 0
 
-    def parameter_bytes(self, sizes: ConvolutionSizes) -> int:
-        """See Primitive."""
-        return float_bytes(sizes.weights)
-
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
-        """See Primitive."""
         return contiguous(self.arrange(kernel, sizes))
 
     def run(
@@ -96,7 +89,6 @@ class Direct:
         _: Array,
         output: Array,
     ) -> None:
-        """See Primitive."""
         compiled(self.loops)(
             self.view(source, self.input_layout),
             prepared,

@@ -1,4 +1,4 @@
-"""What follows a layer's own operator, in place on its output: the bias and the fused operators."""
+"""The end of a layer, in place on its output: the bias and the fused operators."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from cnn2csdf.weights import Array
 from csdf.kernels import convolution_lowering as kernels
 from planners.primitives.library.convolution import ConvolutionSizes
 from planners.primitives.library.primitive import (
+    PlainWeights,
     Prepared,
     by_channels,
     by_places,
@@ -30,7 +31,7 @@ STRIP_BYTES = 1 << 18  # what stays in the nearer caches of a core
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lowered:
+class Lowered(PlainWeights):
     """Lower, then multiply, group by group.
 
     is_by_rows: im2row. is_transposed: the weights are kept with the filters along memory.
@@ -44,25 +45,17 @@ class Lowered:
 
     @property
     def name(self) -> str:
-        """See Primitive."""
         kind = "im2row" if self.is_by_rows else "im2col"
         strips = ", strips" if self.is_in_strips else ""
         return f"{kind}{strips}{', weights transposed' if self.is_transposed else ''}"
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
-        """See Primitive."""
         return not self.is_in_strips or self._strip(sizes) < sizes.rows
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
-        """See Primitive."""
         return float_bytes(sizes.seen * self._strip(sizes) * sizes.columns)
 
-    def parameter_bytes(self, sizes: ConvolutionSizes) -> int:
-        """See Primitive."""
-        return float_bytes(sizes.weights)
-
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
-        """See Primitive."""
         seen = kernel.transpose(0, 2, 3, 1) if self.is_by_rows else kernel
         weights = seen.reshape(sizes.groups, sizes.group_filters, sizes.seen)
         return contiguous(weights.swapaxes(1, 2) if self.is_transposed else weights)
@@ -75,7 +68,6 @@ class Lowered:
         workspace: Array,
         output: Array,
     ) -> None:
-        """See Primitive."""
         result = matrix_of(output, self.output_layout, sizes.places)
         weights = prepared.swapaxes(1, 2) if self.is_transposed else prepared
         strip = self._strip(sizes)
@@ -105,7 +97,7 @@ class Lowered:
         first: int,
         upto: int,
     ) -> Array:
-        """What the windows of some output rows see of a group, (K, places)."""
+        """Return what the windows of some output rows see of a group, (K, places)."""
         rows, depth = upto - first, sizes.group_channels
         cells = workspace[: sizes.seen * rows * sizes.columns]
         seen = slice(group * depth, (group + 1) * depth)

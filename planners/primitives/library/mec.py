@@ -15,13 +15,19 @@ from itertools import product
 from cnn2csdf.weights import Array
 from csdf.kernels import convolution_lowering as kernels
 from planners.primitives.library.convolution import ConvolutionSizes
-from planners.primitives.library.primitive import Prepared, compiled, contiguous, float_bytes
+from planners.primitives.library.primitive import (
+    PlainWeights,
+    Prepared,
+    compiled,
+    contiguous,
+    float_bytes,
+)
 from planners.primitives.library.products import multiply
 from planners.primitives.profile import CHW, LAYOUTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryEfficient:
+class MemoryEfficient(PlainWeights):
     """Lower the columns, then multiply row by row."""
 
     input_layout: str
@@ -29,19 +35,14 @@ class MemoryEfficient:
     name: str = "mec"
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
-        """See Primitive; dilated rows of a window would not lie together."""
+        """Dilated rows of a window would not lie together."""
         return sizes.groups == 1 and sizes.steps[2] == 1 and sizes.kernel != (1, 1)
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
-        """See Primitive."""
         return float_bytes(_rows(sizes) * sizes.channels * sizes.kernel[1] * sizes.columns)
 
-    def parameter_bytes(self, sizes: ConvolutionSizes) -> int:
-        """See Primitive."""
-        return float_bytes(sizes.weights)
-
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
-        """See Primitive: (filters, what a window sees, its rows outermost)."""
+        """Return (filters, what a window sees, its rows outermost)."""
         order = (0, 2, 1, 3) if self.input_layout == CHW else (0, 2, 3, 1)
         return contiguous(kernel.transpose(order)).reshape(sizes.filters, sizes.seen)
 
@@ -53,7 +54,6 @@ class MemoryEfficient:
         workspace: Array,
         output: Array,
     ) -> None:
-        """See Primitive."""
         lowered = self._lowered(sizes, source, workspace)
         depth = sizes.channels * sizes.kernel[1]
         for row in range(sizes.rows):

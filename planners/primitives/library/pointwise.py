@@ -7,14 +7,14 @@ from itertools import product
 
 from cnn2csdf.weights import Array
 from planners.primitives.library.convolution import ConvolutionSizes
-from planners.primitives.library.primitive import Prepared, contiguous, float_bytes
+from planners.primitives.library.primitive import PlainWeights, Prepared, contiguous
 from planners.primitives.library.products import matrix_of, multiply
 from planners.primitives.profile import CHW, LAYOUTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pointwise:
-    """One product of matrices; is_transposed: weights are kept with the filters along memory."""
+class Pointwise(PlainWeights):
+    """A product of matrices; is_transposed: weights are kept with the filters along memory."""
 
     input_layout: str
     output_layout: str
@@ -22,23 +22,15 @@ class Pointwise:
 
     @property
     def name(self) -> str:
-        """See Primitive."""
         return f"pointwise{', weights transposed' if self.is_transposed else ''}"
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
-        """See Primitive."""
         return sizes.is_pointwise
 
     def workspace_bytes(self, _: ConvolutionSizes) -> int:
-        """See Primitive."""
         return 0
 
-    def parameter_bytes(self, sizes: ConvolutionSizes) -> int:
-        """See Primitive."""
-        return float_bytes(sizes.weights)
-
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
-        """See Primitive."""
         weights = kernel.reshape(sizes.filters, sizes.channels)
         return contiguous(weights.T if self.is_transposed else weights)
 
@@ -50,7 +42,6 @@ class Pointwise:
         _: Array,
         output: Array,
     ) -> None:
-        """See Primitive."""
         seen = matrix_of(source, self.input_layout, sizes.places)
         multiply(
             prepared.T if self.is_transposed else prepared,

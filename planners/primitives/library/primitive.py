@@ -1,4 +1,4 @@
-"""What a convolution primitive is: a way to compute a convolution between two layouts."""
+"""Convolution primitives: ways to compute a convolution between two layouts."""
 
 from __future__ import annotations
 
@@ -61,6 +61,15 @@ class Primitive(Protocol):
 
         workspace: a flat array of at least workspace_bytes / 4 elements.
         """
+
+
+class PlainWeights:
+    """A primitive that keeps the weights of the convolution, in whatever order."""
+
+    __slots__ = ()
+
+    def parameter_bytes(self, sizes: ConvolutionSizes) -> int:
+        return float_bytes(sizes.weights)
 
 
 def by_channels(array: NDArray[Any], layout: str) -> NDArray[Any]:

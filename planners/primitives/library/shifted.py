@@ -21,6 +21,7 @@ from cnn2csdf.weights import Array
 from csdf.kernels import convolution_shifts as kernels
 from planners.primitives.library.convolution import ConvolutionSizes
 from planners.primitives.library.primitive import (
+    PlainWeights,
     Prepared,
     compiled,
     contiguous,
@@ -42,7 +43,7 @@ class _Product(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shifted:
+class Shifted(PlainWeights):
     """Multiply, shift, add."""
 
     input_layout: str
@@ -51,25 +52,19 @@ class Shifted:
 
     @property
     def name(self) -> str:
-        """See Primitive."""
         return f"{'kn2row' if self.output_layout == CHW else 'kn2col'}{self.manner}"
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
-        """See Primitive; a stride would throw most products away."""
+        """A stride would throw most products away."""
         return sizes.is_dense and sizes.kernel != (1, 1)
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
-        """See Primitive."""
         one = next(self._products(sizes))
         rows, taps = one.rows[1] - one.rows[0], one.taps[1] - one.taps[0]
         return float_bytes(taps * sizes.filters * rows * sizes.width)
 
-    def parameter_bytes(self, sizes: ConvolutionSizes) -> int:
-        """See Primitive."""
-        return float_bytes(sizes.weights)
-
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
-        """See Primitive: (places of the kernel, filters, channels)."""
+        """Return (places of the kernel, filters, channels)."""
         taps = prod(sizes.kernel)
         return contiguous(kernel.transpose(2, 3, 0, 1)).reshape(taps, sizes.filters, sizes.channels)
 
@@ -81,7 +76,6 @@ class Shifted:
         workspace: Array,
         output: Array,
     ) -> None:
-        """See Primitive."""
         output.fill(0)
         add = kernels.add_by_channels if self.output_layout == CHW else kernels.add_by_places
         for one in self._products(sizes):

@@ -102,7 +102,6 @@ class Tiled:
     is_in_strips: bool = False
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
-        """See Primitive."""
         if not (sizes.is_dense and self.condition(sizes)):
             return False
         if self.is_in_strips and self._domain(sizes).tile_rows <= STRIP_TILES:
@@ -110,19 +109,17 @@ class Tiled:
         return self.parameter_bytes(sizes) <= MOST_PARAMETER_BYTES
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
-        """See Primitive."""
         domain = self._domain(sizes)
         tiles = domain.points * self._strip(domain) * domain.tiles
         elements = tiles * (sizes.channels + sizes.filters) + self._line(sizes, domain)
         return float_bytes(elements * domain.floats)
 
     def parameter_bytes(self, sizes: ConvolutionSizes) -> int:
-        """See Primitive."""
         domain = self._domain(sizes)
         return float_bytes(domain.points * sizes.filters * sizes.channels * domain.floats)
 
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
-        """See Primitive: (points, filters, channels)."""
+        """Return (points, filters, channels)."""
         return transformed_weights(self._domain(sizes), kernel)
 
     def run(
@@ -133,7 +130,6 @@ class Tiled:
         workspace: Array,
         output: Array,
     ) -> None:
-        """See Primitive."""
         domain = self._domain(sizes)
         strip = self._strip(domain)
         for first in range(0, domain.tile_rows, strip):

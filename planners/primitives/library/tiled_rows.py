@@ -43,26 +43,23 @@ class TiledRows:
     condition: Callable[[int], bool]  # on the columns of the kernel
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
-        """See Primitive."""
         if not (sizes.is_dense and self.condition(sizes.kernel[1])):
             return False
         return self.parameter_bytes(sizes) <= MOST_PARAMETER_BYTES
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
-        """See Primitive."""
         domain = self._domain(sizes)
         tiles = _rows(sizes) * sizes.channels + sizes.filters
         elements = domain.points * domain.tiles * tiles + self._line(sizes, domain)
         return float_bytes(elements * domain.floats)
 
     def parameter_bytes(self, sizes: ConvolutionSizes) -> int:
-        """See Primitive."""
         domain = self._domain(sizes)
         taps = sizes.kernel[0] * sizes.channels
         return float_bytes(domain.points * sizes.filters * taps * domain.floats)
 
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
-        """See Primitive: (points, filters, rows of the kernel with all channels)."""
+        """Return (points, filters, rows of the kernel with all channels)."""
         domain = self._domain(sizes)
         across = domain.column.kernel.T
         weights = (kernel.transpose(0, 2, 1, 3) @ across).transpose(3, 0, 1, 2)
@@ -77,7 +74,6 @@ class TiledRows:
         workspace: Array,
         output: Array,
     ) -> None:
-        """See Primitive."""
         domain = self._domain(sizes)
         cells = Cells(workspace, domain)
         line = cells.take(self._line(sizes, domain))

@@ -78,7 +78,7 @@ def _powers(point: Fraction, count: int) -> tuple[Fraction, ...]:
 
 
 def _unit(count: int) -> tuple[Fraction, ...]:
-    """What the point at infinity sees: the highest power alone."""
+    """Return what the point at infinity sees: the highest power alone."""
     return (*(Fraction(0),) * (count - 1), Fraction(1))
 
 

@@ -9,7 +9,7 @@ from csdf.errors import InvalidPlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """What the times of a profile rest on.
+    """The measurements that the times of a profile rest on.
 
     repetitions: of each way to run a layer, after one that is not counted. least: of one so long
     that `nanoseconds` are over before. hopeless: a way that takes so many times as long as the

@@ -27,7 +27,7 @@ HOME = str(Path(__file__).parents[3])  # the folder of this project's packages
 
 
 class Returned(NamedTuple):
-    """What the job returned."""
+    """Return the value that the job returned."""
 
     value: Any
 

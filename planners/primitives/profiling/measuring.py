@@ -30,7 +30,7 @@ PAGE = 1 << 12  # bytes to which measured workspaces are rounded
 
 
 class _Measurer:
-    """What all measurements share: effort, random numbers, and memory to write in between."""
+    """The state that all measurements share: effort, random numbers, memory to write in between."""
 
     def __init__(self, effort: Effort) -> None:
         self.effort = effort

@@ -148,7 +148,7 @@ def _machine(stated: Mapping[str, str], name: str) -> Machine:
 
 
 class _Row(NamedTuple):
-    """One line of the table by column; place: file and line, for messages."""
+    """A line of the table by column; place: file and line, for messages."""
 
     place: str
     line: int

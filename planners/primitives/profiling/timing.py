@@ -28,7 +28,7 @@ class Time(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """One way: what comes before each run, and the run itself, which alone is timed."""
+    """A way to time: what comes before each run, and the run itself, which alone is timed."""
 
     before: Callable[[], None]
     run: Callable[[], None]

@@ -1,4 +1,4 @@
-"""What others would choose: layer by layer, by time alone, or one primitive for all."""
+"""Selections that others would choose: layer by layer, by time alone, or one primitive for all."""
 
 from __future__ import annotations
 

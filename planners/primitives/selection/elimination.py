@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from csdf.stopping import Budget, Stop, stop_of
-from planners.primitives.selection.fronts import NOTHING, Front, added, front_of, least
+from planners.primitives.selection.fronts import NOTHING, PairFront, added, front_of, least
 from planners.primitives.selection.problem import Link, Objective, SelectionProblem
 
 Layouts = tuple[str, ...]
@@ -25,7 +25,7 @@ class Relation(NamedTuple):
     """For each combination of layouts of some variables, what it costs; one that cannot be lacks."""
 
     variables: tuple[int, ...]  # by growing number
-    fronts: Mapping[Layouts, Front]
+    fronts: Mapping[Layouts, PairFront]
 
 
 class Decision(NamedTuple):
@@ -47,7 +47,7 @@ class Elimination(NamedTuple):
     were left in the end, without variables.
     """
 
-    front: Front
+    front: PairFront
     relations: tuple[Relation, ...]
     decisions: tuple[Decision, ...]
     constants: tuple[int, ...]
@@ -73,7 +73,7 @@ def _layer(problem: SelectionProblem, objective: Objective, number: int) -> Rela
     by_layouts = sorted(
         problem.candidates[number], key=lambda one: (one.input_layout, one.output_layout)
     )
-    fronts: dict[Layouts, Front] = {}
+    fronts: dict[Layouts, PairFront] = {}
     for layouts, same in groupby(by_layouts, key=lambda one: (one.input_layout, one.output_layout)):
         candidates = list(same)
         fronts[layouts] = front_of(
@@ -84,7 +84,7 @@ def _layer(problem: SelectionProblem, objective: Objective, number: int) -> Rela
 
 
 def _link(problem: SelectionProblem, objective: Objective, link: Link) -> Relation:
-    fronts: dict[Layouts, Front] = {}
+    fronts: dict[Layouts, PairFront] = {}
     for source in problem.output_layouts(link.producer):
         for target in problem.input_layouts(link.consumer):
             change = link.change(source, target)
@@ -137,10 +137,10 @@ def _next(left: Sequence[Relation]) -> int:
 def _decided(
     variable: int, relations: Sequence[Relation], objective: Objective, stop: Stop
 ) -> Relation:
-    """What remains among the other variables once one is decided in the best way."""
+    """Return what remains among the other variables once one is decided in the best way."""
     near = {other for one in relations for other in one.variables}
     others = tuple(sorted(near - {variable}))
-    found: dict[Layouts, list[Front]] = {}
+    found: dict[Layouts, list[PairFront]] = {}
     for assignment, fronts in combinations(relations):
         stop.look()
         key = tuple(assignment[one] for one in others)
@@ -150,9 +150,9 @@ def _decided(
 
 def combinations(
     relations: Sequence[Relation], fixed: Mapping[int, str] | None = None
-) -> Iterator[tuple[dict[int, str], tuple[Front, ...]]]:
+) -> Iterator[tuple[dict[int, str], tuple[PairFront, ...]]]:
     """Yield all layouts on which the relations agree, with the front of each relation."""
-    found: list[tuple[dict[int, str], tuple[Front, ...]]] = [(dict(fixed or {}), ())]
+    found: list[tuple[dict[int, str], tuple[PairFront, ...]]] = [(dict(fixed or {}), ())]
     for one in relations:
         found = [
             (assignment | extended, (*fronts, front))
@@ -163,7 +163,7 @@ def combinations(
     yield from found
 
 
-def together(fronts: Iterable[Front], objective: Objective) -> Front:
+def together(fronts: Iterable[PairFront], objective: Objective) -> PairFront:
     """Return the front of all, one after the other: a long one first meets short ones only."""
     total = NOTHING
     for front in fronts:

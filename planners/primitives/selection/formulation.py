@@ -16,7 +16,7 @@ from planners.primitives.profile import LayerProfile
 from planners.primitives.selection.problem import Link, Objective, SelectionProblem
 
 
-class Variable(NamedTuple):
+class BinaryVariable(NamedTuple):
     """A candidate of a layer, or a link with the layouts at its ends."""
 
     of: int  # number of the layer or of the link
@@ -34,7 +34,7 @@ class Limit(NamedTuple):
     most: int
 
 
-class Row(NamedTuple):
+class SumBetween(NamedTuple):
     """A sum of variables that lies between two numbers."""
 
     factors: Mapping[int, int]
@@ -45,14 +45,14 @@ class Row(NamedTuple):
 class Program(NamedTuple):
     """Variables with costs beyond the least of each layer, the sum of the least, and constraints."""
 
-    variables: tuple[Variable, ...]
+    variables: tuple[BinaryVariable, ...]
     costs: list[int]
     least: int
-    rows: list[Row]
+    rows: list[SumBetween]
 
 
 def formulated(
-    problem: SelectionProblem, variables: Sequence[Variable], what: str, limit: Limit | None
+    problem: SelectionProblem, variables: Sequence[BinaryVariable], what: str, limit: Limit | None
 ) -> Program | None:
     """Return what minimises a cost under a limit on the other; None where nothing can be.
 
@@ -68,16 +68,16 @@ def formulated(
         if limit.most < needed:
             return None
         factors = {place: cost for place, cost in enumerate(limited) if cost}
-        rows.append(Row(factors, -inf, limit.most - needed))
+        rows.append(SumBetween(factors, -inf, limit.most - needed))
     return Program(tuple(variables), costs, least, rows)
 
 
 def variables_of(
     problem: SelectionProblem, objective: Objective, *, most: int | None = None
-) -> list[Variable]:
+) -> list[BinaryVariable]:
     """Return all variables; with `most`, those of at most so many bytes."""
     found = [
-        Variable(
+        BinaryVariable(
             number, one.input_layout, one.output_layout, one.nanoseconds, memory, candidate=one
         )
         for number, candidates in enumerate(problem.candidates)
@@ -104,19 +104,19 @@ def _useful(
 
 def _ends(
     problem: SelectionProblem, objective: Objective, number: int, link: Link
-) -> list[Variable]:
+) -> list[BinaryVariable]:
     found = []
     for source in problem.output_layouts(link.producer):
         for target in problem.input_layouts(link.consumer):
             change = link.change(source, target)
             time = 0 if change is None else change.nanoseconds
             memory = 0 if change is None else objective.of_change(link, change)
-            found.append(Variable(number, source, target, time, memory, candidate=None))
+            found.append(BinaryVariable(number, source, target, time, memory, candidate=None))
     return found
 
 
-def _rows(problem: SelectionProblem, variables: Sequence[Variable]) -> list[Row]:
-    """One candidate for each layer; at each end of a link, the layout of the layer there."""
+def _rows(problem: SelectionProblem, variables: Sequence[BinaryVariable]) -> list[SumBetween]:
+    """Demand a single candidate for each layer; at each end of a link, the layout of its layer."""
     layers: dict[int, dict[int, int]] = {number: {} for number in range(len(problem.layers))}
     ends: dict[tuple[int, str, str], dict[int, int]] = {}  # link, which end, layout
     writing, reading = _links_of(problem)
@@ -131,8 +131,8 @@ def _rows(problem: SelectionProblem, variables: Sequence[Variable]) -> list[Row]
         for number in reading[one.of]:
             ends.setdefault((number, "target", one.source), {})[place] = -1
     return [
-        *(Row(factors, 1, 1) for factors in layers.values()),
-        *(Row(factors, 0, 0) for factors in ends.values()),
+        *(SumBetween(factors, 1, 1) for factors in layers.values()),
+        *(SumBetween(factors, 0, 0) for factors in ends.values()),
     ]
 
 
@@ -146,8 +146,8 @@ def _links_of(problem: SelectionProblem) -> tuple[list[list[int]], list[list[int
     return writing, reading
 
 
-def _costs(variables: Sequence[Variable], what: str) -> tuple[list[int], int]:
-    """What each variable costs beyond the least of its layer, and the sum of the least.
+def _costs(variables: Sequence[BinaryVariable], what: str) -> tuple[list[int], int]:
+    """Return the cost of each variable beyond the least of its layer, and the sum of the least.
 
     One candidate of each layer is there in any case; small numbers lose less in floating point.
     """

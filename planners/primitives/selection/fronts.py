@@ -13,7 +13,7 @@ from planners.primitives.selection.problem import Objective
 Numbers = NDArray[np.int64]
 
 
-class Front(NamedTuple):
+class PairFront(NamedTuple):
     """Pairs by growing memory and falling time; both strictly."""
 
     nanoseconds: Numbers
@@ -25,10 +25,10 @@ class Front(NamedTuple):
         return len(self.memory)
 
 
-NOTHING = Front(np.zeros(1, np.int64), np.zeros(1, np.int64))  # costs nothing, needs nothing
+NOTHING = PairFront(np.zeros(1, np.int64), np.zeros(1, np.int64))  # costs nothing, needs nothing
 
 
-def front_of(nanoseconds: Sequence[int] | Numbers, memory: Sequence[int] | Numbers) -> Front:
+def front_of(nanoseconds: Sequence[int] | Numbers, memory: Sequence[int] | Numbers) -> PairFront:
     """Return the pairs that no other improves on, of equal ones one."""
     times = np.asarray(nanoseconds, np.int64)
     sizes = np.asarray(memory, np.int64)
@@ -42,10 +42,10 @@ def front_of(nanoseconds: Sequence[int] | Numbers, memory: Sequence[int] | Numbe
     is_last = np.empty(len(times), bool)  # of those with equal memory: the fastest
     is_last[-1:] = True
     np.not_equal(sizes[1:], sizes[:-1], out=is_last[:-1])
-    return Front(times[is_last], sizes[is_last])
+    return PairFront(times[is_last], sizes[is_last])
 
 
-def least(fronts: Sequence[Front]) -> Front:
+def least(fronts: Sequence[PairFront]) -> PairFront:
     """Return the best of several fronts together."""
     if len(fronts) == 1:
         return fronts[0]
@@ -55,20 +55,20 @@ def least(fronts: Sequence[Front]) -> Front:
     )
 
 
-def added(first: Front, second: Front, objective: Objective) -> Front:
+def added(first: PairFront, second: PairFront, objective: Objective) -> PairFront:
     """Return the front of doing both: times add up, memory as the objective says."""
     if objective is Objective.WORKSPACE:
         return _shared(first, second)
     large, small = (first, second) if first.size >= second.size else (second, first)
     if small.size == 1:
-        return Front(large.nanoseconds + small.nanoseconds, large.memory + small.memory)
+        return PairFront(large.nanoseconds + small.nanoseconds, large.memory + small.memory)
     return front_of(
         np.add.outer(small.nanoseconds, large.nanoseconds).ravel(),
         np.add.outer(small.memory, large.memory).ravel(),
     )
 
 
-def _shared(first: Front, second: Front) -> Front:
+def _shared(first: PairFront, second: PairFront) -> PairFront:
     """Both in one memory: at each size the best of each that fits."""
     sizes = np.union1d(first.memory, second.memory)
     sizes = sizes[sizes >= max(first.memory[0], second.memory[0])]
@@ -80,7 +80,7 @@ def _shared(first: Front, second: Front) -> Front:
 
 
 class Pair(NamedTuple):
-    """One time and memory."""
+    """A pair of time and memory."""
 
     nanoseconds: int
     memory: int
@@ -90,19 +90,19 @@ class Pair(NamedTuple):
         return {"memory_bytes": self.memory, "nanoseconds": self.nanoseconds}
 
 
-def best_within(front: Front, memory: int) -> Pair | None:
+def best_within(front: PairFront, memory: int) -> Pair | None:
     """Return the pair of least time within a memory; None if none fits."""
     place = int(np.searchsorted(front.memory, memory, side="right")) - 1
     return None if place < 0 else pair(front, place)
 
 
-def pair(front: Front, place: int) -> Pair:
+def pair(front: PairFront, place: int) -> Pair:
     """Return one pair of a front."""
     return Pair(int(front.nanoseconds[place]), int(front.memory[place]))
 
 
 def split(
-    first: Front, second: Front, goal: Pair, objective: Objective
+    first: PairFront, second: PairFront, goal: Pair, objective: Objective
 ) -> tuple[Pair, Pair] | None:
     """Return a pair of each front that together take the time of the goal, and fit its memory.
 

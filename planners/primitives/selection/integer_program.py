@@ -23,10 +23,10 @@ from csdf.outcome import Status
 from csdf.stopping import Budget, Stop, stop_of
 from planners.primitives.profile import LayerProfile
 from planners.primitives.selection.formulation import (
+    BinaryVariable,
     Limit,
     Program,
-    Row,
-    Variable,
+    SumBetween,
     formulated,
     variables_of,
 )
@@ -48,7 +48,7 @@ CANNOT_BE = 2  # status of scipy's milp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """What the solver found.
+    """The findings of the solver.
 
     status: "optimal" and "infeasible" are proved; bound: nothing that is looked for can be less,
     in the units of what is minimised; None if nothing was proved.
@@ -117,7 +117,7 @@ def smallest(
 def _solved(
     problem: SelectionProblem,
     objective: Objective,
-    variables: Sequence[Variable],
+    variables: Sequence[BinaryVariable],
     what: str,
     *,
     limit: Limit | None,
@@ -158,7 +158,7 @@ def _solved(
                 status=Status.OPTIMAL if is_proved else Status.FEASIBLE,
                 bound=min(bound, found),
             )
-        program.rows.append(Row(dict.fromkeys(places, 1), -inf, len(places) - 1))
+        program.rows.append(SumBetween(dict.fromkeys(places, 1), -inf, len(places) - 1))
     return Solution(selection=None, status=Status.GAVE_UP, bound=None)
 
 
@@ -194,7 +194,7 @@ def _amount(selection: Selection, objective: Objective, what: str) -> int:
 
 
 def _run(program: Program, seconds: float | None, bits: int) -> tuple[Any, int]:
-    """What the solver says, and in how many units of cost."""
+    """Return what the solver says, and in how many units of cost."""
     costs = _scale(program.costs, COST_BITS)
     most = [1] * len(program.costs)
     rows = [digit for row in program.rows for digit in _digits(row, most, bits)]
@@ -217,7 +217,7 @@ def _run(program: Program, seconds: float | None, bits: int) -> tuple[Any, int]:
     return result, costs
 
 
-def _digits(row: Row, most: list[int], bits: int) -> Iterator[Row]:
+def _digits(row: SumBetween, most: list[int], bits: int) -> Iterator[SumBetween]:
     """Yield a sum of whole numbers within a limit, one digit of them after the other.
 
     A carry, a new variable from 0 to its entry in `most`, says how much the lower digits add to the
@@ -231,8 +231,8 @@ def _digits(row: Row, most: list[int], bits: int) -> Iterator[Row]:
         high = {place: one // base for place, one in row.factors.items() if one >= base}
         carry = len(most)
         most.append(sum(one * most[place] for place, one in low.items()) // base + 1)
-        yield Row(low | {carry: -base}, -inf, limit)
-        row = Row(high | {carry: 1}, -inf, above)
+        yield SumBetween(low | {carry: -base}, -inf, limit)
+        row = SumBetween(high | {carry: 1}, -inf, above)
     yield row
 
 

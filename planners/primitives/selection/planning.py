@@ -19,7 +19,7 @@ from planners.primitives.selection.trade_off import TradeOff, trade_off
 
 
 class SelectionWhy(Why):
-    """What the answer to a demand rests on."""
+    """The reasons for the answer to a demand."""
 
     NONE_FASTER = "none within the limit is faster"
     NONE_SMALLER = "none within the limit is smaller"
@@ -47,7 +47,7 @@ class Demand:
         return self.nanoseconds is None or selection.nanoseconds <= self.nanoseconds
 
     def cost(self, selection: Selection) -> tuple[int, int]:
-        """What is minimised, then the other."""
+        """Return the objective that is minimised first, then the second one."""
         costs = selection.nanoseconds, selection.memory(self.objective)
         return costs if self.nanoseconds is None else costs[::-1]
 

@@ -22,7 +22,7 @@ MOST = 2**53  # sums stay below, so that 64 bits and doubles hold them exactly
 
 
 class Objective(Enum):
-    """What the memory of a selection is.
+    """The way to count the memory of a selection.
 
     NETWORK: each layer keeps a workspace and its weights for itself, and each changed map is a
     buffer of its own: the sum. WORKSPACE: one workspace serves a layer after the other: the largest.
@@ -53,7 +53,7 @@ class Objective(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """One input of a layer; producer, consumer: numbers of layers.
+    """An input of a layer; producer, consumer: numbers of layers.
 
     map_bytes: of what goes over it. changes: of its layout, each at most once.
     """

@@ -20,7 +20,7 @@ from planners.primitives.selection.elimination import (
     together,
     writing,
 )
-from planners.primitives.selection.fronts import Front, Pair, best_within, pair, split
+from planners.primitives.selection.fronts import Pair, PairFront, best_within, pair, split
 from planners.primitives.selection.problem import Objective, Selection, SelectionProblem
 
 
@@ -92,7 +92,7 @@ def trade_off(problem: SelectionProblem, objective: Objective, budget: Budget = 
 
 
 def _goals(elimination: Elimination, goal: Pair, objective: Objective) -> dict[int, Pair]:
-    """What each relation without variables contributes to the goal."""
+    """Return what each relation without variables contributes to the goal."""
     constants = [elimination.relations[number].fronts[()] for number in elimination.constants]
     found = _contributions(constants, goal, objective)
     if found is None:
@@ -121,7 +121,9 @@ def _undo(
     raise InvalidPlan(f"no layout of {near} gives {goals[decision.result]}")
 
 
-def _contributions(fronts: Sequence[Front], goal: Pair, objective: Objective) -> list[Pair] | None:
+def _contributions(
+    fronts: Sequence[PairFront], goal: Pair, objective: Objective
+) -> list[Pair] | None:
     """A pair of each front that together take the time of the goal and fit its memory."""
     found: list[Pair] = []
     for number in range(len(fronts) - 1, 0, -1):
@@ -139,7 +141,7 @@ def _contributions(fronts: Sequence[Front], goal: Pair, objective: Objective) ->
 
 def _matching(
     elimination: Elimination, decision: Decision, layouts: dict[int, str]
-) -> Iterator[tuple[dict[int, str], tuple[Front, ...]]]:
+) -> Iterator[tuple[dict[int, str], tuple[PairFront, ...]]]:
     near = [elimination.relations[number] for number in decision.relations]
     others = elimination.relations[decision.result].variables
     return combinations(near, {one: layouts[one] for one in others})

@@ -1,1 +1,1 @@
-"""What an application is, and where applications come from."""
+"""Applications: networks that share a device, and where they are read from."""

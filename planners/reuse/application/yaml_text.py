@@ -1,4 +1,4 @@
-"""The one place that knows YAML: a document as plain values."""
+"""YAML as plain values; no other module knows the format."""
 
 from __future__ import annotations
 

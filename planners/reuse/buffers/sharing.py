@@ -19,6 +19,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from planners.plan import loads
+
 
 class SharedBuffer(NamedTuple):
     """A buffer as large as the largest edge in it; edges by their numbers, in order."""
@@ -111,10 +113,5 @@ def _unions(events: Sequence[tuple[int, int]]) -> list[int]:
 
 def largest_load(first: Sequence[int], last: Sequence[int], sizes: Sequence[int]) -> int:
     """Return the most that is in use at one step; intervals are closed."""
-    events = [(start, 0, size) for start, size in zip(first, sizes, strict=True)]
-    events += [(end, 1, -size) for end, size in zip(last, sizes, strict=True)]
-    load = most = 0
-    for _, _, change in sorted(events):
-        load += change
-        most = max(most, load)
-    return most
+    after = [end + 1 for end in last]
+    return max(loads(zip(first, after, sizes, strict=True)).values(), default=0)

@@ -1,4 +1,4 @@
-"""What `csdf plan reuse` prints, as text, JSON and a picture."""
+"""The output of `csdf plan reuse`, as text, JSON and a picture."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from cnn2csdf.describe import bytes_in_words
 from csdf.cli import answers, pictures
 from csdf.io.files import write_text
+from csdf.words import bytes_in_words
 from planners.limits import Limits
 from planners.reuse.application.application import Application
 from planners.reuse.cost.comparison import Comparison
@@ -214,23 +214,23 @@ def plot(path: str, answer: ReusePlans) -> None:
     layers = len(answer.application.layers)
     whole, rows = (answer.evaluator.evaluate((gene,) * layers) for gene in (None, 1))
     others = [
-        draw.Place(whole.memory, float(sum(whole.periods)), "reuse only"),
-        draw.Place(rows.memory, float(sum(rows.periods)), "all by rows"),
-        draw.Place(
+        draw.DrawnPlan(whole.memory, float(sum(whole.periods)), "reuse only"),
+        draw.DrawnPlan(rows.memory, float(sum(rows.periods)), "all by rows"),
+        draw.DrawnPlan(
             whole.weights + answer.whole.arena_bytes,
             float(sum(whole.periods)),
             "whole tensors, one arena",
         ),
     ]
     front = [
-        draw.Place(int(point.score.objectives[0]), float(sum(point.score.objectives[1:])))
+        draw.DrawnPlan(int(point.score.objectives[0]), float(sum(point.score.objectives[1:])))
         for point in answer.front.points
     ]
     chosen = None
     if answer.chosen is not None and answer.deployment is not None:
         seconds = float(sum(answer.chosen.score.objectives[1:]))
         total = answer.evaluator.weights + answer.deployment.arena_bytes
-        chosen = draw.Place(total, seconds, "chosen, one arena")
+        chosen = draw.DrawnPlan(total, seconds, "chosen, one arena")
     picture = draw.tradeoff_picture(
         f"{answer.application.name}: memory against time",
         sorted(front),

@@ -15,7 +15,7 @@ MARKERS = "sDv^<>"  # of other methods, one each
 MARGIN = 0.08  # of the range, on both sides
 
 
-class Place(NamedTuple):
+class DrawnPlan(NamedTuple):
     """A plan: bytes, and seconds for one frame of every network."""
 
     memory: int
@@ -25,10 +25,10 @@ class Place(NamedTuple):
 
 def tradeoff_picture(
     title: str,
-    front: Sequence[Place],
-    others: Sequence[Place],
+    front: Sequence[DrawnPlan],
+    others: Sequence[DrawnPlan],
     *,
-    chosen: Place | None,
+    chosen: DrawnPlan | None,
     bound: int,
     suffix: str,
 ) -> str | bytes:
@@ -63,7 +63,7 @@ def tradeoff_picture(
     return rendered(figure, title, suffix)
 
 
-def _axis_values(places: Sequence[Place], unit: int) -> tuple[list[float], list[float]]:
+def _axis_values(places: Sequence[DrawnPlan], unit: int) -> tuple[list[float], list[float]]:
     """Sizes in the unit, times in milliseconds."""
     return [one.memory / unit for one in places], [one.seconds * 1e3 for one in places]
 
@@ -75,9 +75,9 @@ def _limits(values: Sequence[float]) -> tuple[float, float]:
     return (0.0 if least < most / 4 else least - margin), most + margin
 
 
-def _outline(front: Sequence[Place]) -> list[Place]:
+def _outline(front: Sequence[DrawnPlan]) -> list[DrawnPlan]:
     """The places that no other one beats in both, the smallest first."""
-    found: list[Place] = []
+    found: list[DrawnPlan] = []
     for place in sorted(front):
         if not found or place.seconds < found[-1].seconds:
             found.append(place)

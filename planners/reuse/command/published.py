@@ -1,4 +1,4 @@
-"""What `csdf plan reuse` does as published: Algorithm 9's choice, the rates, measured phase times."""
+"""`csdf plan reuse` as published: Algorithm 9's choice, the rates, measured phase times."""
 
 from __future__ import annotations
 

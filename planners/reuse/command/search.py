@@ -9,16 +9,16 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from random import Random
 
-from cnn2csdf.describe import bytes_in_words
 from csdf.cli import answers
 from csdf.cli.frame import long_work
 from csdf.errors import CsdfError
 from csdf.stopping import Progress, Stop
+from csdf.words import bytes_in_words
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.guided.beyond_search import search_beyond
 from planners.reuse.front.nsga2.checkpoint import Checkpoint
-from planners.reuse.front.nsga2.nsga2 import Limits, evolve
-from planners.reuse.front.nsga2.state import State, origin_of
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
+from planners.reuse.front.nsga2.state import SearchState, origin_of
 from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.evaluation import Place
 from planners.reuse.front.places.places import cluster_place, local_place
@@ -50,7 +50,7 @@ def _evolved(problem: Problem, place: Place, options: argparse.Namespace, stop: 
     parts = tuple(alleles[-1] for alleles in problem.alleles)
     seeds = [whole] if whole == parts else [whole, parts]
     random = Random(options.seed)
-    state: State | None = None
+    state: SearchState | None = None
     keep = _shown()
     if options.checkpoint:
         checkpoint = Checkpoint(options.checkpoint, problem)
@@ -60,7 +60,7 @@ def _evolved(problem: Problem, place: Place, options: argparse.Namespace, stop: 
                 state = checkpoint.read(origin, place, stop)
         show = keep
 
-        def keep(now: State) -> None:
+        def keep(now: SearchState) -> None:
             show(now)
             checkpoint.write(now)
 
@@ -68,7 +68,7 @@ def _evolved(problem: Problem, place: Place, options: argparse.Namespace, stop: 
         problem,
         place,
         random=random,
-        limits=Limits(generations=options.generations),
+        limits=SearchLimits(generations=options.generations),
         settings=settings,
         seeds=seeds,
         budget=stop,
@@ -84,11 +84,11 @@ def _place(evaluator: Evaluator, options: argparse.Namespace) -> AbstractContext
     return local_place(evaluate, workers=options.workers)
 
 
-def _shown() -> Callable[[State], None]:
+def _shown() -> Callable[[SearchState], None]:
     """Return a function that shows a generation now and then on standard error."""
     report = long_work.shown(_in_words)
 
-    def show(state: State) -> None:
+    def show(state: SearchState) -> None:
         sizes = (int(one.score.objectives[0]) for one in state.archive)
         smallest = min(sizes, default=0)
         report(Progress(done=state.generation, found=len(state.archive), best=smallest))

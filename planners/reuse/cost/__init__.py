@@ -1,1 +1,1 @@
-"""What a chromosome costs: memory, time, and bounds for all chromosomes."""
+"""Costs of a chromosome: memory, time, and bounds for all chromosomes."""

@@ -1,4 +1,4 @@
-"""One application under the methodologies that the published evaluation compares.
+"""An application under the methodologies that the published evaluation compares.
 
 Source: Minakova and Stefanov, TODAES 28(1), 2022, Table 6.6 of the thesis.
 """

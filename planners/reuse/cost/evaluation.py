@@ -66,7 +66,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What a chromosome costs.
+    """The costs of a chromosome.
 
     buffers, weights: bytes. periods: seconds from frame to frame of each network, in the order of
     the application, while it runs. extra_phases: phases beyond one a layer, the published measure of

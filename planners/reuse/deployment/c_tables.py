@@ -217,7 +217,7 @@ def _capitals(name: str) -> str:
 
 
 def _comment_lines(paragraphs: Sequence[str]) -> Iterator[str]:
-    """One comment, a paragraph after another."""
+    """Return a comment, a paragraph after another."""
     lines: list[str] = []
     for paragraph in paragraphs:
         text = in_comment(paragraph)

@@ -15,7 +15,7 @@ from planners.reuse.cost.tensor_places import tensor_places
 
 
 class PlacementWhy(Why):
-    """What the status of a plan rests on that was not searched."""
+    """The reason for the status of a plan that was not searched."""
 
     WHOLE_BUFFERS = "whole buffers that edges share, one after another"
 

@@ -1,4 +1,4 @@
-"""One network of an application, running: its layers fire one at a time, in the arena.
+"""A network of an application, running: its layers fire one at a time, in the arena.
 
 Layers that are in no partition are the world: they work whole, have memory of their own, and fire
 whenever they can.
@@ -69,7 +69,7 @@ class RunningNetwork:
         return RunningLayer(wired, computation(model, wired.layer), rings, tensors)
 
     def _tensors(self, layer: Layer) -> list[Array]:
-        """What comes in or goes out at a layer, frame by frame."""
+        """Return what comes in or goes out at a layer, frame by frame."""
         match layer.operator:
             case Input():
                 return [frame[layer.name] for frame in self._given]

@@ -1,4 +1,4 @@
-"""What is searched: genes with their alleles, scores in exact numbers, and what goes wrong."""
+"""The searched problem: genes with their alleles, scores in exact numbers, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LostWorkers(CsdfError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What one chromosome is worth: every objective is minimised, in exact numbers.
+    """The scores of a chromosome: every objective is minimised, in exact numbers.
 
     violation: by how much the constraints are missed; 0 where all are met.
     """

@@ -18,7 +18,7 @@ from planners.reuse.front.problem import Point
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """What a plan must reach. memory: bytes at most. throughput: frames a second, by network."""
+    """The demands on a plan. memory: bytes at most. throughput: frames a second, by network."""
 
     memory: int | None = None
     throughput: Mapping[str, Fraction] = field(default_factory=dict)

@@ -1,1 +1,1 @@
-"""One partition of an application: its rates, its smallest buffers, its schedule."""
+"""Partitions of an application: their rates, smallest buffers and schedules."""

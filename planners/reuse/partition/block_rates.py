@@ -16,7 +16,7 @@ class Block(NamedTuple):
 
 
 class EdgeRates(NamedTuple):
-    """One edge of a block.
+    """An edge of a block.
 
     producer, consumer: places of its layers among those of the block. needed: the firings of the
     producer that each phase of the consumer waits for.

@@ -54,7 +54,7 @@ def _storage(rates: BlockRates, capacities: Sequence[int], lower_bound: int) -> 
 
 
 def _least_rows(rates: BlockRates) -> list[int]:
-    """What no storage without deadlock is below, edge by edge."""
+    """Return the storage of each edge below which the block deadlocks."""
     demands: list[dict[int, Sequence[int]]] = [{} for _ in rates.written]
     for layer, demanded in enumerate(demands):
         for edge in rates.edges:
@@ -74,12 +74,12 @@ def _demand(demands: dict[int, Sequence[int]], layer: int, firings: Sequence[int
 
 
 def _composed(firings: Sequence[int], needed: Sequence[int]) -> list[int]:
-    """What the last of so many needed firings waits for in its turn."""
+    """Return the edge for which the last of so many needed firings waits in its turn."""
     return [firings[count - 1] if count else 0 for count in needed]
 
 
 def _rows_deepest_first(rates: BlockRates) -> list[int]:
-    """What the layers use when always the last one fires that has its input."""
+    """Return what the layers use when always the last one fires that has its input."""
     inputs: list[list[int]] = [[] for _ in rates.written]
     for number, edge in enumerate(rates.edges):
         inputs[edge.consumer].append(number)

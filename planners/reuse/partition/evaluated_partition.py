@@ -1,4 +1,4 @@
-"""What one partition of an application adds to an evaluation, remembered by its genes."""
+"""The share of a partition in an evaluation of its application, remembered by its genes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class LayerTimes:
 
 
 class EvaluatedPartition:
-    """One partition with the edge buffers that are in use in it."""
+    """Return a partition with the edge buffers that are in use in it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""One partition at a time: smallest buffers, steps of its schedule, and what is in use together.
+"""A model of a partition: smallest buffers, steps of its schedule, and what is in use together.
 
 Everything is remembered by what it depends on: buffers by the genes of their block, steps by the genes
 of their stretch, a piece of the schedule between two layers that work as a whole and that all paths

@@ -1,4 +1,4 @@
-"""What the layers of one partition write and read, row by row, for any rows of a part; remembered.
+"""Rows that the layers of a partition write and read, for any rows of a part; remembered.
 
 Layers and edges of a partition are numbers here, layers in the order of the schedule. The rows of a
 part are a number for every layer: the height of its output where it works as a whole.

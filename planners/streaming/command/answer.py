@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cnn2csdf.describe import bytes_in_words
 from cnn2csdf.execution.compare import Difference
 from csdf.cli import answers
 from csdf.outcome import Status
+from csdf.words import bytes_in_words
 from planners.streaming.fit import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
 from planners.streaming.together import Together
 
@@ -53,7 +53,7 @@ def _headline(one: Fit) -> str:
 
 
 def _counted(one: Fit) -> str:
-    """What the bytes are those of, and what no plan is below."""
+    """Return what the bytes are those of, and the bound that no plan is below."""
     return (
         f"  counted  tensors, sums and staged rows; input {WHERE[one.input]}, result "
         f"{WHERE[one.result]}; no plan needs less than {bytes_in_words(one.lower_bound)}"

@@ -1,4 +1,4 @@
-"""What `csdf fit` and `csdf deploy` both ask of a plan."""
+"""Options of a plan that `csdf fit` and `csdf deploy` share."""
 
 from __future__ import annotations
 

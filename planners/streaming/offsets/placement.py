@@ -14,7 +14,7 @@ FEWER_ROUNDS = 3  # where the chain has given an arena
 NEAR = 256  # an arena above the least that could be by this part of it is near enough
 
 
-class Piece(NamedTuple):
+class GroupBytes(NamedTuple):
     """Bytes over some groups. is_inner: whether they are of one group alone."""
 
     name: str
@@ -36,11 +36,11 @@ class Lead(NamedTuple):
 class _Order(NamedTuple):
     """Pieces in the order in which they are placed, and those that go as high as they can."""
 
-    pieces: Sequence[Piece]
+    pieces: Sequence[GroupBytes]
     high: frozenset[str]
 
 
-def placed(pieces: Sequence[Piece], leads: Sequence[Lead], *, enough: int) -> dict[str, int]:
+def placed(pieces: Sequence[GroupBytes], leads: Sequence[Lead], *, enough: int) -> dict[str, int]:
     """Return an offset for each piece, such that the arena is small.
 
     Pieces alive at one time do not overlap, unless a lead allows it. enough: an arena of so many
@@ -66,7 +66,7 @@ def placed(pieces: Sequence[Piece], leads: Sequence[Lead], *, enough: int) -> di
 
 
 def _along_the_chain(
-    pieces: Sequence[Piece], leads: Sequence[Lead], enough: int, room: int
+    pieces: Sequence[GroupBytes], leads: Sequence[Lead], enough: int, room: int
 ) -> dict[str, int]:
     """Offsets where each group reads one whole tensor and writes one; none where that is not so."""
     groups = _chain(pieces, leads)
@@ -87,7 +87,7 @@ def _along_the_chain(
     return best
 
 
-def _chain(pieces: Sequence[Piece], leads: Sequence[Lead]) -> list[ChainGroup] | None:
+def _chain(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> list[ChainGroup] | None:
     known = {(lead.below, lead.above): lead.bytes for lead in leads}
     unit = max((piece.alignment for piece in pieces), default=1)
     groups: list[ChainGroup] = []
@@ -114,12 +114,12 @@ def _only(names: Sequence[str]) -> str | None:
     return None if len(names) > 1 else "".join(names)
 
 
-def _end(pieces: Sequence[Piece], offsets: Mapping[str, int]) -> int:
+def _end(pieces: Sequence[GroupBytes], offsets: Mapping[str, int]) -> int:
     return max((offsets[piece.name] + piece.size for piece in pieces), default=0)
 
 
 def _within(
-    pieces: Sequence[Piece], allowed: Mapping[tuple[str, str], int], cap: int, enough: int
+    pieces: Sequence[GroupBytes], allowed: Mapping[tuple[str, str], int], cap: int, enough: int
 ) -> dict[str, int] | None:
     """The least arena of all orders that succeed within a cap; the first, if it is small enough."""
     best: dict[str, int] | None = None
@@ -134,7 +134,7 @@ def _within(
     return best
 
 
-def _orders(pieces: Sequence[Piece]) -> Iterator[_Order]:
+def _orders(pieces: Sequence[GroupBytes]) -> Iterator[_Order]:
     nothing: frozenset[str] = frozenset()
     whole = frozenset(piece.name for piece in pieces if not piece.is_inner)
     inner = frozenset(piece.name for piece in pieces if piece.is_inner)
@@ -162,7 +162,7 @@ def _tried(
 ) -> dict[str, int] | None:
     """Offsets within a cap, one piece after the other; None where one finds no room."""
     offsets: dict[str, int] = {}
-    done: list[Piece] = []
+    done: list[GroupBytes] = []
     for piece in order.pieces:
         barred = [
             _barred(piece, other, offsets[other.name], allowed)
@@ -178,7 +178,7 @@ def _tried(
     return offsets
 
 
-def _lowest(piece: Piece, barred: list[tuple[int, int]]) -> int:
+def _lowest(piece: GroupBytes, barred: list[tuple[int, int]]) -> int:
     offset = 0
     for first, end in sorted(barred):  # offsets from first + 1 to end - 1 are taken
         if first < offset < end:
@@ -186,7 +186,7 @@ def _lowest(piece: Piece, barred: list[tuple[int, int]]) -> int:
     return offset
 
 
-def _highest(piece: Piece, barred: list[tuple[int, int]], cap: int) -> int:
+def _highest(piece: GroupBytes, barred: list[tuple[int, int]], cap: int) -> int:
     offset = (cap - piece.size) // piece.alignment * piece.alignment
     for first, end in sorted(barred, key=lambda one: -one[1]):
         if first < offset < end:
@@ -195,7 +195,7 @@ def _highest(piece: Piece, barred: list[tuple[int, int]], cap: int) -> int:
 
 
 def _barred(
-    piece: Piece, other: Piece, at: int, allowed: Mapping[tuple[str, str], int]
+    piece: GroupBytes, other: GroupBytes, at: int, allowed: Mapping[tuple[str, str], int]
 ) -> tuple[int, int]:
     """The open interval of offsets at which a piece would lie over another, and may not."""
     first, end = at - piece.size, at + other.size

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cnn2csdf.describe import bytes_in_words
 from csdf.cli import answers
 from csdf.outcome import Status
+from csdf.words import bytes_in_words
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.fused.listing import in_short
 from planners.traffic.fused.listing import listing as fused_listing
@@ -21,7 +21,7 @@ PARTS = {"input": "input", "weight": "weights", "output": "output", "border": "b
 
 
 class Point(NamedTuple):
-    """What is found for one buffer, by what may be fused."""
+    """The findings for one buffer, by what may be fused."""
 
     buffer_bytes: int
     by_way: Mapping[str, NetworkTraffic]
@@ -58,7 +58,7 @@ def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: 
 
 
 def _status(found: NetworkTraffic) -> str:
-    """What is proved, with the schedules that were searched."""
+    """Return what is proved, with the schedules that were searched."""
     if found.status == Status.OPTIMAL:
         return "optimal of loop nests with up to two levels of tiles and of even cuts"
     return found.status

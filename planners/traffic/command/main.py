@@ -170,7 +170,7 @@ def _buffers(options: argparse.Namespace) -> list[int]:
 
 
 def _ways(fuse: str) -> list[str]:
-    """What is answered for: what was asked for, and all that fuses less."""
+    """Return what is answered for: what was asked for, and all that fuses less."""
     ways = list(LONGEST)
     return ways[: ways.index(fuse) + 1]
 

@@ -1,4 +1,4 @@
-"""What a schedule of a group moves and what it holds, counted in elements without running it."""
+"""Elements that a schedule of a group moves and holds, counted without running it."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def layer_needs(schedule: FusedSchedule, tables: CutTables) -> tuple[Need, ...]:
 
 
 def _parts(schedule: FusedSchedule, tables: CutTables) -> Iterator[Iterator[Need]]:
-    """What each layer needs, for each part that differs from others."""
+    """Return what each layer needs, for each part that differs from others."""
     axes = axes_of(schedule)
     steps = _one_map_steps if schedule.hold is Hold.ONE_MAP else _all_maps_steps
     for outer in tables.outer(*axes.outer):
@@ -172,7 +172,7 @@ def _parts(schedule: FusedSchedule, tables: CutTables) -> Iterator[Iterator[Need
 
 
 class _Part:
-    """One part: what it finds, holds and leaves of each map."""
+    """A part: what it finds, holds and leaves of each map."""
 
     def __init__(
         self, schedule: FusedSchedule, outer: Sequence[Outer], inner: Sequence[Inner]

@@ -1,4 +1,4 @@
-"""What a search for the least traffic of a group answers."""
+"""Answers of a search for the least traffic of a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every schedule moves, fused or not, in a buffer of any size: what must cross, once."""
+"""Lower bounds of all schedules, fused or not, in a buffer of any size: what must cross, once."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Profile = TypeVar("Profile", Outer, Inner)
 
 
 class Sizes(NamedTuple):
-    """What of a group every part asks for.
+    """The needs of every part of a group.
 
     maps: feature maps of each map; vectors: elements of a kernel of each layer that take
     part. inner: maps that layers of the group make and read.

@@ -64,7 +64,7 @@ def parts_of(schedule: FusedSchedule) -> list[PartOfMaps]:
 
 
 def _along(schedule: FusedSchedule, axis: int, place: int) -> list[tuple[list[Array], list[Array]]]:
-    """What each part along one axis needs and makes of each map."""
+    """The elements of each map that each part along one axis needs and makes."""
     group, count = schedule.group, schedule.parts[axis]
     sizes = [group.dims(number)[1 + axis] for number in range(group.length + 1)]
     seen, ends = [np.zeros(size, dtype=bool) for size in sizes], group.ends

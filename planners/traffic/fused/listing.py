@@ -64,7 +64,7 @@ def listing(schedule: FusedSchedule, names: Sequence[str]) -> str:
 
 
 def _reads(group: FusedGroup, number: int, names: Sequence[str]) -> str:
-    """Where a layer finds what it reads; nothing where that is what the layer before it makes."""
+    """Return where a layer finds what it reads; nothing where the layer before it makes that."""
     read = group.read_by(number)
     if number == 1:
         waits = group.input_waits

@@ -1,4 +1,4 @@
-"""What a layer of a network reads of its inputs, and of its trained numbers, for some of its output.
+"""Reads of a layer of a network, of its inputs and trained numbers, for some of its output.
 
 Elements of a tensor are boxes of feature maps, rows and columns; a tensor of another rank than three
 is maps of one place. Where it is not plain what a layer reads, nothing is said to be read, so that

@@ -16,7 +16,7 @@ from planners.traffic.fused.group import FusedGroup
 
 
 class Border(Enum):
-    """What becomes of elements that several parts need."""
+    """The treatment of elements that several parts need."""
 
     KEPT = "kept"
     SENT = "sent"
@@ -42,7 +42,7 @@ INPUT_BORDERS: tuple[Borders, ...] = ((KEPT, KEPT), (AGAIN, KEPT), (AGAIN, AGAIN
 
 
 class Hold(Enum):
-    """What of the maps between the layers a part holds at a time."""
+    """The maps between the layers that a part holds at a time."""
 
     ALL_MAPS = "all maps"  # each layer in turn
     ONE_MAP = "one map"  # all layers for one feature map, then the next; input and output wait

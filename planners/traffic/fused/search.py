@@ -41,7 +41,7 @@ Parts = tuple[int, int]  # along rows, along columns
 
 
 class Room(NamedTuple):
-    """What a schedule holds, and the weights of each layer that stay from part to part."""
+    """The elements that a schedule holds, and the weights of each layer that stay between parts."""
 
     held: int
     kept_weights: tuple[int, ...]
@@ -137,7 +137,7 @@ class GroupSearch:
         return self._least_need(self._finest) <= buffer
 
     def _room(self, one: _Candidate, buffer: int, least: int | None) -> Room | None:
-        """What stays of the weights; None where the schedule does not fit, or cannot move less."""
+        """Return which weights stay; None where the schedule does not fit, or cannot move less."""
         limit, again = buffer, one.schedule.count - 1
         if least is not None and again:
             # It moves less only with so many weights in the buffer, which the maps must leave room.

@@ -30,7 +30,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedRun:
-    """What a run counted, in elements. peak: the most in the buffer at a time."""
+    """The counts of a run, in elements. peak: the most in the buffer at a time."""
 
     input: int
     weights: int
@@ -148,7 +148,7 @@ class _Run:
                     self.drop(one, slice(None), self.stays(one, part))
 
     def _run_layer(self, layer: int, part: PartOfMaps) -> None:
-        """One layer of a part: all feature maps."""
+        """Run a layer of a part: all feature maps."""
         one, every = self.group.layers[layer], slice(None)
         is_full = self.load_weights(layer)
         is_end = layer + 1 in self.ends
@@ -177,7 +177,7 @@ class _Run:
         self._finish(layer + 1, every, part, values)
 
     def _source(self, layer: int, maps: Sequence[Array]) -> Array:
-        """What a layer slides over."""
+        """Return the places that a layer slides over."""
         return np.concatenate([maps[one] for one in self.group.read_by(layer)])
 
     def _arrive(self, number: int, maps: slice, part: PartOfMaps) -> None:
@@ -252,7 +252,7 @@ class _Run:
         self.moved["output"] += (copy[maps].shape[0]) * int(fresh.sum())
 
     def _run_by_map(self, part: PartOfMaps) -> None:
-        """One part: all layers for one feature map, then for the next."""
+        """Run a part: all layers for one feature map, then for the next."""
         last, every = self.group.length, slice(None)
         self.fetch(0, every, part.needed[0], "input")
         is_full = [self.load_weights(layer) for layer in range(last)]
@@ -267,7 +267,7 @@ class _Run:
         self.drop(0, every, self.stays(0, part))
 
     def _run_map(self, one: int, part: PartOfMaps, is_full: list[bool]) -> Array:
-        """One feature map through all layers; return what it adds to the last one's sums."""
+        """Run a feature map through all layers; return what it adds to the last one's sums."""
         last, maps = self.group.length, slice(one, one + 1)
         sums = np.zeros(0)
         for number, layer in enumerate(self.group.layers, 1):

@@ -27,7 +27,7 @@ VIEWS = (op.Concatenation, op.Slice, op.Reshape, op.Identity)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One step through a network.
+    """A step through a network.
 
     layers: their names, the last of which names what the stage leaves. source: what its window
     slides over; sources: the tensors that this consists of, one behind the other. beside: what else

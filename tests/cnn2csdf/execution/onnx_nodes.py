@@ -1,4 +1,4 @@
-"""What ONNX Runtime says of one node."""
+"""Outputs of ONNX Runtime for single nodes."""
 
 import numpy as np
 import pytest

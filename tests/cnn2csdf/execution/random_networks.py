@@ -50,7 +50,7 @@ def filled_windows(draw):
 
 @st.composite
 def operators(draw):
-    """One operator of one input."""
+    """Draw an operator of one input."""
     return draw(
         st.one_of(
             st.builds(Convolution, filters=st.integers(1, 4), window=windows()),

@@ -1,4 +1,4 @@
-"""One operator on given tensors: whole, in pieces, and as ONNX sees it."""
+"""Single operators on given tensors: whole, in pieces, and as ONNX sees them."""
 
 import numpy as np
 

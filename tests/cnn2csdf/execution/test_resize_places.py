@@ -74,6 +74,7 @@ def test_row_8_of_14_rows_resized_to_16_is_row_6():
     assert our_rows(14, 16, "asymmetric", "floor")[8] == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("coordinates", "rounding"), MODES)
 def test_nearest_rows_of_all_sizes_up_to_64_are_those_of_onnx_runtime(coordinates, rounding):
     session = runtime(coordinates, rounding, sizes=range(1, LARGEST + 1))

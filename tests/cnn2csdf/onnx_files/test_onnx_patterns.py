@@ -23,7 +23,7 @@ INPUT = {"x": FRAME.shape}
 
 
 def single_operator(nodes, folder, **constants):
-    """The one operator that the nodes become; it computes what the runtime makes of the nodes."""
+    """The single operator that the nodes become; it computes what the runtime makes of the nodes."""
     path = saved(graph_model(nodes, inputs=INPUT, constants=constants), folder)
     model = read_onnx(path, with_weights=True)
     (found,) = run_whole(model, {"x": FRAME[0]}).values()

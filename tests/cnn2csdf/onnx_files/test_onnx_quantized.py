@@ -32,6 +32,10 @@ NETWORKS = {
     "mobilenet_v2": "width=1/4,resolution=32",
     "resnet18": "resolution=32",
 }
+QUICK_AND_SLOW = [
+    "resnet8",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in list(NETWORKS)[1:]),
+]
 STEP = 1 / 255  # of the softmax at the end: shares of one in 8 bits
 
 
@@ -70,7 +74,7 @@ def by_rows(model, frames):
 
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("form", ["QDQ", "QOperator"])
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", QUICK_AND_SLOW)
 def test_a_quantised_network_by_rows_gives_the_runtimes_outputs(name, form, per_channel, tmp_path):
     activations = quantization.QuantType.QInt8 if per_channel else quantization.QuantType.QUInt8
     path, _ = quantized_file(
@@ -168,7 +172,7 @@ def test_a_scale_that_depends_on_the_frame_is_refused(tmp_path):
 
 @pytest.mark.parametrize("options", [{}, {"per_channel": True}], ids=["tensor", "channel"])
 @pytest.mark.parametrize("weights", ["QInt8", "QUInt8"])
-@pytest.mark.parametrize("name", ["resnet8", "squeezenet1_1", "mobilenet_v2"])
+@pytest.mark.parametrize("name", QUICK_AND_SLOW[:-1])
 def test_a_network_quantised_at_run_time_by_rows_gives_the_runtimes_outputs(
     name, weights, options, tmp_path
 ):

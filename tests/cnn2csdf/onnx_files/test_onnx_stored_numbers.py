@@ -39,7 +39,7 @@ def conv(source, target, kernel="w"):
 
 
 def levels(kernels=("w", "w", "w"), **options):
-    """One convolution on three levels of a pyramid."""
+    """A convolution shared by three levels of a pyramid."""
     pool = {"kernel_shape": [2, 2], "strides": [2, 2]}
     nodes = [
         helper.make_node("Identity", ["w"], ["copy"]),

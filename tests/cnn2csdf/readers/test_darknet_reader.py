@@ -14,7 +14,7 @@ def layers(text):
 
 
 def shape_of(section):
-    """What one section makes of a 4x8x6 image."""
+    """The shape that one section makes of a 4x8x6 image."""
     network = parse_darknet(NET + section, "tiny.cfg")
     return network.outputs[0].shape.dims
 

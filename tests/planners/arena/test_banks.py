@@ -112,6 +112,7 @@ def test_the_watch_ends_the_search_of_banks(end):
     assert str(found.reason).startswith(str(end) or "interrupted")
 
 
+@pytest.mark.slow
 def test_a_search_of_banks_that_is_too_long_ends_and_says_so():
     # Sizes are tens and add up to an odd number of tens; each bank has room for a half and five
     # bytes that nothing fills. To prove that none fits, nearly all halves have to be looked at.

@@ -198,7 +198,7 @@ def recurrences():
 
 
 def choices():
-    """One of two tensors, of a tensor and a constant, for each place."""
+    """A choice of two tensors, of a tensor and a constant, for each place."""
     builder = NetworkBuilder("choices")
     one, other, third = (builder.input(dims, name=name) for name, dims in
                          (("a", MAP), ("b", MAP), ("c", (6, 1, 1))))  # fmt: skip
@@ -271,7 +271,7 @@ def with_manner(model, manner):
 
 
 def moves_to(moves, end):
-    """One row a firing up to a cut."""
+    """A network with one row a firing up to a cut."""
     found, cut = [], 0
     while cut < end:
         move = next(move for move in moves.from_cut(cut, WHOLE) if move.end <= end)

@@ -1,4 +1,4 @@
-"""What is written, under which names, and what is refused before anything is."""
+"""Files that are written, their names, and requests that are refused before anything is written."""
 
 import re
 import subprocess
@@ -103,6 +103,7 @@ def test_code_does_not_grow_with_the_rows():
 ODD = ("größe */ int", "1st", "", "while", "a-b", "a b", "??/", "printf", "%s\\n", "NULL")
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_odd_names_make_libraries_that_compile(tmp_path):
     made = []

@@ -33,8 +33,8 @@ def refusals(rates):
     drawn = random.Random(rates[2])
     cycles = range(60 * MOST)
     busy = drawn.randrange(50)  # besides, the output is held for a while
-    taken = {cycle for cycle in cycles if drawn.randrange(100) < rates[0]}
-    given_ = {cycle for cycle in cycles if drawn.randrange(100) < rates[1]}
+    taken = {cycle for cycle in cycles if drawn.random() * 100 < rates[0]}
+    given_ = {cycle for cycle in cycles if drawn.random() * 100 < rates[1]}
     given_.add(0)  # every output is a register, empty in the first cycle
     if rates[1]:
         given_ |= set(range(busy, busy + 50))

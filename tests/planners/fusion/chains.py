@@ -139,7 +139,7 @@ def _relu(builder, source):
 
 @st.composite
 def ends(draw, extent):
-    """Where tiles end, even or not."""
+    """The ends of tiles, even or not."""
     inner = draw(st.sets(st.integers(1, extent - 1), max_size=3)) if extent > 1 else set()
     return (*sorted(inner), extent)
 

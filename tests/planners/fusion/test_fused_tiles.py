@@ -1,4 +1,4 @@
-"""What tiles hold, compute, share and keep."""
+"""Tiles: what they hold, compute, share and keep."""
 
 from itertools import product
 
@@ -82,6 +82,7 @@ def test_tiles_hold_what_each_place_of_theirs_needs(group):
                     assert inside <= set(range(*read))
 
 
+@pytest.mark.slow
 @given(group=groups(keeps=True))
 def test_tiles_that_keep_compute_no_place_twice_and_miss_none(group):
     for layer in group.layers:

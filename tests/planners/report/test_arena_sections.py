@@ -1,9 +1,9 @@
-"""What a report says about the arenas of a network, from plans made by hand."""
+"""Sections of a report on the arenas of a network, from plans made by hand."""
 
 from csdf.outcome import Status
 from planners.network_arena import NetworkArena
 from planners.plan import Buffer, MemoryPlan, Problem
-from planners.report.arena import Arena, arena_contribution
+from planners.report.arena import TitledArena, arena_contribution
 
 
 def arena(title, *, bound):
@@ -18,7 +18,7 @@ def arena(title, *, bound):
         status=Status.FEASIBLE,
         reason="",
     )
-    return Arena(title, NetworkArena(plan=plan, order=("conv", "conv", "pool")))
+    return TitledArena(title, NetworkArena(plan=plan, order=("conv", "conv", "pool")))
 
 
 def test_an_arena_is_told_with_its_gap():

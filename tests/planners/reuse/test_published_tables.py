@@ -44,6 +44,7 @@ def megabytes(found):
     return [found.weights / 1e6, *((found.weights + column) / 1e6 for column in columns)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEGABYTES)
 def test_the_published_model_gives_its_columns(name):
     one = application(name)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planners.streaming.labels import undominated
-from planners.streaming.offsets.placement import Lead, Piece, placed
+from planners.streaming.offsets.placement import GroupBytes, Lead, placed
 
 TRIPLES = st.lists(st.tuples(*(st.integers(0, 6),) * 3), min_size=1, max_size=40)
 
@@ -28,14 +28,14 @@ def chains(draw):
     count = draw(st.integers(1, 4))
     sizes = [draw(st.integers(1, 40)) for _ in range(count + 1)]
     pieces = [
-        Piece(f"w{n}", size, max(n - 1, 0), min(n, count - 1) + 1, 1)
+        GroupBytes(f"w{n}", size, max(n - 1, 0), min(n, count - 1) + 1, 1)
         for n, size in enumerate(sizes)
     ]
     for group in range(count):
         for number in range(draw(st.integers(0, 3))):
             size, alignment = draw(st.integers(1, 30)), draw(st.sampled_from([1, 4]))
             pieces.append(
-                Piece(f"i{group}{number}", size, group, group + 1, alignment, is_inner=True)
+                GroupBytes(f"i{group}{number}", size, group, group + 1, alignment, is_inner=True)
             )
     leads = [Lead(f"w{n + 1}", f"w{n}", draw(st.integers(0, 40))) for n in range(count)]
     return pieces, leads
@@ -63,8 +63,8 @@ def test_pieces_that_are_alive_together_lie_apart_unless_a_lead_allows_it(chain)
 def test_tensors_that_lead_one_another_go_down_through_the_arena():
     # Each of 64 bytes lies 3 below the one before, and beside it are 29 bytes of its group: the first
     # at 36 of 100 leaves 33 below the second and 30 below the third, so that all 29 lie at the bottom.
-    pieces = [Piece(f"w{n}", 64, max(n - 1, 0), n + 1, 1) for n in range(3)]
-    pieces += [Piece(f"i{n}", 29, n, n + 1, 1, is_inner=True) for n in range(2)]
+    pieces = [GroupBytes(f"w{n}", 64, max(n - 1, 0), n + 1, 1) for n in range(3)]
+    pieces += [GroupBytes(f"i{n}", 29, n, n + 1, 1, is_inner=True) for n in range(2)]
     leads = [Lead(f"w{n + 1}", f"w{n}", 3) for n in range(2)]
     offsets = placed(pieces, leads, enough=64 + 3 + 29)
     assert max(offsets[one.name] + one.size for one in pieces) <= 100

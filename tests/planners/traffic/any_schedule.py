@@ -214,7 +214,7 @@ class _Search:
         return self._to_come[key]
 
     def steps(self, given, inside, outside):
-        """What the buffer is when it holds all that some next term wants, with the cost."""
+        """The buffer when it holds all that some next term wants, with the cost."""
         for value in self.useful(inside, outside) & self.terms.keys():
             full = self.full[value]
             if inside & full:

@@ -25,7 +25,9 @@ HALF_SEEN = "conv:3x3x1,1,3x3,pad=1+conv:1,1x1,stride=5"
 MOSTLY_PADDING = "1x1x4,4,3x3,pad=1,groups=4"
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(
+    "seed", [*range(7), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(7, 40))]
+)
 def test_bounds_are_no_more_and_answers_no_less_than_the_best_of_any_schedule(seed):
     random = Random(seed)
     for most_layers in (1, 1, 3):
@@ -74,7 +76,7 @@ def test_the_last_depthwise_layers_of_a_small_mobilenet_are_at_their_bounds():
 
 @st.composite
 def single_layers(draw):
-    """One window on a small map, and the same behind a layer that moves nothing of its own."""
+    """A window on a small map, and the same behind a layer that moves nothing of its own."""
     random = Random(draw(st.integers(0, 10**6)))
     maps = random.randint(1, 3)
     groups = random.choice((1, maps))
@@ -94,6 +96,7 @@ def single_layers(draw):
     return networks
 
 
+@pytest.mark.slow
 @given(single_layers())
 @settings(max_examples=150, deadline=None)
 def test_one_layer_alone_and_in_a_group_moves_the_same_in_a_large_buffer(networks):

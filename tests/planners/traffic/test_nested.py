@@ -133,7 +133,11 @@ def best_nested(layer, room, below):
     return found[-1] if found else None
 
 
-@pytest.mark.parametrize("sizes", SMALL, ids=str)
+@pytest.mark.parametrize(
+    "sizes",
+    [one if one == SMALL[1] else pytest.param(one, marks=pytest.mark.slow) for one in SMALL],
+    ids=str,
+)
 def test_no_nest_with_two_levels_of_tiles_moves_less(sizes):
     base = {"name": "small", "filters": 1, "channels": 1, "input_rows": 1, "input_columns": 1}
     layer = Convolution(**base | sizes)

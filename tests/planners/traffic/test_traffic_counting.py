@@ -1,4 +1,4 @@
-"""What is counted in closed form is what a walk moves, and figures worked out by hand."""
+"""Counts in closed form are what a walk moves, and figures worked out by hand."""
 
 from itertools import product
 from random import Random

@@ -109,7 +109,7 @@ def random_case(random, most_layers=3):
 
 
 def wrong(case):
-    """What is wrong about the case, in words; empty if nothing is."""
+    """The fault of the case, in words; empty if there is none."""
     if case.bounds[0] > case.any_buffer:
         return "bound above the least with any buffer"
     if case.least is None:
@@ -122,7 +122,7 @@ def wrong(case):
 
 
 def counts(case):
-    """What the case adds to the table, by name."""
+    """The share of the case in the table, by name."""
     least = case.least
     return {
         "cases": 1,

@@ -71,7 +71,7 @@ class _PartTimes:
 
 
 class _Ground:
-    """One partition whose stretches are tried, each with everything outside of it whole."""
+    """A partition whose stretches are tried, each with everything outside of it whole."""
 
     def __init__(self, evaluator: Evaluator, partition: int, genes: Sequence[Gene]) -> None:
         self.model = evaluator.models[partition]
@@ -187,7 +187,7 @@ def _tried(ground: _Ground, begin: int, end: int) -> tuple[list[Stretch], bool]:
 
 
 def _uniform(choices: Sequence[tuple[Gene, ...]]) -> Iterator[tuple[Gene, ...]]:
-    """One gene for all layers that can take it; every other layer takes its own gene nearest to it."""
+    """Return a gene for all layers that can take it; other layers take their own nearest gene."""
     wanted = dict.fromkeys(gene for some in choices for gene in some)
     seen = dict.fromkeys(
         tuple(gene if gene in some else some[-1] for some in choices)

@@ -19,7 +19,7 @@ IDLE_ROUNDS = 25  # without a chromosome never seen; then the search is at its e
 
 
 class GuidedSearch:
-    """One search; the first objective is memory, the others are times.
+    """A search; the first objective is memory, the others are times.
 
     The first allele of a gene is the whole.
     """

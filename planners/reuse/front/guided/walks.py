@@ -57,7 +57,7 @@ class _Scale:
 
 
 class _Walk:
-    """Where one walk is."""
+    """The position of a walk."""
 
     def __init__(self, scale: _Scale, begin: Point) -> None:
         self._scale = scale

@@ -20,7 +20,7 @@ from csdf.model.exact import MalformedText, signed_rational
 from csdf.stopping import Budget, Stop, stop_of
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.nsga2.genome import Genome, digests
-from planners.reuse.front.nsga2.state import Origin, RandomState, State
+from planners.reuse.front.nsga2.state import Origin, RandomState, SearchState
 from planners.reuse.front.places.evaluation import Place, scored
 from planners.reuse.front.problem import (
     InvalidSearch,
@@ -55,7 +55,7 @@ class Checkpoint:
         self._genome = Genome(problem)
         self._written: dict[Point, dict[str, object]] = {}  # of the last state
 
-    def write(self, state: State) -> None:
+    def write(self, state: SearchState) -> None:
         """Put the state in the file, whole or not at all. Raises UnwritableFile."""
         self._written = {
             point: self._written.get(point) or _written(self._genome, point)
@@ -74,7 +74,7 @@ class Checkpoint:
         }
         write_text(self._path, json.dumps(document) + "\n")
 
-    def read(self, origin: Origin, place: Place, budget: Budget = None) -> State:
+    def read(self, origin: Origin, place: Place, budget: Budget = None) -> SearchState:
         """Return the state in the file, after all its chromosomes were evaluated again.
 
         Raises UnreadableFile if it is no checkpoint, or one of a search with another origin, or if a
@@ -90,7 +90,7 @@ class Checkpoint:
         except InvalidSearch as error:
             raise UnreadableFile(f"{self._path}: {error}") from None
         least = document["least_violation"]
-        state = State(
+        state = SearchState(
             origin=found,
             generation=document["generation"].natural(),
             random=_random_state(document["random"]),
@@ -121,14 +121,16 @@ class Checkpoint:
                     what = next(key for key in POINT_KEYS if true[key] != told[key])
                     raise entry[what].refusal(f"its chromosome has {true[what]}; {CHANGED}")
 
-    def _require_seen(self, entry: JsonValue, state: State) -> None:
+    def _require_seen(self, entry: JsonValue, state: SearchState) -> None:
         """Refuse digests that cannot be those of all chromosomes evaluated by then."""
         points = (*state.population, *state.archive)
         known = digests(self._genome.rows([point.chromosome for point in points]))
         if len(set(state.seen)) < len(state.seen) or not set(state.seen).issuperset(known):
             raise entry.refusal(f"expected each chromosome of the file, once; {CHANGED}")
 
-    def _require_front(self, entry: JsonValue, state: State, place: Place, stop: Stop) -> None:
+    def _require_front(
+        self, entry: JsonValue, state: SearchState, place: Place, stop: Stop
+    ) -> None:
         """Refuse an archive that misses a point, of the population or, where all were seen, of all."""
         archive = Archive()
         archive.add((*state.archive, *state.population))

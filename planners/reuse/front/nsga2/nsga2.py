@@ -20,7 +20,7 @@ from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.nsga2.domination import survivors
 from planners.reuse.front.nsga2.genome import Genome, Rows, digests
-from planners.reuse.front.nsga2.state import State, origin_of
+from planners.reuse.front.nsga2.state import SearchState, origin_of
 from planners.reuse.front.nsga2.variation import (
     Settings,
     crossed,
@@ -44,7 +44,7 @@ LARGEST_RATE = Fraction(1, 2)  # of mutation; at this rate every chromosome can 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SearchLimits:
     """When a search ends by itself; None is no limit.
 
     generations: the first population included.
@@ -65,12 +65,12 @@ def evolve(
     place: Place,
     *,
     random: Random,
-    limits: Limits,
+    limits: SearchLimits,
     settings: Settings | None = None,
     seeds: Sequence[Chromosome] = (),
     budget: Budget = None,
-    keep: Callable[[State], None] = lambda _: None,
-    state: State | None = None,
+    keep: Callable[[SearchState], None] = lambda _: None,
+    state: SearchState | None = None,
 ) -> Front:
     """Return the best front found within the limits.
 
@@ -82,13 +82,13 @@ def evolve(
 
     Raises InvalidSearch for a wrong seed, score or state; EvaluationFailed.
     """
-    search = _Search(problem, random, settings or Settings(), seeds)
+    search = _Generations(problem, random, settings or Settings(), seeds)
     if state is not None:
         search.resume(state)
     return search.run(place, limits, stop_of(budget), keep)
 
 
-class _Search:
+class _Generations:
     """The moving parts of one search."""
 
     def __init__(
@@ -107,7 +107,7 @@ class _Search:
         self._generation = 0
         self._evaluations = 0
 
-    def resume(self, state: State) -> None:
+    def resume(self, state: SearchState) -> None:
         """Take over what another search kept. Raises InvalidSearch if it searched something else."""
         self._origin.require_same(state.origin)
         self._random.setstate(state.random)
@@ -118,7 +118,9 @@ class _Search:
         self._generation = state.generation
         self._evaluations = len(state.seen)
 
-    def run(self, place: Place, limits: Limits, stop: Stop, keep: Callable[[State], None]) -> Front:
+    def run(
+        self, place: Place, limits: SearchLimits, stop: Stop, keep: Callable[[SearchState], None]
+    ) -> Front:
         try:
             while (end := self._end(limits)) is None:
                 if self._step(place, limits, stop):
@@ -127,7 +129,7 @@ class _Search:
             return self._front(reason_of(early), is_finished=False)
         return self._front(end, is_finished=True)
 
-    def _end(self, limits: Limits) -> Reason | None:
+    def _end(self, limits: SearchLimits) -> Reason | None:
         """Return why the search is at its end; None if it is not."""
         if self._evaluations == self._problem.size:
             return because(FrontWhy.EVERY_ONE)
@@ -137,7 +139,7 @@ class _Search:
             return because(FrontWhy.EVALUATIONS, count=self._evaluations)
         return None
 
-    def _step(self, place: Place, limits: Limits, stop: Stop) -> bool:
+    def _step(self, place: Place, limits: SearchLimits, stop: Stop) -> bool:
         """Make one generation; return whether the evaluations left were enough for the whole of it."""
         rows = self._children() if self._generation else self._first()
         room = len(rows)
@@ -207,9 +209,9 @@ class _Search:
                 taken.append(number)
         return rows[taken]
 
-    def _state(self) -> State:
+    def _state(self) -> SearchState:
         version, words, gauss = self._random.getstate()
-        return State(
+        return SearchState(
             origin=self._origin,
             generation=self._generation,
             random=(version, words, gauss),

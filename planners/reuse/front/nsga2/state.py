@@ -40,8 +40,8 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """What a search knows after a generation.
+class SearchState:
+    """The state of a search after a generation.
 
     population: best first. archive: in the order the points were met. seen: a digest of every
     chromosome evaluated, so that none is evaluated twice.

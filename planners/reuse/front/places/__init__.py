@@ -1,1 +1,1 @@
-"""Where chromosomes are evaluated: in this process, in others, on a cluster."""
+"""Places where chromosomes are evaluated: this process, other processes, a cluster."""

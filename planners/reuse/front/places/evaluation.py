@@ -1,4 +1,4 @@
-"""Where scores come from: the protocol of all places, this process, and a cache in front of any."""
+"""Sources of scores: the protocol of all places, this process, and a cache in front of any."""
 
 from __future__ import annotations
 

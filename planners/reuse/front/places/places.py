@@ -1,4 +1,4 @@
-"""Where to evaluate: here, in processes of this machine, or on a cluster."""
+"""The choice of a place to evaluate: here, in processes of this machine, or on a cluster."""
 
 from __future__ import annotations
 

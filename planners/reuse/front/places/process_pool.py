@@ -137,7 +137,7 @@ class _SafePath:
 
 
 class _Worker:
-    """What this process evaluates with: one object per process, set before its first task."""
+    """The object with which this process evaluates, set before its first task."""
 
     evaluate: Evaluate
 

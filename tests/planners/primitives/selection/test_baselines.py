@@ -1,4 +1,4 @@
-"""What others choose is a selection, and never better than ours."""
+"""Baselines: they are selections, and never better than ours."""
 
 import pytest
 from hypothesis import given

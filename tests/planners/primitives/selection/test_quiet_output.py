@@ -1,4 +1,4 @@
-"""What C prints within the block is gone; what is printed before and after stays."""
+"""Output of C within the block is gone; what is printed before and after stays."""
 
 import ctypes
 import os

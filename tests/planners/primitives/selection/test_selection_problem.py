@@ -1,4 +1,4 @@
-"""What a problem is, and what a selection costs, on a network small enough to do by hand."""
+"""Problems, and costs of selections, on a network small enough to do by hand."""
 
 from dataclasses import replace
 

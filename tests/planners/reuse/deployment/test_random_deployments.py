@@ -31,7 +31,7 @@ def members(draw, name):
 
 @st.composite
 def applications(draw):
-    """One to three networks, and which of their partitions are pipelined, or run in parallel."""
+    """Draw one to three networks, and which of their partitions are pipelined, or run in parallel."""
     drawn = [draw(members(f"net {number}")) for number in range(draw(st.integers(1, 3)))]
     chosen = [one for one, _ in drawn]
     names = [[partition.name for partition in one.partitions] for one in chosen]

@@ -1,4 +1,4 @@
-"""What works at the same time."""
+"""Firings that happen at the same time."""
 
 from dataclasses import replace
 

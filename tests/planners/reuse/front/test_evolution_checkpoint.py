@@ -15,7 +15,7 @@ from csdf.errors import GaveUp, UnreadableFile
 from csdf.stopping import Stop
 from planners.reuse.front.nsga2.checkpoint import Checkpoint
 from planners.reuse.front.nsga2.genome import Genome, digests
-from planners.reuse.front.nsga2.nsga2 import Limits, evolve
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
 from planners.reuse.front.nsga2.state import origin_of
 from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.evaluation import Serial
@@ -26,7 +26,7 @@ EVALUATE = Knapsack(limit=60)
 PLACE = Serial(EVALUATE)
 PROBLEM = EVALUATE.problem
 SEEDS = ((1,) * 8,)
-LIMITS = Limits(evaluations=117)  # in the middle of a generation
+LIMITS = SearchLimits(evaluations=117)  # in the middle of a generation
 
 
 def origin(*, seed=1, searched=PROBLEM, made_by=SMALL, seeds=SEEDS):
@@ -56,6 +56,7 @@ def test_a_state_survives_its_file(file, states):
     assert Checkpoint(file, PROBLEM).read(origin(), PLACE) == states[3]
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.integers(1, 110), st.integers(0, 1000))
 def test_a_killed_search_resumes_to_the_same_front(tmp_path_factory, looks, seed):
@@ -74,7 +75,7 @@ def test_a_killed_search_resumes_to_the_same_front(tmp_path_factory, looks, seed
 
 
 def test_a_resumed_search_may_go_further_than_the_first(states):
-    further = Limits(evaluations=150)
+    further = SearchLimits(evaluations=150)
     assert search(limits=further, state=states[-1]) == search(limits=further)
 
 
@@ -147,7 +148,7 @@ def test_a_search_that_says_it_saw_everything_has_the_front_of_everything(file, 
     with pytest.raises(UnreadableFile, match="expected the front of all that was evaluated"):
         Checkpoint(file, PROBLEM).read(origin(), PLACE)
     finished = []
-    assert search(limits=Limits(), keep=finished.append).is_proved
+    assert search(limits=SearchLimits(), keep=finished.append).is_proved
     Checkpoint(file, PROBLEM).write(finished[-1])
     assert Checkpoint(file, PROBLEM).read(origin(), PLACE) == finished[-1]
 

@@ -8,7 +8,7 @@ import pytest
 from evolution_problems import Deadly, Knapsack, Missing, Poison, Refusing, none
 
 from csdf.stopping import Stop
-from planners.reuse.front.nsga2.nsga2 import Limits, evolve
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
 from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.evaluation import Serial
 from planners.reuse.front.places.places import cluster_place
@@ -18,7 +18,7 @@ distributed = pytest.importorskip("distributed")
 dask_cluster = pytest.importorskip("planners.reuse.front.places.dask_cluster")
 
 SMALL = Settings(population=20)
-LIMITS = Limits(evaluations=110)
+LIMITS = SearchLimits(evaluations=110)
 
 
 RESTART = 30  # seconds for a worker to come back: Dask cannot close while one is on its way
@@ -125,6 +125,7 @@ def test_a_scheduler_gone_between_two_generations_is_one_message():
                     list(place.scores([(1,) * 8], none))
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_workers_cannot_build_is_one_message(cluster):
     with pytest.raises(LostWorkers, match="cannot build the evaluation: No module named 'a_mod"):
         cluster_place(Missing(), cluster.scheduler_address)

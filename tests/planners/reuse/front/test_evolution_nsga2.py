@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from csdf.errors import GaveUp
 from csdf.stopping import Stop
-from planners.reuse.front.nsga2.nsga2 import Limits, evolve
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
 from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.evaluation import Cached, Serial
 from planners.reuse.front.problem import EvaluationFailed, InvalidSearch, Score
@@ -36,7 +36,7 @@ def objectives_of(front):
 
 def test_a_search_to_the_end_finds_the_true_front_and_says_so():
     evaluate = Knapsack()
-    front = found(evaluate, Limits(generations=400), settings=SMALL)
+    front = found(evaluate, SearchLimits(generations=400), settings=SMALL)
     assert front.is_proved
     assert front.is_finished
     assert str(front.reason) == "every chromosome was evaluated"
@@ -64,14 +64,14 @@ def test_a_front_of_any_table_is_that_of_brute_force(data):
     def evaluate(chromosome):
         return table.setdefault(chromosome, data.draw(score))
 
-    front = found(evaluate, Limits(generations=200), of=searched, settings=SMALL)
+    front = found(evaluate, SearchLimits(generations=200), of=searched, settings=SMALL)
     assert front.is_proved
     assert set(objectives_of(front)) == true_front(evaluate, alleles)
 
 
 def test_schaffers_front_is_met_in_a_large_space():
     # Both objectives fall towards 0 .. 6 and trade off between: efficient are x = 0, 1, .. 6.
-    front = found(Schaffer(), Limits(generations=20), settings=SMALL)
+    front = found(Schaffer(), SearchLimits(generations=20), settings=SMALL)
     assert objectives_of(front) == [(x * x, (x - 6) ** 2) for x in range(7)]
     assert not front.is_proved
 
@@ -88,7 +88,7 @@ def test_leading_ones_against_trailing_zeros_are_found_to_both_ends():
         return Score(objectives=(bits - ones, bits - zeros))
 
     searched = problem(*[(0, 1)] * bits)
-    front = found(evaluate, Limits(generations=150), of=searched)
+    front = found(evaluate, SearchLimits(generations=150), of=searched)
     assert objectives_of(front) == [(i, bits - i) for i in range(bits + 1)]
     cells = (bits + 1) * (bits + 2) // 2
     assert hypervolume(objectives_of(front), (bits + 1, bits + 1)) == cells
@@ -105,7 +105,11 @@ def test_no_point_dominates_another_and_none_is_evaluated_twice(seed, evaluation
             return super().__call__(chromosome)
 
     front = found(
-        Noting(), Limits(evaluations=evaluations), of=Knapsack().problem, seed=seed, settings=SMALL
+        Noting(),
+        SearchLimits(evaluations=evaluations),
+        of=Knapsack().problem,
+        seed=seed,
+        settings=SMALL,
     )
     values = objectives_of(front)
     assert not any(dominates(one, other) for one in values for other in values)
@@ -115,7 +119,7 @@ def test_no_point_dominates_another_and_none_is_evaluated_twice(seed, evaluation
 def test_more_generations_never_lose_volume():
     volumes = [
         hypervolume(
-            objectives_of(found(Knapsack(), Limits(generations=g), settings=SMALL)), (99, 33)
+            objectives_of(found(Knapsack(), SearchLimits(generations=g), settings=SMALL)), (99, 33)
         )
         for g in range(1, 12)
     ]
@@ -124,7 +128,7 @@ def test_more_generations_never_lose_volume():
 
 def test_constraints_hold_on_the_front():
     evaluate = Knapsack(limit=30)
-    front = found(evaluate, Limits(generations=400), settings=SMALL)
+    front = found(evaluate, SearchLimits(generations=400), settings=SMALL)
     assert all(weight <= 30 for weight, _ in objectives_of(front))
     assert set(objectives_of(front)) == true_front(evaluate, evaluate.problem.alleles)
 
@@ -135,7 +139,7 @@ def test_without_a_feasible_chromosome_the_front_is_empty_and_the_least_violatio
             weight = super().__call__(chromosome).objectives[0]
             return Score(objectives=(weight, 0), violation=weight + 2)
 
-    front = found(Heavy(), Limits(generations=400), of=Knapsack().problem, settings=SMALL)
+    front = found(Heavy(), SearchLimits(generations=400), of=Knapsack().problem, settings=SMALL)
     assert front.points == ()
     assert front.least_violation == 2  # with nothing taken
 
@@ -149,13 +153,13 @@ def test_seeds_are_among_the_first_evaluations():
         return Knapsack()(chromosome)
 
     searched = Knapsack().problem
-    found(evaluate, Limits(generations=1), of=searched, seeds=[seed, seed], settings=SMALL)
+    found(evaluate, SearchLimits(generations=1), of=searched, seeds=[seed, seed], settings=SMALL)
     assert met[0] == seed
     assert len(met) == 12
 
 
 def test_the_same_seed_gives_the_same_front_and_another_does_not_need_to():
-    limits = Limits(evaluations=40)
+    limits = SearchLimits(evaluations=40)
     assert front_of(found(Knapsack(), limits)) == front_of(found(Knapsack(), limits))
     fronts = [front_of(found(Knapsack(), limits, seed=seed)) for seed in range(5)]
     assert any(front != fronts[0] for front in fronts)
@@ -172,27 +176,27 @@ def test_an_early_end_keeps_the_front_so_far(error, reason):
         if next(looks) == 20:
             raise error
 
-    front = found(Knapsack(), Limits(), settings=SMALL, budget=Stop(report=watch))
+    front = found(Knapsack(), SearchLimits(), settings=SMALL, budget=Stop(report=watch))
     assert (front.is_finished, str(front.reason), front.evaluations) == (False, reason, 20)
     # The twenty evaluations are those of a search for that many.
-    whole = found(Knapsack(), Limits(evaluations=20), settings=SMALL)
+    whole = found(Knapsack(), SearchLimits(evaluations=20), settings=SMALL)
     assert whole.is_finished
     assert front_of(front) == front_of(whole)
 
 
 def test_an_error_of_an_evaluation_names_the_chromosome():
     with pytest.raises(EvaluationFailed, match=r"chromosome \(7\): 7 is refused"):
-        found(Refusing(), Limits(generations=1), of=problem((7,)))
+        found(Refusing(), SearchLimits(generations=1), of=problem((7,)))
 
 
 def test_a_score_of_another_shape_is_refused():
     with pytest.raises(InvalidSearch, match="a score of 2 values; the objectives are objective 0"):
-        found(Knapsack(), Limits(generations=1), of=problem(*[(0, 1)] * 8, objectives=3))
+        found(Knapsack(), SearchLimits(generations=1), of=problem(*[(0, 1)] * 8, objectives=3))
 
 
 def test_limits_are_at_least_one():
     with pytest.raises(InvalidSearch, match="evaluations: found 0"):
-        Limits(evaluations=0)
+        SearchLimits(evaluations=0)
 
 
 def test_a_cache_evaluates_a_chromosome_once_for_all_searches():
@@ -204,7 +208,7 @@ def test_a_cache_evaluates_a_chromosome_once_for_all_searches():
 
     cached = Cached(Serial(evaluate))
     fronts = [
-        evolve(Knapsack().problem, cached, random=Random(2), limits=Limits(generations=3))
+        evolve(Knapsack().problem, cached, random=Random(2), limits=SearchLimits(generations=3))
         for _ in range(2)
     ]
     assert front_of(fronts[0]) == front_of(fronts[1])

@@ -8,7 +8,7 @@ from evolution_problems import Deadly, Knapsack, Poison, Refusing, none
 
 from csdf.errors import CsdfError, GaveUp
 from csdf.stopping import Stop
-from planners.reuse.front.nsga2.nsga2 import Limits, evolve
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
 from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.evaluation import Serial, parts_of
 from planners.reuse.front.places.places import cluster_place, local_place
@@ -16,7 +16,7 @@ from planners.reuse.front.places.process_pool import ProcessPool
 from planners.reuse.front.problem import EvaluationFailed, InvalidSearch
 
 SMALL = Settings(population=20, mutated_genes=Fraction(2))
-LIMITS = Limits(evaluations=110)
+LIMITS = SearchLimits(evaluations=110)
 CHROMOSOMES = [tuple(map(int, f"{number:08b}")) for number in range(0, 256, 5)]
 
 

@@ -93,6 +93,7 @@ def least_total(schedules, buffer):
     return min(totals, default=None)
 
 
+@pytest.mark.slow
 @given(st.one_of(groups(longest=2, largest=3), branches(longest=3, largest=3)))
 @settings(max_examples=40, deadline=None)
 def test_no_schedule_moves_less_than_the_best_in_any_buffer(group):

@@ -11,17 +11,17 @@ DAC 2016, sections 3 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
 from math import gcd, lcm
 from typing import Any, NamedTuple
 
+from csdf.analysis.period.layouts import Layouts, NodeArrays
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from csdf.kernels import periodic
-from csdf.model.indexed import IndexedGraph, is_ordered
+from csdf.model.indexed import IndexedGraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,49 +59,6 @@ class PeriodicSolution:
     work: int  # edges looked at
 
 
-class _Columns(NamedTuple):
-    """What the constraints are made from, but for the tokens: see `periodic.Layout`."""
-
-    node_start: Sequence[int]
-    phases: Sequence[int]
-    copies: Sequence[int]
-    wrap_height: Sequence[int]
-    input_start: Sequence[int]
-    input_channel: Sequence[int]
-    producer: Sequence[int]
-    produced: Sequence[int]
-    produced_before: Sequence[int]
-    production_start: Sequence[int]
-    consumed: Sequence[int]
-    consumed_upto: Sequence[int]
-    consumption_start: Sequence[int]
-    step: Sequence[int]
-    step_height: Sequence[int]
-    is_ordered: Sequence[int]
-
-
-class _Edges(NamedTuple):
-    """Constraints as the kernel wrote them, and their number."""
-
-    number: int
-    start: Any
-    source: Any
-    height: Any
-    channel: Any
-    listed: Any  # the kernel's own
-
-
-class _Layout(NamedTuple):
-    """What depends on the copies, not on the tokens, as the kernels want it."""
-
-    nodes: int
-    columns: Any
-    times: Any
-    owner: Any  # of each node, its actor
-    starts: list[int]  # the first node of each actor
-    room: list[int]  # edges that the latest expansion needed, one entry
-
-
 class Constraints(NamedTuple):
     """The constraints of schedules with some copies, as the kernels want them.
 
@@ -130,20 +87,7 @@ class PeriodicProblem:
         self.graph = graph
         self.cycles = list(cycles)
         self.scale = lcm(*cycles)
-        channels = range(len(graph.producer))
-        self._produced = [graph.produced(channel) for channel in channels]
-        self._consumed = [graph.consumed(channel) for channel in channels]
-        ordered = [
-            is_ordered(graph, actor, has_one_timing=has_one_timing)
-            for actor in range(len(graph.phases))
-        ]
-        self._is_ordered = [int(ordered[actor]) for actor in graph.producer]
-        self._before = _running_sums(graph.production_start, graph.production, inclusive=False)
-        self._upto = _running_sums(graph.consumption_start, graph.consumption, inclusive=True)
-        self._latest: tuple[tuple[object, ...], _Layout] | None = None
-        self._step = _ConstraintSteps(
-            graph, self._produced, self._consumed, self.scale, self.cycles
-        )
+        self._layouts = Layouts(graph, self.cycles, has_one_timing=has_one_timing)
 
     def solve(
         self,
@@ -165,9 +109,9 @@ class PeriodicProblem:
         tokens = self.graph.initial_tokens if tokens is None else tokens
         for backend in dict.fromkeys((compiler.backend(fits=True), compiler.PLAIN)):
             try:
-                layout = self._layout(copies, backend, unit_times=unit_times)
+                layout = self._layouts.of(copies, backend, unit_times=unit_times)
                 if durations is not None:
-                    times = backend.array(self._times(copies, durations))
+                    times = backend.array(self._layouts.times(copies, durations))
                     layout = layout._replace(times=times)
                 solution = self._solve(copies, low, tokens, backend, layout)
             except OverflowError:  # a number does not even fit into the arrays
@@ -182,12 +126,12 @@ class PeriodicProblem:
         low: Fraction,
         tokens: Sequence[int],
         backend: compiler.Backend,
-        layout: _Layout,
+        layout: NodeArrays,
     ) -> PeriodicSolution | None:
         """Solve on one backend; None where its numbers do not hold the sums."""
         if max(self.scale, int(low)) > backend.limit:
             return None
-        edges = self._edges(layout, tokens, backend)
+        edges = self._layouts.edges(layout, tokens, backend)
         value, cycle = backend.blank(layout.nodes), backend.blank(layout.nodes)
         others = backend.blank(2 * layout.nodes)
         policy = backend.kernel(periodic.Policy)(value, cycle, others, backend.blank)
@@ -249,8 +193,8 @@ class PeriodicProblem:
 
     def constraints(self, copies: Sequence[int], backend: compiler.Backend) -> Constraints:
         """Return the constraints with so many copies. Raises OverflowError if a number does not fit."""
-        layout = self._layout(copies, backend, unit_times=False)
-        edges = self._edges(layout, self.graph.initial_tokens, backend)
+        layout = self._layouts.of(copies, backend, unit_times=False)
+        edges = self._layouts.edges(layout, self.graph.initial_tokens, backend)
         return Constraints(
             edge_start=edges.start,
             source=edges.source[: edges.number],
@@ -260,71 +204,6 @@ class PeriodicProblem:
             owner=layout.owner,
             starts=layout.starts,
         )
-
-    def _edges(self, layout: _Layout, tokens: Sequence[int], backend: compiler.Backend) -> _Edges:
-        """The constraints for so many initial tokens."""
-        expand, make = backend.kernel(periodic.expand), backend.kernel(periodic.Edges)
-        start, initial_tokens = backend.blank(layout.nodes + 1), backend.array(tokens)
-        while True:
-            source, height, channel = (backend.blank(layout.room[0]) for _ in range(3))
-            listed = make(start, source, height, channel)
-            count = expand(layout.columns, initial_tokens, listed)
-            if count <= layout.room[0]:
-                return _Edges(count, start, source, height, channel, listed)
-            layout.room[0] = count
-
-    def _layout(
-        self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
-    ) -> _Layout:
-        """What does not depend on tokens; that of the latest copies is kept."""
-        key = (tuple(copies), backend, unit_times)
-        if self._latest is None or self._latest[0] != key:
-            self._latest = (key, self._new_layout(copies, backend, unit_times=unit_times))
-        return self._latest[1]
-
-    def _new_layout(
-        self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
-    ) -> _Layout:
-        sizes = list(map(int.__mul__, copies, self.graph.phases))
-        starts = [0, *accumulate(sizes)]
-        self._step.adapt(copies)
-        wrap = [self.scale * k // r for k, r in zip(copies, self.cycles, strict=True)]
-        graph = self.graph
-        columns = _Columns(
-            node_start=starts[:-1],
-            phases=graph.phases,
-            copies=copies,
-            wrap_height=wrap,
-            input_start=graph.input_start,
-            input_channel=graph.input_channel,
-            producer=graph.producer,
-            produced=self._produced,
-            produced_before=self._before,
-            production_start=graph.production_start,
-            consumed=self._consumed,
-            consumed_upto=self._upto,
-            consumption_start=graph.consumption_start,
-            step=self._step.tokens,
-            step_height=self._step.height,
-            is_ordered=self._is_ordered,
-        )
-        return _Layout(
-            nodes=starts[-1],
-            columns=backend.kernel(periodic.Layout)(columns, backend.array),
-            times=backend.array(
-                [1] * starts[-1] if unit_times else self._times(copies, graph.duration)
-            ),
-            owner=backend.array([a for a, size in enumerate(sizes) for _ in range(size)]),
-            starts=starts[:-1],
-            room=[2 * starts[-1] + len(graph.producer)],
-        )
-
-    def _times(self, copies: Sequence[int], durations: Sequence[int]) -> list[int]:
-        times: list[int] = []
-        for actor, start in enumerate(self.graph.duration_start):
-            phases = self.graph.phases[actor]
-            times += list(durations[start : start + phases]) * copies[actor]
-        return times
 
     def nodes(self, copies: Sequence[int]) -> int:
         """Return the size of the schedule: phases of all copies."""
@@ -348,72 +227,6 @@ class PeriodicProblem:
             for actor, count in self.needed_copies(actors).items():
                 copies[actor] = lcm(copies[actor], count)
         return copies
-
-
-class _ConstraintSteps:
-    """How far apart the constraints of each channel are, for the latest copies.
-
-    tokens: of each channel, the greatest common divisor of what the copies of both ends move;
-    height: the same in iterations, times `scale`.
-    """
-
-    def __init__(
-        self,
-        graph: IndexedGraph,
-        produced: Sequence[int],
-        consumed: Sequence[int],
-        scale: int,
-        cycles: Sequence[int],
-    ) -> None:
-        self._graph = graph
-        self._moved = list(zip(graph.producer, produced, graph.consumer, consumed, strict=True))
-        # One iteration moves cycles * produced tokens and is `scale` units high.
-        self._unit = [cycles[one] * count for one, count, _, _ in self._moved]
-        self._scale = scale
-        self._copies = [0] * len(cycles)
-        self.tokens = [0] * len(self._moved)
-        self.height = [0] * len(self._moved)
-
-    def adapt(self, copies: Sequence[int]) -> None:
-        """Count again where an end has other copies than before."""
-        pairs = enumerate(zip(copies, self._copies, strict=True))
-        changed = [actor for actor, (count, before) in pairs if count != before]
-        self._copies = list(copies)
-        for channel in self._channels_at(changed):
-            producer, produced, consumer, consumed = self._moved[channel]
-            step = gcd(copies[producer] * produced, copies[consumer] * consumed)
-            self.tokens[channel] = step
-            self.height[channel] = self._scale * step // self._unit[channel]
-
-    def _channels_at(self, actors: Sequence[int]) -> Iterable[int]:
-        """The channels that begin or end at one of the actors."""
-        graph = self._graph
-        if 2 * len(actors) > len(self._copies):
-            return range(len(self._moved))
-        sides = (
-            (graph.input_start, graph.input_channel),
-            (graph.output_start, graph.output_channel),
-        )
-        return {
-            channel
-            for actor in actors
-            for start, listed in sides
-            for channel in listed[start[actor] : start[actor + 1]]
-        }
-
-
-def _running_sums(starts: Sequence[int], rates: Sequence[int], *, inclusive: bool) -> list[int]:
-    """Sums of the rates since the start of each channel's cycle, with or without the entry itself."""
-    sums = [0] * len(rates)
-    ends = [*starts, len(rates)][1:]
-    for start, end in zip(starts, ends, strict=True):
-        total = 0
-        for at in range(start, end):
-            sums[at] = total
-            total += rates[at]
-            if inclusive:
-                sums[at] = total
-    return sums
 
 
 def _separated(edges: list[int], source: Any, owner: Any) -> tuple[tuple[int, ...], ...]:

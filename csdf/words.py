@@ -1,4 +1,4 @@
-"""Numbers and lists in words."""
+"""Numbers, bytes, percentages and lists of names in words: for tables, sentences and messages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rounded_to(value: Fraction, digits: int) -> str:
     return f"{number:.0f}" if 10**digits <= abs(number) < 10**9 else f"{number:.{digits}g}"
 
 
-def byte_count(count: int) -> str:
+def bytes_in_words(count: int) -> str:
     """Return bytes with four digits and a unit; kB and MB are 1000 and 1,000,000 bytes."""
     for unit, size in (("MB", 10**6), ("kB", 10**3)):
         if count >= size:
@@ -48,7 +48,7 @@ def byte_count(count: int) -> str:
 
 def size(count: int, unit: str) -> str:
     """Return a storage size in its unit."""
-    return byte_count(count) if unit == "bytes" else f"{count} {unit}"
+    return bytes_in_words(count) if unit == "bytes" else f"{count} {unit}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -1,0 +1,1 @@
+"""The smallest period of a strongly connected graph, by the K-periodic method."""

@@ -1,0 +1,143 @@
+"""Execution without times: an actor fires where its inputs hold the tokens of its next phase.
+
+Which firing comes first makes no difference to what can fire in the end.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Generic, TypeVar
+
+from csdf.model.indexed import IndexedGraph
+
+Value = TypeVar("Value")
+
+
+class UntimedRun:
+    """The tokens of a graph while its actors fire in some order.
+
+    most: firings of each actor after which it fires no more. returns: the phase that follows the
+    last one of each actor; 0 unless it has phases that it passes once. fired: actors that have fired
+    since this was last cleared, the latest at the end.
+    """
+
+    def __init__(
+        self, graph: IndexedGraph, most: Sequence[int], returns: Sequence[int] | None = None
+    ) -> None:
+        self.graph = graph
+        self.most = list(most)
+        self.tokens = list(graph.initial_tokens)
+        self.phase = [0] * len(graph.phases)
+        self.firings = [0] * len(graph.phases)
+        self.fired: list[int] = []
+        self.inputs = [
+            tuple(graph.input_channel[begin:end]) for begin, end in pairwise(graph.input_start)
+        ]
+        self.outputs = [
+            tuple(graph.output_channel[begin:end]) for begin, end in pairwise(graph.output_start)
+        ]
+        self._returns = [0] * len(graph.phases) if returns is None else returns
+        self._followers = [
+            [graph.consumer[channel] for channel in outputs if graph.consumer[channel] != actor]
+            for actor, outputs in enumerate(self.outputs)
+        ]
+        self._is_waiting = [False] * len(graph.phases)
+        self._finished = 0  # actors at the front that have fired most often
+
+    def exhaust(self, ready: Iterable[int] | None = None) -> None:
+        """Fire until nobody can or may.
+
+        ready: actors that may be able to fire by now, after nobody could; by default any.
+        """
+        waiting = list(range(len(self.most)) if ready is None else ready)
+        is_waiting = self._is_waiting
+        for actor in waiting:
+            is_waiting[actor] = True
+        while waiting:
+            actor = waiting.pop()
+            is_waiting[actor] = False
+            has_fired = False
+            while self.firings[actor] < self.most[actor] and self.advance(actor):
+                has_fired = True
+                for follower in self._followers[actor]:
+                    if not is_waiting[follower]:
+                        is_waiting[follower] = True
+                        waiting.append(follower)
+            if has_fired:
+                self.fired.append(actor)
+
+    def advance(self, actor: int) -> bool:
+        """Fire the next phase of the actor if its inputs allow it; return whether they do."""
+        if self.lacking(actor) is not None:
+            return False
+        self.fire(actor)
+        return True
+
+    def fire(self, actor: int) -> None:
+        """Move the tokens of the actor's next phase."""
+        graph, phase, tokens = self.graph, self.phase[actor], self.tokens
+        for channel in self.inputs[actor]:
+            tokens[channel] -= graph.consumption[graph.consumption_start[channel] + phase]
+        for channel in self.outputs[actor]:
+            tokens[channel] += graph.production[graph.production_start[channel] + phase]
+        following = phase + 1
+        self.phase[actor] = following if following < graph.phases[actor] else self._returns[actor]
+        self.firings[actor] += 1
+
+    def first_unfinished(self) -> int | None:
+        """Return the first actor that has firings left, if there is any."""
+        count = len(self.most)
+        while self._finished < count and self.firings[self._finished] >= self.most[self._finished]:
+            self._finished += 1
+        return self._finished if self._finished < count else None
+
+    def needed(self, actor: int, channel: int) -> int:
+        """Return how many tokens the next firing of the actor takes from the channel."""
+        graph = self.graph
+        return graph.consumption[graph.consumption_start[channel] + self.phase[actor]]
+
+    def lacking(self, actor: int) -> int | None:
+        """Return an input without the tokens of the next phase, or None if the actor can fire."""
+        graph, tokens, phase = self.graph, self.tokens, self.phase[actor]
+        consumption, start = graph.consumption, graph.consumption_start
+        for channel in self.inputs[actor]:
+            if tokens[channel] < consumption[start[channel] + phase]:
+                return channel
+        return None
+
+
+class ValuedRun(UntimedRun, Generic[Value]):
+    """A run in which each token carries the value of the firing that made it.
+
+    queues: the values of the tokens in each channel, the oldest first; the argument gives those of
+    the initial tokens. value_of: what the tokens of a firing carry, by its actor, its phase and the
+    values that it takes.
+    """
+
+    def __init__(
+        self,
+        graph: IndexedGraph,
+        most: Sequence[int],
+        queues: Iterable[Iterable[Value]],
+        value_of: Callable[[int, int, list[Value]], Value],
+    ) -> None:
+        super().__init__(graph, most)
+        self.queues = [deque(values) for values in queues]
+        self.tokens = [len(queue) for queue in self.queues]
+        self._value_of = value_of
+
+    def fire(self, actor: int) -> None:
+        """Take the values of the actor's next phase, and pass on the value that follows from them."""
+        graph, phase = self.graph, self.phase[actor]
+        taken = [
+            self.queues[channel].popleft()
+            for channel in self.inputs[actor]
+            for _ in range(graph.consumption[graph.consumption_start[channel] + phase])
+        ]
+        value = self._value_of(actor, phase, taken)
+        for channel in self.outputs[actor]:
+            count = graph.production[graph.production_start[channel] + phase]
+            self.queues[channel].extend([value] * count)
+        super().fire(actor)
