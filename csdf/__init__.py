@@ -18,6 +18,8 @@ TYPE_CHECKING = False  # as `typing` has it, which would take longest of all tha
 if TYPE_CHECKING:
     from typing import Any
 
+    from csdf.analysis.abstraction.actors import merge_actors
+    from csdf.analysis.abstraction.phases import FasterGraph, faster_graph, slower_graph
     from csdf.analysis.bounded import limit_concurrency, with_capacities
     from csdf.analysis.concurrency import without_auto_concurrency
     from csdf.analysis.consistency import repetition_vector
@@ -89,6 +91,7 @@ _HOMES = {
     "CsdfError": "csdf.errors",
     "Deadlock": "csdf.analysis.liveness",
     "DependencyLatency": "csdf.analysis.dependency_latency",
+    "FasterGraph": "csdf.analysis.abstraction.phases",
     "Firing": "csdf.model.schedule",
     "GaveUp": "csdf.errors",
     "Graph": "csdf.model.graph",
@@ -129,11 +132,13 @@ _HOMES = {
     "check_schedule": "csdf.analysis.judge",
     "deadlock": "csdf.analysis.liveness",
     "dependency_latency": "csdf.analysis.dependency_latency",
+    "faster_graph": "csdf.analysis.abstraction.phases",
     "hsdf": "csdf.analysis.expansion",
     "latency": "csdf.analysis.latency",
     "limit_concurrency": "csdf.analysis.bounded",
     "mapped_execution": "csdf.analysis.mapping.execution",
     "mapped_throughput": "csdf.analysis.mapping.throughput",
+    "merge_actors": "csdf.analysis.abstraction.actors",
     "merge_parallel_channels": "csdf.analysis.expansion",
     "parametric_period": "csdf.analysis.whatif.parametric",
     "parametric_regions": "csdf.analysis.whatif.regions",
@@ -149,6 +154,7 @@ _HOMES = {
     "scenario_throughput": "csdf.analysis.scenarios.throughput",
     "self_timed_execution": "csdf.analysis.self_timed",
     "sensitivity": "csdf.analysis.whatif.sensitivity",
+    "slower_graph": "csdf.analysis.abstraction.phases",
     "smallest_storage": "csdf.search.trade_off",
     "statistics": "csdf.analysis.statistics",
     "strictly_periodic_schedule": "csdf.analysis.schedules",
