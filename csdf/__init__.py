@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     )
     from csdf.errors import CsdfError, GaveUp, InconsistentGraph, InvalidGraph
     from csdf.generation.random_graphs import random_graph
+    from csdf.generation.sampled_graphs import SampledShape, sampled_graph
     from csdf.generation.shape import GraphShape
+    from csdf.generation.spread import Spread
     from csdf.io.graph_files import read_graph, write_graph
     from csdf.io.mapping.files import read_mapping, read_platform, write_mapping
     from csdf.io.scenarios.files import read_scenarios
@@ -112,12 +114,14 @@ _HOMES = {
     "Platform": "csdf.model.mapping",
     "Progress": "csdf.stopping",
     "Reason": "csdf.outcome",
+    "SampledShape": "csdf.generation.sampled_graphs",
     "Scenario": "csdf.model.scenarios",
     "ScenarioGraph": "csdf.model.scenarios",
     "ScenarioThroughput": "csdf.analysis.scenarios.throughput",
     "SelfTimedExecution": "csdf.analysis.self_timed",
     "Sensitivity": "csdf.analysis.whatif.sensitivity",
     "SmallestStorage": "csdf.search.pareto",
+    "Spread": "csdf.generation.spread",
     "State": "csdf.model.scenarios",
     "StaticOrder": "csdf.model.mapping",
     "Statistics": "csdf.analysis.statistics",
@@ -151,6 +155,7 @@ _HOMES = {
     "read_platform": "csdf.io.mapping.files",
     "read_scenarios": "csdf.io.scenarios.files",
     "repetition_vector": "csdf.analysis.consistency",
+    "sampled_graph": "csdf.generation.sampled_graphs",
     "scenario_throughput": "csdf.analysis.scenarios.throughput",
     "self_timed_execution": "csdf.analysis.self_timed",
     "sensitivity": "csdf.analysis.whatif.sensitivity",
