@@ -18,6 +18,8 @@ TYPE_CHECKING = False  # as `typing` has it, which would take longest of all tha
 if TYPE_CHECKING:
     from typing import Any
 
+    from csdf.analysis.abstraction.actors import merge_actors
+    from csdf.analysis.abstraction.phases import FasterGraph, faster_graph, slower_graph
     from csdf.analysis.bounded import limit_concurrency, with_capacities
     from csdf.analysis.concurrency import without_auto_concurrency
     from csdf.analysis.consistency import repetition_vector
@@ -50,7 +52,9 @@ if TYPE_CHECKING:
     )
     from csdf.errors import CsdfError, GaveUp, InconsistentGraph, InvalidGraph
     from csdf.generation.random_graphs import random_graph
+    from csdf.generation.sampled_graphs import SampledShape, sampled_graph
     from csdf.generation.shape import GraphShape
+    from csdf.generation.spread import Spread
     from csdf.io.graph_files import read_graph, write_graph
     from csdf.io.mapping.files import read_mapping, read_platform, write_mapping
     from csdf.io.scenarios.files import read_scenarios
@@ -89,6 +93,7 @@ _HOMES = {
     "CsdfError": "csdf.errors",
     "Deadlock": "csdf.analysis.liveness",
     "DependencyLatency": "csdf.analysis.dependency_latency",
+    "FasterGraph": "csdf.analysis.abstraction.phases",
     "Firing": "csdf.model.schedule",
     "GaveUp": "csdf.errors",
     "Graph": "csdf.model.graph",
@@ -109,12 +114,14 @@ _HOMES = {
     "Platform": "csdf.model.mapping",
     "Progress": "csdf.stopping",
     "Reason": "csdf.outcome",
+    "SampledShape": "csdf.generation.sampled_graphs",
     "Scenario": "csdf.model.scenarios",
     "ScenarioGraph": "csdf.model.scenarios",
     "ScenarioThroughput": "csdf.analysis.scenarios.throughput",
     "SelfTimedExecution": "csdf.analysis.self_timed",
     "Sensitivity": "csdf.analysis.whatif.sensitivity",
     "SmallestStorage": "csdf.search.pareto",
+    "Spread": "csdf.generation.spread",
     "State": "csdf.model.scenarios",
     "StaticOrder": "csdf.model.mapping",
     "Statistics": "csdf.analysis.statistics",
@@ -129,11 +136,13 @@ _HOMES = {
     "check_schedule": "csdf.analysis.judge",
     "deadlock": "csdf.analysis.liveness",
     "dependency_latency": "csdf.analysis.dependency_latency",
+    "faster_graph": "csdf.analysis.abstraction.phases",
     "hsdf": "csdf.analysis.expansion",
     "latency": "csdf.analysis.latency",
     "limit_concurrency": "csdf.analysis.bounded",
     "mapped_execution": "csdf.analysis.mapping.execution",
     "mapped_throughput": "csdf.analysis.mapping.throughput",
+    "merge_actors": "csdf.analysis.abstraction.actors",
     "merge_parallel_channels": "csdf.analysis.expansion",
     "parametric_period": "csdf.analysis.whatif.parametric",
     "parametric_regions": "csdf.analysis.whatif.regions",
@@ -146,9 +155,11 @@ _HOMES = {
     "read_platform": "csdf.io.mapping.files",
     "read_scenarios": "csdf.io.scenarios.files",
     "repetition_vector": "csdf.analysis.consistency",
+    "sampled_graph": "csdf.generation.sampled_graphs",
     "scenario_throughput": "csdf.analysis.scenarios.throughput",
     "self_timed_execution": "csdf.analysis.self_timed",
     "sensitivity": "csdf.analysis.whatif.sensitivity",
+    "slower_graph": "csdf.analysis.abstraction.phases",
     "smallest_storage": "csdf.search.trade_off",
     "statistics": "csdf.analysis.statistics",
     "strictly_periodic_schedule": "csdf.analysis.schedules",

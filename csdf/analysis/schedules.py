@@ -30,23 +30,30 @@ def strictly_periodic_schedule(graph: Graph) -> PeriodicSchedule | None:
     Source: Bodin, Munier-Kordon, Dupont de Dinechin, Periodic schedules for cyclo-static dataflow,
     ESTIMedia 2013.
     """
-    problem = _problem(graph)
-    solution = _live_solution(problem, [1] * len(problem.cycles))
-    return None if solution.period is None else _schedule(graph, problem, solution)
+    return periodic_schedule(graph, copies=1)
 
 
-def periodic_schedule(graph: Graph) -> PeriodicSchedule | None:
+def periodic_schedule(graph: Graph, *, copies: int | None = None) -> PeriodicSchedule | None:
     """Return a periodic schedule that reaches the graph's own period, or None for a deadlock.
 
     Each actor repeats as many of its cycles as the critical cycles need, no more. Capacities count.
+    copies: the fastest schedule in which so many cycles of each actor repeat, or None if there is none;
+    the graph itself may be faster.
     Raises InconsistentGraph.
     Source: Bodin et al., DAC 2016, section 4.
     """
     problem = _problem(graph)
-    solution = _live_solution(problem, [1] * len(problem.cycles))
-    while not solution.is_exact:
+    solution = _live_solution(problem, _copies(problem, 1 if copies is None else copies))
+    while copies is None and not solution.is_exact:
         solution = _live_solution(problem, problem.refined(solution))
     return None if solution.period is None else _schedule(graph, problem, solution)
+
+
+def _copies(problem: PeriodicProblem, most: int) -> list[int]:
+    """So many cycles of each actor, but no more than it has in an iteration."""
+    if most < 1:
+        raise CsdfError(f"{most} copies of each cycle; expected at least 1")
+    return [min(most, count) for count in problem.cycles]
 
 
 def periodic_throughput(graph: Graph, copies: int, *, budget: Budget = None) -> Throughput:
@@ -57,11 +64,9 @@ def periodic_throughput(graph: Graph, copies: int, *, budget: Budget = None) -> 
     GaveUp where there is no such schedule, though the graph may run, and where the budget ends it.
     Source: Bodin et al., ESTIMedia 2013 (1-periodic); DAC 2016 (K-periodic).
     """
-    if copies < 1:
-        raise CsdfError(f"{copies} copies of each cycle; expected at least 1")
     stop_of(budget).look()
     problem = _problem(graph)
-    found = [min(copies, count) for count in problem.cycles]
+    found = _copies(problem, copies)
     require_room(problem, found)
     solution = _live_solution(problem, found)
     method = f"periodic-{copies}"

@@ -83,7 +83,7 @@ def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace, 
     if options.output and result.point is not None:
         _write(options.output, graph, result.point.capacities, options.format)
     if options.schedule and result.point is not None:
-        _write_schedule(options.schedule, graph, result.point.capacities)
+        _write_schedule(options, graph, result.point.capacities)
         _remark(f"wrote {options.schedule}: a schedule in these capacities")
     if options.format != "table" and not options.output:
         return _print_depths(graph, result, options.format)
@@ -174,15 +174,20 @@ def _print_depths(graph: Graph, result: SmallestStorage, style: str) -> int:
     return EXIT_CODES[result.status]
 
 
-def _write_schedule(path: str, graph: Graph, capacities: Mapping[str, int]) -> None:
-    """Write start times that repeat, after the judge has seen some iterations of them."""
+def _write_schedule(
+    options: argparse.Namespace, graph: Graph, capacities: Mapping[str, int]
+) -> None:
+    """Write start times that repeat, after the judge has seen some iterations of them.
+
+    They are of the kind that the storage was searched for.
+    """
     bounded = with_capacities(graph, capacities)
     with answers.working(f"scheduling {graph.name}"):
-        schedule = periodic_schedule(bounded)
+        schedule = periodic_schedule(bounded, copies=methods.copies_of(options.method))
         if schedule is None:
             raise AssertionError("a distribution that runs has a schedule")
         check_periodic_schedule(bounded, schedule, firings=JUDGED_CYCLES)
-    write_text(path, json.dumps(schedule.to_json(), indent=2) + "\n")
+    write_text(options.schedule, json.dumps(schedule.to_json(), indent=2) + "\n")
 
 
 def _remark(text: str) -> None:

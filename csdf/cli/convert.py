@@ -11,9 +11,10 @@ from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
 from csdf.analysis.throughput import throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited
-from csdf.cli.options import concurrency
+from csdf.cli.options import abstraction, concurrency
 from csdf.io.files import is_same_file
 from csdf.model.graph import Graph
+from csdf.stopping import Stop
 
 
 def main(argv: Sequence[str]) -> int:
@@ -25,17 +26,17 @@ def main(argv: Sequence[str]) -> int:
     options.output = options.output or options.target
     if is_same_file(options.input, options.output) and not options.overwrite:
         parser.error(f"{options.output} is the input; name another file, or add --overwrite")
-    with limited(options.budget):
-        _convert(options)
-    return answers.ANSWERED
+    with limited(options.budget) as stop:
+        return _convert(options, stop)
 
 
-def _convert(options: argparse.Namespace) -> None:
+def _convert(options: argparse.Namespace, stop: Stop) -> int:
     graph = answers.read(options.input, options)
     with answers.working(f"transforming {graph.name}"):
-        graph = _transformed(graph, options)
+        graph, code = _transformed(graph, options, stop)
         form = _format_options(graph, options)
     answers.write("csdf convert", options.output, graph, **form)
+    return code
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -46,6 +47,7 @@ def command_parser() -> argparse.ArgumentParser:
         "only) say the formats. What the model does not understand of an SDF3 file is kept.",
         "csdf convert models/graphs/csdf_example.xml bounded.json --capacity alpha=8",
         "csdf convert models/graphs/csdf_example.xml -o highlighted.dot --highlight",
+        "csdf convert models/graphs/csdf_example.xml sdf.xml --abstract 1",
     )
     parser.add_argument("input", metavar="FILE", help=parsers.GRAPH_HELP)
     parser.add_argument("target", nargs="?", type=parsers.output_file, metavar="FILE", help="as -o")
@@ -76,6 +78,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--merge-parallel", action="store_true", help="drop channels that never delay a firing"
     )
     change.add_argument("--unfold", type=answers.positive, metavar="N", help="N cycles as one")
+    abstraction.add_abstraction(change)
     change.add_argument("--hsdf", action="store_true", help="one actor for each firing")
     parser.add_argument(
         "--highlight", action="store_true", help="mark the critical cycle in a .dot file"
@@ -85,7 +88,8 @@ def command_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _transformed(graph: Graph, options: argparse.Namespace) -> Graph:
+def _transformed(graph: Graph, options: argparse.Namespace, stop: Stop) -> tuple[Graph, int]:
+    """The graph that the options ask for, and the exit code."""
     if options.capacity:
         graph = with_capacities(graph, dict(options.capacity))
     graph = concurrency.limited(graph, options)
@@ -93,7 +97,8 @@ def _transformed(graph: Graph, options: argparse.Namespace) -> Graph:
         graph = merge_parallel_channels(graph)
     if options.unfold:
         graph = unfold(graph, options.unfold)
-    return hsdf(graph) if options.hsdf else graph
+    graph, code = abstraction.abstracted(graph, options, stop)
+    return (hsdf(graph) if options.hsdf else graph), code
 
 
 def _format_options(graph: Graph, options: argparse.Namespace) -> dict[str, object]:

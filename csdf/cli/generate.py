@@ -1,4 +1,4 @@
-"""`csdf generate`: random consistent live graphs from a seed."""
+"""`csdf generate`: random consistent live graphs from a seed, by limits or by means and variances."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from csdf.cli import answers, parsers
+from csdf.cli.options import samples
+from csdf.errors import CsdfError
 from csdf.generation.random_graphs import random_graph
+from csdf.generation.sampled_graphs import sampled_graph
 from csdf.generation.shape import GraphShape
 from csdf.io.sdf3.writer import format_sdf3
+from csdf.model.graph import Graph
 
 LIMITS = {  # fields of GraphShape, for those who ask for help
     "actors": "how many actors",
@@ -32,14 +36,28 @@ LIMITS = {  # fields of GraphShape, for those who ask for help
 def main(argv: Sequence[str]) -> int:
     """Write the graph of a seed; return the exit code."""
     options = command_parser().parse_args(argv)
-    shape = GraphShape(**{field.name: getattr(options, field.name) for field in fields(GraphShape)})
-    with answers.working("drawing the graph"):
-        graph = random_graph(options.seed, shape)
+    graph = _drawn(options)
     if options.output is None:
         print(format_sdf3(graph), end="")
         return answers.ANSWERED
     answers.write("csdf generate", options.output, graph)
     return answers.ANSWERED
+
+
+def _drawn(options: argparse.Namespace) -> Graph:
+    """Draw by limits, or by means and variances where one is given."""
+    if not samples.is_asked(options):
+        limits = {field.name: getattr(options, field.name) for field in fields(GraphShape)}
+        shape = GraphShape(**limits)
+        with answers.working("drawing the graph"):
+            return random_graph(options.seed, shape)
+    for field in fields(GraphShape):
+        if field.name not in samples.SHARED and getattr(options, field.name) != field.default:
+            option = "--" + field.name.replace("_", "-")
+            raise CsdfError(f"{option} is a limit; leave it out beside means and variances")
+    sampled = samples.shape_of(options)
+    with answers.working("drawing the graph"):
+        return sampled_graph(options.seed, sampled)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -49,6 +67,7 @@ def command_parser() -> argparse.ArgumentParser:
         "A random graph, consistent and live; the same seed and limits give the same "
         "graph everywhere. Without -o it is printed as SDF3 XML.",
         "csdf generate 7 --actors 12 --most-phases 3 -o random.xml",
+        "csdf generate 7 --actors 12 --degree 3,1 --rate 4,2 --duration 20,30,5,60 -o random.xml",
     )
     parser.add_argument("seed", type=answers.integer, metavar="SEED", help="a whole number")
     parsers.add_output_option(
@@ -73,4 +92,5 @@ def command_parser() -> argparse.ArgumentParser:
                 metavar="N",
                 help=f"{purpose}; default: {field.default}",
             )
+    samples.add_samples(parser)
     return parser

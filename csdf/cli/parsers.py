@@ -16,7 +16,9 @@ from csdf.io.files import require_writable
 
 WIDTH = 79
 FILES = ("FILE", "MODEL")  # metavars that stand for files
-GRAPH_HELP = "a graph: SDF3 XML (.xml), JSON (.json) or a table of layers (.csv)"
+GRAPH_HELP = (
+    "a graph: SDF3 XML (.xml), JSON (.json), a table of layers (.csv) or PREESM (.pi, .scenario)"
+)
 SEARCH_BUDGET = 60.0  # seconds
 LIKENESS = 0.7  # of an unknown option and the one that may be meant, as difflib counts
 

@@ -41,7 +41,7 @@ def random_graph(seed: int, shape: GraphShape = DEFAULT_SHAPE) -> Graph:
     if shape.has_self_loops:
         limits = {a.name: _drawn(random, 1, shape.most_concurrency) for a in graph.actors}
         graph = limit_concurrency(graph, limits)
-    return _made_live(random, graph)
+    return made_live(random, graph)
 
 
 def _drawn(random: Random, least: int, most: int) -> int:
@@ -133,7 +133,7 @@ def _late(random: Random, consumption: tuple[int, ...]) -> tuple[int, ...]:
     return (*release, kept + consumption[-1])
 
 
-def _made_live(random: Random, graph: Graph) -> Graph:
+def made_live(random: Random, graph: Graph) -> Graph:
     """Add to one channel of a blocking cycle what its consumer lacks, until nothing blocks.
 
     It ends, because a channel with the tokens or the space of a whole iteration never blocks.

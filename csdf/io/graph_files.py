@@ -18,7 +18,10 @@ READERS = {
     ".xml": ("csdf.io.sdf3.reader", "parse_sdf3"),
     ".json": ("csdf.io.json_graph", "graph_from_json"),
     ".csv": ("csdf.io.layer_table", "parse_layer_table"),
+    ".pi": ("csdf.io.preesm.reader", "parse_pi"),
+    ".scenario": ("csdf.io.preesm.reader", "parse_scenario"),
 }
+TEXTS = (".json", ".csv")  # whose readers take text
 FORMATTERS = {
     ".xml": ("csdf.io.sdf3.writer", "format_sdf3"),
     ".json": ("csdf.io.json_graph", "graph_to_json"),
@@ -33,31 +36,33 @@ def read_graph(
     buffer_sizes: bool = False,
     most: int = files.LARGEST_FILE_BYTES,
 ) -> Graph:
-    """Return the graph of an SDF3 (.xml), JSON or layer table (.csv) file.
+    """Return the graph of an SDF3 (.xml), JSON, layer table (.csv) or PREESM (.pi, .scenario) file.
 
     Another suffix is judged by the content. most: bytes that the file may have. The other options
-    are those of sdf3_reader.parse_sdf3; the other formats have no use for them.
+    are those of sdf3_reader.parse_sdf3; of the other formats only PREESM's has a use for one of them.
     Raises UnreadableFile.
     """
     content = files.read_bytes(path, most)
     name = os.fspath(path)
-    _refuse_preesm(name, content)
+    _refuse_graphml(name, content)
     suffix = _format_of(name, content)
     module, function = READERS[suffix]
     read: Callable[..., Graph] = getattr(import_module(module), function)
-    if suffix != ".xml":
+    if suffix in TEXTS:
         return read(files.decoded(content, name), name)
     return read(
         content, name, assume_zero_times=assume_zero_times, buffer_sizes=buffer_sizes, most=most
     )
 
 
-def _refuse_preesm(name: str, content: bytes) -> None:
-    """Refuse the graphs of PREESM by their name: their rates are expressions of parameters."""
-    if PurePath(name).suffix.lower() == ".pi" or b"preesm.org" in content[:PREAMBLE]:
-        raise UnreadableFile(
-            f"{name}: a PREESM graph (PiSDF, .pi), which is not read; export it as SDF3 XML"
-        )
+def _refuse_graphml(name: str, content: bytes) -> None:
+    """Refuse the format of PREESM's graphs under another suffix by its name."""
+    if PurePath(name).suffix.lower() == ".pi" or b"<graphml" not in content[:PREAMBLE]:
+        return
+    raise UnreadableFile(
+        f"{name}: GraphML; a PREESM graph (PiSDF) is read from a file with the suffix .pi, or from "
+        "the .scenario file that has its times"
+    )
 
 
 def write_graph(path: str | os.PathLike[str], graph: Graph, **options: Any) -> None:
@@ -81,9 +86,12 @@ def require_format(path: str | os.PathLike[str]) -> None:
 
 def _format_of(name: str, content: bytes) -> str:
     suffix = PurePath(name).suffix.lower()
-    if suffix in (".xml", ".json", ".csv"):
+    if suffix in READERS:
         return suffix
     start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if start in (b"<", b"{"):
         return ".xml" if start == b"<" else ".json"
-    raise UnreadableFile(f"{name}: neither SDF3 (.xml) nor JSON (.json) nor a layer table (.csv)")
+    raise UnreadableFile(
+        f"{name}: neither SDF3 (.xml) nor JSON (.json) nor a layer table (.csv) nor a "
+        "PREESM graph (.pi, .scenario)"
+    )

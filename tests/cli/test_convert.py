@@ -1,6 +1,7 @@
 import pytest
 
-from csdf.io.graph_files import read_graph
+from csdf.io.graph_files import read_graph, write_graph
+from csdf.model.builder import GraphBuilder
 from tests.cli.running import GRAPHS
 
 MODELS = sorted(path.name for path in GRAPHS.glob("*.xml"))
@@ -85,3 +86,59 @@ def test_phases_are_refused_in_an_sdf_file(run, tmp_path):
     assert code == 2
     assert len(remarks.splitlines()) == 1
     assert not target.exists()
+
+
+def test_fewer_phases_say_which_way_their_period_errs(run, answer, tmp_path):
+    source, path = GRAPHS / "csdf_example.xml", tmp_path / "g.json"
+    code, _, remarks = run("convert", source, path, "--abstract", "1", "--abstract", "a=2")
+    assert code == 0
+    assert "its period is never below that of the graph" in remarks
+    graph = read_graph(path)
+    assert [actor.phases for actor in graph.actors] == [2, 1, 1]
+    words = ("--abstract", "1", "--abstract-error", "faster")
+    code, _, remarks = run("convert", source, path, *words, "--overwrite")
+    assert code == 0
+    assert "its period is never above that of the graph" in remarks
+    assert "more than the graph needs" in remarks
+    assert int(answer("analyze", path)[1]["period"]) <= 12
+
+
+def test_merged_actors_take_turns(run, answer, tmp_path):
+    path = tmp_path / "g.json"
+    code, _, remarks = run("convert", GRAPHS / "csdf_example.xml", path, "--abstract-actors", "a,c")
+    assert (code, "never below" in remarks) == (0, True)
+    found = answer("analyze", path)[1]
+    # 6 firings of a take 12, 2 of c take 5: one after the other they need 17 at least.
+    assert (found["actors"], int(found["period"]) >= 17) == (2, True)
+
+
+def to_and_fro(consumption):
+    """b needs the first token of a before a can go on with its second phase."""
+    builder = GraphBuilder("to and fro").actor("a", [1, 1]).actor("b", 1)
+    return builder.channel("a", [1, 0], "b", 1).channel("b", 1, "a", consumption).graph()
+
+
+def test_a_deadlock_that_the_abstraction_brings_is_told_from_one_of_the_graph(run, tmp_path):
+    alive, dead = tmp_path / "alive.json", tmp_path / "dead.json"
+    write_graph(alive, to_and_fro([0, 1]))
+    write_graph(dead, to_and_fro([1, 0]))
+    code, _, remarks = run("convert", alive, tmp_path / "g.json", "--abstract", "1")
+    assert code == 1
+    assert "it deadlocks, but the graph does not" in remarks
+    code, _, remarks = run("convert", dead, tmp_path / "g.json", "--abstract", "1")
+    assert code == 1
+    assert "it deadlocks, as the graph itself does" in remarks
+
+
+def test_abstractions_that_make_no_sense_are_refused(run, tmp_path):
+    for words, complaint in (
+        (("--abstract", "0"), "at least 1"),
+        (("--abstract", "z=1"), "there is no actor 'z'"),
+        (("--abstract-actors", "a"), "two or more actors"),
+        (("--abstract-actors", "a,z"), "there is no actor 'z'"),
+        (("--abstract-actors", "a,b", "--abstract-error", "faster"), "leave out"),
+    ):
+        code, _, remarks = run("convert", GRAPHS / "csdf_example.xml", tmp_path / "g.json", *words)
+        assert code == 2
+        assert complaint in remarks
+    assert not list(tmp_path.iterdir())

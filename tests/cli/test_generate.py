@@ -1,3 +1,4 @@
+from csdf.analysis.consistency import repetition_vector
 from csdf.io.graph_files import read_graph
 
 
@@ -42,3 +43,21 @@ def test_no_file_is_touched_without_an_output(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("generate", "1")
     assert not list(tmp_path.iterdir())
+
+
+def test_means_and_variances_shape_the_graph(run, tmp_path):
+    path = tmp_path / "g.xml"
+    words = ("--actors", "9", "--repetition-sum", "20", "--duration", "30", "--is-acyclic")
+    assert run("generate", "1", *words, "-o", path)[0] == 0
+    graph = read_graph(path)
+    assert {actor.durations for actor in graph.actors} == {(30,)}  # the variance is 0
+    assert sum(repetition_vector(graph).values()) == 20
+
+
+def test_limits_do_not_go_with_means(run):
+    code, _, remarks = run("generate", "1", "--rate", "3,1", "--most-rate", "9")
+    assert (code, "--most-rate is a limit" in remarks) == (2, True)
+    for wrong in ("0", "3,-1", "3,1,2,2", "1,2,3,4,5", "x"):
+        code, output, remarks = run("generate", "1", "--rate", wrong)
+        assert (code, output) == (2, "")
+        assert "--rate" in remarks

@@ -255,3 +255,13 @@ def test_buffers_in_bits_have_eight_in_a_byte(run):
     _, octets, _ = run("buffers", GRAPHS / "h263decoder.xml", "--unit", "bytes")
     size = [int(text.split("size")[1].split()[0]) for text in (output, octets)]
     assert size[0] == 8 * size[1]
+
+
+def test_a_schedule_is_of_the_kind_that_was_asked_for(run, tmp_path):
+    target = tmp_path / "schedule.json"
+    words = ("--period", "20", "--method", "periodic-1", "--schedule", target)
+    assert run("buffers", EXAMPLE, *words)[0] == 0
+    schedule = json.loads(target.read_text())
+    # Actor a has 6 firings an iteration in cycles of 2 phases; one cycle repeats.
+    assert len(schedule["starts"]["a"]) == 2
+    assert Fraction(schedule["period"]) <= 20

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shutil
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -296,6 +297,20 @@ def _profiles():
     return [PROFILE, PROFILE[PROFILE.index(b"layer,prim") :]]
 
 
+def _preesm(folder, pattern):
+    """Seeds; graphs within actors, and those of scenarios, are found in the folder of the mutants."""
+
+    def make():
+        shutil.copytree(MODELS / "preesm" / "Algo", folder / "Algo", dirs_exist_ok=True)
+        return _files(pattern)
+
+    return make
+
+
+def _preesm_graph(path, random):
+    return read_graph(path, assume_zero_times=random.random() < 0.8)
+
+
 SEARCHED = Problem(identity="test", alleles=((0, 1, 2),) * 6, objectives=("one", "two"))
 ORIGIN = origin_of(SEARCHED, random=Random(1), settings=Settings(population=6), seeds=())
 
@@ -330,6 +345,10 @@ def readers(folder):
         "sdf3": Reader(".xml", lambda: _files("graphs/*.xml", "graphs/*/*.xml"), _graph),
         "graph json": Reader(".json", _graph_texts, _graph, either),
         "layer table": Reader(".csv", lambda: _files("networks/*.csv"), _graph),
+        "preesm": Reader(".pi", _preesm(folder, "preesm/Algo/*.pi"), _preesm_graph),
+        "preesm scenario": Reader(
+            ".scenario", _preesm(folder, "preesm/Scenarios/*.scenario"), _preesm_graph
+        ),
         "network json": Reader(".json", _networks, _model, either),
         "onnx": Reader(".onnx", onnx_seeds, _model, (onnx_mutant,)),
         "tflite operators": Reader(".tflite", _tflite_operators, _ran_model, (mutant, word_mutant)),

@@ -52,12 +52,3 @@ def test_an_unknown_suffix_is_not_written(tmp_path):
 def test_reading_options_reach_the_reader(tmp_path):
     (tmp_path / "g.xml").write_text(sdf3_texts.FULL)
     assert read_graph(tmp_path / "g.xml", buffer_sizes=True).channel("c").capacity == 9
-
-
-@pytest.mark.parametrize("name", ["graph.pi", "graph.xml"])
-def test_a_preesm_graph_is_refused_by_the_name_of_its_format(name, tmp_path):
-    path = tmp_path / name
-    path.write_text('<?xml version="1.0"?><graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
-                    '<key attr.name="preesm.org"/></graphml>')  # fmt: skip
-    with pytest.raises(UnreadableFile, match=r"a PREESM graph \(PiSDF, .pi\)"):
-        read_graph(path)

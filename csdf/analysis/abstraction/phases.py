@@ -1,0 +1,238 @@
+"""Fewer phases: a graph whose period is proved to lie on one side of that of the given graph.
+
+Phases of an actor that follow one another in its cycle become one phase, a block. Two graphs can be
+made from the same blocks.
+
+- The **slower** graph takes all tokens and all space of a block at its start and gives them at its end.
+  Whatever it can do, the given graph can do with the same starts of blocks: each phase of the block
+  finds its tokens, and ends no later than the block. So the period of the slower graph is never below
+  that of the given one, its latest tokens are never earlier, and capacities in which it runs are
+  capacities in which the given graph runs at least as fast. It may deadlock where the given graph
+  does not, because tokens that went to and fro within a block now have to be there before it.
+- The **faster** graph may start a block with the tokens of its first phase alone, and shows its tokens
+  as soon as the first phase may have ended: each channel has as many tokens more as a block lacks
+  then. It is never behind the given graph, so that its period is never above it. Where the faster
+  graph deadlocks, the given one does. In a search for capacities, each channel counts so many tokens
+  more than it needs.
+
+How long a block lasts: where the phases of an actor follow one another, the sum of their durations;
+where they may overlap, the longest of them in the slower graph, and in the faster one the longest of
+those behind the last tokens of each channel, on the channel where that is least.
+
+Sources: Geilen, Tripakis, Wiggers, The earlier the better: a theory of timed actor interfaces, HSCC
+2011 (refinement: tokens no later, demands no earlier); Geilen, Reduction techniques for synchronous
+dataflow graphs, DAC 2009, sections 4 and 5; Parks, Pino, Lee, A comparison of synchronous and
+cyclo-static dataflow, Asilomar 1995; de Groote et al., Single-rate approximations of cyclo-static
+synchronous dataflow graphs, SCOPES 2014, for bounds on both sides by tokens.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from csdf.analysis.bounded import limit_concurrency
+from csdf.analysis.concurrency import is_single_firing_loop
+from csdf.errors import InvalidGraph
+from csdf.model.graph import Actor, Channel, Graph
+
+Block = range  # phases of one actor that become one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FasterGraph:
+    """A graph that is never behind the given one.
+
+    extra: of each channel between two actors, how many tokens its capacity here is larger than the
+    one that it stands for; so many less are needed by the given graph, at least.
+    """
+
+    graph: Graph
+    extra: dict[str, int]
+
+
+def slower_graph(graph: Graph, phases: int | Mapping[str, int] = 1) -> Graph:
+    """Return the graph with at most so many phases for each actor, or for those that are named.
+
+    Its period is never below that of the given graph, and it never needs less storage; it may deadlock
+    where the given graph does not. Self-loops that would hold up a block are replaced by one that lets
+    one block at a time go on, called "<actor> (limit)".
+    Raises InvalidGraph for an unknown actor or a number below one.
+    """
+    blocks = _blocks(graph, phases)
+    loops = _self_loops(graph)
+    alone = [name for name, parts in blocks.items() if not _allows_blocks(loops[name], parts)]
+    single = {name for name, found in loops.items() if any(map(is_single_firing_loop, found))}
+    merged = replace(
+        graph,
+        name=f"{graph.name} (fewer phases, slower)",
+        actors=tuple(
+            _merged_actor(actor, blocks.get(actor.name), sums=actor.name in single | {*alone})
+            for actor in graph.actors
+        ),
+        channels=tuple(
+            _merged_channel(channel, blocks)
+            for channel in graph.channels
+            if not (channel.is_self_loop and channel.producer in alone and _runs_alone(channel))
+        ),
+        origin=None,
+    )
+    return limit_concurrency(merged, dict.fromkeys(alone, 1))
+
+
+def faster_graph(graph: Graph, phases: int | Mapping[str, int] = 1) -> FasterGraph:
+    """Return the graph with at most so many phases for each actor that is never behind the given one.
+
+    Its period is never above that of the given graph; where it deadlocks, the given graph does.
+    Raises InvalidGraph for an unknown actor or a number below one.
+    """
+    blocks = _blocks(graph, phases)
+    single = {c.producer for c in graph.channels if is_single_firing_loop(c)}
+    actors = tuple(
+        _merged_actor(actor, parts, sums=True)
+        if (parts := blocks.get(actor.name)) is None or actor.name in single
+        else replace(actor, durations=_early_durations(graph, actor, parts), processors=())
+        for actor in graph.actors
+    )
+    extra: dict[str, int] = {}
+    channels = []
+    for channel in graph.channels:
+        merged = _merged_channel(channel, blocks)
+        if not is_single_firing_loop(channel):
+            tokens, space = _lacking_tokens(channel, blocks), _lacking_space(channel, blocks)
+            merged = _with_more(merged, tokens, space)
+            if not channel.is_self_loop:
+                extra[channel.name] = tokens + space
+        channels.append(merged)
+    name = f"{graph.name} (fewer phases, faster)"
+    found = replace(graph, name=name, actors=actors, channels=tuple(channels), origin=None)
+    return FasterGraph(graph=found, extra=extra)
+
+
+def _blocks(graph: Graph, phases: int | Mapping[str, int]) -> dict[str, list[Block]]:
+    """The blocks of each actor that has more phases than it may have."""
+    if isinstance(phases, int):
+        phases = {actor.name: phases for actor in graph.actors}
+    blocks = {}
+    for name, most in phases.items():
+        count = graph.actor(name).phases
+        if most < 1:
+            raise InvalidGraph(f"actor {name!r}: {most} phases; at least 1")
+        if most < count:
+            ends = [count * number // most for number in range(most + 1)]
+            blocks[name] = [range(begin, end) for begin, end in pairwise(ends)]
+    return blocks
+
+
+def _self_loops(graph: Graph) -> dict[str, list[Channel]]:
+    found: dict[str, list[Channel]] = defaultdict(list)
+    for channel in graph.channels:
+        if channel.is_self_loop:
+            found[channel.producer].append(channel)
+    return found
+
+
+def _allows_blocks(loops: Sequence[Channel], blocks: Sequence[Block]) -> bool:
+    """Whether an actor whose blocks follow one another always finds the tokens of its self-loops."""
+    return all(
+        is_single_firing_loop(loop)
+        or _never_lacks(loop, _sums(loop.production, blocks), _sums(loop.consumption, blocks))
+        for loop in loops
+    )
+
+
+def _runs_alone(loop: Channel) -> bool:
+    """Whether phases that follow one another always find the tokens of the self-loop."""
+    return _never_lacks(loop, loop.production, loop.consumption)
+
+
+def _never_lacks(loop: Channel, production: Sequence[int], consumption: Sequence[int]) -> bool:
+    tokens = loop.initial_tokens
+    for made, taken in zip(production, consumption, strict=True):
+        if tokens < taken:
+            return False
+        tokens += made - taken
+    return True
+
+
+def _sums(rates: Sequence[int], blocks: Sequence[Block] | None) -> tuple[int, ...]:
+    if blocks is None:
+        return tuple(rates)
+    return tuple(sum(rates[phase] for phase in block) for block in blocks)
+
+
+def _merged_actor(actor: Actor, blocks: Sequence[Block] | None, *, sums: bool) -> Actor:
+    """The actor whose blocks last as long as their phases together, or as the longest of them."""
+    if blocks is None:
+        return actor
+    together = sum if sums else max
+
+    def merged(durations: Sequence[int]) -> tuple[int, ...]:
+        return tuple(together([durations[phase] for phase in block]) for block in blocks)
+
+    processors = tuple(replace(one, durations=merged(one.durations)) for one in actor.processors)
+    return replace(actor, durations=merged(actor.durations), processors=processors)
+
+
+def _merged_channel(channel: Channel, blocks: Mapping[str, Sequence[Block]]) -> Channel:
+    """The channel that moves in a block what its phases move; one firing's self-loop stays one."""
+    makers, takers = blocks.get(channel.producer), blocks.get(channel.consumer)
+    if is_single_firing_loop(channel):
+        ones = (1,) * (len(channel.production) if makers is None else len(makers))
+        return replace(channel, production=ones, consumption=ones, release=None)
+    return replace(
+        channel,
+        production=_sums(channel.production, makers),
+        consumption=_sums(channel.consumption, takers),
+        release=None if channel.release is None else _sums(channel.release, takers),
+    )
+
+
+def _early_durations(graph: Graph, actor: Actor, blocks: Sequence[Block]) -> tuple[int, ...]:
+    """How long each block of overlapping phases lasts at least until its last tokens are there."""
+    outputs = [c.production for c in graph.channels if c.producer == actor.name]
+    outputs += [
+        c.release_rates
+        for c in graph.channels
+        if c.consumer == actor.name and not c.is_self_loop  # space
+    ]
+    return tuple(
+        min(
+            (
+                max(actor.durations[phase] for phase in block if rates[phase])
+                for rates in outputs
+                if rates[block[-1]]
+            ),
+            default=max(actor.durations[phase] for phase in block),
+        )
+        for block in blocks
+    )
+
+
+def _lacking_tokens(channel: Channel, blocks: Mapping[str, Sequence[Block]]) -> int:
+    """How many tokens a block may lack when it starts, and how many it may give before its end."""
+    return _after_first(channel.consumption, blocks.get(channel.consumer)) + _before_last(
+        channel.production, blocks.get(channel.producer)
+    )
+
+
+def _lacking_space(channel: Channel, blocks: Mapping[str, Sequence[Block]]) -> int:
+    """The same of the space of a channel, which flows from the consumer to the producer."""
+    return _after_first(channel.production, blocks.get(channel.producer)) + _before_last(
+        channel.release_rates, blocks.get(channel.consumer)
+    )
+
+
+def _after_first(rates: Sequence[int], blocks: Sequence[Block] | None) -> int:
+    return max((sum(rates[p] for p in block[1:]) for block in blocks or ()), default=0)
+
+
+def _before_last(rates: Sequence[int], blocks: Sequence[Block] | None) -> int:
+    return max((sum(rates[p] for p in block[:-1]) for block in blocks or ()), default=0)
+
+
+def _with_more(channel: Channel, tokens: int, space: int) -> Channel:
+    capacity = None if channel.capacity is None else channel.capacity + tokens + space
+    return replace(channel, initial_tokens=channel.initial_tokens + tokens, capacity=capacity)

@@ -1,0 +1,283 @@
+"""One `.pi` file of PREESM as its elements: nodes with ports, FIFOs, delays and parameters.
+
+A `.pi` file is GraphML. Of each <node> the attribute `kind` says what it is: `actor`, the special
+actors `broadcast`, `fork`, `join` and `roundbuffer`, `param` with an expression, `delay`, and the
+interfaces `src`, `snk`, `cfg_in_iface` and `cfg_out_iface` of a graph that stands for an actor of
+another graph.
+Each <port> of a node has a kind and the expression of its rate. An <edge> is a `fifo` between data
+ports, perhaps with a delay, or a `dependency` that takes a parameter to where it is used.
+
+Source: the files of the project preesm-apps, and Desnos et al., PiMM: Parameterized and Interfaced
+dataflow Meta-Model for MPSoCs runtime reconfiguration, SAMOS 2013.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lxml import etree
+
+from csdf.errors import UnreadableFile
+from csdf.io import files
+from csdf.io.sdf3 import source
+from csdf.io.sdf3.document import line_of
+from csdf.model.exact import shown
+
+SPECIAL = ("broadcast", "fork", "join", "roundbuffer")
+INTERFACES = {"src": "output", "snk": "input"}  # as seen from inside the graph
+KINDS = ("actor", *SPECIAL, *INTERFACES, "param", "delay", "cfg_in_iface", "cfg_out_iface")
+IGNORED_PORTS = ("cfg_input",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """A data port: which way tokens go, and the expression of how many a firing moves."""
+
+    direction: str  # input or output
+    rate: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node of the graph. refinement: the .pi file that it stands for, as written."""
+
+    name: str
+    kind: str
+    line: int
+    expression: str | None
+    ports: dict[str, Port] = field(default_factory=dict)
+    level: str = "permanent"  # of a delay
+    has_state: bool = False  # a delay with an actor that sets or gets it
+    refinement: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fifo:
+    """A queue between two data ports; delay: the expression of its tokens."""
+
+    source: tuple[str, str]  # node and port
+    target: tuple[str, str]
+    type: str
+    delay: str | None
+    delay_node: str | None
+    line: int
+
+    @property
+    def key(self) -> str:
+        """What older files call it where a parameter is for its delay."""
+        return f"{'.'.join(self.source)}-{'.'.join(self.target)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PiGraph:
+    """What one .pi file says; `configured`: of each node, the parameters that reach its ports."""
+
+    file: str
+    name: str
+    line: int
+    nodes: dict[str, Node]
+    fifos: tuple[Fifo, ...]
+    configured: dict[str, dict[str, str]]
+
+    def refusal(self, line: int, message: str) -> UnreadableFile:
+        """Return the error that blames a line of the file."""
+        return UnreadableFile(f"{self.file}:{line}: {message}")
+
+
+def parse_document(content: bytes, name: str, most: int = files.LARGEST_FILE_BYTES) -> PiGraph:
+    """Return what a .pi file says. Raises UnreadableFile, naming the line."""
+    root = _root(content, name, most)
+    graphs = [child for child in root if child.tag == "graph"]
+    if root.tag != "graphml" or len(graphs) != 1:
+        found = f"<{root.tag}> with {len(graphs)} <graph>"
+        raise UnreadableFile(
+            f"{name}:{root.sourceline}: {found}; a PREESM graph (PiSDF, .pi) is <graphml> with one"
+        )
+    return _Reader(graphs[0], name).graph()
+
+
+def _root(content: bytes, name: str, most: int) -> etree._Element:
+    files.require_size(content, name, most)
+    root = source.parse_root(content, name)
+    for element in root.iter(etree.Element):
+        element.tag = etree.QName(element).localname
+    return root
+
+
+def parse_xml(content: bytes, name: str, most: int, tag: str, what: str) -> etree._Element:
+    """Return the root of another file of PREESM, which must have that tag."""
+    root = _root(content, name, most)
+    if root.tag != tag:
+        raise UnreadableFile(f"{name}:{root.sourceline}: the root is <{root.tag}>; {what}")
+    return root
+
+
+class _Reader:
+    """The elements of a <graph>, checked one by one."""
+
+    def __init__(self, element: etree._Element, file: str) -> None:
+        self._element = element
+        self._file = file
+        self._nodes: dict[str, Node] = {}
+
+    def graph(self) -> PiGraph:
+        for element in self._element.iterchildren("node"):
+            node = self._node(element)
+            if node.name in self._nodes:
+                line = self._nodes[node.name].line
+                raise self._refusal(element, f"node {shown(node.name)} is already on line {line}")
+            self._nodes[node.name] = node
+        edges: dict[str, list[etree._Element]] = {"fifo": [], "dependency": []}
+        for element in self._element.iterchildren("edge"):
+            kind = self._attribute(element, "kind", "an edge")
+            if kind not in edges:
+                expected = " or ".join(edges)
+                raise self._refusal(
+                    element, f"an edge of the kind {shown(kind)}; expected {expected}"
+                )
+            edges[kind].append(element)
+        fifos = [self._fifo(element) for element in edges["fifo"]]
+        configured = self._configured(edges["dependency"], {one.key for one in fifos})
+        return PiGraph(
+            file=self._file,
+            name=self._name(),
+            line=line_of(self._element),
+            nodes=self._nodes,
+            fifos=tuple(fifos),
+            configured=configured,
+        )
+
+    def _name(self) -> str:
+        found = _data(self._element, "name")
+        if not found:
+            raise self._refusal(self._element, "<graph> has no <data key='name'>")
+        return found
+
+    def _node(self, element: etree._Element) -> Node:
+        name = self._attribute(element, "id", "a node")
+        kind = self._attribute(element, "kind", f"node {shown(name)}")
+        if kind not in KINDS:
+            raise self._refusal(
+                element,
+                f"node {shown(name)} has the kind {shown(kind)}; expected one of {', '.join(KINDS)}",
+            )
+        described = _data(element, "graph_desc") or ""
+        is_refined = kind == "actor" and described.lower().endswith(".pi")
+        return Node(
+            name=name,
+            kind=kind,
+            line=line_of(element),
+            expression=element.get("expr"),
+            ports=self._ports(element, name),
+            level=element.get("level") or "permanent",
+            has_state=bool(element.get("setter") or element.get("getter")),
+            refinement=described if is_refined else None,
+        )
+
+    def _ports(self, element: etree._Element, node: str) -> dict[str, Port]:
+        found: dict[str, Port] = {}
+        for port in element.iterchildren("port"):
+            kind = self._attribute(port, "kind", f"a port of {shown(node)}")
+            name = self._attribute(port, "name", f"a port of {shown(node)}")
+            if kind in IGNORED_PORTS:
+                continue
+            if kind == "cfg_output":
+                raise self._refusal(
+                    port,
+                    f"{shown(node)} sets the parameter {shown(name)} while the graph runs; "
+                    "only PREESM graphs with constant parameters are read",
+                )
+            if kind not in ("input", "output"):
+                raise self._refusal(port, f"port {shown(name)} has the kind {shown(kind)}")
+            if name in found:
+                raise self._refusal(port, f"{shown(node)} has two ports {shown(name)}")
+            rate = self._attribute(port, "expr", f"port {shown(name)} of {shown(node)}")
+            found[name] = Port(direction=kind, rate=rate, line=line_of(port))
+        return found
+
+    def _fifo(self, element: etree._Element) -> Fifo:
+        ends = {}
+        for end, direction in (("source", "output"), ("target", "input")):
+            node = self._known(element, end)
+            port = self._attribute(element, f"{end}port", "a fifo")
+            if node.kind == "delay":
+                raise self._refusal(
+                    element,
+                    f"delay {shown(node.name)} is set or got by an actor, which is not read",
+                )
+            if port not in node.ports or node.ports[port].direction != direction:
+                raise self._refusal(
+                    element, f"{shown(node.name)} has no {direction} port {shown(port)}"
+                )
+            ends[end] = (node.name, port)
+        tokens = element.get("expr")
+        named = _data(element, "delay")
+        delay = self._nodes.get(named) if named else None
+        if named and tokens is None and (delay is None or delay.kind != "delay"):
+            raise self._refusal(element, f"there is no delay {shown(named)}")
+        if delay is not None:
+            self._require_plain(delay)
+            tokens = delay.expression or tokens
+        return Fifo(
+            source=ends["source"],
+            target=ends["target"],
+            type=element.get("type") or "",
+            delay=tokens,
+            delay_node=None if delay is None else delay.name,
+            line=line_of(element),
+        )
+
+    def _require_plain(self, delay: Node) -> None:
+        if delay.kind != "delay":
+            what = "is none"
+        elif delay.has_state:
+            what = "is set or got by an actor"
+        elif delay.level != "permanent":
+            what = f"has the level {shown(delay.level)}: it starts anew in each iteration"
+        else:
+            return
+        raise UnreadableFile(
+            f"{self._file}:{delay.line}: delay {shown(delay.name)} {what}, which is not read"
+        )
+
+    def _configured(
+        self, dependencies: list[etree._Element], fifos: set[str]
+    ) -> dict[str, dict[str, str]]:
+        """The parameters that reach each node, by port or else by their own names."""
+        configured: dict[str, dict[str, str]] = {name: {} for name in self._nodes}
+        for element in dependencies:
+            giver = self._known(element, "source")
+            if giver.kind not in ("param", "cfg_in_iface"):
+                raise self._refusal(
+                    element,
+                    f"{shown(giver.name)} is no parameter; only constant parameters are read",
+                )
+            if element.get("target") in fifos:
+                continue  # for its delay, which uses parameters by their own names
+            taker = self._known(element, "target")
+            configured[taker.name][element.get("targetport") or giver.name] = giver.name
+        return configured
+
+    def _known(self, element: etree._Element, end: str) -> Node:
+        name = self._attribute(element, end, "an edge")
+        if name not in self._nodes:
+            raise self._refusal(element, f"there is no node {shown(name)}")
+        return self._nodes[name]
+
+    def _attribute(self, element: etree._Element, key: str, owner: str) -> str:
+        value = element.get(key)
+        if value is None:
+            raise self._refusal(element, f"{owner}: <{element.tag}> has no attribute {key!r}")
+        return value
+
+    def _refusal(self, element: etree._Element, message: str) -> UnreadableFile:
+        return UnreadableFile(f"{self._file}:{line_of(element)}: {message}")
+
+
+def _data(element: etree._Element, key: str) -> str | None:
+    """The text of a <data> child of that key."""
+    for child in element.iterchildren("data"):
+        if child.get("key") == key:
+            return (child.text or "").strip()
+    return None
