@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     from csdf.generation.random_graphs import random_graph
     from csdf.generation.shape import GraphShape
     from csdf.io.graph_files import read_graph, write_graph
-    from csdf.io.mapping.files import read_mapping, read_platform, write_mapping
+    from csdf.io.mapping.files import read_mapping, read_platform, write_mapping, write_platform
+    from csdf.io.mapping.nsoc import MappedApplication, read_nsoc
+    from csdf.io.mapping.nsoc_writer import write_nsoc
     from csdf.io.scenarios.files import read_scenarios
     from csdf.model.builder import GraphBuilder
     from csdf.model.graph import Actor, Channel, Graph
@@ -68,6 +70,8 @@ if TYPE_CHECKING:
     from csdf.model.scenarios import Scenario, ScenarioGraph, State
     from csdf.model.schedule import Firing, PeriodicSchedule
     from csdf.outcome import Reason, Status
+    from csdf.search.mapping.buffers import LeastBuffers, least_buffers
+    from csdf.search.mapping.fewest import FewestProcessors, fewest_processors
     from csdf.search.mapping.search import BestMapping, best_mapping
     from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
     from csdf.search.trade_off import pareto_front, smallest_storage, sufficient_capacities
@@ -89,6 +93,7 @@ _HOMES = {
     "CsdfError": "csdf.errors",
     "Deadlock": "csdf.analysis.liveness",
     "DependencyLatency": "csdf.analysis.dependency_latency",
+    "FewestProcessors": "csdf.search.mapping.fewest",
     "Firing": "csdf.model.schedule",
     "GaveUp": "csdf.errors",
     "Graph": "csdf.model.graph",
@@ -97,6 +102,8 @@ _HOMES = {
     "InconsistentGraph": "csdf.errors",
     "InvalidGraph": "csdf.errors",
     "InvalidMapping": "csdf.model.mapping",
+    "LeastBuffers": "csdf.search.mapping.buffers",
+    "MappedApplication": "csdf.io.mapping.nsoc",
     "MappedExecution": "csdf.analysis.mapping.execution",
     "MappedThroughput": "csdf.analysis.mapping.throughput",
     "Mapping": "csdf.model.mapping",
@@ -129,8 +136,10 @@ _HOMES = {
     "check_schedule": "csdf.analysis.judge",
     "deadlock": "csdf.analysis.liveness",
     "dependency_latency": "csdf.analysis.dependency_latency",
+    "fewest_processors": "csdf.search.mapping.fewest",
     "hsdf": "csdf.analysis.expansion",
     "latency": "csdf.analysis.latency",
+    "least_buffers": "csdf.search.mapping.buffers",
     "limit_concurrency": "csdf.analysis.bounded",
     "mapped_execution": "csdf.analysis.mapping.execution",
     "mapped_throughput": "csdf.analysis.mapping.throughput",
@@ -143,6 +152,7 @@ _HOMES = {
     "random_graph": "csdf.generation.random_graphs",
     "read_graph": "csdf.io.graph_files",
     "read_mapping": "csdf.io.mapping.files",
+    "read_nsoc": "csdf.io.mapping.nsoc",
     "read_platform": "csdf.io.mapping.files",
     "read_scenarios": "csdf.io.scenarios.files",
     "repetition_vector": "csdf.analysis.consistency",
@@ -160,6 +170,8 @@ _HOMES = {
     "without_auto_concurrency": "csdf.analysis.concurrency",
     "write_graph": "csdf.io.graph_files",
     "write_mapping": "csdf.io.mapping.files",
+    "write_nsoc": "csdf.io.mapping.nsoc_writer",
+    "write_platform": "csdf.io.mapping.files",
 }
 
 __all__ = list(_HOMES)

@@ -17,10 +17,12 @@ class OrderDeadlock(CsdfError):
     """Static orders in which every processor waits for another one.
 
     waiting: of each processor that waits the actor that is next, and the channel without enough tokens.
+    blocked: the channels of a cycle of waits; empty where there is none.
     """
 
-    def __init__(self, waiting: dict[str, tuple[str, str]]) -> None:
+    def __init__(self, waiting: dict[str, tuple[str, str]], blocked: tuple[str, ...] = ()) -> None:
         self.waiting = waiting
+        self.blocked = blocked
         text = "; ".join(
             f"{core!r} waits for tokens on {channel!r} to fire {actor!r}"
             for core, (actor, channel) in waiting.items()
@@ -129,7 +131,7 @@ def _after_prefixes(graph: Graph, orders: Mapping[str, StaticOrder]) -> Marking:
     run = _UntimedRun(graph, orders)
     while not run.is_done():
         if not run.step():
-            raise OrderDeadlock(run.waiting())
+            raise OrderDeadlock(run.waiting(), run.blocked())
     return Marking(firings=run.firings, tokens=run.tokens, places=run.places)
 
 
@@ -215,3 +217,23 @@ class _UntimedRun:
             if channel is not None:
                 found[core] = (actor, channel.name)
         return found
+
+    def blocked(self) -> tuple[str, ...]:
+        """Return the channels of a cycle of actors each of which waits for the next one."""
+        home = {actor: core for core, order in self.orders.items() for actor in order.periodic}
+        seen: dict[str, int] = {}
+        channels: list[str] = []
+        name = next(
+            order.actor(self.places[core])
+            for core, order in self.orders.items()
+            if self.places[core] < len(order.prefix)
+        )
+        while name not in seen:
+            seen[name] = len(channels)
+            lacking = self._lacking(name)
+            if lacking is None:
+                return ()
+            channels.append(lacking.name)
+            core = home.get(lacking.producer)
+            name = lacking.producer if core is None else self.orders[core].actor(self.places[core])
+        return tuple(channels[seen[name] :])
