@@ -56,7 +56,9 @@ if TYPE_CHECKING:
     from csdf.generation.shape import GraphShape
     from csdf.generation.spread import Spread
     from csdf.io.graph_files import read_graph, write_graph
-    from csdf.io.mapping.files import read_mapping, read_platform, write_mapping
+    from csdf.io.mapping.files import read_mapping, read_platform, write_mapping, write_platform
+    from csdf.io.mapping.nsoc import MappedApplication, read_nsoc
+    from csdf.io.mapping.nsoc_writer import write_nsoc
     from csdf.io.scenarios.files import read_scenarios
     from csdf.model.builder import GraphBuilder
     from csdf.model.graph import Actor, Channel, Graph
@@ -72,6 +74,8 @@ if TYPE_CHECKING:
     from csdf.model.scenarios import Scenario, ScenarioGraph, State
     from csdf.model.schedule import Firing, PeriodicSchedule
     from csdf.outcome import Reason, Status
+    from csdf.search.mapping.buffers import LeastBuffers, least_buffers
+    from csdf.search.mapping.fewest import FewestProcessors, fewest_processors
     from csdf.search.mapping.search import BestMapping, best_mapping
     from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
     from csdf.search.trade_off import pareto_front, smallest_storage, sufficient_capacities
@@ -94,6 +98,7 @@ _HOMES = {
     "Deadlock": "csdf.analysis.liveness",
     "DependencyLatency": "csdf.analysis.dependency_latency",
     "FasterGraph": "csdf.analysis.abstraction.phases",
+    "FewestProcessors": "csdf.search.mapping.fewest",
     "Firing": "csdf.model.schedule",
     "GaveUp": "csdf.errors",
     "Graph": "csdf.model.graph",
@@ -102,6 +107,8 @@ _HOMES = {
     "InconsistentGraph": "csdf.errors",
     "InvalidGraph": "csdf.errors",
     "InvalidMapping": "csdf.model.mapping",
+    "LeastBuffers": "csdf.search.mapping.buffers",
+    "MappedApplication": "csdf.io.mapping.nsoc",
     "MappedExecution": "csdf.analysis.mapping.execution",
     "MappedThroughput": "csdf.analysis.mapping.throughput",
     "Mapping": "csdf.model.mapping",
@@ -137,8 +144,10 @@ _HOMES = {
     "deadlock": "csdf.analysis.liveness",
     "dependency_latency": "csdf.analysis.dependency_latency",
     "faster_graph": "csdf.analysis.abstraction.phases",
+    "fewest_processors": "csdf.search.mapping.fewest",
     "hsdf": "csdf.analysis.expansion",
     "latency": "csdf.analysis.latency",
+    "least_buffers": "csdf.search.mapping.buffers",
     "limit_concurrency": "csdf.analysis.bounded",
     "mapped_execution": "csdf.analysis.mapping.execution",
     "mapped_throughput": "csdf.analysis.mapping.throughput",
@@ -152,6 +161,7 @@ _HOMES = {
     "random_graph": "csdf.generation.random_graphs",
     "read_graph": "csdf.io.graph_files",
     "read_mapping": "csdf.io.mapping.files",
+    "read_nsoc": "csdf.io.mapping.nsoc",
     "read_platform": "csdf.io.mapping.files",
     "read_scenarios": "csdf.io.scenarios.files",
     "repetition_vector": "csdf.analysis.consistency",
@@ -171,6 +181,8 @@ _HOMES = {
     "without_auto_concurrency": "csdf.analysis.concurrency",
     "write_graph": "csdf.io.graph_files",
     "write_mapping": "csdf.io.mapping.files",
+    "write_nsoc": "csdf.io.mapping.nsoc_writer",
+    "write_platform": "csdf.io.mapping.files",
 }
 
 __all__ = list(_HOMES)

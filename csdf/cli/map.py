@@ -5,61 +5,82 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from itertools import groupby
 from math import ceil
-from typing import Any, NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.mapping.execution import MappedExecution, mapped_execution
-from csdf.analysis.mapping.throughput import MappedThroughput, mapped_throughput
+from csdf.analysis.mapping.throughput import mapped_throughput
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame.long_work import stop_after, working
 from csdf.cli.frame.output import remark
+from csdf.cli.options import concurrency
+from csdf.cli.reporting import mapped
+from csdf.cli.reporting.mapped import Answer
 from csdf.errors import CsdfError
 from csdf.io.files import write_text
-from csdf.io.mapping.files import read_mapping, read_platform, write_mapping
+from csdf.io.mapping.files import read_mapping, read_platform, write_mapping, write_platform
 from csdf.io.mapping.nsoc import holds_mapping, read_nsoc
+from csdf.io.mapping.nsoc_writer import write_nsoc
 from csdf.model.graph import Graph
-from csdf.model.mapping import Core, Mapping, Platform, StaticOrder
+from csdf.model.mapping import Mapping, Platform
 from csdf.outcome import Status
+from csdf.search.mapping.buffers import least_buffers
+from csdf.search.mapping.fewest import equal_processors, fewest_processors
 from csdf.search.mapping.search import BestMapping, best_mapping, prover
+from csdf.search.variables import UNITS
 
 DRAWN = 4  # iterations in a picture beyond those of the prefixes
-RUNS = 16  # most runs of equal actors of an order that are listed
-
-
-class Answer(NamedTuple):
-    """The answer of the command. best: the result of the search, where there was a search."""
-
-    graph: Graph
-    platform: Platform
-    mapping: Mapping
-    found: MappedThroughput
-    best: BestMapping | None
 
 
 def main(argv: Sequence[str]) -> int:
     """Analyse or search a mapping; return the exit code."""
-    options = command_parser().parse_args(argv)
+    parser = command_parser()
+    options = parser.parse_args(argv)
     pictures.require_drawing(options.plot)
+    _require_sense(parser, options)
     answer = _answer(options)
-    is_live = answer.found.deadlock is None
+    is_live = answer.found is not None and answer.found.deadlock is None
     execution = _executed(answer, None) if is_live and options.slices == "aligned" else None
-    if options.output:
-        write_mapping(options.output, answer.mapping)
     if options.json:
-        print(json.dumps(_as_json(answer, execution), indent=2))
+        print(json.dumps(mapped.as_json(answer, execution), indent=2))
     else:
-        print(_as_text(answer, execution))
+        print(mapped.as_text(answer, execution))
+    _write(answer, options)
     if options.plot and is_live:
         _plot(options.plot, answer)
-    if answer.found.deadlock is not None:
-        return answers.NO
-    return answers.ANSWERED
+    return answer.exit_code
+
+
+def _require_sense(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Refuse goals that belong to something else than what is asked."""
+    if options.least == "processors" and options.mapping is not None:
+        parser.error("--least processors searches a mapping; --mapping gives one")
+    if options.least == "processors" and _required(options) is None:
+        parser.error("--least processors needs --period or --throughput")
+    if options.unit != "tokens" and options.least != "buffers":
+        parser.error("--unit is for --least buffers")
+
+
+def _required(options: argparse.Namespace) -> Fraction | None:
+    found: Fraction | None = options.period
+    return found if options.throughput is None else 1 / options.throughput
+
+
+def _write(answer: Answer, options: argparse.Namespace) -> None:
+    if options.platform_output:
+        write_platform(options.platform_output, answer.platform)
+    if options.output and answer.mapping is not None:
+        if pictures.suffix_of(options.output) == "xml":
+            write_nsoc(options.output, answer.graph, answer.platform, answer.mapping)
+        else:
+            write_mapping(options.output, answer.mapping)
 
 
 def _plot(path: str, answer: Answer) -> None:
+    if answer.found is None:
+        raise AssertionError("only what runs is drawn")
     execution = _executed(answer, _drawn_iterations(answer))
     draw, suffix = pictures.drawing("csdf.draw.gantt"), pictures.suffix_of(path)
     title = f"{answer.graph.name}: period {answer.found.period}"
@@ -70,10 +91,13 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf map",
-        "Bind actors to processors and order their firings, for the smallest period; or the exact "
-        "period of a mapping that is given.",
+        "Bind actors to processors and order their firings, for the smallest period, or on the fewest "
+        "processors for a required one; or the exact period of a mapping that is given; with the "
+        "least buffers.",
         "csdf map models/graphs/mp3decoder.xml --processors 4",
         "csdf map models/graphs/csdf_example.xml --platform models/platforms/two_with_a_bus.json",
+        "csdf map models/graphs/mp3decoder.xml --period 3000000",
+        "csdf map models/graphs/csdf_example.xml --processors 2 --period 14 --least buffers",
         notes="Each processor repeats a list of firings for ever, after a prefix that fills the "
         "pipeline, and waits where the next one cannot start. Smallest means: of all bindings and all "
         "lists with the firings of one iteration, whatever their prefixes.",
@@ -96,7 +120,40 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--mapping", metavar="FILE", help="analyse this mapping instead of a search"
     )
-    parsers.add_output_option(parser, "write the mapping as JSON", required=False)
+    need = parser.add_mutually_exclusive_group()
+    need.add_argument(
+        "--period",
+        type=answers.above_zero,
+        metavar="TIME",
+        help="the longest that will do: searches for the fewest processors, unless --mapping or "
+        "--least says otherwise; 7, 3/2 or 1.5",
+    )
+    need.add_argument(
+        "--throughput",
+        type=answers.above_zero,
+        metavar="RATE",
+        help="the same, as iterations a time unit",
+    )
+    parser.add_argument(
+        "--least",
+        choices=("processors", "buffers"),
+        help="what to save: processors, or the buffers of a mapping; where none is given, of the one "
+        "with the smallest period; without --period the least that do not deadlock",
+    )
+    parser.add_argument(
+        "--unit", choices=UNITS, default="tokens", help="of the size of buffers; default: tokens"
+    )
+    parsers.add_output_option(
+        parser,
+        "write the mapping: .json, or with graph and platform as SDF3 has them: .xml",
+        required=False,
+    )
+    parser.add_argument(
+        "--platform-output",
+        type=parsers.output_file,
+        metavar="FILE",
+        help="write the platform as JSON",
+    )
     parser.add_argument(
         "--slices",
         choices=("any", "aligned"),
@@ -106,44 +163,87 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the firings by processor over time")
     parsers.add_budget_option(parser, "end the search with the best mapping by then")
+    concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser
 
 
 def _answer(options: argparse.Namespace) -> Answer:
-    if options.platform is None and options.processors is None:
-        if not holds_mapping(options.file):
-            raise CsdfError(
-                f"{options.file}: no platform in it; give --platform FILE or --processors N"
-            )
+    required = _required(options)
+    if options.platform is None and options.processors is None and holds_mapping(options.file):
         graph, platform, mapping = read_nsoc(options.file)
+        graph = concurrency.limited(graph, options)
     else:
-        graph = answers.read(options.file, options)
-        platform = _platform(options)
+        graph = concurrency.read(options.file, options)
         if options.mapping is None:
-            return _searched(graph, platform, options)
-        mapping = read_mapping(options.mapping)
+            return _searched(graph, options, required)
+        platform, mapping = _platform(options, graph), read_mapping(options.mapping)
+    if options.least == "buffers":
+        return _with_least_buffers(graph, platform, mapping, options, None)
     with working(f"analysing the mapping of {graph.name}"):
         found = mapped_throughput(graph, platform, mapping)
-    return Answer(graph, platform, mapping, found, None)
+    return Answer(graph, platform, mapping, found, required=required)
 
 
-def _platform(options: argparse.Namespace) -> Platform:
+def _platform(options: argparse.Namespace, graph: Graph) -> Platform:
     if options.platform is not None:
         return read_platform(options.platform)
-    names = [f"p{number}" for number in range(options.processors)]
-    return Platform(name="equal processors", cores=tuple(Core(name=name) for name in names))
+    if options.processors is None and (options.mapping or options.least == "buffers"):
+        raise CsdfError(
+            f"{options.file}: no platform in it; give --platform FILE or --processors N"
+        )
+    return equal_processors(options.processors or len(graph.actors))
 
 
-def _searched(graph: Graph, platform: Platform, options: argparse.Namespace) -> Answer:
+def _searched(graph: Graph, options: argparse.Namespace, required: Fraction | None) -> Answer:
+    if required is None and options.platform is None and options.processors is None:
+        raise CsdfError(
+            f"{options.file}: no platform in it; give --platform FILE or --processors N"
+        )
+    platform = _platform(options, graph)
     stop = stop_after(options.budget, lambda one: f"mapping {graph.name}: {one.at}")
-    best = best_mapping(graph, platform, budget=stop)
-    if best.status != Status.OPTIMAL and prover() is None:
+    if required is not None and options.least != "buffers":
+        fewest = fewest_processors(graph, platform, period=required, budget=stop)
+        _remark_on_proofs(fewest.status)
+        if options.platform is None and fewest.mapping is not None:
+            platform = _only_used(platform, fewest.mapping)
+        return Answer(
+            graph, platform, fewest.mapping, fewest.found, least=fewest, required=required
+        )
+    share = stop if options.least is None else stop.part(share=0.5)
+    best = best_mapping(graph, platform, budget=share)
+    _remark_on_proofs(best.status)
+    if options.least == "buffers":
+        return _with_least_buffers(graph, platform, best.mapping, options, best)
+    return Answer(graph, platform, best.mapping, best.found, best=best)
+
+
+def _only_used(platform: Platform, mapping: Mapping) -> Platform:
+    used = tuple(core for core in platform.cores if core.name in mapping.orders)
+    return replace(platform, cores=used)
+
+
+def _remark_on_proofs(status: Status) -> None:
+    if status in (Status.FEASIBLE, Status.GAVE_UP) and prover() is None:
         remark("csdf map", "OR-Tools proves more of small graphs: pip install 'csdf[cp]'")
-    return Answer(graph, platform, best.mapping, best.found, best)
+
+
+def _with_least_buffers(
+    graph: Graph,
+    platform: Platform,
+    mapping: Mapping,
+    options: argparse.Namespace,
+    best: BestMapping | None,
+) -> Answer:
+    required = _required(options)
+    stop = stop_after(options.budget, lambda one: f"sizing the buffers of {graph.name}: {one.done}")
+    found = least_buffers(graph, platform, mapping, period=required, unit=options.unit, budget=stop)
+    return Answer(graph, platform, found.mapping, found.found, best, found, required)
 
 
 def _executed(answer: Answer, iterations: int | None) -> MappedExecution:
+    if answer.mapping is None:
+        raise AssertionError("only a mapping is executed")
     with working(f"executing {answer.graph.name}"):
         return mapped_execution(
             answer.graph, answer.platform, answer.mapping, iterations=iterations
@@ -153,78 +253,10 @@ def _executed(answer: Answer, iterations: int | None) -> MappedExecution:
 def _drawn_iterations(answer: Answer) -> int:
     """Return how many iterations a picture shows: the prefixes and some more."""
     repetitions = repetition_vector(answer.graph)
+    orders = () if answer.mapping is None else answer.mapping.orders.values()
     begun = [
         Fraction(order.prefix.count(actor), repetitions[actor])
-        for order in answer.mapping.orders.values()
+        for order in orders
         for actor in order.prefix
     ]
     return ceil(max(begun, default=Fraction(0))) + DRAWN
-
-
-def _as_json(answer: Answer, execution: MappedExecution | None) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "graph": answer.graph.name,
-        "processors": [core.name for core in answer.platform.cores],
-        **answer.found.to_json(),
-        "mapping": answer.mapping.to_json(),
-    }
-    if answer.best is not None:
-        found |= {
-            "lower_bound": str(answer.best.lower_bound),
-            "gap": None if answer.best.gap is None else str(answer.best.gap),
-            "status": answer.best.status,
-        }
-    if execution is not None:
-        found["period_aligned"] = str(execution.period)
-    return found
-
-
-def _as_text(answer: Answer, execution: MappedExecution | None) -> str:
-    count = answers.counted(len(answer.platform.cores), "processor")
-    lines = [f"{answer.graph.name} on {count}"]
-    lines += [f"  {title:<13}{text}" for title, text in _rows(answer, execution)]
-    width = max(len(core.name) for core in answer.platform.cores)
-    for core in answer.platform.cores:
-        order = answer.mapping.orders.get(core.name)
-        use = answer.found.utilization.get(core.name, 0)
-        shown = "nothing" if order is None else _order(order)
-        lines.append(f"  {core.name:<{width}} {float(use):>7.1%}  {shown}")
-    return answers.one_text(lines)
-
-
-def _rows(answer: Answer, execution: MappedExecution | None) -> list[tuple[str, str]]:
-    found = answer.found
-    if found.period is None:
-        return [("deadlock", str(found.deadlock)), ("throughput", "0")]
-    rows = [("period", answers.number(found.period))]
-    if answer.best is not None:
-        rows[0] = ("period", f"{answers.number(found.period)}, {_verdict(answer.best)}")
-    if any(core.wheel for core in answer.platform.cores):
-        rows.append(("", "for wheels that start at any time: an upper bound"))
-        if execution is not None and execution.period is not None:
-            rows.append(
-                ("aligned", f"{answers.number(execution.period)}, all wheels from time 0 on")
-            )
-    cycle = found.critical_cycle
-    if cycle is not None:
-        rows.append(("limited by", ", ".join(cycle.actors[:12])))
-        rows.append(("", f"over {', '.join(cycle.channels[:6])}"))
-    return rows
-
-
-def _verdict(best: BestMapping) -> str:
-    if best.status == Status.OPTIMAL:
-        return "optimal"
-    return f"at most {float(best.gap or 0):.1%} above the bound {answers.number(best.lower_bound)}"
-
-
-def _order(order: StaticOrder) -> str:
-    first = f"{_runs(order.prefix)}; then " if order.prefix else ""
-    return f"{first}for ever {_runs(order.periodic)}"
-
-
-def _runs(actors: Sequence[str]) -> str:
-    """Return a list of actors, those that follow themselves with their number."""
-    runs = [(actor, len(list(same))) for actor, same in groupby(actors)]
-    shown = [actor if count == 1 else f"{count} {actor}" for actor, count in runs[:RUNS]]
-    return ", ".join(shown) + (f" and {len(runs) - RUNS} more" if len(runs) > RUNS else "")

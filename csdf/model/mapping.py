@@ -49,6 +49,15 @@ class Core:
                 f"processor {self.name!r}: offset {self.offset}; the slice has to lie in the wheel"
             )
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the processor as a JSON value, without what is as usual."""
+        found: dict[str, Any] = {"name": self.name}
+        if self.type:
+            found["type"] = self.type
+        if self.wheel is not None:
+            found |= {"wheel": self.wheel, "slice": self.slice, "offset": self.offset}
+        return found
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
@@ -73,6 +82,18 @@ class Connection:
                 raise InvalidMapping(f"{where}: {what} {time} is negative")
         if self.bandwidth is not None and self.bandwidth < 1:
             raise InvalidMapping(f"{where}: bandwidth {self.bandwidth}; at least 1")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the connection as a JSON value, without what is as usual."""
+        found: dict[str, Any] = {"source": self.source, "target": self.target}
+        found["latency"] = self.latency
+        if self.bandwidth is not None:
+            found["bandwidth"] = self.bandwidth
+        if not self.is_pipelined:
+            found["pipelined"] = False
+        if self.wait:
+            found["wait"] = self.wait
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +120,16 @@ class Platform:
             for end in (source, target):
                 if end not in names:
                     raise InvalidMapping(f"platform {self.name!r}: there is no processor {end!r}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that csdf.io.mapping.files reads, as a JSON value."""
+        return {
+            "format": "csdf-platform",
+            "version": 1,
+            "name": self.name,
+            "processors": [one.to_json() for one in self.cores],
+            "connections": [one.to_json() for one in self.connections],
+        }
 
     def core(self, name: str) -> Core:
         """Return the processor of that name; raise InvalidMapping if there is none."""

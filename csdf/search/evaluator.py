@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import cycle_vector
@@ -35,6 +35,20 @@ class Evaluation(NamedTuple):
 
     period: Fraction | None
     holding: tuple[int, ...]
+
+
+class Evaluates(Protocol):
+    """What a search over storage distributions asks: of a graph, or of a mapped one.
+
+    count: distributions evaluated so far; firings: of one iteration.
+    """
+
+    count: int
+
+    @property
+    def firings(self) -> int: ...  # noqa: D102
+
+    def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation: ...  # noqa: D102
 
 
 class Evaluator:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from csdf.search.cuts import Cut, Cuts
-from csdf.search.evaluator import Evaluator
+from csdf.search.evaluator import Evaluates
 from csdf.search.variables import Variable
 
 QUEUE_NUMBERS = 40_000_000  # most capacities in the queue: about a gigabyte
@@ -32,7 +32,7 @@ class Exploration:
 
     def __init__(
         self,
-        evaluator: Evaluator,
+        evaluator: Evaluates,
         variables: Sequence[Variable],
         look: Callable[[], None],
     ) -> None:

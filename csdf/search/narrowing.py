@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from csdf.search.evaluator import Evaluator
+from csdf.search.evaluator import Evaluates
 from csdf.search.exploration import Sufficient
 from csdf.search.variables import Variable
 
@@ -12,7 +12,7 @@ Distribution = tuple[int, ...]
 
 
 def sufficient_distribution(
-    evaluator: Evaluator,
+    evaluator: Evaluates,
     variables: Sequence[Variable],
     is_sufficient: Sufficient,
     effort: int | None,
@@ -32,7 +32,7 @@ def sufficient_distribution(
 
 
 def narrowing(
-    evaluator: Evaluator,
+    evaluator: Evaluates,
     variables: Sequence[Variable],
     is_sufficient: Sufficient,
     start: Distribution | None = None,

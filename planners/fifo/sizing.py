@@ -127,7 +127,7 @@ class Sizer:
             Variable(channels=(), least=one, step=1, weight=weight)
             for one, weight in zip(least, self._weights, strict=True)
         ]
-        self._search = EvenExploration(self._evaluator, variables, self._look)  # type: ignore[arg-type]
+        self._search = EvenExploration(self._evaluator, variables, self._look)
         for found, is_enough in grown(self._evaluator, least):
             self._start = found
             if is_enough:

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from csdf.io.graph_files import write_graph
+from csdf.model.builder import GraphBuilder
 from tests.cli.running import GRAPHS
 
 MODELS = GRAPHS.parent
@@ -76,6 +78,86 @@ def test_wheels_that_start_together_have_an_exact_period(answer, tmp_path):
     code, found = answer("map", modem, "--platform", path, "--slices", "aligned", "--budget", "2s")
     assert code == 0
     assert 0 < int(found["period_aligned"]) <= int(found["period"])
+
+
+def test_the_fewest_processors_for_a_period_are_told(answer):
+    code, found = answer("map", EXAMPLE, "--period", "14")
+    # 3 * (1 + 3) + 4 * 2 + 2 + 3 = 25 time units of work, too much for one processor.
+    least = found["least"]
+    assert (code, least["goal"], least["size"], least["status"]) == (0, "processors", 2, "optimal")
+    assert found["required_period"] == "14"
+    assert len(found["processors"]) == 2
+    _, same = answer("map", EXAMPLE, "--throughput", "1/14")
+    assert same["least"] == least
+
+
+def test_a_period_that_no_processors_reach_answers_no(answer, run):
+    code, found = answer("map", EXAMPLE, "--period", "11")
+    assert (code, found["mapping"], found["least"]["status"]) == (1, None, "infeasible")
+    code, text, _ = run("map", EXAMPLE, "--period", "11")
+    assert "no mapping onto these processors has a period below 12" in text
+
+
+def test_the_least_buffers_of_a_mapping_are_told_and_written(answer, tmp_path):
+    path = tmp_path / "mapping.json"
+    target = ("--platform", BUS)
+    code, found = answer(
+        "map", EXAMPLE, *target, "--least", "buffers", "--period", "14", "-o", path
+    )
+    assert (code, found["least"]["status"], found["least"]["unit"]) == (0, "optimal", "tokens")
+    code, again = answer("map", EXAMPLE, *target, "--mapping", path, "--period", "14")
+    assert (code, again["period"]) == (0, found["period"])
+    code, _ = answer("map", EXAMPLE, *target, "--mapping", path, "--period", "12")
+    assert code == 1  # slower than required
+    _, same = answer(
+        "map", EXAMPLE, *target, "--mapping", path, "--least", "buffers", "--period", "14"
+    )
+    assert same["least"]["size"] == found["least"]["size"]
+
+
+def test_a_mapping_is_written_as_sdf3_has_it(answer, run, tmp_path):
+    document = json.loads(BUS.read_text())
+    for one in document["connections"]:
+        one["pipelined"] = False
+    platform, path, same = (tmp_path / name for name in ("noc.json", "mapped.xml", "same.json"))
+    platform.write_text(json.dumps(document))
+    words = ("map", EXAMPLE, "--platform", platform)
+    code, found = answer(*words, "-o", path, "--platform-output", same)
+    assert code == 0
+    assert answer("map", path)[1]["period"] == found["period"]
+    assert json.loads(same.read_text())["connections"] == document["connections"]
+    code, _, error = run("map", EXAMPLE, "--platform", BUS, "-o", path)
+    assert code == 2
+    assert 'follow one another at once, without "pipelined": false; write .json' in error
+
+
+def test_goals_that_contradict_one_another_are_refused(run, tmp_path):
+    for words, message in (
+        (("--least", "processors"), "--least processors needs --period or --throughput"),
+        (("--processors", 2, "--unit", "bytes"), "--unit is for --least buffers"),
+        (("--least", "buffers"), "give --platform FILE or --processors N"),
+    ):
+        code, _, error = run("map", EXAMPLE, *words)
+        assert code == 2
+        assert message in error
+
+
+def test_unbound_actors_may_be_limited(answer, run, tmp_path):
+    """Actor a runs on no processor, three times at once; one firing at a time takes 4."""
+    graph = tmp_path / "graph.json"
+    ring = GraphBuilder("g").actor("a", 4).actor("b", 3).channel("a", 1, "b", 1)
+    write_graph(graph, ring.channel("b", 1, "a", 1, initial_tokens=3).graph())
+    mapping = tmp_path / "mapping.json"
+    orders = {"p0": {"periodic": ["b"]}}
+    mapping.write_text(
+        json.dumps(
+            {"format": "csdf-mapping", "version": 1, "binding": {"b": "p0"}, "orders": orders}
+        )
+    )
+    words = ("map", graph, "--processors", 1, "--mapping", mapping)
+    assert answer(*words)[1]["period"] == "3"
+    assert answer(*words, "--no-auto-concurrency")[1]["period"] == "4"
+    assert answer(*words, "--limit", "a=1")[1]["period"] == "4"
 
 
 def test_the_slowest_run_of_scenarios_is_told(answer):

@@ -111,7 +111,7 @@ def every_order(actors, repetitions):
     ]
 
 
-def least_period(graph, target, draw):
+def least_period(graph, target, draw, most=60):
     """The least period over bindings and orders; of many orders a random choice."""
     repetitions = repetition_vector(graph)
     names = [core.name for core in target.cores]
@@ -123,7 +123,7 @@ def least_period(graph, target, draw):
             every_order([a for a in binding if binding[a] == core], repetitions) for core in used
         ]
         combined = list(product(*choices))
-        for orders in draw.sample(combined, min(len(combined), 60)):
+        for orders in draw.sample(combined, min(len(combined), most)):
             mapping = Mapping(binding=binding, orders=dict(zip(used, orders, strict=True)))
             period = mapped_throughput(graph, target, mapping).period
             if period is not None and (best is None or period < best):

@@ -5,65 +5,26 @@ It says nothing of orders; csdf.analysis.mapping.orders adds those.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from math import gcd
 
 from csdf.analysis.bounded import bound_channels
-from csdf.analysis.consistency import repetition_vector
 from csdf.errors import counted
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.model.mapping import Buffer, Connection, Core, InvalidMapping, Mapping, Platform
+from csdf.model.space import space_channel
 
 TRANSFER = " (transfer)"  # what the name of a transfer actor adds to that of its channel
 WAIT = " (wait)"
-SPACE = " (space)"
-
-
-def require_valid(graph: Graph, platform: Platform, mapping: Mapping) -> None:
-    """Raise InvalidMapping unless the mapping is one of this graph onto this platform.
-
-    Each order has to hold exactly the actors of its processor, in its periodic list all equally
-    often against the repetition vector.
-    """
-    for actor, core in mapping.binding.items():
-        if actor not in {one.name for one in graph.actors}:
-            raise InvalidMapping(
-                f"the binding names {actor!r}, which is no actor of {graph.name!r}"
-            )
-        platform.core(core)
-    channels = {one.name for one in graph.channels}
-    for name in (*mapping.buffers, *mapping.delays):
-        if name not in channels:
-            raise InvalidMapping(f"there is no channel {name!r} in {graph.name!r}")
-    used = dict.fromkeys(mapping.binding.values())
-    for core in used:
-        if core not in mapping.orders:
-            raise InvalidMapping(f"processor {core!r} has actors, but no static order")
-    repetitions = repetition_vector(graph)
-    for core in mapping.orders:
-        platform.core(core)
-        _require_order(core, mapping, repetitions)
-
-
-def _require_order(core: str, mapping: Mapping, repetitions: dict[str, int]) -> None:
-    order = mapping.orders[core]
-    bound = {actor for actor, other in mapping.binding.items() if other == core}
-    for actor in (*order.prefix, *order.periodic):
-        if actor not in bound:
-            raise InvalidMapping(
-                f"the order of processor {core!r} names {actor!r}, which is not bound to it"
-            )
-    first = next(iter(order.periodic))
-    iterations = Fraction(order.periodic.count(first), repetitions[first])
-    for actor in bound:
-        found = order.periodic.count(actor)
-        if found != iterations * repetitions[actor] or not found:
-            raise InvalidMapping(
-                f"the order of processor {core!r} has {counted(found, 'firing')} of {actor!r} "
-                f"and {order.periodic.count(first)} of {first!r}; an iteration has "
-                f"{repetitions[actor]} and {repetitions[first]}"
-            )
+MEMORY, SOURCE, TARGET = "memory", "source", "target"  # where a channel has room: sides of a Buffer
+SPACE = {  # what the name of a reverse channel adds to that of its channel
+    MEMORY: " (space)",
+    SOURCE: " (space at its source)",
+    TARGET: " (space at its target)",
+}
 
 
 def durations_on(actor: Actor, core: Core) -> tuple[int, ...]:
@@ -112,14 +73,15 @@ def bound_graph(
     """Return the graph with the durations, transfers and buffers of a mapping, without orders.
 
     A crossing channel that takes time becomes producer -> transfer -> consumer; `c (transfer)` moves
-    as many tokens at once as every firing moves a multiple of. Capacities become channels.
+    as many tokens at once as every firing moves a multiple of. Capacities become channels; a buffer of
+    the mapping takes the place of the capacity that the graph gives its channel.
     is_conservative: the durations on processors with a slice are response times.
     """
     scaled = _in_integral_times(graph)
     factor = 1 / scaled.time_unit
     builder = _Binding(scaled, platform, mapping, factor)
     actors = tuple(builder.actor(one, is_conservative=is_conservative) for one in scaled.actors)
-    for channel in bound_channels(scaled).channels:
+    for channel in bound_channels(_without_capacities(scaled, mapping.buffers)).channels:
         builder.add(channel)
     return Graph(
         name=graph.name,
@@ -127,6 +89,43 @@ def bound_graph(
         channels=tuple(builder.channels),
         time_unit=scaled.time_unit,
     )
+
+
+def _without_capacities(graph: Graph, names: Collection[str]) -> Graph:
+    channels = tuple(
+        replace(channel, capacity=None) if channel.name in names else channel
+        for channel in graph.channels
+    )
+    return replace(graph, channels=channels, origin=None)
+
+
+def buffer_sides(graph: Graph, platform: Platform, mapping: Mapping) -> dict[str, tuple[str, ...]]:
+    """Return for each channel but self-loops where its tokens need room.
+
+    `memory` where they are there at once; `source` and `target` where they cross a connection.
+    """
+    binding = _Binding(graph, platform, mapping, Fraction(1))
+    return {
+        channel.name: binding.sides(channel)
+        for channel in graph.channels
+        if not channel.is_self_loop
+    }
+
+
+def buffered_channel(channel: Channel, side: str) -> Channel:
+    """Return the channel as it is between those who share the room on one side of a connection.
+
+    A transfer takes one token at a time from its source, and puts one at a time to its target.
+    """
+    if side == SOURCE:
+        return replace(
+            channel, consumption=(1,), consumer=f"{channel.name}{TRANSFER}", release=None
+        )
+    if side == TARGET:
+        return replace(
+            channel, production=(1,), producer=f"{channel.name}{TRANSFER}", initial_tokens=0
+        )
+    return channel
 
 
 def _in_integral_times(graph: Graph) -> Graph:
@@ -162,6 +161,15 @@ class _Binding:
     channels: list[Channel] = field(default_factory=list)
     transfers: list[Actor] = field(default_factory=list)
 
+    @cached_property
+    def releases(self) -> dict[str, tuple[int, ...] | None]:
+        """Return the release rates of each channel of the application that has any of its own."""
+        return {channel.name: channel.release for channel in self.graph.channels}
+
+    def sides(self, channel: Channel) -> tuple[str, ...]:
+        """Return on which sides of a connection a channel has room of its own."""
+        return (MEMORY,) if self._connection(channel) is None else (SOURCE, TARGET)
+
     def actor(self, actor: Actor, *, is_conservative: bool) -> Actor:
         name = self.mapping.binding.get(actor.name)
         if name is None:
@@ -179,7 +187,8 @@ class _Binding:
         connection = self._connection(channel)
         if connection is None:
             self.channels.append(channel)
-            self._limit(channel, channel, buffer.memory, "")
+            released = replace(channel, release=self.releases.get(channel.name))
+            self._limit(channel.name, released, buffer.memory, MEMORY)
             return
         self._add_transfer(channel, connection, buffer)
 
@@ -217,8 +226,9 @@ class _Binding:
             initial_tokens=0 if has_source else tokens,
         )
         self.channels += [first, second]
-        self._limit(first, first, buffer.source, "source")
-        self._limit(second, replace(second, producer=name), buffer.target, "target")
+        self._limit(channel.name, first, buffer.source, SOURCE)
+        released = replace(second, producer=name, release=self.releases.get(channel.name))
+        self._limit(channel.name, released, buffer.target, TARGET)
         if is_one_by_one:
             self.channels.append(
                 Channel(
@@ -251,22 +261,13 @@ class _Binding:
             return 1
         return gcd(*channel.production, *channel.consumption)
 
-    def _limit(self, channel: Channel, ends: Channel, capacity: int | None, side: str) -> None:
+    def _limit(self, name: str, ends: Channel, capacity: int | None, side: str) -> None:
         """Add the reverse channel of a buffer, from the consumer to the producer of `ends`."""
-        if capacity is None or channel.is_self_loop:
+        if capacity is None or ends.is_self_loop:
             return
-        if capacity < channel.initial_tokens:
+        if capacity < ends.initial_tokens:
             raise InvalidMapping(
-                f"channel {channel.name!r}: a buffer of {counted(capacity, 'token')} for "
-                f"{channel.initial_tokens} initial ones"
+                f"channel {name!r}: a buffer of {counted(capacity, 'token')} for "
+                f"{ends.initial_tokens} initial ones"
             )
-        self.channels.append(
-            Channel(
-                name=f"{channel.name}{SPACE}{f' ({side})' if side else ''}",
-                producer=ends.consumer,
-                consumer=ends.producer,
-                production=ends.consumption,
-                consumption=ends.production,
-                initial_tokens=capacity - channel.initial_tokens,
-            )
-        )
+        self.channels.append(space_channel(ends, capacity, f"{name}{SPACE[side]}"))

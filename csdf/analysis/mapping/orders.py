@@ -19,10 +19,12 @@ class OrderDeadlock(CsdfError):
     """Static orders in which every processor waits for another one.
 
     waiting: of each processor that waits the actor that is next, and the channel without enough tokens.
+    blocked: the channels of a cycle of waits; empty where there is none.
     """
 
-    def __init__(self, waiting: dict[str, tuple[str, str]]) -> None:
+    def __init__(self, waiting: dict[str, tuple[str, str]], blocked: tuple[str, ...] = ()) -> None:
         self.waiting = waiting
+        self.blocked = blocked
         text = "; ".join(
             f"{core!r} waits for tokens on {channel!r} to fire {actor!r}"
             for core, (actor, channel) in waiting.items()
@@ -131,7 +133,7 @@ def _after_prefixes(graph: Graph, orders: Mapping[str, StaticOrder]) -> Marking:
     run = _OrderedRun(graph, orders)
     while not run.is_done():
         if not run.step():
-            raise OrderDeadlock(run.waiting())
+            raise OrderDeadlock(run.waiting(), run.blocked())
     return run.marking()
 
 
@@ -186,6 +188,28 @@ class _OrderedRun:
             tokens=dict(zip(channels, self._run.tokens, strict=True)),
             places=self.places,
         )
+
+    def blocked(self) -> tuple[str, ...]:
+        """Return the channels of a cycle of actors each of which waits for the next one."""
+        home = {actor: core for core, order in self.orders.items() for actor in order.periodic}
+        graph, names = self._run.graph, self._names
+        seen: dict[str, int] = {}
+        channels: list[str] = []
+        name = next(
+            order.actor(self.places[core])
+            for core, order in self.orders.items()
+            if self.places[core] < len(order.prefix)
+        )
+        while name not in seen:
+            seen[name] = len(channels)
+            lacking = self._run.lacking(self._number[name])
+            if lacking is None:
+                return ()
+            channels.append(graph.channel_names[lacking])
+            producer = names[graph.producer[lacking]]
+            core = home.get(producer)
+            name = producer if core is None else self.orders[core].actor(self.places[core])
+        return tuple(channels[seen[name] :])
 
 
 def _most_firings(graph: Graph, orders: Mapping[str, StaticOrder]) -> dict[str, int]:

@@ -8,8 +8,9 @@ from typing import Any
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.critical import CriticalCycle
-from csdf.analysis.mapping.binding import bound_graph, require_valid
+from csdf.analysis.mapping.binding import bound_graph
 from csdf.analysis.mapping.orders import OrderDeadlock, ordered_graph
+from csdf.analysis.mapping.validity import require_valid
 from csdf.analysis.throughput import throughput
 from csdf.model.graph import Graph
 from csdf.model.mapping import Mapping, Platform
@@ -23,14 +24,15 @@ class MappedThroughput(Shown):
 
     period: time of one iteration of the application, in units of the user; None for a deadlock, 0 if
     nothing limits it. critical_cycle: why it is not less; channels `p: a before b` are orders, actors
-    `c (transfer)` are transfers. deadlock: what waits for what. utilization: the part of the time
-    in which each processor works.
+    `c (transfer)` are transfers. deadlock: what waits for what; blocked: the channels of a cycle of
+    such waits, where one is known. utilization: the part of the time in which each processor works.
     """
 
     period: Fraction | None
     critical_cycle: CriticalCycle | None
     deadlock: str | None
     utilization: dict[str, Fraction]
+    blocked: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON value; fractions as texts."""
@@ -55,21 +57,27 @@ def mapped_throughput(
     """
     require_valid(graph, platform, mapping)
     bound = bound_graph(graph, platform, mapping, is_conservative=True)
+    return ordered_throughput(bound, mapping, repetition_vector(graph), budget=budget)
+
+
+def ordered_throughput(
+    bound: Graph, mapping: Mapping, repetitions: dict[str, int], *, budget: Budget = None
+) -> MappedThroughput:
+    """Return the throughput of a graph that has its durations and transfers, under the orders.
+
+    repetitions: of the actors of the application.
+    """
     try:
         ordered = ordered_graph(bound, mapping.orders)
     except OrderDeadlock as error:
-        return MappedThroughput(
-            period=None, critical_cycle=None, deadlock=str(error), utilization={}
-        )
-    repetitions = repetition_vector(graph)
+        return _stuck(str(error), error.blocked)
     slowest = None
     stop = stop_of(budget)
     for part in _parts(ordered):
         found = throughput(part, budget=stop)
         if found.deadlock is not None:
-            return MappedThroughput(
-                period=None, critical_cycle=None, deadlock=str(found.deadlock), utilization={}
-            )
+            channels = tuple(one.channel for one in found.deadlock.cycle)
+            return _stuck(str(found.deadlock), channels)
         iterations = _iterations(part, repetitions)
         period = (found.period or Fraction(0)) / iterations
         if slowest is None or period > slowest[0]:
@@ -81,6 +89,12 @@ def mapped_throughput(
         critical_cycle=slowest[1],
         deadlock=None,
         utilization=_utilization(bound, mapping, repetitions, slowest[0]),
+    )
+
+
+def _stuck(deadlock: str, blocked: tuple[str, ...]) -> MappedThroughput:
+    return MappedThroughput(
+        period=None, critical_cycle=None, deadlock=deadlock, utilization={}, blocked=blocked
     )
 
 

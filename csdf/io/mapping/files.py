@@ -1,4 +1,4 @@
-"""Platforms and mappings from JSON files, and mappings into them.
+"""Platforms and mappings from JSON files, and into them.
 
     {"format": "csdf-platform", "version": 1, "name": "two",
      "processors": [{"name": "p0", "type": "arm", "wheel": 10, "slice": 5}, {"name": "p1"}],
@@ -52,6 +52,11 @@ def read_mapping(path: str | os.PathLike[str]) -> Mapping:
     root = _document(path, MAPPING)
     _require(root, ("format", "version", "binding"), ("orders", "buffers", "delays"))
     return _valid(root, _mapping)
+
+
+def write_platform(path: str | os.PathLike[str], platform: Platform) -> None:
+    """Write the platform as JSON. Raises UnwritableFile and leaves nothing half-written."""
+    files.write_text(path, f"{json.dumps(platform.to_json(), indent=1)}\n")
 
 
 def write_mapping(path: str | os.PathLike[str], mapping: Mapping) -> None:

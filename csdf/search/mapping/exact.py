@@ -23,13 +23,23 @@ class Feasibility:
     is_proved: bool
 
 
-def find_mapping(problem: MappingProblem, period: Fraction, seconds: float | None) -> Feasibility:
+def find_mapping(
+    problem: MappingProblem,
+    period: Fraction,
+    seconds: float | None,
+    *,
+    most_cores: int | None = None,
+) -> Feasibility:
     """Look for a binding and starts that repeat with the period.
 
-    The space is complete for static orders with one iteration in each periodic list and any prefix:
-    every such order has a schedule whose starts lie within the sum of all times.
+    most_cores: how many processors may have actors. The space is complete for static orders with one
+    iteration in each periodic list and any prefix: every such order has a schedule whose starts lie
+    within the sum of all times. Connections are taken for pipelined, so that a proof holds for those
+    that are not, but starts need to be judged.
     """
     model = _Model(problem, period)
+    if most_cores is not None:
+        model.limit_cores(most_cores)
     solver = cp_model.CpSolver()
     if seconds is not None:
         solver.parameters.max_time_in_seconds = seconds
@@ -74,6 +84,14 @@ class _Model:
         for dependency in problem.dependencies:
             self._add_dependency(dependency)
         self._break_symmetry()
+
+    def limit_cores(self, most: int) -> None:
+        """Bind actors to so many processors at most."""
+        used = {core: self.model.new_bool_var(f"u{core}") for core in self.intervals}
+        for row in self.bound:
+            for core, chosen in row.items():
+                self.model.add_implication(chosen, used[core])
+        self.model.add(sum(used.values()) <= most)
 
     def _horizon(self) -> int:
         """The sum of all times: no start that repeats has to be later."""
@@ -138,8 +156,7 @@ class _Model:
     def _break_symmetry(self) -> None:
         """Take a new processor only after the earlier ones, where all processors are alike."""
         problem = self.problem
-        alike = all(len(set(row)) == 1 for row in problem.works)
-        if problem.platform.connections or not alike:
+        if problem.platform.connections or not problem.has_equal_cores:
             return
         cores = range(len(problem.platform.cores))
         for actor, row in enumerate(self.bound):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Mapping as Table
 from fractions import Fraction
 
-from csdf.model.mapping import StaticOrder
+from csdf.model.mapping import Mapping, StaticOrder
 from csdf.search.mapping.problem import MappingProblem
 
 EJECTIONS = 20  # how often a firing may lose its place, on average, before the period is given up
@@ -141,13 +142,24 @@ class _Schedule:
         wheel[:] = [entry for entry in wheel if entry[2] != firing]
 
 
+def mapping_of(
+    problem: MappingProblem, binding: Sequence[int], starts: Sequence[int], period: int
+) -> Mapping:
+    """Return the mapping of a binding, and of starts that repeat with a period."""
+    names = [core.name for core in problem.platform.cores]
+    return Mapping(
+        binding={a: names[c] for a, c in zip(problem.actors, binding, strict=True)},
+        orders=orders_of(problem, binding, starts, period),
+    )
+
+
 def orders_of(
     problem: MappingProblem, binding: Sequence[int], starts: Sequence[int], period: int
 ) -> dict[str, StaticOrder]:
     """Return the static orders of starts that repeat with a period, prefixes included."""
     least = min(starts)
     stages = max(start - least for start in starts) // period
-    events: Mapping[int, list[tuple[int, int, int]]] = defaultdict(list)
+    events: Table[int, list[tuple[int, int, int]]] = defaultdict(list)
     for firing, start in enumerate(starts):
         actor = problem.firings[firing][0]
         for turn in range(stages + 1):

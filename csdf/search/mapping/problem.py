@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import NamedTuple
 
 from csdf.analysis.bounded import limit_concurrency
@@ -47,6 +48,11 @@ class MappingProblem:
     dependencies: tuple[Dependency, ...]
     sent: frozenset[str]  # channels of the application, whose tokens cross connections
     time_unit: Fraction
+
+    @property
+    def has_equal_cores(self) -> bool:
+        """Whether each actor takes equally long on all processors."""
+        return all(len(set(row)) == 1 for row in self.works)
 
     def load(self, actor: int, core: int) -> int:
         """Return how long a processor works for an actor in one iteration."""
@@ -160,9 +166,25 @@ def lower_bound(problem: MappingProblem) -> Fraction:
     ]
     cores = len(problem.platform.cores)
     bounds = [Fraction(max(least)), Fraction(sum(least), cores), _free_period(problem)]
-    if all(len(set(row)) == 1 for row in problem.works):
+    if problem.has_equal_cores:
         bounds.append(Fraction(_least_shared(least, cores)))
     return max(bounds)
+
+
+def fewest_by_load(problem: MappingProblem, period: Fraction) -> int:
+    """Return how many processors any mapping of at most that period uses at least.
+
+    By the least loads of the actors: all together, and, for processors that are alike, with no actor
+    split. period: in time units of the problem, no less than the load of any actor.
+    """
+    least = [
+        min(problem.load(a, c) for c in problem.cores_of(a)) for a in range(len(problem.actors))
+    ]
+    fewest = max(1, ceil(sum(least) / period))
+    if problem.has_equal_cores:
+        while _least_shared(least, fewest) > period:
+            fewest += 1
+    return fewest
 
 
 def _least_shared(loads: Sequence[int], cores: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -18,7 +18,7 @@ from csdf.model.graph import Graph
 from csdf.model.mapping import Mapping, Platform
 from csdf.model.shown import Shown
 from csdf.outcome import Status, told
-from csdf.search.mapping.modulo import modulo_schedule, orders_of
+from csdf.search.mapping.modulo import mapping_of, modulo_schedule
 from csdf.search.mapping.problem import MappingProblem, lower_bound, mapping_problem
 from csdf.stopping import ENDS, Budget, Progress, Stop, stop_of
 
@@ -128,7 +128,7 @@ class _Search:
         """Have an answer at once; then try bindings by load, and ones that differ from the best."""
         first = by_load(self.problem)
         if not self._schedule(
-            first, FIRST * max(self.bound, Fraction(max(_loads(self.problem, first))))
+            first, FIRST * max(self.bound, Fraction(max(loads_of(self.problem, first))))
         ):
             self._schedule(first, self._sequential(first))
         if self.best is None:
@@ -157,7 +157,7 @@ class _Search:
 
     def _try(self, binding: tuple[int, ...]) -> bool:
         """Schedule a binding for the least period that works; return whether it is a new best."""
-        load = max(_loads(self.problem, binding))
+        load = max(loads_of(self.problem, binding))
         if self.best is not None and load >= self.best[0]:
             return False
         for period in self._periods(max(self.bound, Fraction(load))):
@@ -195,11 +195,7 @@ class _Search:
 
     def _keep(self, binding: tuple[int, ...], starts: Sequence[int], period: Fraction) -> bool:
         """Judge a schedule; keep it if it is better than the best."""
-        names = [core.name for core in self.problem.platform.cores]
-        mapping = Mapping(
-            binding={a: names[c] for a, c in zip(self.problem.actors, binding, strict=True)},
-            orders=orders_of(self.problem, binding, starts, period.numerator),
-        )
+        mapping = mapping_of(self.problem, binding, starts, period.numerator)
         found = mapped_throughput(
             self.problem.graph,
             self.problem.platform,
@@ -264,29 +260,37 @@ class _Search:
         return Fraction(work + sent)
 
 
-def prover() -> Callable[[MappingProblem, Fraction, float | None], Any] | None:
+def prover() -> Callable[..., Any] | None:
     """Return the search for a mapping of a given period; None where OR-Tools is not installed."""
     if find_spec("ortools") is None:
         return None
-    found: Callable[[MappingProblem, Fraction, float | None], Any] = import_module(
-        "csdf.search.mapping.exact"
-    ).find_mapping
+    found: Callable[..., Any] = import_module("csdf.search.mapping.exact").find_mapping
     return found
 
 
-def by_load(problem: MappingProblem) -> tuple[int, ...]:
-    """Bind the actors with the most work first, each where it ends the earliest."""
+def by_load(problem: MappingProblem, cores: Collection[int] | None = None) -> tuple[int, ...]:
+    """Bind the actors with the most work first, each where it ends the earliest.
+
+    cores: processors that may be used, on which each actor can run somewhere; by default all.
+    """
     loads = [0] * len(problem.platform.cores)
     binding = [0] * len(problem.actors)
-    work = {a: min(problem.load(a, c) for c in problem.cores_of(a)) for a in range(len(binding))}
+    choices = [allowed(problem, actor, cores) for actor in range(len(binding))]
+    work = {a: min(problem.load(a, c) for c in choices[a]) for a in range(len(binding))}
     for actor in sorted(work, key=lambda one: (-work[one], one)):
-        core = min(problem.cores_of(actor), key=lambda c: (loads[c] + problem.load(actor, c), c))
+        core = min(choices[actor], key=lambda c: (loads[c] + problem.load(actor, c), c))
         binding[actor] = core
         loads[core] += problem.load(actor, core)
     return tuple(binding)
 
 
-def _loads(problem: MappingProblem, binding: Sequence[int]) -> list[int]:
+def allowed(problem: MappingProblem, actor: int, cores: Collection[int] | None) -> list[int]:
+    """Return the processors among these on which an actor can run."""
+    return [core for core in problem.cores_of(actor) if cores is None or core in cores]
+
+
+def loads_of(problem: MappingProblem, binding: Sequence[int]) -> list[int]:
+    """Return how long each processor works in one iteration."""
     loads = [0] * len(problem.platform.cores)
     for actor, core in enumerate(binding):
         loads[core] += problem.load(actor, core)
