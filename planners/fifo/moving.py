@@ -19,7 +19,7 @@ in one forward. The other direction would tie them together, so it is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, isqrt
@@ -42,6 +42,17 @@ class Move:
     targets: tuple[tuple[int, int], ...]  # FIFO, words more
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Most:
+    """The depth above which each FIFO need not be in some smallest depths; None is without end.
+
+    onward: from a FIFO with such a depth to those that hold instead what it would hold above it.
+    """
+
+    depths: tuple[int | None, ...]
+    onward: Mapping[int, tuple[int, ...]]
+
+
 class Moves:
     """All moves of a design, over one layer each."""
 
@@ -54,35 +65,37 @@ class Moves:
         ]
 
     def most_depths(
-        self,
-        weights: Sequence[int],
-        floor: Sequence[int],
-        known: Sequence[int | None] | None = None,
-    ) -> tuple[int | None, ...]:
-        """Return the depth above which each FIFO need not be in some smallest depths; None: no end.
+        self, weights: Sequence[int], floor: Sequence[int], known: Most | None = None
+    ) -> Most:
+        """Return the depths that some smallest depths do not exceed.
 
         weights: what a word of each FIFO costs, 0 for one whose depth is free; floor: the least depths
-        that are allowed, from 2 on. known: what was returned for other weights; it is kept to.
+        that are allowed, from 2 on. known: what was returned where no depth was free; it is kept to.
         """
-        most: list[int | None] = list(known or [None] * len(weights))
-        onward: dict[int, set[int]] = {}
-        open_places = [one for one, end in enumerate(most) if end is None and weights[one]]
-        for source in sorted(open_places, key=lambda one: -weights[one]):
-            found = [_cheapest(ways, weights, source, most) for ways in self._ways]
-            for fewer, targets in sorted(one for one in found if one is not None):
+        found = known or Most(depths=(None,) * len(weights), onward={})
+        depths, onward = list(found.depths), dict(found.onward)
+        free = {one for one, end in enumerate(depths) if end is not None and not weights[one]}
+        for source in sorted(range(len(depths)), key=lambda one: -weights[one]):
+            if depths[source] is not None or not weights[source]:
+                continue
+            for fewer, targets in sorted(
+                one
+                for ways in self._ways
+                if (one := _cheapest(ways, weights, source, free)) is not None
+            ):
                 if not any(_reaches(onward, target, source) for target in targets):
-                    onward[source] = set(targets)
-                    most[source] = floor[source] + fewer - 1
+                    onward[source] = targets
+                    depths[source] = floor[source] + fewer - 1
                     break
-        return tuple(most)
+        return Most(depths=tuple(depths), onward=onward)
 
 
-def _reaches(onward: dict[int, set[int]], start: int, end: int) -> bool:
+def _reaches(onward: Mapping[int, tuple[int, ...]], start: int, end: int) -> bool:
     return start == end or any(_reaches(onward, one, end) for one in onward.get(start, ()))
 
 
 def _cheapest(
-    ways: Mapping[int, Move], weights: Sequence[int], source: int, most: Sequence[int | None]
+    ways: Mapping[int, Move], weights: Sequence[int], source: int, shut: Collection[int]
 ) -> tuple[int, tuple[int, ...]] | None:
     """The fewest words of a FIFO that can be moved on at no more cost, and where to."""
     amount, place = 1, source
@@ -92,7 +105,7 @@ def _cheapest(
         place = ways[place].targets[0][0]
         amounts.append(amount)
     for fewer in amounts:
-        found = _moved(ways, weights, source, fewer, most)
+        found = _moved(ways, weights, source, fewer, shut)
         if found is None or source in found[1]:
             continue
         if found[0] <= weights[source] * fewer:
@@ -105,17 +118,20 @@ def _moved(
     weights: Sequence[int],
     place: int,
     words: int,
-    most: Sequence[int | None],
+    shut: Collection[int],
 ) -> tuple[int, tuple[int, ...]] | None:
-    """The least cost of so many words of a FIFO when they are moved on, and where they are then."""
+    """The least cost of so many words of a FIFO when they are moved on, and where they are then.
+
+    shut: FIFOs that have to pass on at a cost what they are given; none stay there.
+    """
     if place not in ways:
         return None
     move = ways[place]
     times = -(-words // move.fewer)
     cost, where = 0, list[int]()
     for target, more in move.targets:
-        found = [_moved(ways, weights, target, times * more, most)]
-        if most[target] is None:
+        found = [_moved(ways, weights, target, times * more, shut)]
+        if target not in shut:
             found.append((times * more * weights[target], (target,)))
         possible = [one for one in found if one is not None]
         if not possible:

@@ -52,7 +52,8 @@ class Parts:
         self._least, self._weights, self._look = list(least), list(weights), look
         self._floor = floor
         self._moves = Moves(evaluator.system.design, evaluator.alone)
-        self.most = self._moves.most_depths(weights, floor)
+        self._known_most = self._moves.most_depths(weights, floor)
+        self.most = self._known_most.depths
         self._parts: list[Part] = []
         self._now: tuple[Part, EvenExploration] | None = None
 
@@ -179,7 +180,7 @@ class Parts:
         weights = [0] * len(self._weights)
         for place in part.places:
             weights[place] = self._weights[place]
-        return self._moves.most_depths(weights, self._floor, self.most)
+        return self._moves.most_depths(weights, self._floor, self._known_most).depths
 
 
 def _cut(number: Mapping[int, int], most: Sequence[int | None], limits: Mapping[int, int]) -> Cut:
