@@ -80,7 +80,9 @@ def prepared(graph: Graph, choice: Choice) -> tuple[Graph, tuple[Variable, ...],
         replace(channel, capacity=fixed.get(channel.name, channel.capacity))
         for channel in graph.channels
     )
-    size = sum(capacity * _weight(graph.channel(name), choice) for name, capacity in fixed.items())
+    size = sum(
+        capacity * token_cost(graph.channel(name), choice) for name, capacity in fixed.items()
+    )
     return replace(graph, channels=channels, origin=None), variables, size
 
 
@@ -93,11 +95,12 @@ def _variable(graph: Graph, names: Sequence[str], choice: Choice) -> Variable:
         channels=channels,
         least=max(least),
         step=gcd(*steps, *(one - least[0] for one in least)),
-        weight=sum(_weight(channel, choice) for channel in channels),
+        weight=sum(token_cost(channel, choice) for channel in channels),
     )
 
 
-def _weight(channel: Channel, choice: Choice) -> int:
+def token_cost(channel: Channel, choice: Choice) -> int:
+    """Return what one token of a channel counts, in the unit of the choice."""
     if choice.unit == "tokens":
         return 1
     if choice.unit == "bits" and channel.name in (choice.widths or {}):
