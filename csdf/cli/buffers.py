@@ -22,14 +22,17 @@ from csdf.errors import UnwritableFile
 from csdf.io.fifo_depths import depth_table, folding_config, parse_depths
 from csdf.io.files import read_bytes, write_text
 from csdf.io.graph_files import require_format, write_graph
+from csdf.model.fifo_memory import OBJECTIVES
 from csdf.model.graph import Graph
 from csdf.names import quoted
 from csdf.outcome import Status
+from csdf.search.memory_search import least_memory
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
 from csdf.stopping import Stop
 
 DEPTHS = {"folding": "FINN-style folding JSON", "depths": "JSON by FIFO, hls4ml-style"}
+MEMORIES = {"bram": "block RAM", "lut": "LUT"}
 JUDGED_CYCLES = 3  # of each actor that the judge looks at
 EXIT_CODES = {
     Status.OPTIMAL: answers.ANSWERED,
@@ -47,6 +50,9 @@ def main(argv: Sequence[str]) -> int:
         _require_format(options)
     if options.check and _of_a_search(options):
         parser.error(f"--check searches nothing; {_of_a_search(options)} belongs to a search")
+    if options.objective and options.unit != "tokens":
+        parser.error("--objective says what the size counts; leave out --unit")
+    options.unit = options.objective or options.unit
     period = options.period if options.throughput is None else 1 / options.throughput
     with limited(options.budget) as stop:
         graph = storage.read(options.file, options)
@@ -73,12 +79,7 @@ def _of_a_search(options: argparse.Namespace) -> str | None:
 
 def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace, stop: Stop) -> int:
     begin = time.perf_counter()
-    result = smallest_storage(
-        graph,
-        storage.choice_of(options),
-        period=period,
-        budget=telling(stop, storage.in_words),
-    )
+    result = _found(graph, period, options, telling(stop, storage.in_words))
     seconds = time.perf_counter() - begin
     if options.output and result.point is not None:
         _write(options.output, graph, result.point.capacities, options.format)
@@ -92,6 +93,16 @@ def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace, 
     else:
         print(_as_text(graph, result, options, seconds))
     return EXIT_CODES[result.status]
+
+
+def _found(
+    graph: Graph, period: Fraction | None, options: argparse.Namespace, stop: Stop
+) -> SmallestStorage:
+    choice = storage.choice_of(options)
+    if options.objective in OBJECTIVES:
+        cost = OBJECTIVES[options.objective]
+        return least_memory(graph, choice, cost, period=period, budget=stop)
+    return smallest_storage(graph, choice, period=period, budget=stop)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -139,6 +150,12 @@ def command_parser() -> argparse.ArgumentParser:
         "--check",
         metavar="FILE",
         help="do not search: what do the depths in this file do, and are they fast enough?",
+    )
+    parser.add_argument(
+        "--objective",
+        choices=("bits", *OBJECTIVES),
+        help="what is to be small for an FPGA: bits, block RAMs of 18 kbit (none up to 256 tokens), or "
+        "LUTs of shift registers; widths as for --unit bits",
     )
     storage.add_choice_options(parser)
     return parser
@@ -236,7 +253,7 @@ def _as_text(
         lines.append(f"  method     {options.method}: {methods.STORAGE}")
     point, unit = result.point, options.unit
     if point is None and result.status is not Status.INFEASIBLE:  # else no size would do
-        lines.append(f"  size       at least {result.lower_bound} {unit}")
+        lines.append(f"  size       at least {_sized(result.lower_bound, unit)}")
     if point is not None:
         proof = (
             "proved the smallest"
@@ -244,13 +261,19 @@ def _as_text(
             else answers.gap_above(point.size, result.lower_bound)
         )
         lines += [
-            f"  size       {point.size} {unit}, {proof}",
+            f"  size       {_sized(point.size, unit)}, {proof}",
             f"  period     {_period(point.period)}",
             *_capacities(point.capacities),
         ]
     evaluated = answers.counted(result.evaluations, "distribution")
     lines.append(f"  search     {evaluated}, {seconds * 1000:.3g} ms")
     return answers.one_text(lines)
+
+
+def _sized(size: int, unit: str) -> str:
+    if unit in MEMORIES:
+        return answers.counted(size, MEMORIES[unit])
+    return f"{size} {unit}"
 
 
 def _period(period: Fraction | None) -> str:

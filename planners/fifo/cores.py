@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from csdf.model.fifo_memory import (
+    MOST_SHIFTED,
+    MOST_VENDOR,
+    address_luts,
+    blocks,
+    padded,
+    shift_luts,
+)
 from planners.fifo.design import LEAST_DEPTH, Design, Fifo, Layer
 from planners.fifo.timing.cluster import Cluster, Port, Series
 
-MOST_SHIFTED = 256  # words in a shift register
-MOST_VENDOR = 32768  # words in a FIFO of the vendor
-BLOCK_SHAPES = ((1, 16384), (2, 8192), (4, 4096), (9, 2048), (18, 1024), (36, 512))  # bits, words
 URAM_BITS, URAM_WORDS = 72, 4096
 RAM_STYLES = ("auto", "block", "distributed", "ultra")
 
@@ -70,29 +75,15 @@ def split_cores(depth: int, ram: str = "auto") -> tuple[Core, ...]:
     return tuple(found)
 
 
-def padded(bits: int) -> int:
-    """Return the bits of a word on the wire: whole bytes."""
-    return -(-bits // 8) * 8
-
-
 def cost(core: Core, bits: int) -> Cost:
     """Return what a core with words of so many bits costs, by FINN's estimate."""
     width = padded(bits)
-    address = 2 * (core.depth - 1).bit_length()
+    address = address_luts(core.depth)
     if core.style == "rtl" or core.ram == "distributed":
-        return Cost(luts=-(-core.depth // 32) * -(-width // 2) + address)
+        return Cost(luts=shift_luts(core.depth, bits))
     if core.ram == "ultra":
         return Cost(luts=address, ultra=-(-core.depth // URAM_WORDS) * -(-width // URAM_BITS))
     return Cost(luts=address, blocks=blocks(core.depth, width))
-
-
-def blocks(depth: int, width: int) -> int:
-    """Return the block RAMs of 18 kbit for a memory: the widest shape that holds it, side by side."""
-    for bits, words in BLOCK_SHAPES[:-1]:
-        if width <= bits or (bits == BLOCK_SHAPES[-2][0] and depth > BLOCK_SHAPES[-1][1]):
-            return -(-depth // words) * -(-width // bits)
-    bits, words = BLOCK_SHAPES[-1]
-    return -(-depth // words) * -(-width // bits)
 
 
 def cores_of(

@@ -47,6 +47,10 @@ class DesignEvaluator:
         reached = Fraction(1) if self._only_live else self._required
         return Evaluation(reached, ())
 
+    def reaches(self, period: Fraction | None) -> bool:
+        """Whether the period of an evaluation is as low as required."""
+        return period is not None and (self._required is None or period <= self._required)
+
     def circuit(self, depths: Depths) -> Circuit | None:
         """Return what holds a design back: above the required period, or at all if there is none."""
         groups = sorted(self.system.components(depths), key=len)

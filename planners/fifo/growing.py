@@ -18,17 +18,25 @@ def least_depths(evaluator: DesignEvaluator) -> Depths:
 
 
 def grown(
-    evaluator: DesignEvaluator, start: Sequence[int], *, is_hurried: bool = False
+    evaluator: DesignEvaluator,
+    start: Sequence[int],
+    most: Sequence[int | None],
+    *,
+    is_hurried: bool = False,
 ) -> Iterator[tuple[Depths, bool]]:
     """Yield ever larger depths, and whether they suffice: the last ones do.
 
     Where FIFOs are too small together, that one grows whose words hold the fewest bits of a frame:
-    there a word waits cheapest. is_hurried: take the first depth that does.
+    there a word waits cheapest. most: what each need not exceed, None for no end; those without are
+    taken first. is_hurried: take the first depth that does.
     """
-    current = list(start)
+    current, fifos = list(start), evaluator.system.design.fifos
     while groups := _groups(evaluator, current):
         for group in groups:
-            for _ in _repair(evaluator, current, group, is_hurried=is_hurried):
+            in_turn = sorted(
+                group, key=lambda one: (most[one] is not None, _frame_bits(fifos[one]))
+            )
+            for _ in _repair(evaluator, current, in_turn, is_hurried=is_hurried):
                 yield tuple(current), False
     yield tuple(current), True
 
@@ -47,13 +55,12 @@ def _groups(evaluator: DesignEvaluator, current: Sequence[int]) -> list[tuple[in
 def _repair(
     evaluator: DesignEvaluator, current: list[int], group: Sequence[int], *, is_hurried: bool
 ) -> Iterator[None]:
-    """Let the cheapest FIFOs of a group grow until it suffices, all others unbounded."""
-    fifos = evaluator.system.design.fifos
-    trial: list[int | None] = [None] * len(fifos)
+    """Let the first FIFOs of a group grow until it suffices, all others unbounded."""
+    trial: list[int | None] = [None] * len(current)
     for place in group:
         trial[place] = current[place]
     grow = []
-    for place in sorted(group, key=lambda one: _frame_bits(fifos[one])):
+    for place in group:
         grow.append(place)
         trial[place] = None
         if evaluator.circuit(trial) is None:

@@ -2,23 +2,23 @@
 
 Three steps, each better than the one before, and each answer with what is proved about it. Each FIFO
 with all others unbounded gives depths that no answer goes below. Where these do not suffice together,
-the cheapest FIFOs grow. Then the search of csdf.search proves the smallest, as far as time allows.
+the cheapest FIFOs grow. Then planners.fifo.proving finds and proves the smallest, part by part, as far
+as time allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from csdf.outcome import Reason, Status, Why, because
-from csdf.search.variables import Variable
 from csdf.stopping import ENDS, Stop, reason_of
-from planners.fifo.cutting import EvenExploration
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_system import Circuit, EventSystem
 from planners.fifo.growing import grown, least_depths, narrowed
+from planners.fifo.proving import Parts
 
 Look = Callable[[], None]
 
@@ -87,7 +87,7 @@ class Sizer:
         self._start: Sequence[int] = self._floor
         self._bound = self._size(self._floor)
         self._is_narrow = False
-        self._search: EvenExploration | None = None
+        self._parts: Parts | None = None
 
     def _size(self, depths: Sequence[int]) -> int:
         return sum(map(int.__mul__, depths, self._weights))
@@ -123,12 +123,8 @@ class Sizer:
     def _find(self) -> None:
         least = tuple(map(max, least_depths(self._evaluator), self._floor))
         self._start, self._bound = least, self._size(least)
-        variables = [
-            Variable(channels=(), least=one, step=1, weight=weight)
-            for one, weight in zip(least, self._weights, strict=True)
-        ]
-        self._search = EvenExploration(self._evaluator, variables, self._look)
-        for found, is_enough in grown(self._evaluator, least):
+        self._parts = Parts(self._evaluator, least, self._weights, self._floor, self._look)
+        for found, is_enough in grown(self._evaluator, least, self._parts.most):
             self._start = found
             if is_enough:
                 self._take(found)
@@ -143,11 +139,17 @@ class Sizer:
             raise _Proved
 
     def _prove(self) -> None:
-        found = None if self._search is None else self._search.cheapest(self._suffices)
-        self._best = self._best if found is None else found
+        if self._parts is not None:
+            for known in self._parts.proved():
+                self._note_bound()
+                self._improve(known)
 
-    def _suffices(self, period: Fraction | None) -> bool:
-        return period is not None and (self._period is None or period <= self._period)
+    def _improve(self, known: Mapping[int, int]) -> None:
+        """Take the depths of some FIFOs, if they suffice with those of the best for all others."""
+        depths = tuple(known.get(place, depth) for place, depth in enumerate(self._best))
+        if self._size(depths) < self._size(self._best) and self._evaluator.circuit(depths) is None:
+            self._is_narrow = False
+            self._take(depths)
 
     def _look(self) -> None:
         """Look at the stop, and whether the bound has reached what was found."""
@@ -157,13 +159,14 @@ class Sizer:
             raise _Proved
 
     def _note_bound(self) -> None:
-        if self._search is not None:
-            self._bound = max(self._bound, self._search.lower_bound)
+        if self._parts is not None:
+            self._bound = max(self._bound, self._parts.lower_bound)
 
     def _hurry(self) -> None:
         """Find anything that suffices, after the stop has ended the work."""
         self._evaluator.look = _never
-        *_, (self._best, _) = grown(self._evaluator, self._start, is_hurried=True)
+        most = [None] * len(self._start) if self._parts is None else self._parts.most
+        *_, (self._best, _) = grown(self._evaluator, self._start, most, is_hurried=True)
 
     def _sizing(self, status: Status, reason: Reason, circuit: Circuit | None = None) -> Sizing:
         size = self._size(self._best)

@@ -8,6 +8,7 @@ from csdf.cli import answers, parsers
 from csdf.cli.options import concurrency, methods
 from csdf.io.files import read_bytes
 from csdf.io.layer_table import layer_widths
+from csdf.model.fifo_memory import OBJECTIVES
 from csdf.model.graph import Graph
 from csdf.search.variables import UNITS, Choice
 from csdf.stopping import Progress
@@ -70,8 +71,8 @@ def choice_of(options: argparse.Namespace) -> Choice:
         fixed=dict(options.fixed),
         excluded=options.exclude,
         shared=options.share,
-        unit=options.unit,
-        widths=_widths(options) if options.unit == "bits" else None,
+        unit="bits" if options.unit in OBJECTIVES else options.unit,
+        widths=None if options.unit in ("tokens", "bytes") else _widths(options),
         with_self_loops=options.count_self_loops,
         copies=methods.copies_of(options.method),
     )

@@ -15,6 +15,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.cli.frame.output import remark
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
+from csdf.model.fifo_memory import blocks, padded
 from csdf.outcome import Status
 from csdf.stopping import Stop
 from planners.fifo.command.answer import (
@@ -26,7 +27,6 @@ from planners.fifo.command.answer import (
     in_proof,
 )
 from planners.fifo.command.options import add_clock, add_goals
-from planners.fifo.cores import blocks, padded
 from planners.fifo.design import Design
 from planners.fifo.finn.folding_file import Folding, fifo_depths, folding_text, read_folding
 from planners.fifo.finn.reading import read_design

@@ -7,7 +7,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from csdf.errors import UnreadableFile
-from planners.fifo.cores import Core, blocks, cost, split_cores, whole_core, with_cores
+from csdf.model.fifo_memory import blocks
+from planners.fifo.cores import Core, cost, split_cores, whole_core, with_cores
 from planners.fifo.event_system import EventSystem
 from planners.fifo.finn.folding_file import fifo_depths, folding_text, read_folding
 from planners.fifo.finn.reading import read_design

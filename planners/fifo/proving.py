@@ -1,0 +1,194 @@
+"""The smallest depths, proved: part by part, where FIFOs have nothing to do with each other.
+
+A part is a set of FIFOs; its smallest depths are those that suffice while all FIFOs outside have no
+bound. No depths of the whole have fewer bits than the parts together. Parts begin as those FIFOs that
+were found to be too small together, and are joined only where the smallest of each do not suffice
+together. A layer without any slack separates parts: what is before it and behind it is never joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from csdf.search.cuts import Cut
+from csdf.search.variables import Variable
+from planners.fifo.cutting import EvenExploration, PartEvaluator
+from planners.fifo.evaluator import DesignEvaluator
+from planners.fifo.moving import Moves
+
+Depths = tuple[int, ...]
+Look = Callable[[], None]
+
+
+@dataclass(slots=True)
+class Part:
+    """FIFOs that are searched together, their cuts, and what is known about the smallest of them.
+
+    depths: the smallest, in the order of the places, once they are found.
+    """
+
+    places: tuple[int, ...]
+    cuts: list[dict[int, int]] = field(default_factory=list)  # from a place to the largest in it
+    bound: int = 0  # that all its depths cost at least
+    depths: Depths | None = None
+
+
+class Parts:
+    """A search that proves the smallest depths.
+
+    least: what no answer is below, found out; floor: what none may be below. weights: of a word.
+    """
+
+    def __init__(
+        self,
+        evaluator: DesignEvaluator,
+        least: Sequence[int],
+        weights: Sequence[int],
+        floor: Sequence[int],
+        look: Look,
+    ) -> None:
+        self._evaluator = evaluator
+        self._least, self._weights, self._look = list(least), list(weights), look
+        self._floor = floor
+        self._moves = Moves(evaluator.system.design, evaluator.alone)
+        self._known_most = self._moves.most_depths(weights, floor)
+        self.most = self._known_most.depths
+        self._parts: list[Part] = []
+        self._now: tuple[Part, EvenExploration] | None = None
+
+    @property
+    def lower_bound(self) -> int:
+        """What every sufficient distribution costs at least, as far as it is proved."""
+        if self._now is not None:
+            part, search = self._now
+            part.bound = max(part.bound, search.lower_bound)
+        inside = {place for part in self._parts for place in part.places}
+        outside = [place for place in range(len(self._least)) if place not in inside]
+        return self._cost(outside, self._least) + sum(part.bound for part in self._parts)
+
+    def _cost(self, places: Sequence[int], depths: Sequence[int]) -> int:
+        return sum(self._weights[place] * depths[place] for place in places)
+
+    def proved(self) -> Iterator[dict[int, int]]:
+        """Yield smallest depths of ever more parts, by place; in the last those of all FIFOs.
+
+        Only the last ones suffice for sure.
+        """
+        while (short := self._short()) is not None:
+            self._join(short)
+            for part in sorted(self._parts, key=lambda one: len(one.places)):
+                if part.depths is None:
+                    self._solve(part)
+                    yield self._known()
+        yield dict(enumerate(self._together()))
+
+    def _short(self) -> list[tuple[int, ...]] | None:
+        """Groups of FIFOs that hold the smallest depths of the parts back; None if they suffice."""
+        trial: list[int | None] = list(self._together())
+        found = []
+        while (circuit := self._evaluator.circuit(trial)) is not None:
+            free = tuple(one for one in circuit.fifos if not self._is_most(one, trial[one]))
+            if not free:
+                raise AssertionError("storage was moved where it does not do the same")
+            found.append(free)
+            for place in free:
+                trial[place] = self.most[place]
+        return found or None
+
+    def _is_most(self, place: int, depth: int | None) -> bool:
+        most = self.most[place]
+        return depth is None or (most is not None and depth >= most)
+
+    def _together(self) -> Depths:
+        depths = list(self._least)
+        for place, depth in self._known().items():
+            depths[place] = depth
+        return tuple(depths)
+
+    def _known(self) -> dict[int, int]:
+        return {
+            place: depth
+            for part in self._parts
+            if part.depths is not None
+            for place, depth in zip(part.places, part.depths, strict=True)
+        }
+
+    def _join(self, groups: Sequence[tuple[int, ...]]) -> None:
+        """Make one part of those parts that lack space together, and of the FIFOs between them."""
+        for group in groups:
+            short = self._fewest(group)
+            joined = [part for part in self._parts if set(part.places) & set(short)]
+            places = {place for part in joined for place in part.places} | set(short)
+            free = places - {place for part in joined for place in part.places}
+            self._parts = [part for part in self._parts if part not in joined]
+            self._parts.append(
+                Part(
+                    places=tuple(sorted(places)),
+                    cuts=[cut for part in joined for cut in part.cuts],
+                    bound=sum(part.bound for part in joined)
+                    + self._cost(sorted(free), self._least),
+                )
+            )
+
+    def _fewest(self, group: Sequence[int]) -> list[int]:
+        """FIFOs of a group that are too small together, none of which can be left out."""
+        depths = self._together()
+        kept, tried = list(group), set[int]()
+        while left := [one for one in kept if one not in tried]:
+            self._look()
+            one = max(left, key=lambda place: self._weights[place])
+            tried.add(one)
+            trial = list(self.most)
+            for place in kept:
+                trial[place] = depths[place] if place != one else trial[place]
+            circuit = self._evaluator.circuit(trial)
+            if circuit is not None:
+                kept = [place for place in circuit.fifos if place in kept and place != one]
+        return kept
+
+    def _solve(self, part: Part) -> None:
+        variables = [
+            Variable(channels=(), least=self._least[one], step=1, weight=self._weights[one])
+            for one in part.places
+        ]
+        number = {place: at for at, place in enumerate(part.places)}
+        most = self._most_inside(part)
+        evaluator = PartEvaluator(self._evaluator, part.places, most)
+        search = EvenExploration(evaluator, variables, self._look)
+        search.start_from([_cut(number, most, cut) for cut in part.cuts])
+        self._now = part, search
+        try:
+            part.depths = search.cheapest(self._evaluator.reaches)
+        finally:
+            part.bound = max(part.bound, search.lower_bound)
+            only_here = {
+                place: one
+                for place in part.places
+                if (one := most[place]) is not None and one != self.most[place]
+            }
+            part.cuts = [
+                only_here | {part.places[at]: one for at, one in cut.limits.items()}
+                for cut in search.found
+            ]
+            self._now = None
+        if part.depths is None:
+            raise AssertionError("no depths of a part suffice, though some of the whole do")
+
+    def _most_inside(self, part: Part) -> Sequence[int | None]:
+        """The depths that need not be exceeded where FIFOs outside the part are free."""
+        weights = [0] * len(self._weights)
+        for place in part.places:
+            weights[place] = self._weights[place]
+        return self._moves.most_depths(weights, self._floor, self._known_most).depths
+
+
+def _cut(number: Mapping[int, int], most: Sequence[int | None], limits: Mapping[int, int]) -> Cut:
+    """A cut by the numbers of a part, without the FIFOs that never leave it."""
+    return Cut(
+        {
+            number[place]: limit
+            for place, limit in limits.items()
+            if (end := most[place]) is None or limit < end
+        }
+    )

@@ -1,0 +1,139 @@
+"""Storage may be moved over fast layers: the rule by which the search leaves depths alone."""
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from planners.fifo.evaluator import DesignEvaluator
+from planners.fifo.event_system import EventSystem
+from planners.fifo.moving import Moves
+from planners.fifo.sizing import period_of
+from planners.fifo.timing import rtl
+from tests.planners.fifo.designs import chain, cluster, design, fork
+
+SIDE = 4
+
+
+def kinds():
+    """A layer of each kind that words can be moved over, or not, and what it makes of n words."""
+    return st.sampled_from(["pad", "wide", "narrow", "pipe", "copy", "window", "pool", "matrix"])
+
+
+def layer(kind, words):
+    """A layer of that kind for so many words, and how many it passes on."""
+    if kind == "wide" and words % 2 == 0:
+        return rtl.widening(words, 2, bits=2), words // 2
+    if kind == "narrow" and words < 30:
+        return rtl.narrowing(words, 2, bits=4), words * 2
+    if kind == "window" and 2 < words < 20:
+        made = cluster(
+            "ConvolutionInputGenerator", IFMDim=(words, 1), OFMDim=(words - 2, 1),
+            ConvKernelDim=(3, 1), IFMChannels=1, inputDataType="UINT2",
+        )  # fmt: skip
+        return made, 3 * (words - 2)
+    if kind == "pool" and words % 3 == 0:
+        made = cluster(
+            "Pool", "hls", Channels=1, KernelSize=(3, 1), OutImgDims=(words // 3, 1),
+            InputDataType="UINT2", OutputDataType="UINT4",
+        )  # fmt: skip
+        return made, words // 3
+    if kind == "matrix" and words % 2 == 0 and words < 30:
+        made = cluster(
+            "MVAU", "hls", MW=2, MH=3, SIMD=1, PE=1, numInputVectors=(1, words // 2),
+            inputDataType="UINT2", weightDataType="INT2", outputDataType="UINT8",
+        )  # fmt: skip
+        return made, words // 2 * 3
+    if kind == "pad":
+        made = cluster(
+            "FMPadding", ImgDim=(words, 1), Padding=(1, 0, 2, 0), NumChannels=1,
+            inputDataType="UINT2",
+        )  # fmt: skip
+        return made, words + 3
+    if kind == "copy":
+        made = cluster(
+            "Thresholding", "hls", NumChannels=words, PE=1, numInputVectors=(1,), numSteps=3,
+            inputDataType="UINT8", outputDataType="UINT2", weightDataType="UINT8",
+        )  # fmt: skip
+        return made, words
+    return rtl.pipeline(words, 4, 5, bits=(3, 2)), words
+
+
+@st.composite
+def chains(draw):
+    words, layers = draw(st.sampled_from([6, 8, 12])), []
+    for kind in draw(st.lists(kinds(), min_size=3, max_size=5)):
+        made, words = layer(kind, words)
+        layers.append(made)
+    return chain(*layers)
+
+
+def moved(depths, move):
+    found = list(depths)
+    found[move.source] -= move.fewer
+    for target, more in move.targets:
+        found[target] += more
+    return found
+
+
+def moves_of(system):
+    return Moves(system.design, DesignEvaluator(system).alone)
+
+
+def slower(system, depths):
+    """The period, where a deadlock is slower than all."""
+    period = period_of(system, depths).period
+    return (period is None, period)
+
+
+@settings(max_examples=60, deadline=None)
+@given(chains(), st.data())
+def test_storage_moved_over_a_fast_layer_is_never_slower(design, data):
+    system = EventSystem(design)
+    found = moves_of(system).all
+    assume(found)
+    move = data.draw(st.sampled_from(found))
+    depths = [data.draw(st.integers(2, 5)) for _ in design.fifos]
+    depths[move.source] = 2 + move.fewer + data.draw(st.integers(0, 3))
+    assert slower(system, moved(depths, move)) <= slower(system, depths)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(2, 9), min_size=5, max_size=5), st.data())
+def test_the_same_holds_before_a_fork_and_behind_a_sum(depths, data):
+    system = EventSystem(forked_twice())
+    move = data.draw(st.sampled_from(moves_of(system).all))
+    depths = [*depths, *depths][: len(system.design.fifos)]
+    depths[move.source] += move.fewer
+    assert slower(system, moved(depths, move)) <= slower(system, depths)
+
+
+def forked_twice():
+    """The fork of the other tests between two layers, so that words can be moved on both sides."""
+    inner = fork(SIDE)
+    layers = {layer.name: layer.cluster for layer in inner.layers}
+    words = SIDE * SIDE
+    layers["before"] = rtl.pipeline(words, 4, 5, bits=(8, 2))
+    layers["behind"] = rtl.pipeline(words, 4, 5, bits=(3, 2))
+    names = [layer.name for layer in inner.layers]
+    ends = [
+        ((names[one.producer], one.output), (names[one.consumer], one.input)) for one in inner.fifos
+    ]
+    return design(layers, [(("before", 0), ("fork", 0)), *ends, (("sum", 0), ("behind", 0))])
+
+
+def test_a_sliding_window_is_no_layer_to_move_words_over():
+    # It accepts nothing of the next frame before the last window is written: words cannot wait
+    # behind it instead of before it.
+    words = 12
+    inner = cluster(
+        "ConvolutionInputGenerator", IFMDim=(words, 1), OFMDim=(words - 2, 1),
+        ConvKernelDim=(3, 1), IFMChannels=1, inputDataType="UINT2",
+    )  # fmt: skip
+    made = chain(rtl.pipeline(words, 4, 5, bits=(3, 2)), inner, rtl.pipeline(30, 4, 5, bits=(2, 2)))
+    assert moves_of(EventSystem(made)).all == ()
+
+
+def test_wide_words_behind_a_pipeline_are_moved_before_it():
+    # 32 bits become 2 bits: all that waits there waits cheaper behind; 2 words remain in front.
+    made = chain(*(rtl.pipeline(12, 4, 5, bits=one) for one in [(32, 32), (32, 2), (2, 2)]))
+    assert [one.bits for one in made.fifos] == [32, 2]
+    assert moves_of(EventSystem(made)).most_depths([32, 2], [2, 2]).depths == (2, None)

@@ -1,0 +1,126 @@
+"""The cheapest storage where a channel costs what its memory in an FPGA does."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csdf.analysis.bounded import with_capacities
+from csdf.analysis.throughput import throughput
+from csdf.cli import buffers
+from csdf.generation.random_graphs import random_graph
+from csdf.generation.shape import GraphShape
+from csdf.model.builder import GraphBuilder
+from csdf.model.fifo_memory import OBJECTIVES, fifo_blocks, shift_luts
+from csdf.search.memory_search import least_memory
+from csdf.search.trade_off import smallest_storage
+from csdf.search.variables import Choice
+from csdf.stopping import Stop
+
+SMALL = GraphShape(actors=3, extra_channels=1, most_phases=2, most_rate=3, most_repetitions=3)
+WIDTHS = (3, 17, 40)
+
+
+def drawn(seed):
+    """A small graph, and a width for each of its channels."""
+    graph = random_graph(seed, SMALL)
+    names = [one.name for one in graph.channels if not one.is_self_loop]
+    widths = {name: WIDTHS[number % 3] for number, name in enumerate(names)}
+    return graph, Choice(unit="bits", widths=widths)
+
+
+def price(cost, choice, capacities):
+    return sum(cost(depth, choice.widths[name]) for name, depth in capacities.items())
+
+
+def coarse(depth, bits):
+    """Steps that small graphs reach: a memory for every three tokens, none for the first two."""
+    return (depth // 3) * (1 + bits // 16)
+
+
+def cheapest(graph, choice, cost, period, most=7):
+    """By brute force over all capacities up to `most`."""
+    names = list(choice.widths)
+    found = []
+    for depths in product(range(1, most + 1), repeat=len(names)):
+        capacities = dict(zip(names, depths, strict=True))
+        if any(
+            capacities[one.name] < one.initial_tokens for one in graph.channels if one.name in names
+        ):
+            continue
+        now = throughput(with_capacities(graph, capacities))
+        if now.deadlock is None and (period is None or now.period <= period):
+            found.append(price(cost, choice, capacities))
+    return min(found, default=None)
+
+
+@pytest.mark.parametrize("cost", [coarse, shift_luts, fifo_blocks])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_other_capacities_cost_less(cost, seed):
+    graph, choice = drawn(seed)
+    fastest = smallest_storage(graph, choice).point.period
+    for period in (None, fastest):
+        found = least_memory(graph, choice, cost, period=period)
+        assert found.status == "optimal"
+        assert found.point.size == price(cost, choice, found.point.capacities)
+        known = cheapest(graph, choice, cost, period)
+        assert known is None or found.point.size <= known
+        if max(found.point.capacities.values()) <= 7:
+            assert found.point.size == known
+        assert period is None or found.point.period <= period
+
+
+@pytest.mark.parametrize(("bits", "blocks"), [(8, 1), (64, 4)])
+def test_only_channels_beyond_256_tokens_take_block_rams(bits, blocks):
+    # c takes 600 tokens at once, so bc holds 600, in a memory of 1024 words: one block RAM of 9 bits x
+    # 2048 for words of 8 bits, four of 18 x 1024 side by side for 64.
+    builder = GraphBuilder().actor("a", 1).actor("b", 1).actor("c", 1)
+    builder.channel("a", 1, "b", 1, name="ab").channel("b", 1, "c", 600, name="bc")
+    choice = Choice(unit="bits", widths={"ab": 512, "bc": bits})
+    found = least_memory(builder.graph(), choice, fifo_blocks)
+    assert (found.status, found.point.size) == ("optimal", blocks)
+    assert dict(found.point.capacities) == {"ab": 1, "bc": 600}
+
+
+@given(st.integers(1, 5000), st.integers(1, 200), st.sampled_from(sorted(OBJECTIVES)))
+def test_a_deeper_fifo_never_costs_less(depth, bits, objective):
+    cost = OBJECTIVES[objective]
+    assert cost(depth, bits) <= cost(depth + 1, bits) <= cost(depth + 1, bits + 1)
+
+
+def test_what_the_documented_memories_cost():
+    # 36 bits x 512 words is one block RAM of 18 kbit; 257 words take the next power of two, 512.
+    assert [fifo_blocks(depth, 36) for depth in (256, 257, 512, 513)] == [0, 2, 2, 3]
+    # 40 bits on the wire: two blocks of 36 x 512; at 1024 words three of 18 x 1024.
+    assert shift_luts(33, 16) == 2 * 8 + 2 * 6  # two rows of 32, two bits a LUT; 6 address bits
+
+
+def test_an_ended_search_has_an_answer_and_a_bound():
+    graph, choice = drawn(1)
+    graph = replace(graph, name="ended")
+    whole = least_memory(graph, choice, coarse)
+    ended = least_memory(graph, choice, coarse, budget=Stop(steps=1))
+    assert ended.status in {"feasible", "gave up", "optimal"}
+    assert ended.lower_bound <= whole.point.size
+
+
+def test_a_rate_that_nothing_reaches_is_refused():
+    graph, choice = drawn(2)
+    fastest = throughput(graph).period
+    if fastest:
+        assert least_memory(graph, choice, coarse, period=fastest / 2).status == "infeasible"
+
+
+def test_buffers_prints_block_rams(capsys, tmp_path):
+    table = tmp_path / "frames.csv"
+    table.write_text(
+        "layer, inputs, consumption, production, times, width\n"
+        "in, , 1, 1, 1, 8\n"
+        "filter, in, 1, 1, 1, 16\n"
+        "frame, filter; in, 600, 1, 600, 8\n"
+    )
+    assert buffers.main([str(table), "--objective", "bram"]) == 0
+    # 1024 words of 8 bits fit one block RAM (9 x 2048), of 16 bits one (18 x 1024).
+    assert "size       2 block RAMs, proved the smallest" in capsys.readouterr().out
