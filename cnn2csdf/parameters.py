@@ -1,4 +1,4 @@
-"""Trained parameters and work of a layer: shapes, counts, multiply-accumulates."""
+"""Trained parameters and work of a layer: shapes, counts, bytes, multiply-accumulates."""
 
 from __future__ import annotations
 
@@ -85,6 +85,36 @@ def uniform_bytes(network: Network) -> int | None:
     sizes = {layer.element_bytes for layer in network.layers}
     sizes |= {array.element.bytes for array in stored_arrays(network)}
     return sizes.pop() if len(sizes) == 1 else None
+
+
+class ElementSizes:
+    """Knows the bytes of an element of every tensor and of all weights of a network.
+
+    alike: bytes of every element and every trained number; None: as the network stores them.
+    """
+
+    def __init__(self, network: Network, alike: int | None) -> None:
+        self._network = network
+        self._alike = alike
+
+    def of(self, name: str) -> int:
+        """Bytes of one element of what a layer writes."""
+        return self._alike or self._network.layer(name).element_bytes
+
+    def of_weights(self, layer: Layer) -> int:
+        """Bytes of one weight of a convolution or a fully connected layer; 1 where it has none."""
+        roles = layer.operator.trained(self._network.input_shapes(layer))
+        stored = [layer.stored_as(role).element.bytes for role in roles if role != "bias"]
+        return self._alike or max(stored, default=1)
+
+    def of_parameters(self, layer: Layer) -> int:
+        """Bytes of all trained numbers of a layer."""
+        return layer_parameter_bytes(layer, self._network.input_shapes(layer), self._alike)
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        """The different bytes of elements that the tensors of the network have, the least first."""
+        return tuple(sorted({self.of(layer.name) for layer in self._network.layers}))
 
 
 def multiply_accumulates(layer: Layer, inputs: Sequence[Shape]) -> int:

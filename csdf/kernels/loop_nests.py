@@ -1,6 +1,7 @@
 """The least traffic of a convolution over ways to nest its loops, and tiles.
 
-Everything is of one group, in elements. Six loops are numbered: filters, channels, output rows,
+Everything is of one group; what is moved and held is counted in bytes, and each of the three arrays
+has elements of its own size. Six loops are numbered: filters, channels, output rows,
 output columns, kernel rows, kernel columns; a set of loops has bit 1 << number for each. A structure
 is STRUCTURE numbers, an option of an axis of the maps OPTION numbers, as named below.
 """
@@ -66,16 +67,19 @@ class Choices:
 class Layer:
     """A convolution, of one group.
 
-    depth: channels of the input. weights, outputs, room: elements of weights, of the output, of the
-    buffer.
+    depth: channels of the input. weights, outputs, room: bytes of the weights, of the output, of the
+    buffer. input_bytes, weight_bytes, output_bytes: of one element.
     """
 
-    def __init__(self, depth, weights, outputs, room):
+    def __init__(self, depth, weights, outputs, room, input_bytes, weight_bytes, output_bytes):
         """Keep these numbers."""
         self.depth = depth
         self.weights = weights
         self.outputs = outputs
         self.room = room
+        self.input_bytes = input_bytes
+        self.weight_bytes = weight_bytes
+        self.output_bytes = output_bytes
 
 
 class Way:
@@ -103,9 +107,9 @@ class Search:
         """Wait for the first choice."""
         self.best = 0
         self.looked_at = 0
-        # By the option of rows alone, then by that of columns as well: elements of the input and of
-        # the weights that are moved, visits of the output, and what a tile of each array holds of
-        # one channel and one filter.
+        # By the option of rows alone, then by that of columns as well: bytes of the input and of
+        # the weights that are moved, visits of the output, and the bytes that a tile of each array
+        # holds of one channel and one filter.
         self.row_inputs = 0
         self.row_weights = 0
         self.row_visits = 0
@@ -136,6 +140,7 @@ def least_traffic(choices, layer, answer):
     way = Way()
     search.best = answer[TOTAL]
     least_input = choices.channels[0] * choices.rows[READS] * choices.columns[READS]
+    least_input *= layer.input_bytes
     enough = least_input + layer.weights + layer.outputs
     for structure in range(len(choices.structures) // STRUCTURE):
         if search.best <= enough:
@@ -188,7 +193,7 @@ def enter_rows(choices, layer, way, search, at):
     if choices.rows[at + KERNEL_TRIPS] > 1 and way.moved >> KERNEL_ROWS & 1 == 0:
         return False
     search.looked_at += 1
-    search.row_inputs = choices.channels[0] * choices.rows[at + way.row_reads]
+    search.row_inputs = choices.channels[0] * choices.rows[at + way.row_reads] * layer.input_bytes
     search.row_weights = layer.weights
     if way.weights_rounds >> ROWS & 1:
         search.row_weights *= choices.rows[at + PLACE_TRIPS]
@@ -198,11 +203,13 @@ def enter_rows(choices, layer, way, search, at):
     least = search.row_inputs * choices.columns[READS] + search.row_weights
     if least + layer.outputs * (2 * search.row_visits - 1) >= search.best:
         return False
-    search.row_held_input = choices.rows[at + LARGEST + way.row_cuts]
+    search.row_held_input = choices.rows[at + LARGEST + way.row_cuts] * layer.input_bytes
     search.row_held_weights = choices.rows[
         (at if way.weights_moved >> KERNEL_ROWS & 1 else 0) + KERNEL
     ]
+    search.row_held_weights *= layer.weight_bytes
     search.row_held_output = choices.rows[(at if way.output_moved >> ROWS & 1 else 0) + PLACES]
+    search.row_held_output *= layer.output_bytes
     return True
 
 
@@ -307,18 +314,19 @@ def nested_traffic(choices, layer, answer):
     columns = choices.columns
     search = Search()
     search.best = answer[TOTAL]
+    depth = layer.depth * layer.input_bytes
     least_read = columns[READ]
     for column in range(len(columns) // AXIS_OPTION):
         least_read = min(least_read, columns[column * AXIS_OPTION + READ])
     for row in range(len(rows) // AXIS_OPTION):
         here = row * AXIS_OPTION
-        least = layer.depth * rows[here + READ] * least_read
+        least = depth * rows[here + READ] * least_read
         least += layer.weights * rows[here + WEIGHT_ROUNDS]
         if least + layer.outputs * (2 * rows[here + OUTPUT_ROUNDS] - 1) >= search.best:
             continue  # whatever the columns: they repeat nothing less than once
         for column in range(len(columns) // AXIS_OPTION):
             there = column * AXIS_OPTION
-            search.inputs = layer.depth * rows[here + READ] * columns[there + READ]
+            search.inputs = depth * rows[here + READ] * columns[there + READ]
             search.weights = layer.weights
             search.weights *= rows[here + WEIGHT_ROUNDS] * columns[there + WEIGHT_ROUNDS]
             search.visits = rows[here + OUTPUT_ROUNDS] * columns[there + OUTPUT_ROUNDS]
@@ -326,8 +334,11 @@ def nested_traffic(choices, layer, answer):
             if search.inputs + search.weights + once >= search.best:
                 continue
             search.held_output = rows[here + HELD_OUTPUT] * columns[there + HELD_OUTPUT]
+            search.held_output *= layer.output_bytes
             search.held_weights = rows[here + HELD_WEIGHTS] * columns[there + HELD_WEIGHTS]
+            search.held_weights *= layer.weight_bytes
             search.held_input = rows[here + HELD_INPUT] * columns[there + HELD_INPUT]
+            search.held_input *= layer.input_bytes
             if search.held_output + search.held_weights + search.held_input > layer.room:
                 continue
             if choose_nested_loops(choices, layer, search):

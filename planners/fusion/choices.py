@@ -27,12 +27,13 @@ UP_TO_FIVE = tuple((down, across) for down in range(1, 6) for across in range(1,
 class Terms:
     """On what a choice is judged, and what choices there are.
 
+    element_bytes: of each element and each trained number; None: as the network stores them.
     tilings: tiles down and across; ways: which ways of working are allowed.
     """
 
     platform: Platform
     scratch: Scratch = Scratch.IM2COL
-    element_bytes: int = 4
+    element_bytes: int | None = 4
     tilings: tuple[tuple[int, int], ...] = UP_TO_FIVE
     ways: frozenset[Way] = frozenset(Way)
 
@@ -99,7 +100,8 @@ def options(
 
 
 def _bytes(chain: Chain, name: str, terms: Terms) -> int:
-    return chain.network.layer(name).shape.elements * terms.element_bytes
+    layer = chain.network.layer(name)
+    return layer.shape.elements * (terms.element_bytes or layer.element_bytes)
 
 
 def _whole(chain: Chain, first: int, terms: Terms, price: Price) -> Option:
@@ -183,7 +185,7 @@ def _tiled(chain: Chain, upto: int, way: Way, tiles: TilesTo, terms: Terms) -> I
     result = _bytes(chain, chain.sections[upto - 1].result, terms)
     for found in tiles.groups(keeps=way is Way.KEEP):
         given = _bytes(chain, chain.sections[found.first].source, terms)
-        memory = given + result + found.elements * terms.element_bytes
+        memory = given + result + found.bytes
         yield Option(
             memory,
             Cost(found.nanoseconds, found.multiply_accumulates),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm, prod
+from operator import mul
 
 from cnn2csdf.durations import NANOSECONDS, Platform
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.parameters import operations, parameter_shapes
+from cnn2csdf.parameters import layer_parameter_bytes, operations
 from planners.tiling.regions import Needs, Range
 
 Lengths = tuple[int, ...]  # places along an axis: of the output, then of each input
@@ -61,37 +62,46 @@ def lengths(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerCost:
-    """Return what all tiles together need for one layer."""
+    """The needs of all tiles together for one layer.
+
+    element_bytes: of each element and each trained number; None: as the network stores them.
+    """
 
     network: Network
     layer: Layer
     price: Price
-    element_bytes: int
+    element_bytes: int | None
 
     def whole(self) -> int:
         """Nanoseconds of the layer as a whole."""
         inputs = self.network.input_shapes(self.layer)
-        elements = sum(shape.elements for shape in inputs) + self.layer.shape.elements
-        moved = (elements + self.parameters) * self.element_bytes
+        elements = [shape.elements for shape in (self.layer.shape, *inputs)]
+        moved = sum(map(mul, elements, self.sizes)) + self.parameter_bytes
         return self.price.nanoseconds(operations(self.layer, inputs), moved)
 
     def tiled(self, rows: Mapping[Lengths, int], columns: Mapping[Lengths, int]) -> int:
         """Nanoseconds of all tiles, given how many have which lengths along each axis."""
         inputs = self.network.input_shapes(self.layer)
         shape = self.layer.shape
-        channels = (shape.channels, *(one.channels for one in inputs))
+        maps = [one.channels for one in (shape, *inputs)]
+        place = list(map(mul, maps, self.sizes))  # bytes of one place of each tensor
         work = operations(self.layer, inputs) // (shape.height * shape.width)
-        parameters, total = self.parameters, 0
+        parameters, total = self.parameter_bytes, 0
         for heights, down in rows.items():
             for widths, across in columns.items():
-                elements = sum(map(prod, zip(channels, heights, widths, strict=True)))
-                moved = (elements + parameters) * self.element_bytes
+                moved = sum(map(prod, zip(place, heights, widths, strict=True))) + parameters
                 each = self.price.nanoseconds(work * heights[0] * widths[0], moved)
                 total += each * down * across
         return total
 
     @property
-    def parameters(self) -> int:
-        """Trained numbers of the layer."""
-        shapes = parameter_shapes(self.layer, self.network.input_shapes(self.layer))
-        return sum(prod(dims) for dims in shapes.values())
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of an element of what the layer writes, and of each of its inputs."""
+        layers = (self.layer, *map(self.network.layer, self.layer.inputs))
+        return tuple(self.element_bytes or one.element_bytes for one in layers)
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Bytes of the trained numbers of the layer."""
+        inputs = self.network.input_shapes(self.layer)
+        return layer_parameter_bytes(self.layer, inputs, self.element_bytes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -36,8 +37,10 @@ from planners.tiling.computing import TensorPiece, compute_region, compute_whole
 from planners.tiling.regions import Needs, Region, can_be_tiled, whole_region
 
 SINGLE = np.dtype(np.float32)
-LOOK = 1 << 16  # elements compared at once
-UNTOUCHED = 0x7FC0DEAD  # bits of a NaN that no operator writes; of 8 bits, the last of these
+LOOK = 1 << 16  # bytes compared at once; a multiple of the pattern
+UNTOUCHED = np.array([0x7FC0DEAD], "<u4").view(np.uint8)  # a NaN that no operator writes
+
+Element = np.dtype[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,34 +55,31 @@ class FusedRun:
 class Arena:
     """A block of memory with a buffer at each planned offset."""
 
-    def __init__(self, plan: MemoryPlan, element: str) -> None:
+    def __init__(self, plan: MemoryPlan) -> None:
         self._offsets = plan.offsets
         self._sizes = {buffer.name: buffer.size for buffer in plan.problem.buffers}
-        self._element = np.dtype(element)
-        bits = f"uint{8 * self._element.itemsize}"
-        self._untouched = UNTOUCHED & np.iinfo(bits).max
-        self._cells = np.full(plan.peak // self._element.itemsize, self._untouched, bits)
+        self._cells = np.resize(UNTOUCHED, plan.peak)
 
-    def view(self, name: str, dims: tuple[int, ...]) -> Array:
+    def view(self, name: str, dims: tuple[int, ...], element: Element) -> Array:
         """Return a tensor at the start of a buffer. Raises ExecutionError where it does not fit."""
         if name not in self._offsets:
             raise ExecutionError(f"no buffer {name!r} was planned")
-        size = prod(dims) * self._element.itemsize
+        size = prod(dims) * element.itemsize
         if size > self._sizes[name]:
             raise ExecutionError(
                 f"buffer {name!r} of {self._sizes[name]} bytes is asked for {size} bytes"
             )
-        first = self._offsets[name] // self._element.itemsize
-        cells = self._cells[first : first + prod(dims)].view(self._element)
-        return cells.reshape(dims)
+        first = self._offsets[name]
+        return self._cells[first : first + size].view(element).reshape(dims)
 
     @property
     def touched(self) -> int:
         """Bytes up to the last one that was written."""
         for begin in reversed(range(0, len(self._cells), LOOK)):
-            written = np.flatnonzero(self._cells[begin : begin + LOOK] != self._untouched)
+            cells = self._cells[begin : begin + LOOK]
+            written = np.flatnonzero(cells != np.resize(UNTOUCHED, len(cells)))
             if len(written):
-                return (begin + int(written[-1]) + 1) * self._element.itemsize
+                return begin + int(written[-1]) + 1
         return 0
 
     @property
@@ -111,17 +111,19 @@ def run_fused(model: Model, plan: FusionPlan, frame: Mapping[str, Array]) -> Fus
     )
 
 
-def _element(plan: FusionPlan) -> str:
-    """The type that all tensors are run in; single precision holds 8-bit integers as well."""
-    wanted = plan.terms.element_bytes
-    types = {layer.array_type for layer in plan.chain.network.layers}
+def _elements(plan: FusionPlan) -> Mapping[str, Element]:
+    """The type that each tensor is run in; single precision holds 8-bit integers as well."""
+    wanted, layers = plan.terms.element_bytes, plan.chain.network.layers
     if wanted == SINGLE.itemsize:
-        return SINGLE.name
-    if len(types) > 1 or np.dtype(min(types)).itemsize != wanted:
-        raise ExecutionError(
-            f"a plan for elements of {wanted} bytes; they are run in {', '.join(sorted(types))}"
-        )
-    return min(types)
+        return {layer.name: SINGLE for layer in layers}
+    found = {layer.name: np.dtype(layer.array_type) for layer in layers}
+    for layer in layers:
+        planned, own = wanted or layer.element_bytes, found[layer.name]
+        if own.itemsize != planned:
+            raise ExecutionError(
+                f"a plan for elements of {planned} bytes; {layer.name!r} is run in {own.name}"
+            )
+    return found
 
 
 class _Run:
@@ -130,12 +132,13 @@ class _Run:
     def __init__(self, model: Model, plan: FusionPlan) -> None:
         self._model, self._plan = model, plan
         self._network = plan.chain.network
-        self.arena = Arena(plan.arena, _element(plan))
+        self.arena = Arena(plan.arena)
+        self._elements = _elements(plan)
         self._needs = Needs(self._network)
 
     def tensor(self, name: str) -> Array:
         """The whole tensor that a layer writes."""
-        return self.arena.view(name, self._network.layer(name).shape.dims)
+        return self.arena.view(name, self._network.layer(name).shape.dims, self._elements[name])
 
     def work_whole(self, group: Group) -> None:
         """Work layer by layer."""
@@ -166,7 +169,10 @@ class _Run:
         elements = scratch_elements(
             self._network, layer, target.region.places, self._plan.terms.scratch
         )
-        scratch = self.arena.view(scratch_name(layer.name), (elements,)) if elements else None
+        element = self._elements[layer.inputs[0]]
+        scratch = (
+            self.arena.view(scratch_name(layer.name), (elements,), element) if elements else None
+        )
         compute_region(self._model, self._needs, layer, pieces, target, scratch)
 
     def stream(self, number: int, group: Group) -> None:
@@ -183,7 +189,11 @@ class _Run:
             self_timed_execution(graph, iterations=1).firings,
             [{source: self.tensor(source)}],
             storage={
-                channel.name: self.arena.view(channel_name(channel.name), (channel.capacity,))
+                channel.name: self.arena.view(
+                    channel_name(channel.name),
+                    (channel.capacity,),
+                    self._elements[channel.producer],
+                )
                 for channel in graph.channels
                 if channel.capacity
             },
@@ -206,7 +216,8 @@ class _Run:
     def _tile(self, group: TiledGroup, layer: Layer, place: Place) -> TensorPiece:
         region = group.held(layer.name, place)
         dims = layer.shape.channels, region.height, region.width
-        return TensorPiece(region, self.arena.view(tile_name(layer.name), dims))
+        element = self._elements[layer.name]
+        return TensorPiece(region, self.arena.view(tile_name(layer.name), dims, element))
 
     def _work_tile(
         self, group: TiledGroup, layer: Layer, place: Place, pieces: Mapping[str, TensorPiece]
@@ -214,18 +225,21 @@ class _Run:
         """Compute what the tile holds of a tensor, but for what others before it have kept."""
         tile, region = pieces[layer.name], group.computed(layer.name, place)
         if group.keeps:
-            _Keeper(self.arena, group, layer).restore(place, tile)
+            self._keeper(group, layer).restore(place, tile)
         if region.places:
             self._compute(layer, pieces, TensorPiece(region, tile.cut(region)))
         if group.keeps:
-            _Keeper(self.arena, group, layer).keep(place, tile)
+            self._keeper(group, layer).keep(place, tile)
+
+    def _keeper(self, group: TiledGroup, layer: Layer) -> _Keeper:
+        return _Keeper(self.arena, group, layer, self._elements[layer.name])
 
 
 class _Keeper:
     """The kept part of a tensor: rows for the tiles below, columns for the next tile."""
 
-    def __init__(self, arena: Arena, group: TiledGroup, layer: Layer) -> None:
-        self._arena, self._layer = arena, layer
+    def __init__(self, arena: Arena, group: TiledGroup, layer: Layer, element: Element) -> None:
+        self._arena, self._layer, self._element = arena, layer, element
         self._rows, self._columns = group.rows[layer.name], group.columns[layer.name]
 
     def restore(self, place: Place, tile: TensorPiece) -> None:
@@ -270,4 +284,4 @@ class _Keeper:
         if min(region.height, region.width) <= 0:
             return None
         dims = self._layer.shape.channels, region.height, region.width
-        return TensorPiece(region, self._arena.view(name, dims))
+        return TensorPiece(region, self._arena.view(name, dims, self._element))

@@ -72,6 +72,17 @@ def scratch_elements(network: Network, layer: Layer, places: int, scratch: Scrat
     return 0
 
 
+def scratch_bytes(
+    network: Network, layer: Layer, places: int, scratch: Scratch, element_bytes: int | None
+) -> int:
+    """Return the bytes of scratch for so many output places: elements of the input of the layer.
+
+    element_bytes: of every element; None: as the network stores them.
+    """
+    elements = scratch_elements(network, layer, places, scratch)
+    return elements * (element_bytes or network.layer(layer.inputs[0]).element_bytes)
+
+
 def tile_name(layer: str) -> str:
     """Name of the buffer for what a tile holds of the output of a layer."""
     return f"{layer} tile"
@@ -93,37 +104,58 @@ def scratch_name(layer: str) -> str:
 
 
 def tiled_buffers(
-    group: TiledGroup, scratch: Scratch, *, begin: int, element_bytes: int
+    group: TiledGroup, scratch: Scratch, *, begin: int, element_bytes: int | None
 ) -> Iterator[Buffer]:
     """Yield the buffers of a group but its input and output; its first step is at time `begin`."""
     last = last_steps(group.layers)
     end = begin + len(group.layers)
     for step, layer in enumerate(group.layers):
         rows, columns = group.rows[layer.name], group.columns[layer.name]
+        size = element_bytes or layer.element_bytes
         if layer is not group.layers[-1]:
             found = sizes(layer.shape.channels, rows, columns, keeps=group.keeps)
             yield Buffer(
                 name=tile_name(layer.name),
-                size=found.tile * element_bytes,
+                size=found.tile * size,
                 start=begin + step,
                 end=begin + last[layer.name] + 1,
+                alignment=size,
             )
             for name, elements in (
                 (lines_name(layer.name), found.lines),
                 (edge_name(layer.name), found.edge),
             ):
                 if elements:
-                    yield Buffer(name=name, size=elements * element_bytes, start=begin, end=end)
+                    yield Buffer(
+                        name=name, size=elements * size, start=begin, end=end, alignment=size
+                    )
         if group.keeps:
             rows, columns = fresh(rows), fresh(columns)
-        elements = scratch_elements(group.network, layer, longest(rows) * longest(columns), scratch)
-        if elements:
-            yield Buffer(
-                name=scratch_name(layer.name),
-                size=elements * element_bytes,
-                start=begin + step,
-                end=begin + step + 1,
-            )
+        places = longest(rows) * longest(columns)
+        yield from _scratch(
+            group.network, layer, places, scratch, at=begin + step, element_bytes=element_bytes
+        )
+
+
+def _scratch(
+    network: Network,
+    layer: Layer,
+    places: int,
+    scratch: Scratch,
+    *,
+    at: int,
+    element_bytes: int | None,
+) -> Iterator[Buffer]:
+    """The scratch of a layer at one step, where it has some."""
+    size = scratch_bytes(network, layer, places, scratch, element_bytes)
+    if size:
+        yield Buffer(
+            name=scratch_name(layer.name),
+            size=size,
+            start=at,
+            end=at + 1,
+            alignment=element_bytes or network.layer(layer.inputs[0]).element_bytes,
+        )
 
 
 def last_steps(layers: Sequence[Layer]) -> Mapping[str, int]:
@@ -142,24 +174,21 @@ def whole_buffers(
     scratch: Scratch,
     *,
     begin: int,
-    element_bytes: int,
+    element_bytes: int | None,
 ) -> Iterator[Buffer]:
     """Yield the buffers of layers that work on whole maps, but for input and output."""
     last = last_steps(layers)
     for step, layer in enumerate(layers):
         places = layer.shape.height * layer.shape.width
+        size = element_bytes or layer.element_bytes
         if layer is not layers[-1]:
             yield Buffer(
                 name=layer.name,
-                size=layer.shape.elements * element_bytes,
+                size=layer.shape.elements * size,
                 start=begin + step,
                 end=begin + last[layer.name] + 1,
+                alignment=size,
             )
-        elements = scratch_elements(network, layer, places, scratch)
-        if elements:
-            yield Buffer(
-                name=scratch_name(layer.name),
-                size=elements * element_bytes,
-                start=begin + step,
-                end=begin + step + 1,
-            )
+        yield from _scratch(
+            network, layer, places, scratch, at=begin + step, element_bytes=element_bytes
+        )

@@ -10,7 +10,8 @@
        {"layers": ["pool"], "way": "whole", "row_ends": null, "column_ends": null}],
      "buffers": [{"name": "conv1 tile", "offset": 0, "size": 8448}]}
 
-Status, reason and lower bound are those of the arena. Where tiles end is told in rows and columns of
+`element_bytes` is null where each tensor has the elements of the file. Status, reason and lower bound
+are those of the arena. Where tiles end is told in rows and columns of
 the last layer of a group. The network itself is not in the document; who reads it has it.
 """
 
@@ -92,14 +93,15 @@ def _terms(found: JsonValue) -> Terms:
     scratch = found["scratch"]
     if scratch.text() not in {one.value for one in Scratch}:
         raise scratch.refusal(f"expected one of {', '.join(one.value for one in Scratch)}")
-    if not found["element_bytes"].natural():
-        raise found["element_bytes"].refusal("expected at least 1")
+    size = found["element_bytes"]
+    if not size.is_null and not size.natural():
+        raise size.refusal("expected at least 1")
     found["platform"].require_keys(PLATFORM)
     values = {key: _fraction(found["platform"][key]) for key in PLATFORM}
     return Terms(
         platform=Platform(**values),
         scratch=Scratch(scratch.text()),
-        element_bytes=found["element_bytes"].natural(),
+        element_bytes=None if size.is_null else size.natural(),
     )
 
 

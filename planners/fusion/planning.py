@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from cnn2csdf.durations import platform_durations
 from cnn2csdf.granularity import ROWS as BY_ROWS
@@ -81,7 +80,7 @@ def fusion_plan(
         terms=terms,
         groups=groups,
         cost=_sum(costs),
-        arena=_arena(chain.network.name, buffers, terms.element_bytes, stop_of(budget)),
+        arena=_arena(chain.network.name, buffers, stop_of(budget)),
         parameter_bytes=parameter_bytes(chain.network, terms.element_bytes),
         tiled=tiled,
         graphs=graphs,
@@ -234,11 +233,12 @@ def _buffers(
     graphs: Mapping[int, Graph],
 ) -> Iterator[Buffer]:
     """Every buffer of the configuration; times are steps, one for each layer."""
-    size, network = terms.element_bytes, chain.network
+    element_bytes, network = terms.element_bytes, chain.network
     start, begin = 0, 0
     for number, group in enumerate(groups):
         layers = chain.layers(group.first, group.upto)
         source = network.layer(chain.sections[group.first].source)
+        size = element_bytes or source.element_bytes
         is_whole = group.way is Way.WHOLE
         last = last_steps(layers)[source.name] if is_whole else len(layers) - 1
         yield Buffer(
@@ -246,27 +246,40 @@ def _buffers(
             size=source.shape.elements * size,
             start=start,
             end=begin + last + 1,
+            alignment=size,
         )
         if is_whole:
             yield from whole_buffers(
-                network, layers, terms.scratch, begin=begin, element_bytes=size
+                network, layers, terms.scratch, begin=begin, element_bytes=element_bytes
             )
         elif number in tiled:
-            yield from tiled_buffers(tiled[number], terms.scratch, begin=begin, element_bytes=size)
+            yield from tiled_buffers(
+                tiled[number], terms.scratch, begin=begin, element_bytes=element_bytes
+            )
         else:
             yield from streaming_buffers(
-                network, graphs[number], layers, terms.scratch, begin=begin, element_bytes=size
+                network,
+                graphs[number],
+                layers,
+                terms.scratch,
+                begin=begin,
+                element_bytes=element_bytes,
             )
         start = begin + len(layers) - 1 if is_whole else begin
         begin += len(layers)
     result = network.layer(chain.result)
-    yield Buffer(name=result.name, size=result.shape.elements * size, start=start, end=begin)
-
-
-def _arena(name: str, buffers: Sequence[Buffer], alignment: int, stop: Stop) -> MemoryPlan:
-    problem = Problem(
-        name=name, buffers=tuple(replace(buffer, alignment=alignment) for buffer in buffers)
+    size = element_bytes or result.element_bytes
+    yield Buffer(
+        name=result.name,
+        size=result.shape.elements * size,
+        start=start,
+        end=begin,
+        alignment=size,
     )
+
+
+def _arena(name: str, buffers: Sequence[Buffer], stop: Stop) -> MemoryPlan:
+    problem = Problem(name=name, buffers=tuple(buffers))
     return plan_arena(problem, budget=stop.part(steps=MOST_STEPS))
 
 

@@ -23,7 +23,7 @@ from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
 from csdf.stopping import NOTHING_KNOWN, Budget, Stop, stop_of
 from planners.fusion.chains import Chain, part_of
-from planners.fusion.memory import Scratch, scratch_elements, scratch_name
+from planners.fusion.memory import Scratch, scratch_bytes, scratch_name
 from planners.plan import Buffer
 
 MOST_EVALUATIONS = 2000  # of the search for the smallest buffers; then the best found is taken
@@ -62,7 +62,7 @@ class SectionWhy(Why):
 class Streams:
     """The smallest buffers for the rows of the sections of a chain, each searched once."""
 
-    def __init__(self, chain: Chain, element_bytes: int) -> None:
+    def __init__(self, chain: Chain, element_bytes: int | None) -> None:
         self._chain = chain
         self._element_bytes = element_bytes
         self._found: dict[int, _Found] = {}
@@ -83,8 +83,10 @@ class Streams:
         return Streamed(
             inner=total - leaving_bytes,
             exit=leaving_bytes,
-            scratch=self._element_bytes
-            * max(row_scratch(self._chain.network, layer, scratch) for layer in layers),
+            scratch=max(
+                row_scratch(self._chain.network, layer, scratch, self._element_bytes)
+                for layer in layers
+            ),
             nanoseconds=sum(sum(durations[layer.name]) for layer in layers),
             inner_bound=found.lower_bound - leaving_bytes,
             exit_bound=sum(max(one.production) * (one.token_size or 1) for one in leaving),
@@ -149,9 +151,9 @@ def bytes_of(channel: Channel) -> int:
     return (channel.capacity or 0) * (channel.token_size or 1)
 
 
-def row_scratch(network: Network, layer: Layer, scratch: Scratch) -> int:
-    """Return the elements of scratch for one row of a layer."""
-    return scratch_elements(network, layer, layer.shape.width, scratch)
+def row_scratch(network: Network, layer: Layer, scratch: Scratch, element_bytes: int | None) -> int:
+    """Return the bytes of scratch for one row of a layer."""
+    return scratch_bytes(network, layer, layer.shape.width, scratch, element_bytes)
 
 
 def channel_name(channel: str) -> str:
@@ -166,16 +168,26 @@ def streaming_buffers(
     scratch: Scratch,
     *,
     begin: int,
-    element_bytes: int,
+    element_bytes: int | None,
 ) -> Iterator[Buffer]:
     """Yield the buffers of layers that stream rows, all needed for as long as they work."""
     end = begin + len(layers)
     for channel in graph.channels:
         if channel.capacity:
             yield Buffer(
-                name=channel_name(channel.name), size=bytes_of(channel), start=begin, end=end
+                name=channel_name(channel.name),
+                size=bytes_of(channel),
+                start=begin,
+                end=end,
+                alignment=channel.token_size or 1,
             )
-    largest = max(layers, key=lambda layer: row_scratch(network, layer, scratch))
-    size = row_scratch(network, largest, scratch) * element_bytes
+    largest = max(layers, key=lambda layer: row_scratch(network, layer, scratch, element_bytes))
+    size = row_scratch(network, largest, scratch, element_bytes)
     if size:
-        yield Buffer(name=scratch_name(largest.name), size=size, start=begin, end=end)
+        yield Buffer(
+            name=scratch_name(largest.name),
+            size=size,
+            start=begin,
+            end=end,
+            alignment=element_bytes or network.layer(largest.inputs[0]).element_bytes,
+        )

@@ -18,7 +18,7 @@ from cnn2csdf.network import Layer, Shape
 from cnn2csdf.parameters import operations
 from planners.fusion.chains import Chain, Section
 from planners.fusion.cost import LayerCost, Price, lengths
-from planners.fusion.memory import Scratch, last_steps, longest, scratch_elements
+from planners.fusion.memory import Scratch, last_steps, longest, scratch_bytes
 from planners.fusion.tiles import Bands, Grid, bands, fresh, largest_shared, per_place
 from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, can_be_tiled, even_ends, length
 
@@ -45,11 +45,11 @@ class Tilings(NamedTuple):
 
 
 class TiledOption(NamedTuple):
-    """A group from section `first` on, with the most elements alive besides its input and output."""
+    """A group from section `first` on, with the most bytes alive besides its input and output."""
 
     first: int
     grid: Grid
-    elements: int
+    bytes: int
     nanoseconds: int
     multiply_accumulates: int
 
@@ -73,7 +73,7 @@ class _Lengths(NamedTuple):
 
 
 class _Section(NamedTuple):
-    """A section inside a group, (D, A): elements alive at most, without those kept; and its cost.
+    """A section inside a group, (D, A): bytes alive at most, without those kept; and its cost.
 
     begun: alive where the section begins the group, so that its input is no tile. kept: of what its
     own layers write.
@@ -98,7 +98,7 @@ class TilesTo:
         price: Price,
         *,
         scratch: Scratch,
-        element_bytes: int,
+        element_bytes: int | None,
     ) -> None:
         self._chain, self._upto, self._tilings = chain, upto, tilings
         self._network, self._needs, self._scratch = chain.network, needs, scratch
@@ -140,12 +140,12 @@ class TilesTo:
             found = self._section(self._chain.sections[first], keeps=keeps)
             nanoseconds = nanoseconds + found.nanoseconds
             work = work + found.multiply_accumulates
-            elements = kept + found.kept + np.maximum(alive, found.begun)
+            size = kept + found.kept + np.maximum(alive, found.begun)
             for row, column, grid in grids:
                 yield TiledOption(
                     first,
                     grid,
-                    int(elements[row, column]),
+                    int(size[row, column]),
                     int(nanoseconds[row, column]),
                     int(work[row, column]),
                 )
@@ -162,16 +162,17 @@ class TilesTo:
         tile, kept = {}, {}
         for name in rows:
             if name != self._layers[-1].name:
-                channels = self._network.layer(name).shape.channels
+                layer = self._network.layer(name)
+                place = layer.shape.channels * (self._element_bytes or layer.element_bytes)
                 down, across = rows[name], columns[name]
-                tile[name] = channels * np.multiply.outer(down.held, across.held)
-                kept[name] = channels * (
+                tile[name] = place * np.multiply.outer(down.held, across.held)
+                kept[name] = place * (
                     np.multiply.outer(down.shared, across.span)
                     + np.multiply.outer(down.held, across.shared)
                 )
         nothing = np.zeros_like(kept.pop(section.source))
         scratch = [
-            scratch_elements(self._network, layer, 1, self._scratch)
+            scratch_bytes(self._network, layer, 1, self._scratch, self._element_bytes)
             * np.multiply.outer(rows[layer.name].computed, columns[layer.name].computed)
             for layer in layers
         ]
@@ -201,16 +202,16 @@ class TilesTo:
         rows = columns = self._lengths(self._rows, layer, ROWS, kind, keeps=keeps)
         if not self._is_square:
             columns = self._lengths(self._columns, layer, COLUMNS, kind, keeps=keeps)
-        moved: Numbers = np.zeros((len(rows.tiles), len(columns.tiles)), kind) + cost.parameters
+        moved: Numbers = (
+            np.zeros((len(rows.tiles), len(columns.tiles)), kind) + cost.parameter_bytes
+        )
         for index, one in enumerate((shape, *inputs)):
-            moved = moved + one.channels * np.multiply.outer(
+            moved = moved + one.channels * cost.sizes[index] * np.multiply.outer(
                 rows.places[:, index], columns.places[:, index]
             )
         each = operations(layer, inputs) // (shape.height * shape.width)
         work = each * np.multiply.outer(rows.places[:, 0], columns.places[:, 0])
-        busy = price.launch + np.maximum(
-            work * price.operation, moved * (self._element_bytes * price.byte)
-        )
+        busy = price.launch + np.maximum(work * price.operation, moved * price.byte)
         times = np.maximum(-(-busy // price.scale), 1) * np.multiply.outer(
             rows.tiles, columns.tiles
         )
@@ -221,10 +222,11 @@ class TilesTo:
     def _fits(self, layer: Layer, inputs: Sequence[Shape], cost: LayerCost) -> bool:
         """Whether 64 bits hold the time of all tiles: none takes longer than the whole layer."""
         tiles = max(self._down) * max(self._across)
-        elements = layer.shape.elements + sum(shape.elements for shape in inputs) + cost.parameters
+        elements = layer.shape.elements + sum(shape.elements for shape in inputs)
+        moved = elements * max(cost.sizes) + cost.parameter_bytes
         busy = self._price.launch + max(
             operations(layer, inputs) * self._price.operation,
-            elements * self._element_bytes * self._price.byte,
+            moved * self._price.byte,
         )
         return busy * tiles < LARGEST
 
@@ -269,7 +271,7 @@ def _most_alive(
     tile: Mapping[str, Numbers],
     scratch: Sequence[Numbers],
 ) -> Numbers:
-    """Most elements alive at one step of the section; its result lives to the end."""
+    """Most bytes alive at one step of the section; its result lives to the end."""
     last = {**last_steps(layers), section.result: len(layers) - 1}
     born = {section.source: 0, **{layer.name: step for step, layer in enumerate(layers)}}
     most = np.zeros_like(scratch[0])

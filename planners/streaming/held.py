@@ -17,7 +17,11 @@ POISON = 0xFF  # a float of such bytes is no number
 
 
 class MarkedArena:
-    """Bytes, with what each of them holds: a number for every byte of every tensor."""
+    """Bytes, with what each of them holds: a number for every byte of every tensor.
+
+    Elements that are counted with fewer or more bytes than they are computed in have their values
+    beside the bytes: who may read those bytes reads these values.
+    """
 
     def __init__(self, plan: StreamingPlan, network: Network) -> None:
         self.memory = np.full(plan.all_bytes, POISON, np.uint8)
@@ -31,6 +35,7 @@ class MarkedArena:
         self._inside = 0, plan.arena_bytes
         self._layers = {layer.name: layer for layer in network.layers}
         self._element_bytes = plan.element_bytes
+        self._beside: dict[str, Array] = {}
         self._numbers: dict[str, int] = {}
         total = 0
         for layer in network.layers:
@@ -45,9 +50,12 @@ class MarkedArena:
         """Write elements of a tensor, in its order from `first` on, at an offset in bytes."""
         place, held = self._span(offset, tensor, first, count)
         self.held[place] = held
-        if values is not None and self._has_values(tensor):
-            flat = np.ascontiguousarray(values, self._layers[tensor].array_type)
-            self.memory[place] = flat.reshape(-1).view(np.uint8)
+        if values is not None:
+            flat = np.ascontiguousarray(values, self._layers[tensor].array_type).reshape(-1)
+            if self._fits(tensor):
+                self.memory[place] = flat.view(np.uint8)
+            else:
+                self._values(tensor)[first : first + count] = flat
         if tensor not in self._bounds:
             self.most = max(self.most, place.stop)
 
@@ -59,13 +67,21 @@ class MarkedArena:
                 f"bytes {place.start} to {place.stop} do not hold elements {first} to "
                 f"{first + count} of {tensor!r}"
             )
-        kind = self._layers[tensor].array_type
-        return self.memory[place].view(kind) if self._has_values(tensor) else np.empty(count, kind)
+        if not self._fits(tensor):
+            return self._values(tensor)[first : first + count]
+        return self.memory[place].view(self._layers[tensor].array_type)
 
-    def _has_values(self, tensor: str) -> bool:
-        """Whether elements are counted with the bytes they are computed in; else only judged."""
+    def _fits(self, tensor: str) -> bool:
+        """Whether elements are counted with the bytes that they are computed in."""
         kind = np.dtype(self._layers[tensor].array_type)
         return kind.itemsize == self.element_bytes(tensor)
+
+    def _values(self, tensor: str) -> Array:
+        """The values of all elements of a tensor that lie beside the bytes."""
+        if tensor not in self._beside:
+            layer = self._layers[tensor]
+            self._beside[tensor] = np.zeros(layer.shape.elements, layer.array_type)
+        return self._beside[tensor]
 
     def _span(self, offset: int, tensor: str, first: int, count: int) -> tuple[slice, Array]:
         """The bytes of elements, and the numbers of what they hold."""

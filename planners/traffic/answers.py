@@ -8,7 +8,7 @@ from typing import Any
 
 from csdf.model.shown import Shown
 from csdf.outcome import Reason
-from planners.traffic.convolution import Convolution
+from planners.traffic.convolution import ArrayBytes, Convolution
 from planners.traffic.listing import listing
 from planners.traffic.nest import LoopNest
 from planners.traffic.nested import NestedTiles
@@ -35,7 +35,7 @@ class LayerTraffic(Shown):
 
     convolution: Convolution
     buffer_bytes: int
-    element_bytes: int
+    element_bytes: ArrayBytes
     nest: LoopNest | NestedTiles
     input_bytes: int
     weight_bytes: int
@@ -67,7 +67,7 @@ class LayerTraffic(Shown):
         return {
             "layer": self.convolution.name,
             "buffer_bytes": self.buffer_bytes,
-            "element_bytes": self.element_bytes,
+            "element_bytes": self.element_bytes.to_json(),
             "input_bytes": self.input_bytes,
             "weight_bytes": self.weight_bytes,
             "output_bytes": self.output_bytes,

@@ -8,7 +8,7 @@ from itertools import product
 from math import isqrt
 
 from planners.traffic.answers import LowerBound
-from planners.traffic.convolution import Convolution, group_of
+from planners.traffic.convolution import ArrayBytes, Convolution, array_bytes, group_of
 from planners.traffic.footprints import Axis, axes_of, used_weights
 
 COMPULSORY = "compulsory"
@@ -17,25 +17,31 @@ SCALE = 1024  # of square roots, so that little is lost where they are rounded
 
 
 def lower_bounds(
-    convolution: Convolution, *, buffer_bytes: int, element_bytes: int
+    convolution: Convolution, *, buffer_bytes: int, element_bytes: int | ArrayBytes
 ) -> tuple[LowerBound, ...]:
     """Return the lower bounds on the bytes moved between a buffer and the memory outside.
 
     They hold for all schedules that do each multiplication once, with its three operands in the
     buffer, adding into the output element itself; sums that leave the buffer are written, and read
     to go on. Groups share nothing, so the bounds of one, in all of the buffer, add up.
+    Where the arrays have elements of several sizes, the buffer holds no more elements than of the
+    smallest size; each element that moves takes that much, and those of the larger arrays the rest,
+    at least once each.
     """
-    group, room = group_of(convolution), buffer_bytes // element_bytes
-    bytes_of_all = convolution.groups * element_bytes
+    group, sizes = group_of(convolution), array_bytes(element_bytes)
+    elements, least = array_elements(group), min(sizes)
+    compulsory = sum(count * size for count, size in zip(elements, sizes, strict=True))
+    rest = compulsory - least * sum(elements)
     return (
         LowerBound(
             name=COMPULSORY,
-            bytes=sum(array_elements(group)) * bytes_of_all,
+            bytes=compulsory * convolution.groups,
             source="each element that takes part moves once",
         ),
         LowerBound(
             name=COMMUNICATION,
-            bytes=communication_elements(group, room) * bytes_of_all,
+            bytes=(communication_elements(group, buffer_bytes // least) * least + rest)
+            * convolution.groups,
             source="segments and the Loomis-Whitney inequality, after Smith et al. 2019 and "
             "Chen et al. 2020",
         ),

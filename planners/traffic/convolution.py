@@ -7,12 +7,43 @@ of their own here. A fully connected layer is a convolution of one place.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
 from csdf.errors import InvalidNetwork
 
 Pair = tuple[int, int]  # along rows, along columns
+
+
+class ArrayBytes(NamedTuple):
+    """Bytes of one element of each array of a convolution, in the order of `Array`.
+
+    Sums that are not complete count as elements of the output.
+    """
+
+    input: int
+    weights: int
+    output: int
+
+    @property
+    def uniform(self) -> int | None:
+        """The bytes of every element; None where the arrays differ."""
+        return self.input if len(set(self)) == 1 else None
+
+    def to_json(self) -> int | dict[str, int]:
+        """Return one number where all arrays have the same, else one for each array."""
+        return self._asdict() if self.uniform is None else self.uniform
+
+
+ELEMENTS = ArrayBytes(1, 1, 1)  # so that elements are counted
+
+
+def array_bytes(element_bytes: int | ArrayBytes) -> ArrayBytes:
+    """Return the bytes of each array; one number stands for all three."""
+    if isinstance(element_bytes, ArrayBytes):
+        return element_bytes
+    return ArrayBytes(element_bytes, element_bytes, element_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

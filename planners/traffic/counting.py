@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from planners.traffic.convolution import Convolution
+from planners.traffic.convolution import ArrayBytes, Convolution
 from planners.traffic.footprints import Reads, axes_of, reads, used_weights
 from planners.traffic.nest import MOVES, Array, Halo, Loop, LoopNest, lengths
 
@@ -25,6 +25,14 @@ class Transfers:
     def total(self) -> int:
         """All elements moved."""
         return self.input + self.weights + self.output
+
+    def total_bytes(self, sizes: ArrayBytes) -> int:
+        """All bytes moved."""
+        return self.input * sizes.input + self.weights * sizes.weights + self.output * sizes.output
+
+    def held_bytes(self, sizes: ArrayBytes) -> int:
+        """Bytes of the buffer that are taken."""
+        return sum(held * size for held, size in zip(self.held, sizes, strict=True))
 
     @property
     def held_elements(self) -> int:

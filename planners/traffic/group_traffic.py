@@ -9,9 +9,9 @@ from typing import Any
 from csdf.errors import InvalidPlan
 from csdf.stopping import Budget
 from planners.traffic.answers import LayerTraffic
+from planners.traffic.convolution import ArrayBytes
 from planners.traffic.fused.answers import FusedTraffic
 from planners.traffic.fused.bounds import least_of_stage, seen_elements
-from planners.traffic.fused.group import FusedLayer
 from planners.traffic.fused.stages import Stage
 from planners.traffic.one_layer import least_traffic
 
@@ -56,44 +56,43 @@ class GroupTraffic:
         }
 
 
-def stage_alone(
-    stage: Stage, buffer_bytes: int, element_bytes: int, budget: Budget = None
-) -> GroupTraffic:
+def stage_alone(stage: Stage, buffer_bytes: int, budget: Budget = None) -> GroupTraffic:
     """Return the least traffic of one stage: its best loop nest, or all that goes in and out once.
 
     budget: ends the search early, as in `least_traffic`.
     Raises InvalidPlan, naming the layer, where the buffer is too small for it.
     """
     if stage.window is None:
-        return _streamed(stage, stage.reads + stage.parameters, 0, element_bytes)
-    beside = stage.window.outputs * len(stage.beside)
+        return _streamed(stage, stage.reads, 0)
+    window = stage.window
+    beside = window.outputs * sum(window.beside_bytes)
     if stage.convolution is None:
-        held = _held_by_window(stage.window, len(stage.beside))
-        if held * element_bytes > buffer_bytes:
+        held = _held_by_window(stage)
+        if held > buffer_bytes:
             raise InvalidPlan(
-                f"layer {stage.layers[0]!r} holds {held * element_bytes} bytes of its windows; "
+                f"layer {stage.layers[0]!r} holds {held} bytes of its windows; "
                 f"the buffer has {buffer_bytes}"
             )
-        return _streamed(stage, seen_elements(stage.window) + beside, held, element_bytes)
-    least, apart = least_of_stage(stage)
-    operand = element_bytes if stage.beside else 0
-    if buffer_bytes - operand < 3 * element_bytes:
+        return _streamed(stage, seen_elements(window) * stage.source_bytes + beside, held)
+    bound, apart = least_of_stage(stage)
+    operand = window.widest_beside
+    sizes = ArrayBytes(stage.source_bytes, window.weight_bytes, stage.element_bytes)
+    if buffer_bytes - operand < sum(sizes):
         raise InvalidPlan(
             f"layer {stage.layers[0]!r} needs an element of each operand in the buffer, at least "
-            f"{operand + 3 * element_bytes} bytes; the buffer has {buffer_bytes}"
+            f"{operand + sum(sizes)} bytes; the buffer has {buffer_bytes}"
         )
     found = least_traffic(
         stage.convolution,
         buffer_bytes=buffer_bytes - operand,
-        element_bytes=element_bytes,
+        element_bytes=sizes,
         budget=budget,
     )
-    bound = least * element_bytes
-    if stage.maps_apart == stage.window.channels:
-        bound = max(bound, found.lower_bound_bytes + apart * element_bytes)
+    if stage.maps_apart == window.channels:
+        bound = max(bound, found.lower_bound_bytes + apart)
     return GroupTraffic(
         stages=(stage,),
-        input_bytes=found.input_bytes + beside * element_bytes,
+        input_bytes=found.input_bytes + beside,
         weight_bytes=found.weight_bytes,
         output_bytes=found.output_bytes,
         held_bytes=found.held_bytes + operand,
@@ -102,36 +101,39 @@ def stage_alone(
     )
 
 
-def _streamed(stage: Stage, reads: int, held: int, element_bytes: int) -> GroupTraffic:
+def _streamed(stage: Stage, reads: int, held: int) -> GroupTraffic:
     return GroupTraffic(
         stages=(stage,),
-        input_bytes=(reads - stage.parameters) * element_bytes,
-        weight_bytes=stage.parameters * element_bytes,
-        output_bytes=stage.outputs * element_bytes,
-        held_bytes=held * element_bytes,
-        bound_bytes=least_of_stage(stage)[0] * element_bytes,
+        input_bytes=reads,
+        weight_bytes=stage.parameters,
+        output_bytes=stage.output_bytes,
+        held_bytes=held,
+        bound_bytes=least_of_stage(stage)[0],
     )
 
 
-def _held_by_window(layer: FusedLayer, operands: int) -> int:
-    """Elements for windows over one map: the rows under one, or the outputs they add to."""
+def _held_by_window(stage: Stage) -> int:
+    """Bytes for windows over one map: the rows under one, or the outputs they add to."""
+    layer = stage.window
+    if layer is None:
+        return 0
     rows, columns = layer.rows, layer.columns
     extent = min(rows.inputs, rows.dilation * (rows.kernel - 1) + 1)
-    by_window = extent * columns.inputs + columns.outputs
-    by_output = rows.outputs * columns.outputs + columns.inputs
-    return min(by_window, by_output) + (columns.outputs if operands else 0)
+    row, result = columns.inputs * stage.source_bytes, columns.outputs * stage.element_bytes
+    by_window, by_output = extent * row + result, rows.outputs * result + row
+    return min(by_window, by_output) + columns.outputs * layer.widest_beside
 
 
-def stages_fused(stages: Sequence[Stage], found: FusedTraffic, element_bytes: int) -> GroupTraffic:
+def stages_fused(stages: Sequence[Stage], found: FusedTraffic) -> GroupTraffic:
     """Return what stages move that run fused."""
     moved = found.moved
     return GroupTraffic(
         stages=tuple(stages),
-        input_bytes=moved.input * element_bytes,
-        weight_bytes=moved.weights * element_bytes,
-        output_bytes=moved.output * element_bytes,
-        border_bytes=(moved.borders_written + moved.borders_read) * element_bytes,
-        held_bytes=found.held * element_bytes,
-        bound_bytes=found.bound * element_bytes,
+        input_bytes=moved.input,
+        weight_bytes=moved.weights,
+        output_bytes=moved.output,
+        border_bytes=moved.borders_written + moved.borders_read,
+        held_bytes=found.held,
+        bound_bytes=found.bound,
         fused=found,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
@@ -88,9 +89,15 @@ def single_layer(network: Network, name: str) -> Network:
     if isinstance(layer.operator, op.Input | op.Output):
         raise InvalidNetwork(f"network {network.name!r}: {name!r} works on nothing")
     frames = tuple(
-        Layer(name=source, operator=op.Input(dims=shape.dims), inputs=(), shape=shape)
-        for source in dict.fromkeys(layer.inputs)
-        for shape in [network.layer(source).shape]
+        replace(made, operator=op.Input(dims=made.shape.dims), inputs=(), epilogue=(), stored=())
+        for made in map(network.layer, dict.fromkeys(layer.inputs))
     )
-    output = Layer(name=f"{name} result", operator=op.Output(), inputs=(name,), shape=layer.shape)
+    output = Layer(
+        name=f"{name} result",
+        operator=op.Output(),
+        inputs=(name,),
+        shape=layer.shape,
+        element=layer.element,
+        quantization=layer.quantization,
+    )
     return Network(name=f"{network.name}, {name}", layers=(*frames, layer, output))

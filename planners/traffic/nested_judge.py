@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from planners.traffic.convolution import Convolution
+from planners.traffic.convolution import ArrayBytes, Convolution, array_bytes
 from planners.traffic.nest import MOVES, Array, Loop
 from planners.traffic.nested import NestedTiles
 from planners.traffic.simulator import BufferState, Walk, whole_loops
@@ -14,18 +14,22 @@ Ranges = Mapping[Loop, range]
 
 
 def walk_nested(
-    convolution: Convolution, nest: NestedTiles, *, buffer_bytes: int, element_bytes: int
+    convolution: Convolution,
+    nest: NestedTiles,
+    *,
+    buffer_bytes: int,
+    element_bytes: int | ArrayBytes,
 ) -> Walk:
     """Walk the nest, band by band; slow.
 
     Raises InvalidPlan as `walk` does: where the buffer overflows, or an operand is missing.
     """
-    state = BufferState(convolution, buffer_bytes // element_bytes)
+    state = BufferState(convolution, buffer_bytes, array_bytes(element_bytes))
     for group in range(convolution.groups):
         _run(state, nest, 0, whole_loops(convolution), group)
         state.leave()
     state.check_complete()
-    return state.result(element_bytes)
+    return state.result()
 
 
 def _run(state: BufferState, nest: NestedTiles, depth: int, ranges: Ranges, group: int) -> None:

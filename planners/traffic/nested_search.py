@@ -17,7 +17,7 @@ from typing import NamedTuple
 from csdf.kernels import compile as compiler
 from csdf.kernels import loop_nests as kernel
 from csdf.stopping import Stop
-from planners.traffic.convolution import Convolution
+from planners.traffic.convolution import ELEMENTS, ArrayBytes, Convolution
 from planners.traffic.counting import AXES
 from planners.traffic.footprints import axes_of, used_weights
 from planners.traffic.nest import Array, Halo, Loop, lengths
@@ -58,23 +58,24 @@ class _Choice(NamedTuple):
 
 
 @lru_cache(maxsize=10_000)
-def nested_search(group: Convolution, halo: Halo) -> NestedSearch:
+def nested_search(group: Convolution, halo: Halo, sizes: ArrayBytes = ELEMENTS) -> NestedSearch:
     """Return the search for a layer of one group; equal ones share it."""
-    return NestedSearch(group, halo)
+    return NestedSearch(group, halo, sizes)
 
 
 class NestedSearch:
     """Finds the best nest of one layer for one buffer after another."""
 
-    def __init__(self, group: Convolution, halo: Halo) -> None:
+    def __init__(self, group: Convolution, halo: Halo, sizes: ArrayBytes) -> None:
         self._group = group
         self._halo = halo
+        self._sizes = sizes
         self._known: dict[tuple[int, int], NestedTiles | None] = {}
 
     def better(
         self, room: int, below: int, *, backend_for: BackendFor, stop: Stop
     ) -> Iterator[NestedTiles]:
-        """Yield nests that move less than `below` elements, and less and less; the last is the best.
+        """Yield nests that move less than `below` bytes, and less and less; the last is the best.
 
         backend_for: told the largest sum. stop: may
         end the search by GaveUp, and no nest that was yielded is then known to be best.
@@ -112,15 +113,20 @@ class NestedSearch:
         for rows in choice.rows.blocks(MOST_PAIRS // len(choice.columns.costs) + 1):
             stop.look()
             part = choice._replace(rows=rows)
-            backend = backend_for(4 * prod(lengths(self._group)))
-            total, *places = _search(part, self._group, room, below, backend)
+            backend = backend_for(4 * prod(lengths(self._group)) * max(self._sizes))
+            total, *places = _search(part, self._group, self._sizes, room, below, backend)
             if total < below:
                 below = total
                 yield total, _nest(part, places)
 
 
 def _search(
-    choice: _Choice, group: Convolution, room: int, below: int, backend: compiler.Backend
+    choice: _Choice,
+    group: Convolution,
+    sizes: ArrayBytes,
+    room: int,
+    below: int,
+    backend: compiler.Backend,
 ) -> list[int]:
     """The answer of the kernel."""
     answer = backend.array([below] + [0] * (kernel.NESTED_ANSWER - 1))
@@ -132,7 +138,11 @@ def _search(
         backend.view(choice.columns.costs.ravel().tolist()),
     )
     layer = backend.kernel(kernel.Layer)(
-        group.channels, used_weights(group), group.output_elements, room
+        group.channels,
+        used_weights(group) * sizes.weights,
+        group.output_elements * sizes.output,
+        room,
+        *sizes,
     )
     backend.kernel(kernel.nested_traffic)(choices, layer, answer)
     return backend.take(answer, range(kernel.NESTED_ANSWER))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cnn2csdf.network import Network
+from cnn2csdf.parameters import ElementSizes
 from csdf.model.shown import Shown
 from csdf.outcome import Reason, Status, Why, because
 from csdf.stopping import ENDS, Budget, Progress, Stop, reason_of, stop_of
@@ -41,14 +42,16 @@ class NetworkTraffic(Shown):
     """The groups of a network with the least traffic, in the order in which they run.
 
     bound_bytes: inputs, weights and outputs of the network once; no schedule moves less, fused or
-    not, whatever the buffer. status: "optimal", of all cuts into groups that were to be considered,
-    loop nests with up to two levels of tiles, and even cuts of groups, or "feasible" where the search
-    ended early.
+    not, whatever the buffer. element_bytes: of each element and weight; None: as the network stores
+    them; element_sizes: those that its tensors have. status: "optimal", of all cuts into groups that
+    were to be considered, loop nests with up to two levels of tiles, and even cuts of groups, or
+    "feasible" where the search ended early.
     """
 
     name: str
     buffer_bytes: int
-    element_bytes: int
+    element_bytes: int | None
+    element_sizes: tuple[int, ...]
     groups: tuple[GroupTraffic, ...]
     bound_bytes: int
     status: Status
@@ -89,12 +92,16 @@ class NetworkTraffic(Shown):
 
 
 class NetworkSearch:
-    """Finds the least traffic of one network for one buffer after another."""
+    """Finds the least traffic of one network for one buffer after another.
 
-    def __init__(self, network: Network, element_bytes: int) -> None:
+    element_bytes: of each element and each weight; None: as the network stores them.
+    """
+
+    def __init__(self, network: Network, element_bytes: int | None) -> None:
         self.network = network
         self.element_bytes = element_bytes
-        self.stages = stages_of(network)
+        self._sizes = ElementSizes(network, element_bytes)
+        self.stages = stages_of(network, self._sizes)
         self._by_group: dict[FusedGroup, GroupSearch] = {}
         self._by_stages: dict[tuple[int, int], tuple[GroupSearch, ...]] = {}
 
@@ -132,14 +139,15 @@ class NetworkSearch:
             name=self.network.name,
             buffer_bytes=buffer_bytes,
             element_bytes=self.element_bytes,
+            element_sizes=self._sizes.all,
             groups=ways[-1][1],
-            bound_bytes=self.element_bytes * least_of_network(self.network, self.stages),
+            bound_bytes=least_of_network(self.network, self.stages, self._sizes),
             status=Status.FEASIBLE if ended else Status.OPTIMAL,
             reason=ended or because(TrafficWhy.LEAST),
         )
 
     def _alone(self, stage: Stage, buffer_bytes: int, stop: Stop) -> GroupTraffic:
-        return stage_alone(stage, buffer_bytes, self.element_bytes, stop)
+        return stage_alone(stage, buffer_bytes, stop)
 
     def _of_stage(self, stop: Stop, done: int) -> Stop:
         """The stop of the search for one stage, behind those that are done."""
@@ -151,13 +159,12 @@ class NetworkSearch:
 
         Where one cannot fit, none that is longer can: it holds all that and more.
         """
-        room = buffer_bytes // self.element_bytes
         shortest = 0 if longest is None else max(end - longest, 0)
         for first in range(end - 1, shortest - 1, -1):
             if self.stages[first].window is None:
                 return
             searches = self._searches_of(first, end)
-            if searches and not any(one.could_fit(room) for one in searches):
+            if searches and not any(one.could_fit(buffer_bytes) for one in searches):
                 return
             if searches:
                 yield first
@@ -166,15 +173,14 @@ class NetworkSearch:
         self, first: int, end: int, buffer_bytes: int, below: int, stop: Stop
     ) -> GroupTraffic | None:
         """The best schedule of stages [first, end) as one, if it moves less than so many bytes."""
-        best, room = None, buffer_bytes // self.element_bytes
-        limit = -(-below // self.element_bytes)
+        best, limit = None, below
         for search in self._searches_of(first, end):
-            found = search.best(room, limit, self._of_stage(stop, end - 1))
+            found = search.best(buffer_bytes, limit, self._of_stage(stop, end - 1))
             if found is not None:
                 best, limit = found, found.total
         if best is None:
             return None
-        return stages_fused(self.stages[first:end], best, self.element_bytes)
+        return stages_fused(self.stages[first:end], best)
 
     def _searches_of(self, first: int, end: int) -> tuple[GroupSearch, ...]:
         """The searches of stages [first, end) as one group; equal groups share one."""

@@ -16,7 +16,7 @@ from csdf.outcome import Reason
 from csdf.stopping import ENDS, Budget, reason_of, stop_of
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.bounds import lower_bounds
-from planners.traffic.convolution import Convolution, group_of
+from planners.traffic.convolution import ELEMENTS, ArrayBytes, Convolution, array_bytes, group_of
 from planners.traffic.counting import transfers
 from planners.traffic.footprints import axes_of, used_weights
 from planners.traffic.nest import Array, Halo, Loop, LoopNest, lengths
@@ -30,7 +30,7 @@ def least_traffic(
     convolution: Convolution,
     *,
     buffer_bytes: int,
-    element_bytes: int,
+    element_bytes: int | ArrayBytes,
     halo: Halo = Halo.KEPT,
     budget: Budget = None,
 ) -> LayerTraffic:
@@ -46,26 +46,22 @@ def least_traffic(
     group what some schedule of that group alone does.
     budget: a stop, or seconds, for nests with two levels, whose search starts from the best nest with
     one level; it ends that search with the best nest so far, as Ctrl-C does, and `ended` says why.
+    element_bytes: of all three arrays, or of each.
     Raises InvalidPlan if the buffer cannot hold one element of each array.
     """
-    room = buffer_bytes // element_bytes if element_bytes > 0 else 0
-    if room < len(Array):
-        raise InvalidPlan(
-            f"a buffer of {buffer_bytes} bytes does not hold one element of {element_bytes} bytes "
-            "of input, weights and output each"
-        )
+    sizes = array_bytes(element_bytes)
+    _check_room(buffer_bytes, sizes)
     group = replace(group_of(convolution), name="group")  # equal shapes are searched once
-    all_elements = group.input_elements + used_weights(group) + group.output_elements
-    nest, evaluated = _best_nest(group, min(room, all_elements), halo)
-    bounds = lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=element_bytes)
+    nest, evaluated = _best_nest(group, min(buffer_bytes, _bytes_of_all(group, sizes)), halo, sizes)
+    bounds = lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=sizes)
     nested: NestedTiles | None = None
     ended: Reason | None = None
-    least = max(bound.bytes for bound in bounds) // (element_bytes * convolution.groups)
-    most = transfers(group, nest).total
+    least = max(bound.bytes for bound in bounds) // convolution.groups
+    most = transfers(group, nest).total_bytes(sizes)
     if most > least:
         try:
-            for nested in nested_search(group, halo).better(  # noqa: B007 (the last is the best)
-                room, most, backend_for=_backend, stop=stop_of(budget)
+            for nested in nested_search(group, halo, sizes).better(  # noqa: B007 (the last is the best)
+                buffer_bytes, most, backend_for=_backend, stop=stop_of(budget)
             ):
                 pass
         except ENDS as end:
@@ -76,17 +72,36 @@ def least_traffic(
     return LayerTraffic(
         convolution=convolution,
         buffer_bytes=buffer_bytes,
-        element_bytes=element_bytes,
+        element_bytes=sizes,
         nest=nest if nested is None else nested,
-        input_bytes=found.input * element_bytes,
-        weight_bytes=found.weights * element_bytes,
-        output_bytes=found.output * element_bytes,
-        held_bytes=found.held_elements * element_bytes,
+        input_bytes=found.input * sizes.input,
+        weight_bytes=found.weights * sizes.weights,
+        output_bytes=found.output * sizes.output,
+        held_bytes=found.held_bytes(sizes),
         bounds=bounds,
         space=_space(group),
         evaluated=evaluated,
         ended=ended,
     )
+
+
+def _check_room(buffer_bytes: int, sizes: ArrayBytes) -> None:
+    if min(sizes) < 1 or sum(sizes) > buffer_bytes:
+        of_each = (
+            f"{' + '.join(map(str, sizes))} bytes"
+            if sizes.uniform is None
+            else f"{sizes.uniform} bytes"
+        )
+        raise InvalidPlan(
+            f"a buffer of {buffer_bytes} bytes does not hold one element of {of_each} "
+            "of input, weights and output each"
+        )
+
+
+def _bytes_of_all(group: Convolution, sizes: ArrayBytes) -> int:
+    """Bytes of all three arrays; a larger buffer is of no use."""
+    elements = group.input_elements, used_weights(group), group.output_elements
+    return sum(count * size for count, size in zip(elements, sizes, strict=True))
 
 
 def _space(group: Convolution) -> int:
@@ -106,7 +121,9 @@ class _Choices(NamedTuple):
 
 
 @lru_cache(maxsize=10_000)
-def _best_nest(group: Convolution, room: int, halo: Halo) -> tuple[LoopNest, int]:
+def _best_nest(
+    group: Convolution, room: int, halo: Halo, element_bytes: ArrayBytes = ELEMENTS
+) -> tuple[LoopNest, int]:
     """The first nest with the least traffic, and how many choices were looked at."""
     sizes = lengths(group)
     rows, columns = axes_of(group)
@@ -117,7 +134,7 @@ def _best_nest(group: Convolution, room: int, halo: Halo) -> tuple[LoopNest, int
         rows=axis_options(rows),
         columns=axis_options(columns),
     )
-    found = _search(choices, group, room)
+    found = _search(choices, group, room, element_bytes)
     way = choices.ways[found[kernel.BEST_STRUCTURE]]
     places, kernel_rows = choices.rows[found[kernel.BEST_ROWS]][:2]
     across, kernel_columns = choices.columns[found[kernel.BEST_COLUMNS]][:2]
@@ -128,11 +145,13 @@ def _best_nest(group: Convolution, room: int, halo: Halo) -> tuple[LoopNest, int
     return nest.canonical(group), found[kernel.LOOKED_AT]
 
 
-def _search(choices: _Choices, group: Convolution, room: int) -> list[int]:
+def _search(
+    choices: _Choices, group: Convolution, room: int, element_bytes: ArrayBytes
+) -> list[int]:
     """The answer of the kernel."""
     sizes = lengths(group)
     # Each array moves at most once for each multiplication, the output twice.
-    most = 4 * prod(sizes)
+    most = 4 * prod(sizes) * max(element_bytes)
     backend = _backend(most)
     answer = backend.array([most + 1] + [0] * (kernel.ANSWER - 1))
     columns = (
@@ -145,7 +164,11 @@ def _search(choices: _Choices, group: Convolution, room: int) -> list[int]:
     backend.kernel(kernel.least_traffic)(
         backend.kernel(kernel.Choices)(*map(backend.array, columns)),
         backend.kernel(kernel.Layer)(
-            group.channels, used_weights(group), group.output_elements, room
+            group.channels,
+            used_weights(group) * element_bytes.weights,
+            group.output_elements * element_bytes.output,
+            room,
+            *element_bytes,
         ),
         answer,
     )

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import product
 
 from csdf.errors import InvalidPlan
-from planners.traffic.convolution import Convolution
+from planners.traffic.convolution import ArrayBytes, Convolution, array_bytes
 from planners.traffic.nest import MOVES, Array, Halo, Loop, LoopNest
 
 Element = tuple[int, ...]
@@ -35,14 +35,18 @@ class Walk:
 
 
 def walk(
-    convolution: Convolution, nest: LoopNest, *, buffer_bytes: int, element_bytes: int
+    convolution: Convolution,
+    nest: LoopNest,
+    *,
+    buffer_bytes: int,
+    element_bytes: int | ArrayBytes,
 ) -> Walk:
     """Walk the nest, iteration by iteration of the innermost loop; slow, with every element in a set.
 
     Raises InvalidPlan, saying where, if the buffer overflows, if an operand of a multiplication is
     not in it, if a multiplication is done twice, or if an output does not end up complete outside.
     """
-    state = _NestState(convolution, nest, buffer_bytes // element_bytes)
+    state = _NestState(convolution, nest, buffer_bytes, array_bytes(element_bytes))
     for group in range(convolution.groups):
         for iteration in _iterations(convolution, nest):
             for array in Array:
@@ -51,7 +55,7 @@ def walk(
             state.multiply(iteration, group)
         state.leave()
     state.check_complete()
-    return state.result(element_bytes)
+    return state.result()
 
 
 def _iterations(convolution: Convolution, nest: LoopNest) -> Iterator[Iteration]:
@@ -101,8 +105,8 @@ class BufferState:
     The terms of an output are the bits of a number: one for each channel and kernel place.
     """
 
-    def __init__(self, convolution: Convolution, room: int) -> None:
-        self.convolution, self.room = convolution, room
+    def __init__(self, convolution: Convolution, room: int, sizes: ArrayBytes) -> None:
+        self.convolution, self.room, self.sizes = convolution, room, sizes
         self.held: dict[Array, set[Element]] = {array: set() for array in Array}
         self.moved = dict.fromkeys(Array, 0)
         self.inside: dict[Element, int] = {}  # terms in the sums of the buffer
@@ -118,13 +122,13 @@ class BufferState:
         self._enter(array, wanted - kept)
         self.held[array] = wanted
 
-    def result(self, element_bytes: int) -> Walk:
+    def result(self) -> Walk:
         """Return what was moved and held so far."""
         return Walk(
-            input_bytes=self.moved[Array.INPUT] * element_bytes,
-            weight_bytes=self.moved[Array.WEIGHTS] * element_bytes,
-            output_bytes=self.moved[Array.OUTPUT] * element_bytes,
-            most_held_bytes=self.most_held * element_bytes,
+            input_bytes=self.moved[Array.INPUT] * self.sizes.input,
+            weight_bytes=self.moved[Array.WEIGHTS] * self.sizes.weights,
+            output_bytes=self.moved[Array.OUTPUT] * self.sizes.output,
+            most_held_bytes=self.most_held,
             multiplications=sum(terms.bit_count() for terms in self.outside.values()),
         )
 
@@ -179,12 +183,12 @@ class BufferState:
 
     def check_room(self, iteration: Iteration) -> None:
         """Raise InvalidPlan if the buffer holds more than it can."""
-        used = sum(len(elements) for elements in self.held.values())
+        used = sum(len(elements) * self.sizes[array] for array, elements in self.held.items())
         self.most_held = max(self.most_held, used)
         if used > self.room:
             raise InvalidPlan(
-                f"convolution {self.convolution.name!r}: {used} elements at {iteration}, "
-                f"but the buffer has room for {self.room}"
+                f"convolution {self.convolution.name!r}: {used} bytes at {iteration}, "
+                f"but the buffer has {self.room}"
             )
 
     def multiply(self, iteration: Iteration, group: int) -> None:
@@ -237,8 +241,10 @@ class BufferState:
 class _NestState(BufferState):
     """The state of a walk through a nest with one level of tiles."""
 
-    def __init__(self, convolution: Convolution, nest: LoopNest, room: int) -> None:
-        super().__init__(convolution, room)
+    def __init__(
+        self, convolution: Convolution, nest: LoopNest, room: int, sizes: ArrayBytes
+    ) -> None:
+        super().__init__(convolution, room, sizes)
         self.nest = nest
         self.position: dict[Array, tuple[range, ...]] = {}  # of the loops outside its level
 

@@ -109,6 +109,12 @@ def test_the_picture_is_drawn(run, tmp_path):
     assert "RAM in kB" in file.read_text()
 
 
+def test_a_plan_counted_in_bytes_is_run_on_real_numbers(run):
+    code, output, _ = run("fit", "keyword_spotting:rows=25", *INT8, "--verify", "--ram", "4kB")
+    assert code == 0
+    assert "keyword_spotting: equal" in output
+
+
 MCUNET = SHARED / "networks" / "tflite" / "mcunet_vww1_int8.tflite"
 
 

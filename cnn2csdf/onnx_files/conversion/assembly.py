@@ -202,6 +202,15 @@ class Assembly:
             return self.builder.shape(self._layers[tensor])
         return Shape(dims=self.values.dims(tensor)[1:])
 
+    def places_in(self, tensor: str) -> int | None:
+        """Return the length of the axis whose places the elements are; None for other numbers."""
+        layer = self.builder.layer(self._plain(tensor))
+        while isinstance(layer.operator, (op.Identity, op.Reshape)):
+            layer = self.builder.layer(layer.inputs[0])
+        if not isinstance(layer.operator, op.ExtremePlace):
+            return None
+        return self.builder.shape(layer.inputs[0]).dims[layer.operator.axis]
+
     def is_static(self, tensor: str | None) -> bool:
         """Whether the tensor is there and the same for every frame."""
         return tensor is not None and self.values.is_static(tensor)

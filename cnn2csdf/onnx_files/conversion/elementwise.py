@@ -12,7 +12,18 @@ from cnn2csdf.onnx_files.conversion.steps import ConversionStep
 from cnn2csdf.onnx_files.input_dims import FLOATS
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 
+BOOL = onnx.TensorProto.BOOL
 WHOLE = frozenset({onnx.TensorProto.INT64, onnx.TensorProto.INT32})
+NARROW = {  # small integers, with how many of them are not negative
+    onnx.TensorProto.UINT8: 1 << 8,
+    onnx.TensorProto.INT8: 1 << 7,
+    onnx.TensorProto.UINT16: 1 << 16,
+    onnx.TensorProto.INT16: 1 << 15,
+}
+HELD_BY = {  # types all of whose numbers the target has
+    onnx.TensorProto.UINT16: frozenset({onnx.TensorProto.UINT8}),
+    onnx.TensorProto.INT16: frozenset({onnx.TensorProto.UINT8, onnx.TensorProto.INT8}),
+}
 LARGEST_REAL = 3.4e38  # how exporters write "no limit" in single precision
 
 PLAIN = {  # op type: function and its attributes with the values they have when left out
@@ -157,16 +168,32 @@ def dropout(node: Node, assembly: Assembly) -> None:
 
 
 def cast(node: Node, assembly: Assembly) -> None:
-    """Add a conversion between numbers; layers compute in float32, whatever the file says."""
+    """Add a conversion between numbers; layers compute in float32, whatever the file says.
+
+    What does not fit into the integers of the target has no defined value in the file either where
+    it is real; of integers it is refused, but for places along an axis that are known to fit.
+    """
     tensor, target = assembly.dynamic(node, 0), node.integer("to", 0)
-    known = onnx.TensorProto.DataType.values()
-    if target not in FLOATS | WHOLE and target != onnx.TensorProto.BOOL:
-        name = onnx.TensorProto.DataType.Name(target) if target in known else target
-        raise unsupported(node, f"a cast to {name} is not supported")
     source = assembly.values.element_type(tensor)
+    if target not in FLOATS | WHOLE | NARROW.keys() | {BOOL}:
+        raise unsupported(node, f"a cast to {_type_name(target)} is not supported")
+    if target in NARROW and source not in FLOATS | HELD_BY.get(target, frozenset()) | {
+        BOOL,
+        target,
+    }:
+        places = assembly.places_in(tensor)
+        if places is None or places > NARROW[target]:
+            name = _type_name(target)
+            reason = f"a cast of integers to {name}, which might not hold them, is not supported"
+            raise unsupported(node, reason)
     step: op.Operator = op.Identity()
-    if target == onnx.TensorProto.BOOL and source != target:
+    if target == BOOL and source != target:
         step = op.Activation(function="is not zero")
-    elif target in WHOLE and source in FLOATS:
+    elif target in WHOLE | NARROW.keys() and source in FLOATS:
         step = op.Activation(function="truncate")
     assembly.add(node, step, inputs=(tensor,))
+
+
+def _type_name(target: int) -> str:
+    known = onnx.TensorProto.DataType.values()
+    return onnx.TensorProto.DataType.Name(target) if target in known else str(target)

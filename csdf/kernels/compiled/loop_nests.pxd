@@ -15,7 +15,7 @@ cdef class Choices:
 
 
 cdef class Layer:
-    cdef int64_t depth, weights, outputs, room
+    cdef int64_t depth, weights, outputs, room, input_bytes, weight_bytes, output_bytes
 
 
 cdef class Way:
@@ -59,7 +59,7 @@ cdef bint choose_loops(Choices choices, Layer layer, Way way, Search search) noe
 
 @cython.locals(
     rows=int64_t[::1], columns=int64_t[::1], search=Search, least_read=int64_t, column=int64_t,
-    row=int64_t, here=int64_t, there=int64_t, least=int64_t, once=int64_t,
+    row=int64_t, here=int64_t, there=int64_t, least=int64_t, once=int64_t, depth=int64_t,
 )
 cpdef int64_t nested_traffic(Choices choices, Layer layer, int64_t[::1] answer)
 

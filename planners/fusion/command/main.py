@@ -125,7 +125,7 @@ def _remark_on_others(network: Network, options: argparse.Namespace) -> None:
     )
 
 
-def _other_plans(network: Network, element_bytes: int) -> str:
+def _other_plans(network: Network, element_bytes: int | None) -> str:
     """Return what plans without groups and scratch need, where that is soon known."""
     try:
         with limited(OTHER_SECONDS) as stop:
@@ -212,7 +212,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--platform", choices=PLATFORMS, default="jetson-tx2", help="default: jetson-tx2"
     )
-    shared.add_element_bytes_option(parser)
+    shared.add_element_bytes_option(parser, is_by_tensor=True)
     parsers.add_budget_option(parser, "for the search; then the fastest plan by then")
     parsers.add_output_option(
         parser, "the plan: .json, or its offsets as constants for C (.h)", required=False

@@ -42,7 +42,7 @@ def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: 
         f"{found.name}: {_status(found)}: {answers.counted(len(found.groups), 'group')}, "
         f"{fused} of several layers",
         f"  buffer              {found.buffer_bytes} bytes ({found.buffer_bytes / 1024:g} KB of "
-        f"1024), {answers.counted(found.element_bytes, 'byte')} an element",
+        f"1024), {_element_bytes(found)}",
         f"  traffic             {bytes_in_words(found.total_bytes)} ({found.total_bytes} bytes): "
         + ", ".join(f"{bytes_in_words(found.parts[part])} {word}" for part, word in PARTS.items()),
         f"  lower bound         {bytes_in_words(found.bound_bytes)}: inputs, weights and outputs "
@@ -55,6 +55,13 @@ def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: 
             f"{_ratio(alone.total_bytes, found.total_bytes)} of that"
         )
     return lines
+
+
+def _element_bytes(found: NetworkTraffic) -> str:
+    """How large elements are."""
+    if found.element_bytes is not None:
+        return f"{answers.counted(found.element_bytes, 'byte')} an element"
+    return f"{' or '.join(map(str, found.element_sizes))} bytes an element, as in the file"
 
 
 def _status(found: NetworkTraffic) -> str:

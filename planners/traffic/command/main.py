@@ -32,7 +32,8 @@ def main(argv: Sequence[str]) -> int:
         parser.error("give --buffer, --sweep or both")
     pictures.require_drawing(options.plot)
     begin = time.perf_counter()
-    search = NetworkSearch(_network(options), options.element_bytes)
+    network = _network(options)
+    search = NetworkSearch(network, options.element_bytes)
     stop = stop_after(options.budget, _in_words)
     try:
         points = list(_points(search, options, stop))
@@ -134,7 +135,7 @@ def command_parser() -> argparse.ArgumentParser:
         "with branches that part and join; default chain",
     )
     parser.add_argument("--layer", metavar="NAME", help="this layer of the model alone")
-    shared.add_element_bytes_option(parser)
+    shared.add_element_bytes_option(parser, is_by_tensor=True)
     parser.add_argument("--nest", action="store_true", help="the loops of every layer and group")
     parsers.add_budget_option(parser, "for the search; then the best plan by then")
     parsers.add_json_option(parser)

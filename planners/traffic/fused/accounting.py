@@ -1,4 +1,4 @@
-"""Elements that a schedule of a group moves and holds, counted without running it."""
+"""Bytes that a schedule of a group moves and holds, counted in bytes without running it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, Border, FusedSche
 
 
 class Moved(NamedTuple):
-    """Elements that cross between buffer and DRAM.
+    """Bytes that cross between buffer and DRAM.
 
     input: read, with operands that come from beside the group. borders: written and read back.
     """
@@ -32,12 +32,12 @@ class Moved(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Elements in all."""
+        """Bytes in all."""
         return sum(self)
 
 
 class Need(NamedTuple):
-    """Elements that must find room while one layer works, without weights that stay.
+    """Bytes that must find room while one layer works, without weights that stay.
 
     streamed: with what its weights pass through; full: where all of its weights stay.
     """
@@ -63,16 +63,16 @@ def axes_of(schedule: FusedSchedule) -> Axes:
 
 
 def moved(schedule: FusedSchedule, tables: CutTables) -> Moved:
-    """Return what crosses between buffer and DRAM, in elements."""
+    """Return what crosses between buffer and DRAM, in bytes."""
     group, axes = schedule.group, axes_of(schedule)
     outer, inner = tables.totals(*axes.outer), tables.totals(*axes.inner)
     beside = sum(
-        layer.beside * layer.filters * outer[number].made * inner[number].made
+        sum(layer.beside_bytes) * layer.filters * outer[number].made * inner[number].made
         for number, layer in enumerate(group.layers, 1)
     )
     written, read = _borders(schedule, tables.sizes, outer, inner)
     return Moved(
-        input=group.dims(0)[0] * outer[0].made * inner[0].made + beside,
+        input=tables.sizes.maps[0] * outer[0].made * inner[0].made + beside,
         weights=_weights_moved(schedule, tables),
         output=tables.outputs,
         borders_written=written,
@@ -88,7 +88,7 @@ def _weights_moved(schedule: FusedSchedule, tables: CutTables) -> int:
 def _borders(
     schedule: FusedSchedule, sizes: Sizes, outer: Sequence[AxisTotals], inner: Sequence[AxisTotals]
 ) -> tuple[int, int]:
-    """Elements of borders that go to DRAM, and that come back."""
+    """Bytes of borders that go to DRAM, and that come back."""
     if SENT not in schedule.borders:
         return 0, 0
     written = read = 0
@@ -116,7 +116,7 @@ def operations(schedule: FusedSchedule, tables: CutTables) -> int:
 
 
 def least_need(parts: tuple[int, int], tables: CutTables) -> int:
-    """Return elements that the part around the middle holds of the maps between layers, at least.
+    """Return bytes that the part around the middle holds of the maps between layers, at least.
 
     Whatever the borders, with all maps of a layer at a time: what a part needs of a map is there
     while a layer reads it, and nobody needs less than where each place is made once. A finer cut
@@ -138,7 +138,7 @@ def least_need(parts: tuple[int, int], tables: CutTables) -> int:
 
 
 def needs(schedule: FusedSchedule, tables: CutTables, limit: int) -> tuple[Need, ...] | int:
-    """Return for each layer the most elements that must find room while it works.
+    """Return for each layer the most bytes that must find room while it works.
 
     Where that is above `limit` even with all weights in their place, it ends early, and the answer
     is one number that is needed at least.
@@ -155,7 +155,7 @@ def needs(schedule: FusedSchedule, tables: CutTables, limit: int) -> tuple[Need,
 
 
 def layer_needs(schedule: FusedSchedule, tables: CutTables) -> tuple[Need, ...]:
-    """Return for each layer the most elements that must find room while it works."""
+    """Return for each layer the most bytes that must find room while it works."""
     return tuple(
         Need(max(need.streamed for need in of_layer), max(need.full for need in of_layer))
         for of_layer in zip(*_parts(schedule, tables), strict=True)
@@ -189,7 +189,7 @@ class _Part:
 
 def _all_maps_steps(sizes: Sizes, part: _Part) -> Iterator[Need]:
     for step, layer in enumerate(sizes.layers, 1):
-        fixed = part.row(step) if layer.beside else 0
+        fixed = part.row(step) * layer.widest_beside
         for number in sizes.inner:
             one = part.maps[number]
             if step < number:
@@ -201,44 +201,48 @@ def _all_maps_steps(sizes: Sizes, part: _Part) -> Iterator[Need]:
         if sizes.input_waits:
             fixed += sizes.maps[0] * (first.held if step <= sizes.last_readers[0] else first.after)
         elif step == 1:
-            yield _first(layer, sizes.vectors[0], part, fixed)
+            yield _first(layer, sizes, part, fixed)
             continue
         else:
             fixed += sizes.maps[0] * first.after
         if sizes.last_readers[step] == step:
-            yield _end(layer, step, sizes.vectors[step - 1], part, fixed)
+            yield _end(layer, step, sizes, part, fixed)
         else:
             yield Need(fixed + sizes.vectors[step - 1], fixed)
 
 
-def _first(layer: FusedLayer, vector: int, part: _Part, fixed: int) -> Need:
+def _first(layer: FusedLayer, sizes: Sizes, part: _Part, fixed: int) -> Need:
     """The input comes map by map past one vector, or row by row past all vectors of its map."""
-    one = part.maps[0]
-    tile = (layer.channels - 1) * max(one.before, one.after) + one.held
+    one, each, vector = part.maps[0], sizes.elements[0], sizes.vectors[0]
+    tile = ((layer.channels - 1) * max(one.before, one.after) + one.held) * each
     if not part.reads_rows:
         return Need(fixed + tile + vector, fixed + tile)
-    row = part.row(0)
+    row = part.row(0) * each
     by_row = row + layer.filters // layer.groups * vector
     return Need(fixed + min(tile + vector, by_row), fixed + row)
 
 
-def _end(layer: FusedLayer, number: int, vector: int, part: _Part, fixed: int) -> Need:
+def _end(layer: FusedLayer, number: int, sizes: Sizes, part: _Part, fixed: int) -> Need:
     """The output leaves map by map past one vector, or row by row past all vectors of its filter."""
-    row = part.row(number)
+    each, vector = sizes.elements[number], sizes.vectors[number - 1]
+    row = part.row(number) * each
     by_row = row + layer.channels // layer.groups * vector
-    return Need(fixed + min(part.maps[number].held + vector, by_row), fixed + row)
+    return Need(fixed + min(part.maps[number].held * each + vector, by_row), fixed + row)
 
 
 def _one_map_steps(sizes: Sizes, part: _Part) -> Iterator[Need]:
     last = len(sizes.layers)
-    maps = part.maps[1:last]
-    waiting = max(sum(one.before for one in maps), sum(one.after for one in maps))
+    maps = [
+        (one.before * each, one.held * each, one.after * each)
+        for one, each in zip(part.maps[1:last], sizes.elements[1:last], strict=True)
+    ]
+    waiting = max(sum(before for before, _, _ in maps), sum(after for _, _, after in maps))
     fixed = sizes.maps[0] * part.maps[0].held + sizes.maps[last] * part.maps[last].held
-    fixed += (sizes.maps[1] - 1) * waiting
+    fixed += (sizes.layers[0].filters - 1) * waiting
     for step, layer in enumerate(sizes.layers, 1):
         of_map = sum(
-            one.before if number > step else one.held if number >= step - 1 else one.after
-            for number, one in enumerate(maps, 1)
+            before if number > step else held if number >= step - 1 else after
+            for number, (before, held, after) in enumerate(maps, 1)
         )
-        beside = part.row(last) if layer.beside else 0
+        beside = part.row(last) * layer.widest_beside
         yield Need(fixed + of_map + sizes.vectors[step - 1] + beside, fixed + of_map + beside)

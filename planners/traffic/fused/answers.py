@@ -12,7 +12,7 @@ from planners.traffic.fused.schedule import FusedSchedule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedTraffic:
-    """A schedule of a group with what it moves and holds, in elements.
+    """A schedule of a group with what it moves and holds, in bytes.
 
     held: the most that must find room at a time. bound: what every schedule of the group moves, as
     one or in groups, with a buffer of any size. operations, necessary: products it makes, and those
@@ -28,7 +28,7 @@ class FusedTraffic:
 
     @property
     def total(self) -> int:
-        """Elements between buffer and DRAM."""
+        """Bytes between buffer and DRAM."""
         return self.moved.total
 
     @property
@@ -45,7 +45,7 @@ class FusedTraffic:
             "borders": [border.value for border in schedule.borders],
             "input_borders": [border.value for border in schedule.input_borders],
             "hold": schedule.hold.value,
-            "kept_weights": list(schedule.kept_weights),
+            "kept_weights": list(schedule.kept_elements),
             "multiply_accumulates": self.operations,
             "redundant_multiply_accumulates": self.operations - self.necessary,
         }

@@ -58,9 +58,9 @@ def made_of(group: FusedGroup) -> tuple[Boxes, ...]:
 
 
 def weights_of(group: FusedGroup) -> tuple[int, ...]:
-    """Return the weights of each layer that a schedule brings in: those that take part."""
+    """Return the bytes of weights of each layer that a schedule brings in: those that take part."""
     pairs = zip(group.layers, made_of(group)[1:], strict=True)
-    return tuple(layer.weights(made) for layer, made in pairs)
+    return tuple(layer.weights(made) * layer.weight_bytes for layer, made in pairs)
 
 
 @lru_cache(maxsize=100_000)

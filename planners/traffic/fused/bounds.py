@@ -7,6 +7,7 @@ from itertools import islice
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Network
+from cnn2csdf.parameters import ElementSizes
 from planners.traffic.fused.axis_cuts import made_of
 from planners.traffic.fused.boxes import Boxes, count, union
 from planners.traffic.fused.group import INPUT, PART_OF_OTHERS, FusedGroup, FusedLayer
@@ -16,26 +17,29 @@ from planners.traffic.fused.stages import VIEWS, Stage, operands_of
 
 
 def least_moved(group: FusedGroup) -> int:
-    """Return the elements every schedule of a group moves: inputs, weights and outputs, once.
+    """Return the bytes every schedule of a group moves: inputs, weights and outputs, once.
 
     Of each only what the results depend on: need goes back from reader to source, for weights as for
     places. A weight that only ever meets padding, or makes what nobody needs, is not needed.
     """
     needed, operands = _needed_areas(group)
-    weights = sum(map(FusedLayer.weights, group.layers, needed[1:]))
-    written = sum(map(group.elements, group.outputs))
+    weights = sum(
+        layer.weights(made) * layer.weight_bytes
+        for layer, made in zip(group.layers, needed[1:], strict=True)
+    )
+    written = sum(map(group.bytes, group.outputs))
     maps = group.dims(0)[0] if group.maps_apart is None else group.maps_apart
-    return maps * count(needed[0]) + operands + weights + written
+    return maps * count(needed[0]) * group.input_bytes + operands + weights + written
 
 
 def _needed_areas(group: FusedGroup) -> tuple[list[Boxes], int]:
-    """Of each map, places that the outputs of the group depend on; elements of other operands."""
+    """Of each map, places that the outputs of the group depend on; bytes of other operands."""
     readers, operands = group.readers, _operands(group)
     found: list[Boxes] = [()] * (group.length + 1)
     for number in range(group.length, -1, -1):
         asked = [box for source, reader in group.skips if source == number for box in found[reader]]
         if number == 0:
-            asked += [box for reader in operands.pop(INPUT, ()) for box in found[reader]]
+            asked += [box for reader, _ in operands.pop(INPUT, ()) for box in found[reader]]
         for reader in readers[number]:
             layer = group.layers[reader - 1]
             asked += [
@@ -47,40 +51,45 @@ def _needed_areas(group: FusedGroup) -> tuple[list[Boxes], int]:
         found[number] = ((places(0, rows), places(0, columns)),) if is_whole else union(asked)
     operands.pop(PART_OF_OTHERS, None)
     beside = sum(
-        group.dims(readers[0])[0] * count(union(box for reader in readers for box in found[reader]))
-        for readers in operands.values()
+        group.dims(uses[0][0])[0]
+        * uses[0][1]
+        * count(union(box for reader, _ in uses for box in found[reader]))
+        for uses in operands.values()
     )
     return found, beside
 
 
-def _operands(group: FusedGroup) -> dict[int, list[int]]:
-    """The layers that read each operand from beside, by its number."""
-    found: dict[int, list[int]] = {}
+def _operands(group: FusedGroup) -> dict[int, list[tuple[int, int]]]:
+    """The layers that read each operand from beside, with its bytes an element, by its number."""
+    found: dict[int, list[tuple[int, int]]] = {}
     fresh = iter(range(1, sum(layer.beside for layer in group.layers) + 1))
     for reader, layer in enumerate(group.layers, 1):
         numbers = group.operands[reader - 1] if group.operands else islice(fresh, layer.beside)
-        for number in numbers:
-            found.setdefault(number, []).append(reader)
+        for number, size in zip(numbers, layer.beside_bytes, strict=False):
+            found.setdefault(number, []).append((reader, size))
     return found
 
 
 def least_of_stage(stage: Stage) -> tuple[int, int]:
-    """Return the elements every schedule of one stage moves, and those of operands apart from it.
+    """Return the bytes every schedule of one stage moves, and those of operands apart from it.
 
     As in a group, with all of its output needed: one rule for a layer and for a group.
     """
     layer, (numbers,) = stage.window, operands_of([stage], ())
     if layer is None:
-        return stage.least_reads + stage.outputs, 0
+        return stage.least_reads + stage.output_bytes, 0
     seen = union(
         (layer.rows.needed(one), layer.columns.needed(other)) for one, other in layer.whole
     )
     if INPUT in numbers:
         seen = union([*seen, *layer.whole])
-    apart = layer.outputs * len(set(numbers) - {INPUT, PART_OF_OTHERS})
-    return stage.maps_apart * count(seen) + layer.weights(
-        layer.whole
-    ) + layer.outputs + apart, apart
+    sizes = dict(zip(numbers, layer.beside_bytes, strict=True))
+    apart = layer.outputs * sum(
+        size for number, size in sizes.items() if number not in (INPUT, PART_OF_OTHERS)
+    )
+    least = stage.maps_apart * count(seen) * stage.source_bytes
+    least += layer.weights(layer.whole) * layer.weight_bytes
+    return least + stage.output_bytes + apart, apart
 
 
 def makes_what_it_writes(group: FusedGroup) -> bool:
@@ -98,8 +107,8 @@ def _seen(reach: Reach) -> int:
     return reach.needed(places(0, reach.outputs)).bit_count()
 
 
-def least_of_network(network: Network, stages: Sequence[Stage]) -> int:
-    """Return the elements every schedule of a network moves: frames, weights and results, once.
+def least_of_network(network: Network, stages: Sequence[Stage], sizes: ElementSizes) -> int:
+    """Return the bytes every schedule of a network moves: frames, weights and results, once.
 
     Of frames and weights only those that the results depend on. Elements of a frame that a result
     merely shows again are where they are.
@@ -107,16 +116,18 @@ def least_of_network(network: Network, stages: Sequence[Stage]) -> int:
     read, shown = _needed_elements(network)
     weights = sum(
         parameters_read(network, layer, union((*read[name], *shown[name])), stage.parameters)
+        * (1 if stage.window is None else stage.window.weight_bytes)
         for stage in stages
         for name in stage.layers[:1]
         for layer in [network.layer(name)]
     )
-    frames = sum(count(read[layer.name]) for layer in network.inputs)
+    frames = sum(count(read[layer.name]) * sizes.of(layer.name) for layer in network.inputs)
     written: dict[str, int] = {}
     for name in {name for layer in network.outputs for name in layer.inputs}:
         for tensor, elements in _written(network, name):
             written[tensor] = max(written.get(tensor, 0), elements)
-    return weights + frames + sum(written.values())
+    results = sum(elements * sizes.of(tensor) for tensor, elements in written.items())
+    return weights + frames + results
 
 
 def _needed_elements(network: Network) -> tuple[dict[str, Boxes], dict[str, Boxes]]:

@@ -26,12 +26,14 @@ Profile = TypeVar("Profile", Outer, Inner)
 class Sizes(NamedTuple):
     """The needs of every part of a group.
 
-    maps: feature maps of each map; vectors: elements of a kernel of each layer that take
-    part. inner: maps that layers of the group make and read.
+    maps: bytes at one place of all feature maps of each map; elements: bytes of one element of
+    each map; vectors: bytes of a kernel of each layer that take part. inner: maps that layers of the
+    group make and read.
     """
 
     layers: tuple[FusedLayer, ...]
     maps: tuple[int, ...]
+    elements: tuple[int, ...]
     vectors: tuple[int, ...]
     last_readers: tuple[int, ...]
     inner: tuple[int, ...]
@@ -42,16 +44,20 @@ class CutTables:
     """The cuts of one group, each made once."""
 
     def __init__(self, group: FusedGroup) -> None:
-        self.group = group
+        self.group, numbers = group, range(group.length + 1)
         self.sizes = Sizes(
             group.layers,
-            tuple(group.dims(number)[0] for number in range(group.length + 1)),
-            tuple(map(FusedLayer.live_kernels, group.layers, made_of(group)[1:])),
+            tuple(group.dims(number)[0] * group.element_bytes(number) for number in numbers),
+            tuple(map(group.element_bytes, numbers)),
+            tuple(
+                layer.live_kernels(made) * layer.weight_bytes
+                for layer, made in zip(group.layers, made_of(group)[1:], strict=True)
+            ),
             group.last_readers,
             group.inner,
             group.input_waits,
         )
-        self.outputs = sum(map(group.elements, group.outputs))
+        self.outputs = sum(map(group.bytes, group.outputs))
         self.weights = weights_of(group)
         self._cuts: dict[tuple[int, int, bool, bool], AxisCut] = {}
         self._totals: dict[tuple[int, int, bool, bool], tuple[AxisTotals, ...]] = {}

@@ -21,7 +21,8 @@ class FusedLayer:
 
     groups: each filter reads channels / groups maps. A layer without weights (pooling, addition)
     has as many groups as channels. beside: operands of its size that come from DRAM, element by
-    element.
+    element. output_bytes, weight_bytes: of one element of what it makes, of its weights;
+    operand_bytes: of each of beside; none given: like what it makes.
     """
 
     channels: int
@@ -31,13 +32,28 @@ class FusedLayer:
     groups: int = 1
     has_weights: bool = True
     beside: int = 0
+    output_bytes: int = 1
+    weight_bytes: int = 1
+    operand_bytes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.operand_bytes and len(self.operand_bytes) != self.beside:
+            raise InvalidPlan(f"bytes {self.operand_bytes} of {self.beside} operands")
         if self.channels % self.groups or self.filters % self.groups:
             raise InvalidPlan(
                 f"{self.groups} groups do not divide {self.channels} channels, "
                 f"{self.filters} filters"
             )
+
+    @property
+    def beside_bytes(self) -> tuple[int, ...]:
+        """Bytes of one element of each operand that comes from DRAM."""
+        return self.operand_bytes or (self.output_bytes,) * self.beside
+
+    @property
+    def widest_beside(self) -> int:
+        """Bytes of the largest element of an operand from DRAM; 0 without any."""
+        return max(self.beside_bytes, default=0)
 
     def live_kernels(self, made: Boxes) -> int:
         """Return the elements of a kernel over one map that take part in some of what is made.
@@ -87,7 +103,7 @@ class FusedGroup:
     the group reads, its ends, always are, and have equally many rows and columns. operands: of each
     layer, which tensor each of those from beside is: INPUT, PART_OF_OTHERS, or a number from 1 on;
     none given: they all differ. maps_apart: maps of the input without those that are others of them
-    once more; none given: all.
+    once more; none given: all. input_bytes: of an element of the input.
     """
 
     layers: tuple[FusedLayer, ...]
@@ -96,6 +112,7 @@ class FusedGroup:
     written: frozenset[int] = frozenset()
     operands: tuple[tuple[int, ...], ...] = ()
     maps_apart: int | None = None
+    input_bytes: int = 1
 
     def __post_init__(self) -> None:
         if len(self.layers) < 2:
@@ -191,6 +208,14 @@ class FusedGroup:
             return first.channels, first.rows.inputs, first.columns.inputs
         layer = self.layers[number - 1]
         return layer.filters, layer.rows.outputs, layer.columns.outputs
+
+    def element_bytes(self, number: int) -> int:
+        """Bytes of one element of a map."""
+        return self.layers[number - 1].output_bytes if number else self.input_bytes
+
+    def bytes(self, number: int) -> int:
+        """Bytes of a map."""
+        return self.elements(number) * self.element_bytes(number)
 
     def elements(self, number: int) -> int:
         """Elements of a map."""

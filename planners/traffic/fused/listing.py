@@ -38,8 +38,10 @@ def listing(schedule: FusedSchedule, names: Sequence[str]) -> str:
     group, tables = schedule.group, CutTables(schedule.group)
     rows, columns = schedule.parts
     lines = [
-        f"{kept} of {weights} weights of {name} stay"
-        for kept, weights, name in zip(schedule.kept_weights, tables.weights, names, strict=False)
+        f"{kept} of {weights // layer.weight_bytes} weights of {name} stay"
+        for kept, weights, layer, name in zip(
+            schedule.kept_elements, tables.weights, group.layers, names, strict=False
+        )
         if kept
     ]
     order = "next to each other first" if schedule.columns_first else "below each other first"
@@ -78,8 +80,8 @@ def _sizes(schedule: FusedSchedule, tables: CutTables) -> Iterator[str]:
     """Maps x rows x columns of what the largest part makes of each map."""
     axes = axes_of(schedule)
     cuts = {key[0]: tables.cut(*key) for key in axes}
-    for number, maps in enumerate(tables.sizes.maps):
+    for number in range(tables.group.length + 1):
         rows, columns = (
             max(one.bit_count() for one in cuts[axis].made[number]) for axis in sorted(cuts)
         )
-        yield f"{maps}x{rows}x{columns}"
+        yield f"{tables.group.dims(number)[0]}x{rows}x{columns}"

@@ -16,21 +16,40 @@ from planners.traffic.fused.group import FusedLayer
 from planners.traffic.fused.reach import Places, places
 from planners.traffic.fused.windows import maps_of, window_of
 
-_SAME_PLACES = (op.Activation, op.BatchNormalization, op.Elementwise, op.Identity, op.Output)
+_SAME_PLACES = (
+    op.Activation,
+    op.BatchNormalization,
+    op.Conversion,
+    op.Elementwise,
+    op.Identity,
+    op.Output,
+)
 _ALL_OF_ALL = (  # the whole of the output depends on the whole of each input
     op.ChannelShuffle,
+    op.Choice,
     op.Concatenation,
+    op.ConstantConcatenation,
     op.DepthToSpace,
+    op.DynamicQuantization,
+    op.DynamicRange,
     op.Elementwise,
+    op.ExtremePlace,
     op.GlobalPooling,
     op.InstanceNormalization,
+    op.IntegerProduct,
     op.LayerNormalization,
     op.LocalResponseNormalization,
     op.MatrixProduct,
+    op.QuantizedLstm,
+    op.Ranking,
+    op.Recurrence,
     op.Reduction,
+    op.Repeat,
     op.Reshape,
+    op.RunningSum,
     op.Softmax,
     op.SpaceToDepth,
+    op.TensorProduct,
     op.Transpose,
 )
 

@@ -53,7 +53,7 @@ class FusedSchedule:
     """How a group runs.
 
     parts: along rows, along columns. columns_first: whether the next part is that to the right
-    (the rows are the outer axis). kept_weights: of each layer, the elements that stay from part to
+    (the rows are the outer axis). kept_weights: of each layer, the bytes that stay from part to
     part; the others come once a part.
     """
 
@@ -78,6 +78,12 @@ class FusedSchedule:
                 f"kept weights of {len(self.kept_weights)} layers, of a group of "
                 f"{self.group.length}"
             )
+
+    @property
+    def kept_elements(self) -> tuple[int, ...]:
+        """Of each layer, the weights that stay from part to part, in numbers."""
+        pairs = zip(self.kept_weights, self.group.layers, strict=False)
+        return tuple(kept // layer.weight_bytes for kept, layer in pairs)
 
     @property
     def count(self) -> int:

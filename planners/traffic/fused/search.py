@@ -48,15 +48,24 @@ class Room(NamedTuple):
 
 
 def room_for_weights(
-    wanted: tuple[Need, ...], weights: tuple[int, ...], buffer: int, parts: int
+    wanted: tuple[Need, ...],
+    weights: tuple[int, ...],
+    buffer: int,
+    parts: int,
+    sizes: tuple[int, ...] = (),
 ) -> Room | None:
     """Return the weights that can stay in a buffer, as many as save something; None if none fits.
 
-    A layer whose weights all stay needs no place for them to pass through. Weights that stay save
-    the same whoever they belong to, so the least peak without them is best: the lowest level at
-    which all those layers can keep their weights that would be above it otherwise.
+    A layer whose weights all stay needs no place for them to pass through. A byte of weights that
+    stays saves the same whoever it belongs to, so the least peak without them is best: the lowest
+    level at which all those layers can keep their weights that would be above it otherwise. Only
+    where weights have several sizes, which a rest may not be a multiple of, a higher level may keep
+    more: then all are tried.
+    weights: bytes. sizes: of one weight of each layer, each of which divides the larger ones; none
+    given: 1.
     """
-    lowest = max(need.full for need in wanted)
+    sizes = sizes or (1,) * len(weights)
+    lowest, best = max(need.full for need in wanted), None
     for level in sorted({lowest, *(max(lowest, need.streamed) for need in wanted)}):
         kept = [
             own if need.streamed > level else 0 for own, need in zip(weights, wanted, strict=True)
@@ -64,12 +73,21 @@ def room_for_weights(
         left = buffer - level - sum(kept)
         if left < 0:
             continue
-        for number, own in enumerate(weights if parts > 1 else ()):
-            extra = min(left, own - kept[number])
-            kept[number] += extra
-            left -= extra
-        return Room(level + sum(kept), tuple(kept))
-    return None
+        _fill(kept, left, weights if parts > 1 else (), sizes)
+        if best is None or sum(kept) > sum(best.kept_weights):
+            best = Room(level + sum(kept), tuple(kept))
+        if len(set(sizes)) == 1:
+            break
+    return best
+
+
+def _fill(kept: list[int], left: int, weights: tuple[int, ...], sizes: tuple[int, ...]) -> None:
+    """Keep as many more weights as there is room for: the largest first, smaller ones fill the rest."""
+    for number in sorted(range(len(weights)), key=lambda one: -sizes[one]):
+        extra = min(left, weights[number] - kept[number])
+        extra -= extra % sizes[number]
+        kept[number] += extra
+        left -= extra
 
 
 class _Candidate:
@@ -95,6 +113,7 @@ class GroupSearch:
         self.bound = least_moved(group)
         self._tables = CutTables(group)
         self._weights = sum(self._tables.weights)
+        self._sizes = tuple(layer.weight_bytes for layer in group.layers)
         self._grids = sorted(grids(group), key=lambda parts: (parts[0] * parts[1], parts))
         self._finest: Parts = group.dims(group.length)[1:]
         self._candidates: dict[Parts, list[_Candidate]] = {}
@@ -103,9 +122,9 @@ class GroupSearch:
     def best(
         self, buffer: int, below: int | None = None, budget: Budget = None
     ) -> FusedTraffic | None:
-        """Return the schedule that moves least in a buffer of so many elements.
+        """Return the schedule that moves least in a buffer of so many bytes.
 
-        None where none fits, or none moves less than `below` elements. budget: a stop,
+        None where none fits, or none moves less than `below` bytes. budget: a stop,
         or seconds; ends the search by GaveUp.
         """
         stop = stop_of(budget)
@@ -146,7 +165,9 @@ class GroupSearch:
         wanted = one.needs(self._tables, limit)
         if wanted is None:
             return None
-        return room_for_weights(wanted, self._tables.weights, buffer, one.schedule.count)
+        return room_for_weights(
+            wanted, self._tables.weights, buffer, one.schedule.count, self._sizes
+        )
 
     def _could_be_less(self, parts: Parts, room: int, least: int | None) -> bool:
         """Whether this cut could move less with so much room for weights."""
@@ -155,12 +176,12 @@ class GroupSearch:
         return self.bound - self._weights + self._least_weights(parts, room) < least
 
     def _least_weights(self, parts: Parts, room: int) -> int:
-        """Elements of weights that this cut moves with so much room for them."""
+        """Bytes of weights that this cut moves with so much room for them."""
         again = self._weights - min(room, self._weights)
         return self._weights + (parts[0] * parts[1] - 1) * again
 
     def _least_need(self, parts: Parts) -> int:
-        """Elements that the maps between the layers need with this cut, at least."""
+        """Bytes that the maps between the layers need with this cut, at least."""
         if parts not in self._least_needs:
             is_known = not can_hold_one_map(self.group)
             self._least_needs[parts] = least_need(parts, self._tables) if is_known else 0

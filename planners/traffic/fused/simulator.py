@@ -30,7 +30,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedRun:
-    """The counts of a run, in elements. peak: the most in the buffer at a time."""
+    """The counts of a run, in bytes. peak: the most in the buffer at a time."""
 
     input: int
     weights: int
@@ -41,7 +41,7 @@ class FusedRun:
 
 
 def run_schedule(schedule: FusedSchedule, buffer: int, seed: int = 0) -> FusedRun:
-    """Return what the schedule moves in a buffer of so many elements, on random numbers.
+    """Return what the schedule moves in a buffer of so many bytes, on random numbers.
 
     Raises ExecutionError where the buffer overflows, an operand is not there, or an output is
     wrong, missing or written twice.
@@ -69,7 +69,11 @@ class _Run:
         parts = zip(*(part.made for part in self.parts), strict=True)
         made = [np.any(maps, axis=0) for maps in parts]
         live = list(map(live_places, group.layers, made[1:]))
-        self.vectors = [int(np.count_nonzero(one)) for one in live]
+        self.sizes = [group.input_bytes, *(layer.output_bytes for layer in group.layers)]
+        self.vectors = [
+            int(np.count_nonzero(one)) * layer.weight_bytes
+            for one, layer in zip(live, group.layers, strict=True)
+        ]
         self.weights = [one * kept for one, kept in zip(self.trained, live, strict=True)]
         self.beside = [
             random.integers(0, PRIME, (one.beside, *size)).astype(float)
@@ -89,14 +93,15 @@ class _Run:
         held = self.present + self.slot + sum(self.kept)
         self.peak = max(self.peak, held)
         if held > self.buffer:
-            raise ExecutionError(f"{held} elements in a buffer of {self.buffer}")
+            raise ExecutionError(f"{held} bytes in a buffer of {self.buffer}")
 
     def put(self, number: int, maps: slice, where: Array, values: Array | float) -> None:
         """Put elements of some feature maps into the buffer."""
         held = self.maps[number][maps]
         before = int(np.count_nonzero(~np.isnan(held)))
         held[:, where] = values
-        self.present += int(np.count_nonzero(~np.isnan(held))) - before
+        change = int(np.count_nonzero(~np.isnan(held))) - before
+        self.present += change * self.sizes[number]
         self.look()
 
     def drop(self, number: int, maps: slice, stays: Array) -> None:
@@ -104,7 +109,8 @@ class _Run:
         held = self.maps[number][maps]
         before = int(np.count_nonzero(~np.isnan(held)))
         held[:, ~stays] = np.nan
-        self.present += int(np.count_nonzero(~np.isnan(held))) - before
+        change = int(np.count_nonzero(~np.isnan(held))) - before
+        self.present += change * self.sizes[number]
 
     def stays(self, number: int, part: PartOfMaps) -> Array:
         """Which places of a map wait for later parts."""
@@ -124,7 +130,7 @@ class _Run:
         values = self.dram[number][maps][:, missing]
         if np.isnan(values).any():
             raise ExecutionError(f"map {number} is read from DRAM before it is there")
-        self.moved[counter] += values.size
+        self.moved[counter] += values.size * self.sizes[number]
         self.put(number, maps, missing, values)
 
     def load_weights(self, layer: int) -> bool:
@@ -154,7 +160,7 @@ class _Run:
         is_end = layer + 1 in self.ends
         streams_input = layer == 0 and not self.group.input_waits
         row = longest_row(part.made[layer + 1])
-        self.slot = row if one.beside else 0
+        self.slot = row * one.widest_beside
         if layer == 0 and not streams_input:
             self.fetch(0, every, part.needed[0], "input")
         if not is_end:
@@ -164,8 +170,9 @@ class _Run:
         else:
             vector = 0 if is_full else self.vectors[layer]
             if is_end:
-                by_row = row + vector * (one.channels // one.groups)
-                by_map = int(part.made[layer + 1].sum()) + vector
+                size = one.output_bytes
+                by_row = row * size + vector * (one.channels // one.groups)
+                by_map = int(part.made[layer + 1].sum()) * size + vector
                 self.slot += by_row if is_full else min(by_row, by_map)
             else:
                 self.slot += vector
@@ -191,8 +198,8 @@ class _Run:
         """The sums of the first layer, its input passing by map, or by row of a map."""
         one, vector = self.group.layers[0], 0 if is_full else self.vectors[0]
         row = longest_row(part.needed[0])
-        by_row = row + vector * (one.filters // one.groups)
-        by_map = int(part.needed[0].sum()) + vector
+        by_row = row * self.sizes[0] + vector * (one.filters // one.groups)
+        by_map = int(part.needed[0].sum()) * self.sizes[0] + vector
         is_by_row = self.schedule.input_borders == (AGAIN, AGAIN) and by_row < by_map
         sums = np.zeros((one.filters, int(part.made[1].sum())))
         room = self.slot
@@ -214,9 +221,10 @@ class _Run:
     def _with_operands(self, layer: int, maps: slice, part: PartOfMaps, sums: Array) -> Array:
         """The sums with what is added element by element."""
         made = part.made[layer + 1]
-        for operand in self.beside[layer]:
+        sizes = self.group.layers[layer].beside_bytes
+        for operand, size in zip(self.beside[layer], sizes, strict=True):
             values = operand[maps][:, made]
-            self.moved["input"] += values.size
+            self.moved["input"] += values.size * size
             sums = sums + values
         for source, reader in self.group.skips:
             if reader == layer + 1:
@@ -231,7 +239,7 @@ class _Run:
         if number in self.ends:
             if not np.isnan(self.dram[number][maps][:, made]).all():
                 raise ExecutionError("an output was written twice")
-            self.moved["output"] += values.size
+            self.moved["output"] += values.size * self.sizes[number]
             self.dram[number][maps][:, made] = values
             return
         self.put(number, maps, made, values)
@@ -240,7 +248,9 @@ class _Run:
             leaves = part.beyond[number] if borders[1] is KEPT else part.later[number]
             leaves = made & leaves
             self.dram[number][maps][:, leaves] = self.maps[number][maps][:, leaves]
-            self.moved["borders_written"] += values.shape[0] * int(leaves.sum())
+            self.moved["borders_written"] += (
+                values.shape[0] * int(leaves.sum()) * self.sizes[number]
+            )
         if number in self.group.written:
             self._write_inside(number, maps, made)
 
@@ -249,7 +259,7 @@ class _Run:
         copy = self.written[number]
         fresh = made & np.isnan(copy[maps][0])
         copy[maps][:, fresh] = self.maps[number][maps][:, fresh]
-        self.moved["output"] += (copy[maps].shape[0]) * int(fresh.sum())
+        self.moved["output"] += (copy[maps].shape[0]) * int(fresh.sum()) * self.sizes[number]
 
     def _run_by_map(self, part: PartOfMaps) -> None:
         """Run a part: all layers for one feature map, then for the next."""
@@ -280,7 +290,7 @@ class _Run:
             if number < last:
                 self._arrive(number, maps, part)
             self.slot = 0 if is_full[number - 1] else self.vectors[number - 1]
-            self.slot += longest_row(made) if layer.beside else 0
+            self.slot += longest_row(made) * layer.widest_beside
             self.look()
             if number < last:
                 values = sums_of(layer, weights, source, made, one)

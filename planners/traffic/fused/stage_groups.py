@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from planners.traffic.fused.bounds import makes_what_it_writes
@@ -31,20 +31,20 @@ def groups_of(stages: Sequence[Stage], first: int, end: int) -> Iterator[FusedGr
         for number, stage in enumerate(chosen, 1)
         if number in read and _is_read_beyond(stage, first, end)
     )
-    layers = tuple(_layers(chosen, place))
-    if len(layers) < len(chosen):
+    if any(stage.window is None for stage in chosen):
         return
     added = tuple(_skips(chosen, {chosen[0].source: 0}))
     for waiting in ((), added) if added else ((),):
         inside = {*place, chosen[0].source} if waiting else place.keys()
         operands = operands_of(chosen, inside)
         group = FusedGroup(
-            layers=_with_waiting(layers, waiting),
+            layers=tuple(_layers(chosen, inside)),
             sources=sources,
             skips=(*skips, *waiting),
             written=written,
             operands=operands if any(operands) else (),
             maps_apart=chosen[0].maps_apart if _repeats_maps(chosen[0]) else None,
+            input_bytes=chosen[0].source_bytes,
         )
         if makes_what_it_writes(group):
             yield group
@@ -87,20 +87,10 @@ def _is_read_beyond(stage: Stage, first: int, end: int) -> bool:
     return stage.leaves or any(not first <= reader < end for reader in stage.readers)
 
 
-def _layers(chosen: Sequence[Stage], place: Mapping[str, int]) -> Iterator[FusedLayer]:
-    """The layers with their operands from DRAM; one less for each stage that is no window."""
+def _layers(chosen: Sequence[Stage], inside: Collection[str]) -> Iterator[FusedLayer]:
+    """The layers with their operands from DRAM; inside: tensors that are in the buffer."""
     for stage in chosen:
         if stage.window is not None:
-            beside = sum(name not in place for name in stage.beside)
-            yield replace(stage.window, beside=beside)
-
-
-def _with_waiting(
-    layers: tuple[FusedLayer, ...], waiting: Sequence[Skip]
-) -> tuple[FusedLayer, ...]:
-    """The layers that find some of their operands in the buffer."""
-    readers = [reader for _, reader in waiting]
-    return tuple(
-        replace(layer, beside=layer.beside - readers.count(number))
-        for number, layer in enumerate(layers, 1)
-    )
+            outside = [place for place, name in enumerate(stage.beside) if name not in inside]
+            sizes = tuple(stage.window.beside_bytes[place] for place in outside)
+            yield replace(stage.window, beside=len(sizes), operand_bytes=sizes)

@@ -15,7 +15,7 @@ from math import prod
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.parameters import layer_parameters
+from cnn2csdf.parameters import ElementSizes
 from planners.traffic.convolution import Convolution, convolution_of, is_convolution
 from planners.traffic.fused.boxes import count
 from planners.traffic.fused.group import INPUT, PART_OF_OTHERS, FusedLayer
@@ -35,9 +35,10 @@ class Stage:
     as windows on maps, None where it is another kind; convolution: where it has weights. leaves:
     whether some reader needs the result in DRAM. readers: places of the stages that read it, as
     such or in a view. shown: of the source and of each of beside, the tensors that it shows.
-    maps_apart: maps of the source without those that are others of them once more. reads,
-    parameters: elements of all that goes in, and of trained numbers, for other kinds; least_reads:
-    of both, those that the output certainly depends on.
+    maps_apart: maps of the source without those that are others of them once more. source_bytes,
+    element_bytes: of an element of the source, and of what the stage leaves. reads, parameters:
+    bytes of all that goes in, and of trained numbers, for other kinds; least_reads: of both, those
+    that the output certainly depends on.
     """
 
     layers: tuple[str, ...]
@@ -50,6 +51,8 @@ class Stage:
     outputs: int
     shown: tuple[frozenset[str], ...] = ()
     maps_apart: int = 0
+    source_bytes: int = 1
+    element_bytes: int = 1
     reads: int = 0
     parameters: int = 0
     least_reads: int = 0
@@ -61,26 +64,33 @@ class Stage:
         """The layer whose tensor the stage leaves."""
         return self.layers[-1]
 
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of what the stage leaves."""
+        return self.outputs * self.element_bytes
 
-def stages_of(network: Network) -> tuple[Stage, ...]:
-    """Return the stages, each after those it reads; long chains are not interrupted by branches."""
-    made = _made(network)
+
+def stages_of(network: Network, sizes: ElementSizes | None = None) -> tuple[Stage, ...]:
+    """Return the stages, each after those it reads; long chains are not interrupted by branches.
+
+    sizes: of elements; none given: of one byte each, so that elements are counted.
+    """
+    made = _made(network, sizes or ElementSizes(network, 1))
     by_name = {stage.name: stage for stage in made}
     order = [by_name[name] for name in _order(network, by_name)]
     place = {stage.name: number for number, stage in enumerate(order)}
     return tuple(_with_neighbours(network, stage, order, place) for stage in order)
 
 
-def _made(network: Network) -> list[Stage]:
+def _made(network: Network, sizes: ElementSizes) -> list[Stage]:
     """All stages, in the order of the layers that end them."""
     consumers, depth = network.consumers, _depths(network)
-    parameters = layer_parameters(network)
     made: dict[str, Stage] = {}  # by the layer that ends it, as far as is known
     for layer in network.layers:
         if isinstance(layer.operator, (op.Input, op.Output, *VIEWS)):
             continue
         if not _is_in_place(network, layer):
-            made[layer.name] = _stage(network, layer, parameters)
+            made[layer.name] = _stage(network, layer, sizes)
             continue
         open_ends = [
             name
@@ -88,17 +98,24 @@ def _made(network: Network) -> list[Stage]:
             if name in made and made[name].window and len(consumers[name]) == 1
         ]
         main = max(open_ends or layer.inputs, key=depth.__getitem__)
-        stage = made.pop(main) if open_ends else _windowed(network, layer, main)
-        made[layer.name] = _with_in_place(stage, layer, main)
+        stage = made.pop(main) if open_ends else _windowed(network, layer, main, sizes)
+        made[layer.name] = _with_in_place(stage, layer, main, sizes)
     return list(made.values())
 
 
-def _with_in_place(stage: Stage, layer: Layer, main: str) -> Stage:
+def _with_in_place(stage: Stage, layer: Layer, main: str, sizes: ElementSizes) -> Stage:
     """The stage with a layer that works on its output, or that it consists of."""
-    beside = list(layer.inputs)
-    beside.remove(main)
+    new = list(layer.inputs)
+    new.remove(main)
     layers = stage.layers if stage.name == layer.name else (*stage.layers, layer.name)
-    return replace(stage, layers=layers, beside=(*stage.beside, *beside))
+    beside, element = (*stage.beside, *new), sizes.of(layer.name)
+    window = stage.window and replace(
+        stage.window,
+        output_bytes=element,
+        beside=len(beside),
+        operand_bytes=tuple(map(sizes.of, beside)),
+    )
+    return replace(stage, layers=layers, beside=beside, window=window, element_bytes=element)
 
 
 def _depths(network: Network) -> dict[str, int]:
@@ -112,7 +129,7 @@ def _depths(network: Network) -> dict[str, int]:
 def _is_in_place(network: Network, layer: Layer) -> bool:
     """Whether each element of the output needs just the elements at its place."""
     match layer.operator:
-        case op.Activation() | op.BatchNormalization():
+        case op.Activation() | op.BatchNormalization() | op.Conversion():
             return True
         case op.Elementwise(constant=constant):
             is_small = constant is None or prod(constant) <= maps_of(layer.shape)[0]
@@ -120,34 +137,38 @@ def _is_in_place(network: Network, layer: Layer) -> bool:
     return False
 
 
-def _stage(network: Network, layer: Layer, parameters: Mapping[str, int]) -> Stage:
+def _stage(network: Network, layer: Layer, sizes: ElementSizes) -> Stage:
     """The stage that a layer starts."""
     if window_of(network, layer) is not None:
-        return _windowed(network, layer, layer.inputs[0])
+        return _windowed(network, layer, layer.inputs[0], sizes)
+    parameters = sizes.of_parameters(layer)
     inputs = zip(layer.inputs, network.input_shapes(layer), strict=True)
+    bytes_of_inputs = {name: shape.elements * sizes.of(name) for name, shape in inputs}
     return Stage(
         layers=(layer.name,),
         source=layer.inputs[0],
         outputs=layer.shape.elements,
-        reads=sum({name: shape.elements for name, shape in inputs}.values()),
-        parameters=parameters[layer.name],
-        least_reads=_least_reads(network, layer, parameters[layer.name]),
+        source_bytes=sizes.of(layer.inputs[0]),
+        element_bytes=sizes.of(layer.name),
+        reads=sum(bytes_of_inputs.values()),
+        parameters=parameters,
+        least_reads=_least_reads(network, layer, parameters, sizes),
     )
 
 
-def _least_reads(network: Network, layer: Layer, parameters: int) -> int:
-    """Elements that all of the output of a layer depends on, each counted once."""
+def _least_reads(network: Network, layer: Layer, parameters: int, sizes: ElementSizes) -> int:
+    """Bytes that all of the output of a layer depends on, each counted once."""
     whole, seen = whole_of(layer.shape), set[str]()
     found = parameters_read(network, layer, whole, parameters)
     for index, name in enumerate(layer.inputs):
         tensors = set(_viewed(network, name))
         if not tensors & seen:
-            found += count(read_of(network, layer, index, whole))
+            found += count(read_of(network, layer, index, whole)) * sizes.of(name)
         seen |= tensors
     return found
 
 
-def _windowed(network: Network, layer: Layer, source: str) -> Stage:
+def _windowed(network: Network, layer: Layer, source: str, sizes: ElementSizes) -> Stage:
     """The stage of a layer that slides a window, or looks at single elements."""
     window = window_of(network, layer)
     is_single = window is None
@@ -156,7 +177,13 @@ def _windowed(network: Network, layer: Layer, source: str) -> Stage:
     return Stage(
         layers=(layer.name,),
         source=source,
-        window=window,
+        source_bytes=sizes.of(source),
+        element_bytes=sizes.of(layer.name),
+        window=replace(
+            window,
+            output_bytes=sizes.of(layer.name),
+            weight_bytes=sizes.of_weights(layer) if window.has_weights else 1,
+        ),
         convolution=None
         if is_single or not is_convolution(layer)
         else convolution_of(network, layer),

@@ -220,7 +220,26 @@ UNSUPPORTED = {
         one_node("MaxPool", kernel_shape=[2, 2], outputs=("y", "i")),
         "its output 'i' is not supported",
     ),
-    "small integers": (one_node("Cast", to=3), "a cast to INT8 is not supported"),
+    "unsigned integers": (one_node("Cast", to=12), "a cast to UINT32 is not supported"),
+    "integers that might not fit": (
+        graph_model(
+            [
+                helper.make_node("Cast", ["x"], ["i"], to=TensorProto.INT64),
+                helper.make_node("Cast", ["i"], ["y"], to=TensorProto.INT8, name="the node"),
+            ]
+        ),
+        "a cast of integers to INT8, which might not hold them, is not supported",
+    ),
+    "places that might not fit": (
+        graph_model(
+            [
+                helper.make_node("ArgMax", ["x"], ["p"], axis=1),
+                helper.make_node("Cast", ["p"], ["y"], to=TensorProto.INT8, name="the node"),
+            ],
+            inputs={"x": (1, 129, 3, 3)},
+        ),
+        "which might not hold them",
+    ),
     "batch": (
         one_node("Concat", inputs={"x": (1, 3), "z": (1, 3)}, axis=0),
         "works along the batch axis",

@@ -123,6 +123,22 @@ CASES = {
         ],
         inputs=MAP,
     ),
+    "small integers": graph_model(
+        [
+            node("Cast", ["x"], ["i"], to=TensorProto.INT8),
+            node("Cast", ["i"], ["k"], to=TensorProto.INT16),
+            node("Cast", ["k"], ["y"], to=TensorProto.FLOAT),
+        ],
+        inputs=MAP,
+    ),
+    "classes of places": graph_model(
+        [
+            node("ArgMax", ["x"], ["p"], axis=1, keepdims=0),
+            node("Cast", ["p"], ["c"], to=TensorProto.UINT8),
+            node("Cast", ["c"], ["y"], to=TensorProto.FLOAT),
+        ],
+        inputs=MAP,
+    ),
     "token in front": one_node("Concat", numbers((1, 1, 8)), inputs={"x": (1, 5, 8)}, axis=1),
     "rows behind": one_node("Concat", numbers((1, 4, 2, 5)), inputs=MAP, axis=2),
     "cubic": one_node("Resize", None, None, ints(1, 4, 11, 3), inputs=MAP, mode="cubic"),

@@ -9,6 +9,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.yolo import yolo_v2_beginning
 from cnn2csdf.durations import PLATFORMS
+from cnn2csdf.elements import Element
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from planners.fusion.chains import chain_of
@@ -131,6 +132,14 @@ def _moving(kind, shape):
         case "space" if shape.height % 2 == shape.width % 2 == 0:
             return op.SpaceToDepth(block=2)
     return op.Activation(function="relu")
+
+
+@st.composite
+def mixed(draw, network):
+    """The network with elements of any sizes in its tensors."""
+    kinds = st.sampled_from((Element.INT8, Element.INT16, Element.FLOAT32))
+    layers = tuple(replace(layer, element=draw(kinds)) for layer in network.layers)
+    return replace(network, layers=layers)
 
 
 def _relu(builder, source):

@@ -8,13 +8,18 @@ from hypothesis import given, settings
 
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_layers
+from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.simplify import simplified
 from csdf.errors import ExecutionError
 from figures.published.mafat import paper_configuration
 from planners.check import check_plan
-from planners.fusion.configurations import Way, configuration
+from planners.fusion.chains import chain_of
+from planners.fusion.configurations import Way, configuration, single
 from planners.fusion.execution import run_fused
+from planners.fusion.memory import Scratch
 from planners.fusion.planning import alive_bytes, fusion_plan
 from tests.planners.fusion.chains import TERMS, model_of, plain_chain, planned, yolo_chain
+from tests.shared_data import SHARED, each
 
 
 @pytest.mark.slow
@@ -91,3 +96,17 @@ def test_a_plan_for_small_elements_is_not_run():
     (frame,) = random_frames(chain.network, 1, seed=0)
     with pytest.raises(ExecutionError, match="elements of 1 bytes"):
         run_fused(model_of(chain.network), plan, frame)
+
+
+@each("model", [SHARED / "networks/tflite/mcunet_vww1_int8.tflite"] if SHARED.exists() else [])
+def test_an_int8_network_with_a_frame_in_single_precision_runs_in_its_own_bytes(model):
+    read = simplified(read_model(str(model), with_weights=True))
+    chain = chain_of(read.network)
+    terms = replace(TERMS, element_bytes=None, scratch=Scratch.NONE)
+    plan = fusion_plan(chain, (single(chain, 0, len(chain.sections), Way.WHOLE),), terms)
+    # The frame of 3 x 80 x 80 elements of four bytes, beside its quantised copy of one each.
+    assert plan.memory == 3 * 80 * 80 * (4 + 1)
+    (frame,) = random_frames(read.network, 1, seed=0)
+    run = run_fused(read, plan, frame)
+    assert np.array_equal(run.output, run_layers(read, frame)[chain.result])
+    assert run.touched <= plan.memory

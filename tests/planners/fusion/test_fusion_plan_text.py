@@ -41,6 +41,13 @@ def test_a_plan_reads_back_as_the_same_groups_cost_and_offsets(groups, scratch):
     assert format_fusion_plan(found) == format_fusion_plan(plan)
 
 
+def test_a_plan_of_tensors_with_their_own_elements_reads_back():
+    plan = fusion_plan(CHAIN, PLANS["tiles that keep"], replace(TERMS, element_bytes=None))
+    found = parse_fusion_plan(format_fusion_plan(plan), "plan.json", CHAIN)
+    assert found.terms.element_bytes is None
+    assert (found.cost, found.arena) == (plan.cost, plan.arena)
+
+
 def test_a_plan_that_was_read_runs():
     chain = plain_chain((4, 3, 1), (4, 3, 2))
     plan = fusion_plan(chain, configuration(chain, (), [(2, 2)]), TERMS)

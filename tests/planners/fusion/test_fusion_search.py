@@ -27,19 +27,23 @@ from planners.fusion.planning import alive_bytes, best_plan, fusion_plan
 from planners.fusion.plans import necessary_work
 from planners.fusion.search import best_under, front, merged
 from planners.fusion.streaming import Streams, bytes_of
-from tests.planners.fusion.chains import TERMS, networks, plain_chain, yolo_chain
+from tests.planners.fusion.chains import TERMS, mixed, networks, plain_chain, yolo_chain
 
 ways = st.sampled_from(list(Way))
 FEW = ((1, 2), (2, 1), (2, 2), (3, 2))
 
 
 @pytest.mark.slow
-@given(network=networks(), scratch=st.sampled_from(list(Scratch)))
+@given(
+    network=networks().flatmap(mixed),
+    scratch=st.sampled_from(list(Scratch)),
+    element_bytes=st.sampled_from((4, None)),
+)
 @settings(max_examples=25, deadline=None)
-def test_each_option_states_what_its_buffers_and_tiles_add_up_to(network, scratch):
+def test_each_option_states_what_its_buffers_and_tiles_add_up_to(network, scratch, element_bytes):
     # Sums over sections against the buffers of the group on their own.
     chain = chain_of(network)
-    terms = replace(TERMS, tilings=FEW, scratch=scratch)
+    terms = replace(TERMS, tilings=FEW, scratch=scratch, element_bytes=element_bytes)
     for option in options(chain, terms):
         group = option.group
         part = chain_of(layer_range(Model(network=network), *_range(chain, group)).network)

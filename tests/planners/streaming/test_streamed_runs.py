@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.elements import Element
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
@@ -77,6 +78,22 @@ def test_every_way_that_fit_prints_runs(name, input_, result):
     found = fit(network, element_bytes=4, input=input_, result=result, searched=SEARCHED)
     assert len(found.ways) >= 3
     for way in found.ways:
+        require_equal(outputs(model, way.plan, frame), run_whole(model, frame))
+
+
+@pytest.mark.parametrize("element_bytes", [1, 2, 8, None])
+def test_a_plan_for_elements_of_other_bytes_computes_the_same(element_bytes):
+    # With None the elements of int8, int16 and single precision take turns, as in networks that are
+    # quantised at run time: all are computed in single precision.
+    network = from_catalogue("keyword_spotting:rows=25")
+    kinds = (Element.FLOAT32, Element.INT8, Element.INT16)
+    layers = (
+        replace(layer, element=kinds[number % 3]) for number, layer in enumerate(network.layers)
+    )
+    network = replace(network, layers=tuple(layers))
+    model = Model(network=network, weights=random_weights(network, 0))
+    for way in fit(network, element_bytes=element_bytes, searched=SEARCHED).ways:
+        frame = random_frame(network, way.ram_bytes)
         require_equal(outputs(model, way.plan, frame), run_whole(model, frame))
 
 

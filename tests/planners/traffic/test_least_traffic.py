@@ -8,7 +8,7 @@ import pytest
 from csdf.errors import InvalidPlan
 from csdf.kernels import compile as compiler
 from planners.traffic import one_layer
-from planners.traffic.convolution import Convolution
+from planners.traffic.convolution import ArrayBytes, Convolution
 from planners.traffic.counting import transfers
 from planners.traffic.nest import Halo, lengths
 from planners.traffic.nested import NestedTiles
@@ -67,6 +67,22 @@ def test_no_nest_of_all_moves_less(halo, sizes):
             assert answer.total_bytes <= expected
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [ArrayBytes(4, 1, 2), ArrayBytes(1, 2, 4)], ids=str)
+@pytest.mark.parametrize(("halo", "dims"), SMALL_LAYERS[:4], ids=str)
+def test_the_best_of_all_nests_is_found_where_elements_differ_in_size(halo, dims, sizes):
+    layer = small(**dims)
+    least = {}
+    for nest in all_nests(layer, halo):
+        found = transfers(layer, nest)
+        held = found.held_bytes(sizes)
+        least[held] = min(found.total_bytes(sizes), least.get(held, 10**9))
+    for room in sorted({7, *least, *(held - 1 for held in least if held > 7)}):
+        expected = min(total for held, total in least.items() if held <= room)
+        nest, _ = one_layer._best_nest(layer, room, halo, sizes)
+        assert transfers(layer, nest).total_bytes(sizes) == expected, room
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_no_random_nest_of_six_loops_moves_less(seed):
     random = Random(seed)
@@ -92,6 +108,27 @@ def test_the_judge_agrees_with_every_answer(seed):
         walked = judge(layer, answer.nest, buffer_bytes=room, element_bytes=2)
         assert walked.total_bytes == answer.total_bytes
         assert walked.most_held_bytes <= answer.held_bytes <= room
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_judge_agrees_where_elements_differ_in_size(seed):
+    random = Random(seed)
+    for _ in range(10):
+        layer = random_convolution(random)
+        sizes = ArrayBytes(*(random.choice((1, 2, 4)) for _ in range(3)))
+        room = random.randint(sum(sizes), 120)
+        answer = least_traffic(layer, buffer_bytes=room, element_bytes=sizes)
+        judge = walk_nested if isinstance(answer.nest, NestedTiles) else walk
+        walked = judge(layer, answer.nest, buffer_bytes=room, element_bytes=sizes)
+        assert walked.total_bytes == answer.total_bytes
+        assert walked.most_held_bytes <= answer.held_bytes <= room
+        assert answer.total_bytes >= answer.lower_bound_bytes
+        uniform = (
+            least_traffic(layer, buffer_bytes=room, element_bytes=max(sizes))
+            if (3 * max(sizes) <= room)
+            else None
+        )
+        assert uniform is None or answer.total_bytes <= uniform.total_bytes
 
 
 @pytest.mark.slow

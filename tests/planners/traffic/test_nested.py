@@ -10,7 +10,7 @@ from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from csdf.outcome import told
 from csdf.stopping import Stop
-from planners.traffic.convolution import Convolution
+from planners.traffic.convolution import ArrayBytes, Convolution
 from planners.traffic.footprints import axes_of
 from planners.traffic.listing import listing
 from planners.traffic.nest import MOVES, Array, Halo, Loop, LoopNest, lengths
@@ -153,6 +153,24 @@ def test_no_nest_with_two_levels_of_tiles_moves_less(sizes):
         assert nested_transfers(layer, answer).total == expected, room
         assert nested_transfers(layer, answer).held_elements <= room
         assert best_nested(layer, room, expected) is None
+
+
+@pytest.mark.parametrize("sizes", SMALL[:3], ids=str)
+def test_no_nest_with_two_levels_moves_less_where_elements_differ_in_size(sizes):
+    base = {"name": "small", "filters": 1, "channels": 1, "input_rows": 1, "input_columns": 1}
+    layer, of_arrays = Convolution(**base | sizes), ArrayBytes(4, 1, 2)
+    least = {}
+    for nest in every_nested(layer):
+        found = nested_transfers(layer, nest)
+        held = found.held_bytes(of_arrays)
+        least[held] = min(found.total_bytes(of_arrays), least.get(held, 10**9))
+    rooms = sorted({*least, *(held - 1 for held in least if held - 1 >= min(least))})
+    search = nested_search(layer, Halo.KEPT, of_arrays)
+    for room in rooms[:: max(1, len(rooms) // 15)]:
+        expected = min(total for held, total in least.items() if held <= room)
+        *_, answer = search.better(room, 10**9, backend_for=lambda *_: compiler.PLAIN, stop=Stop())
+        assert nested_transfers(layer, answer).total_bytes(of_arrays) == expected, room
+        assert nested_transfers(layer, answer).held_bytes(of_arrays) <= room
 
 
 def random_axis(random):

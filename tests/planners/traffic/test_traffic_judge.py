@@ -16,7 +16,7 @@ def test_a_buffer_one_byte_too_small_overflows():
     # 2 x 2 outputs of one kernel column read 3 rows (one of four is padding) of 2 columns; with 3
     # weights and 4 outputs that makes 13 elements.
     assert walk(LAYER, NEST, buffer_bytes=13, element_bytes=1).most_held_bytes == 13
-    with pytest.raises(InvalidPlan, match="room for 12"):
+    with pytest.raises(InvalidPlan, match="the buffer has 12"):
         walk(LAYER, NEST, buffer_bytes=12, element_bytes=1)
 
 

@@ -17,6 +17,7 @@ from planners.traffic.fused.schedule import (
     can_hold_one_map,
 )
 
+SIZES = (1, 1, 2, 4)  # bytes of an element
 KINDS = ("convolution", "convolution", "depthwise", "pooling", "grouped")
 
 
@@ -58,6 +59,7 @@ def layers(draw, channels, rows, columns):
         filters = groups = channels
     elif kind == "grouped" and channels % 2 == 0:
         filters, groups = 2 * draw(st.integers(1, 2)), 2
+    operands = draw(operand_bytes())
     return FusedLayer(
         channels=channels,
         filters=filters,
@@ -65,8 +67,17 @@ def layers(draw, channels, rows, columns):
         columns=draw(reaches(columns)),
         groups=groups,
         has_weights=kind != "pooling",
-        beside=draw(st.sampled_from((0, 0, 0, 1))),
+        beside=len(operands),
+        operand_bytes=operands,
+        output_bytes=draw(st.sampled_from(SIZES)),
+        weight_bytes=draw(st.sampled_from(SIZES)),
     )
+
+
+@st.composite
+def operand_bytes(draw):
+    """Elements of one operand from DRAM, or of none."""
+    return draw(st.sampled_from(((), (), (), (draw(st.sampled_from(SIZES)),))))
 
 
 @st.composite
@@ -76,9 +87,17 @@ def size_keeping(draw, channels, rows, columns):
         Reach(inputs=size, outputs=size, kernel=2 * border + 1, padding=border)
         for size, border in ((rows, draw(st.integers(0, 2))), (columns, draw(st.integers(0, 2))))
     )
-    beside = draw(st.sampled_from((0, 0, 0, 1)))
-    filters = draw(st.integers(1, 3))
-    return FusedLayer(channels=channels, filters=filters, rows=down, columns=across, beside=beside)
+    operands = draw(operand_bytes())
+    return FusedLayer(
+        channels=channels,
+        filters=draw(st.integers(1, 3)),
+        rows=down,
+        columns=across,
+        beside=len(operands),
+        operand_bytes=operands,
+        output_bytes=draw(st.sampled_from(SIZES)),
+        weight_bytes=draw(st.sampled_from(SIZES)),
+    )
 
 
 @st.composite
@@ -89,7 +108,7 @@ def groups(draw, longest=4, largest=10):
     for _ in range(draw(st.integers(2, longest))):
         chain.append(draw(layers(*sizes)))
         sizes = chain[-1].filters, chain[-1].rows.outputs, chain[-1].columns.outputs
-    plain = FusedGroup(layers=tuple(chain))
+    plain = FusedGroup(layers=tuple(chain), input_bytes=draw(st.sampled_from(SIZES)))
     numbers = range(plain.length + 1)
     possible = [
         (one, other)
@@ -141,7 +160,12 @@ def with_skips(draw, made, sources, dims):
     skips = tuple(skip for skip in possible if draw(st.booleans()))
     inner = sorted(read & set(numbers) - {0})
     written = frozenset(one for one in inner if draw(st.integers(0, 3)) == 0)
-    group = FusedGroup(layers=tuple(made[:count]), sources=tuple(sources[:count]), skips=skips)
+    group = FusedGroup(
+        layers=tuple(made[:count]),
+        sources=tuple(sources[:count]),
+        skips=skips,
+        input_bytes=draw(st.sampled_from(SIZES)),
+    )
     full = replace(group, written=written)
     return full if makes_what_it_writes(full) else group
 

@@ -44,7 +44,7 @@ def test_every_element_of_branches_moved_and_held_is_predicted(schedule, seed):
 @given(st.one_of(schedules(), schedules(branches)))
 @settings(max_examples=60, deadline=None)
 def test_a_buffer_one_element_smaller_overflows(schedule):
-    with pytest.raises(ExecutionError, match="elements in a buffer of"):
+    with pytest.raises(ExecutionError, match="bytes in a buffer of"):
         run_schedule(schedule, answer_of(schedule).held - 1)
 
 

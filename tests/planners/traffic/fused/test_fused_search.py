@@ -1,5 +1,6 @@
 """The search for the best schedule of a group, against enumeration."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -29,19 +30,22 @@ from tests.planners.traffic.fused.groups import branches, groups, schedules, sli
 @st.composite
 def weight_problems(draw):
     count = draw(st.integers(1, 3))
-    wanted, weights = [], []
+    wanted, weights, sizes = [], [], []
     for _ in range(count):
         full = draw(st.integers(0, 8))
         wanted.append(Need(full + draw(st.integers(0, 4)), full))
-        weights.append(draw(st.integers(0, 5)))
-    return tuple(wanted), tuple(weights), draw(st.integers(0, 30))
+        sizes.append(draw(st.sampled_from((1, 2, 4))))
+        weights.append(draw(st.integers(0, 5)) * sizes[-1])
+    return tuple(wanted), tuple(weights), draw(st.integers(0, 30)), tuple(sizes)
 
 
-def most_kept(wanted, weights, buffer):
-    """The most elements that can stay, trying all; None where nothing fits."""
+def most_kept(wanted, weights, buffer, sizes):
+    """The most bytes of whole weights that can stay, trying all; None where nothing fits."""
     found = [
         sum(kept)
-        for kept in product(*(range(own + 1) for own in weights))
+        for kept in product(
+            *(range(0, own + 1, size) for own, size in zip(weights, sizes, strict=True))
+        )
         if sum(kept)
         + max(
             need.full if stays == own else need.streamed
@@ -55,9 +59,9 @@ def most_kept(wanted, weights, buffer):
 @given(weight_problems())
 @settings(max_examples=300, deadline=None)
 def test_no_choice_keeps_more_weights(problem):
-    wanted, weights, buffer = problem
-    room = room_for_weights(wanted, weights, buffer, 2)
-    expected = most_kept(wanted, weights, buffer)
+    wanted, weights, buffer, sizes = problem
+    room = room_for_weights(wanted, weights, buffer, 2, sizes)
+    expected = most_kept(wanted, weights, buffer, sizes)
     assert (None if room is None else sum(room.kept_weights)) == expected
     assert room is None or room.held <= buffer
 
@@ -98,7 +102,9 @@ def least_total(schedules, buffer):
 @settings(max_examples=40, deadline=None)
 def test_no_schedule_moves_less_than_the_best_in_any_buffer(group):
     # Every buffer in which some schedule just fits, and the one below it, with a search of its own
-    # and with one that knows other buffers already: one element more or less is noticed.
+    # and with one that knows other buffers already: one byte more or less is noticed. Weights are
+    # of one byte, so that any room is filled; `test_no_choice_keeps_more_weights` has larger ones.
+    group = replace(group, layers=tuple(replace(one, weight_bytes=1) for one in group.layers))
     schedules = set(every_schedule(group))
     sizes = sorted({held for held, *_ in schedules})
     buffers = [one for held in sizes[:: max(1, len(sizes) // 10)] for one in (held - 1, held)]

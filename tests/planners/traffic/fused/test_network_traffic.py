@@ -1,5 +1,6 @@
 """Whole networks: stages, groups, bounds; the best cut against all cuts."""
 
+from dataclasses import replace
 from itertools import pairwise, product
 
 import pytest
@@ -10,6 +11,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.embedded import resnet8
 from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.elements import Element, Stored
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp, InvalidPlan
@@ -122,7 +124,7 @@ def every_cut(stages, buffer, longest):
         total = 0
         for first, end in pairwise(cuts):
             if end - first == 1:
-                total += stage_alone(stages[first], buffer, 1).total_bytes
+                total += stage_alone(stages[first], buffer).total_bytes
                 continue
             found = [GroupSearch(group).best(buffer) for group in groups_of(stages, first, end)]
             fitting = [one.total for one in found if one is not None]
@@ -372,3 +374,48 @@ def test_a_buffer_that_is_too_small_names_the_layer():
         NetworkSearch(network, 4).best(16)
     with pytest.raises(InvalidPlan, match="layer 'convolution'"):
         NetworkSearch(chain(convolution(2)), 4).best(8)
+
+
+def quantised_chain():
+    """A frame in single precision, a convolution of int8, and its result in single precision."""
+    builder = NetworkBuilder("quantised")
+    frame = builder.input((4, 6, 6))
+    whole = builder.add(op.Conversion(), frame, name="quantise")
+    made = builder.add(convolution(4), whole, name="convolution")
+    builder.output(builder.add(op.Conversion(), made, name="result"))
+    network, stored = builder.network(), (Stored(role="kernel", element=Element.INT8),)
+    changed = {
+        "quantise": {"element": Element.INT8},
+        "convolution": {"element": Element.INT8, "stored": stored},
+    }
+    layers = (replace(layer, **changed.get(layer.name, {})) for layer in network.layers)
+    return replace(network, layers=tuple(layers))
+
+
+def test_each_tensor_counts_with_its_own_elements():
+    search = NetworkSearch(quantised_chain(), None)
+    # 144 elements of four bytes in and out, and 4 x 4 x 3 x 3 weights of one byte; between them
+    # 144 bytes that are written and read where the layers run one by one.
+    together = search.best(10_000)
+    assert together.total_bytes == together.bound_bytes == 576 + 144 + 576
+    assert (together.element_bytes, together.element_sizes) == (None, (1, 4))
+    alone = search.best(10_000, 1)
+    found = [(one.input_bytes, one.weight_bytes, one.output_bytes) for one in alone.groups]
+    assert found == [(576, 0, 144), (144, 144, 576)]
+    # With elements of four bytes everywhere the weights and what lies between are four times that.
+    assert NetworkSearch(quantised_chain(), 4).best(10_000).total_bytes == 3 * 576
+
+
+def test_a_fused_group_of_mixed_elements_runs_in_its_bytes():
+    for buffer in (250, 400, 700):
+        for one in NetworkSearch(quantised_chain(), None).best(buffer).groups:
+            if one.fused is not None:
+                run = run_schedule(one.fused.schedule, buffer)
+                assert run.peak == one.held_bytes <= buffer
+                assert run.input + run.weights + run.output <= one.total_bytes
+
+
+def test_what_a_quantised_network_ends_with_does_not_hide_what_it_reads():
+    # A conversion to single precision is the last layer: frames and weights are read all the same.
+    found = NetworkSearch(quantised_chain(), 1).best(10_000)
+    assert found.bound_bytes == 144 + 144 + 144
