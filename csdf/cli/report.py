@@ -17,7 +17,7 @@ from csdf.cli.reporting.graph_answers import graph_findings
 from csdf.cli.reporting.origin import origin_of
 from csdf.cli.reporting.subject import GraphSubject, Subject
 from csdf.draw.report.findings import GraphFindings
-from csdf.draw.report.page import report_page
+from csdf.draw.report.page import Compared, report_page
 from csdf.draw.report.sections import Contribution, Surroundings
 from csdf.errors import UnwritableFile
 from csdf.io.files import read_bytes, write_text
@@ -37,17 +37,30 @@ def main(argv: Sequence[str]) -> int:
     if suffix_of(options.output) not in SUFFIXES:
         raise UnwritableFile(f"{options.output}: the page is HTML; expected .html or .htm")
     stop = stop_after(options.budget)
+    other = None
+    if options.compare is not None:
+        _, graph, around = _found(_with_model(options, options.compare), stop.part(share=0.5))
+        other = Compared((options.compare, options.model), graph, around)
+    subject, graph, around = _found(options, stop)
+    origin = origin_of(argv, [options.model, options.compare], subject.files, subject.terms)
+    write_text(options.output, report_page(graph, around, origin, other))
+    print(answers.one_text(around.said).translate(PLAIN_QUOTES))
+    print(f"csdf report: wrote {options.output}", file=sys.stderr)
+    return _exit_code(graph, around)
+
+
+def _found(options: argparse.Namespace, stop: Stop) -> tuple[Subject, GraphFindings, Surroundings]:
+    """What a page is about, and everything that it says."""
     kind, subject = _subject(options, stop)
     added = list(_added(kind, subject, stop))
     graph = graph_findings(
         subject.graph, stop, unit=subject.unit, time=subject.time, smallest=subject.smallest
     )
-    around = subject.surroundings(graph, added)
-    origin = origin_of(argv, options.model, subject.files, subject.terms)
-    write_text(options.output, report_page(graph, around, origin))
-    print(answers.one_text(around.said).translate(PLAIN_QUOTES))
-    print(f"csdf report: wrote {options.output}", file=sys.stderr)
-    return _exit_code(graph, around)
+    return subject, graph, subject.surroundings(graph, added)
+
+
+def _with_model(options: argparse.Namespace, model: str) -> argparse.Namespace:
+    return argparse.Namespace(**{**vars(options), "model": model})
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -60,12 +73,19 @@ def command_parser() -> argparse.ArgumentParser:
         "throughput, and for networks the memory and its arena over time.",
         "csdf report models/graphs/h263decoder.xml -o report.html",
         "csdf report person_detection --fuse --element-bytes 1 --ram 64kB -o report.html",
+        "csdf report --compare models/graphs/h263encoder.xml models/graphs/h263decoder.xml",
     )
     inputs = " or ".join([INPUT, *(reader.INPUT for reader in readers.values())])
     model = parser.add_argument("model", metavar="MODEL", help=inputs)
     parsers.takes_words(model, (word for reader in readers.values() for word in reader.NAMES))
     parsers.add_output_option(parser, "the page; default: report.html", required=False)
     parser.set_defaults(output="report.html")
+    other = parser.add_argument(
+        "--compare",
+        metavar="MODEL",
+        help="another graph or network, such as an earlier version: its figures stand beside",
+    )
+    parsers.takes_words(other, (word for reader in readers.values() for word in reader.NAMES))
     parsers.add_budget_option(
         parser, "for all analyses; what is not finished by then is marked", BUDGET
     )

@@ -94,7 +94,7 @@ def largest_layers(findings: NetworkFindings) -> Html:
     rows = [
         element(
             "li",
-            element("span", layer.name, class_="bar-title"),
+            element("span", layer.name, class_="bar-title", data_actor=layer.name),
             element(
                 "span",
                 element("span", class_="bar whole", style=_width(layer.whole_buffers, most)),

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import PurePath
 
 from cnn2csdf.catalogue.networks import CATALOGUE
@@ -20,7 +21,7 @@ from csdf.cli.frame.long_work import limited_part
 from csdf.cli.options.limits import add_limit_options
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
-from csdf.draw.report.sections import Contribution, Section, Surroundings
+from csdf.draw.report.sections import Contribution, Figure, Section, Surroundings
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
@@ -91,8 +92,19 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Sur
         has_actors=False,
         data={name: value for one in added for name, value in one.data.items()},
         said=(words.headline(findings), *words.fitting(findings)),
+        verdict=words.verdict(findings),
+        figures=tuple(_figures(findings)),
+        noun="layer",
         is_no=words.fits(findings) is False,
     )
+
+
+def _figures(findings: NetworkFindings) -> Iterator[Figure]:
+    """Parameters, and the memory of each way."""
+    counts = [("parameters", findings.parameters)]
+    counts += [(way.title, way.total) for way in findings.ways]
+    for title, count in counts:
+        yield Figure(title, Fraction(count), bytes_in_words(count))
 
 
 def _lead(findings: NetworkFindings) -> Iterator[Html]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from fractions import Fraction
 
+from csdf.draw.report.sections import Verdict
 from csdf.words import bytes_in_words, listed, percent, rounded_to
 from planners.memory_ways import WHOLE_APART, MemoryWay
 from planners.parts_memory import NetworkMemory
@@ -38,6 +40,22 @@ def fits(findings: NetworkFindings) -> bool | None:
     if limit is None:
         return None
     return any(way.buffers <= limit.room for way in findings.ways)
+
+
+def verdict(findings: NetworkFindings) -> Verdict | None:
+    """Return whether the network fits, and what is to spare; None where nothing was asked."""
+    limit, ways = findings.limit, findings.ways
+    if limit is None or not ways:
+        return None
+    least = min(way.buffers for way in ways)
+    if least <= limit.room:
+        spare = "" if limit.room == sys.maxsize else f"{bytes_in_words(limit.room - least)} to spare"
+        return Verdict(f"Fits {limit.title}", spare, "yes")
+    return Verdict(
+        f"Does not fit {limit.title}",
+        f"{bytes_in_words(least - limit.room)} too much in the least way",
+        "no",
+    )
 
 
 def fitting(findings: NetworkFindings) -> list[str]:

@@ -389,3 +389,82 @@ def test_the_printed_page_has_no_tools(show):
     shown = page.ask("getComputedStyle(document.getElementById('gantt-tools')).display")
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     assert shown == "none"
+
+
+CHOSEN = "[...document.querySelectorAll('{}')].map(one => one.{})"
+
+
+def test_an_actor_that_is_clicked_is_chosen_in_all_views(show):
+    page = show("small")
+    node = page.browser.find_element("css selector", ".node[data-name='b'] rect")
+    page.ask("arguments[0].scrollIntoView({block: 'center'})", node)
+    webdriver.ActionChains(page.browser).move_to_element(node).click().perform()
+    page.settle()
+    assert page.text("#focus-name") == "b"
+    assert page.ask(CHOSEN.format(".node.chosen", "dataset.name")) == ["b"]
+    assert page.ask(CHOSEN.format("tr.chosen", "cells[0].textContent")) == ["b"]
+    assert "“alpha”, from “a” to “b”" in page.text("#occupancy-detail")
+    assert page.ask("location.hash") == "#actor=b"
+    # a feeds b by alpha, and b feeds c by beta.
+    assert page.ask(CHOSEN.format("#focus button[data-actor]", "dataset.actor")) == ["a", "c"]
+    page.click("#focus button[data-actor='c']")
+    assert page.text("#focus-name") == "c"
+
+
+def test_a_part_of_a_name_finds_an_actor(show):
+    page = show("network")
+    page.press("#find", *"conv4_p", KEYS.ENTER)
+    assert page.text("#focus-name") == "conv4_pointwise"
+    assert page.ask("document.getElementById('find').value") == "conv4_pointwise"
+    page.press("#find", *[KEYS.BACKSPACE] * 20, *"conv4")
+    assert re.fullmatch(r"\d+ layers", page.text("#found"))
+
+
+def test_a_link_opens_the_page_at_an_actor(browser, pages):
+    page = Shown(browser, pages / "small.html")
+    browser.get((pages / "small.html").as_uri() + "#actor=c")
+    browser.refresh()
+    page.settle()
+    assert page.text("#focus-name") == "c"
+    browser.get((pages / "small.html").as_uri() + "#actor=nobody")
+    browser.refresh()
+    page.settle()
+    assert page.ask("document.getElementById('focus').hidden")
+
+
+PARSED = """(() => {
+  const svg = new DOMParser().parseFromString(window.saved.text, "image/svg+xml").documentElement;
+  return [svg.tagName, svg.querySelectorAll("rect, path").length, svg.textContent];
+})()"""
+
+
+@pytest.mark.parametrize(
+    ("tools", "says"),
+    [
+        ("#graph-tools", "conv4_pointwise"),
+        ("#gantt-tools", "time"),
+        ("#occupancy-tools", "tokens"),
+        ("#front-tools", "storage size (bytes)"),
+        ("#arena-tools", "step of the schedule"),
+    ],
+)
+def test_every_picture_is_saved_as_svg(show, tools, says):
+    page = show("network")
+    page.ask("document.addEventListener('csdf-saved', (event) => { window.saved = event.detail; })")
+    page.click(f"{tools} button[aria-label^='save the picture']")
+    assert page.ask("window.saved.name").endswith(".svg")
+    tag, drawn, text = page.ask(PARSED)
+    assert tag == "svg"
+    assert drawn > 10
+    assert says in text
+    assert "var(" not in page.ask("window.saved.text")
+
+
+def test_a_table_is_saved_as_csv(show):
+    page = show("small")
+    page.ask("document.addEventListener('csdf-saved', (event) => { window.saved = event.detail; })")
+    page.click("button[aria-label='save the table actors as CSV']")
+    lines = page.ask("window.saved.text").splitlines()
+    assert lines[0].startswith("actor,firings an iteration,phases")
+    assert lines[1] == "a,6,2,3,12,1"  # six firings of two phases, the longest 3; always at work
+    assert len(lines) == 4

@@ -4,14 +4,13 @@ import argparse
 import json
 import os
 import shlex
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from csdf.cli import answers
-from csdf.cli.frame import commands, long_work
+from csdf.cli.frame import commands
 from csdf.cli.tree import leaves
 from csdf.errors import CsdfError
 
@@ -189,18 +188,6 @@ def test_sizes_have_units(text, size):
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(Exception, match=r"is not (a size|a whole number|at least)"):
         answers.size(text)
-
-
-def test_silent_work_shows_that_it_goes_on(capsys, monkeypatch):
-    monkeypatch.setattr(long_work, "PATIENCE", 0.01)
-    monkeypatch.setattr(long_work, "SILENCE", 0.01)
-    with answers.working("counting"):
-        for _ in range(1000):
-            time.sleep(0.01)
-            remarks = capsys.readouterr().err
-            if remarks:
-                break
-    assert remarks.splitlines()[0] == "csdf: 0 s, counting"
 
 
 def test_short_work_is_silent(capsys):

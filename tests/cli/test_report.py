@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -210,6 +211,58 @@ def test_a_page_of_a_network_says_element_size_and_platform(report):
     assert "samos_example of the catalogue" in origin
     assert "1 byte; parameters have the same" in origin
     assert "cortex-m7" in origin
+
+
+def test_the_banner_says_how_fast_a_graph_runs_and_which_actor_is_next(report):
+    # c works 5 time units in the period of 12, b 8; a is the bottleneck.
+    banner = report(EXAMPLE)[1].texts["verdict"]
+    assert "Runs: period 12 time units" in banner
+    assert "“b”, 66.7% of the period" in banner
+    assert "Deadlock" in report(GRAPHS / "deadlocked.xml")[1].texts["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("ram", "says"),
+    # By parts, one arena: 27552 bytes of buffers.
+    [("30000", ("Fits", "2.448 kB to spare")), ("27000", ("Does not fit", "552 B too much"))],
+)
+def test_the_banner_of_a_network_says_what_is_to_spare(report, ram, says):
+    words = ("person_detection", "--fuse", "--element-bytes", "1", "--platform", "cortex-m7")
+    banner = report(*words, "--ram", ram)[1].texts["verdict"]
+    assert all(one in banner for one in says)
+
+
+def test_two_graphs_stand_beside_each_other(report, tmp_path):
+    graph = read_graph(EXAMPLE)
+    slower = replace(
+        graph,
+        actors=tuple(
+            replace(one, durations=(2, 3)) if one.name == "a" else one for one in graph.actors
+        ),
+        origin=None,
+    )
+    write_graph(tmp_path / "slower.json", slower)
+    code, page, _, _ = report("--compare", EXAMPLE, tmp_path / "slower.json")
+    assert code == 0
+    # a fires three cycles an iteration: 3 * (1 + 3) = 12 before, 3 * (2 + 3) = 15 now.
+    compared = page.texts["compared"]
+    assert "period12 time units15 time units+25%" in compared
+    assert "actors33the same" in compared
+    differences = page.texts["differences"]
+    assert "12 in 6 firings" in differences
+    assert "15 in 6 firings" in differences
+    assert "2 actors did not change" in page.texts["comparison"]
+    assert [one["s"] for one in page.data["before"]["points"]] == [11, 12, 13, 14, 16]
+    assert page.texts["origin"].count("SHA-256") == 2
+
+
+def test_networks_are_compared_by_their_memory(report):
+    words = ("person_detection", "--fuse", "--element-bytes", "1")
+    page = report("--compare", "keyword_spotting", *words)[1]
+    compared = page.texts["compared"]
+    assert "parameters22.6 kB210.7 kB" in compared
+    assert "whole layers, one arena" in compared
+    assert "new" in page.texts["differences"]
 
 
 @pytest.mark.parametrize("name", ["missing.xml", "missing.json", "no_such_network"])

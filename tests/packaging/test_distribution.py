@@ -130,17 +130,17 @@ def test_the_metadata_says_what_an_installer_and_a_reader_need(wheel):
     assert found["Description-Content-Type"] == "text/markdown"
     versions = {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)}
     assert versions <= set(found.get_all("Classifier"))
-    extras = {"all", "cluster", "cnn", "cp", "sympy", "test", "yaml"}
+    extras = {"all", "cluster", "cnn", "cp", "docs", "sympy", "test", "yaml"}
     assert set(found.get_all("Provides-Extra")) == extras
 
 
-def test_the_extra_all_is_all_but_the_tests(wheel):
+def test_the_extra_all_is_all_but_tests_and_the_site(wheel):
     with zipfile.ZipFile(wheel) as archive:
         (path,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
         found = Parser().parsestr(archive.read(path).decode())
     (line,) = (one for one in found.get_all("Requires-Dist") if one.startswith("csdf["))
     named = line.partition("[")[2].partition("]")[0].split(",")
-    assert set(named) == set(found.get_all("Provides-Extra")) - {"all", "test"}
+    assert set(named) == set(found.get_all("Provides-Extra")) - {"all", "docs", "test"}
 
 
 def test_what_is_installed_runs(installed, tmp_path):

@@ -1,4 +1,4 @@
-"""Stops of commands: a budget, Ctrl-C, and progress on standard error."""
+"""Stops of commands: a budget, Ctrl-C, and progress on a terminal."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from csdf.names import quoted
-from csdf.stopping import Progress, Report, Stop, now_and_then
+from csdf.cli.frame.streams import Remarks
+from csdf.cli.frame.terminal import progress_line
+from csdf.stopping import NOTHING_KNOWN, Progress, Report, Stop, now_and_then
 
-PATIENCE = 2.0  # seconds before progress is shown
-EVERY = 1.0  # seconds between two lines of progress
-SILENCE = 5.0  # seconds between signs of life from work that knows no progress
+PATIENCE = 0.5  # seconds before progress is shown
+EVERY = 0.1  # seconds between two states of it
+SILENCE = 1.0  # seconds between signs of life from work that knows no progress
 GRACE = 0.3  # seconds that one question of many may take to end by itself
 AGAIN = 2.0  # seconds until it is ended once more
 
@@ -23,25 +24,26 @@ Describe = Callable[[Progress], str]
 def stop_after(seconds: float | None, what: str | Describe | None = None) -> Stop:
     """Return the stop of a command's work.
 
-    what: is being done; with it, progress is shown on standard error.
+    what: is being done; with it, progress is shown on a terminal.
     """
-    return Stop(seconds, report=None if what is None else shown(what))
+    return Stop(seconds, report=None if what is None else shown(what, seconds))
 
 
 def telling(stop: Stop, what: str | Describe) -> Stop:
-    """Return the stop for work that shows its progress on standard error."""
-    return stop.part(report=shown(what))
+    """Return the stop for work that shows its progress on a terminal."""
+    return stop.part(report=shown(what, stop.seconds_left))
 
 
-def shown(what: str | Describe) -> Report:
-    """Return a report that says on standard error, once a second, how far work has come.
+def shown(what: str | Describe, budget: float | None = None) -> Report:
+    """Return a report that shows in one line of a terminal how far work has come.
 
-    what: is being done, where the progress says no more.
+    what: is being done, where the progress says no more. budget: seconds that it has.
     """
 
     def say(seconds: float, progress: Progress) -> None:
         text = what if isinstance(what, str) else what(progress)
-        print(f"csdf: {seconds:.0f} s, {quoted(text)}", file=sys.stderr)
+        left = None if budget is None else max(0.0, budget - seconds)
+        _show(progress_line(text, progress, seconds, left))
 
     return now_and_then(say, first=PATIENCE, every=EVERY)
 
@@ -57,14 +59,15 @@ def limited(seconds: float | None) -> Iterator[Stop]:
 @contextmanager
 def limited_part(stop: Stop, share: float, what: str | Describe) -> Iterator[Stop]:
     """Give one question of many its share of the seconds that are left."""
-    part = stop.part(share=share, report=shown(what))
+    left = stop.seconds_left
+    part = stop.part(share=share, report=shown(what, None if left is None else share * left))
     with part.enforced(grace=GRACE, again=AGAIN):
         yield part
 
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Say on standard error that work goes on which cannot say itself how far it has come."""
+    """Show on a terminal that work goes on which cannot say itself how far it has come."""
     ended = threading.Event()
     begin = time.perf_counter()
 
@@ -72,7 +75,7 @@ def working(what: str) -> Iterator[None]:
         pause = PATIENCE
         while not ended.wait(pause):
             pause = SILENCE
-            print(f"csdf: {time.perf_counter() - begin:.0f} s, {quoted(what)}", file=sys.stderr)
+            _show(progress_line(what, NOTHING_KNOWN, time.perf_counter() - begin, None))
 
     speaker = threading.Thread(target=speak, daemon=True)
     speaker.start()
@@ -81,3 +84,9 @@ def working(what: str) -> Iterator[None]:
     finally:
         ended.set()
         speaker.join()
+
+
+def _show(line: str) -> None:
+    """Show a line in place, while a command runs on a terminal."""
+    if isinstance(sys.stderr, Remarks):
+        sys.stderr.show_in_place(f"csdf: {line}")

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-from csdf.names import quoted_lines
+from csdf.cli.frame import terminal
+from csdf.names import quoted, quoted_lines
 
 
 class Answers(io.TextIOBase):
@@ -19,13 +20,16 @@ class Answers(io.TextIOBase):
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
         self._lost: OSError | None = None
+        self.beside: Remarks | None = None  # whose line of progress ends where this begins
         self.last = ""  # of the texts that were to be written, without blanks around it
 
     def write(self, text: str) -> int:
         """Write the text with what would act on a terminal quoted."""
         self.last = text.strip() or self.last
+        if self.beside is not None:
+            self.beside.clear()
         try:
-            self._open.write(quoted_lines(text))
+            self._open.write(self._as_shown(quoted_lines(text)))
         except OSError as error:  # some printers, such as argparse, do not mind
             self._lost = error
             raise
@@ -56,6 +60,10 @@ class Answers(io.TextIOBase):
         """Whether somebody looks at it."""
         return self._stream is not None and self._stream.isatty()
 
+    def _as_shown(self, text: str) -> str:
+        """The text with its verdicts in colour, on a terminal that has colours."""
+        return terminal.coloured(text) if terminal.has_colours(self._stream) else text
+
     @property
     def _open(self) -> TextIO:
         if self._stream is None:
@@ -66,8 +74,32 @@ class Answers(io.TextIOBase):
 class Remarks(Answers):
     """Standard error; where it takes nothing, remarks are lost and nothing else."""
 
+    _is_in_place = False  # whether the last line is one of progress
+
+    def show_in_place(self, line: str) -> None:
+        """Show a line of progress on a terminal in the place of the one before; elsewhere nothing."""
+        if terminal.moves(self._stream):
+            cut = quoted(line)[: terminal.columns() - 1]
+            self._put(f"{terminal.CLEAR}{cut}")
+            self._is_in_place = True
+
+    def clear(self) -> None:
+        """Take the line of progress away."""
+        if self._is_in_place:
+            self._is_in_place = False
+            self._put(terminal.CLEAR)
+
+    def _put(self, text: str) -> None:
+        with suppress(OSError):
+            self._open.write(text)
+            self._open.flush()
+
+    def _as_shown(self, text: str) -> str:
+        return text
+
     def write(self, text: str) -> int:
         """Write the text, if that can be."""
+        self.clear()
         try:
             return super().write(text)
         except OSError:
@@ -93,10 +125,12 @@ def own_streams() -> Iterator[tuple[Answers, Remarks]]:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     output, remarks = Answers(sys.stdout), Remarks(sys.stderr)
+    output.beside = remarks
     sys.stdout, sys.stderr = output, remarks
     try:
         yield output, remarks
     finally:
+        remarks.clear()
         remarks.flush()
         sys.stdout, sys.stderr = before
 

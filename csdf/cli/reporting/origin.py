@@ -15,13 +15,17 @@ OUTPUT = ("-o", "--output")
 
 
 def origin_of(
-    argv: Sequence[str], model: str, files: Sequence[str], terms: Sequence[tuple[str, str]]
+    argv: Sequence[str],
+    models: Sequence[str | None],
+    files: Sequence[str],
+    terms: Sequence[tuple[str, str]],
 ) -> Origin:
     """Return where the page of these words comes from. Raises UnreadableFile.
 
-    files: read beside the model. terms: what was assumed, each with a name.
+    models: names of files or of networks, or None. files: read beside them. terms: what was assumed,
+    each with a name.
     """
-    read = [model] if os.path.exists(model) else []
+    read = [model for model in models if model is not None and os.path.exists(model)]
     return Origin(
         command=shlex.join(["csdf", "report", *_without_output(argv)]),
         version=VERSION,

@@ -9,13 +9,14 @@ from csdf.analysis.bounded import SPACE
 from csdf.analysis.concurrency import unlimited_actors, why_unlimited
 from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.liveness import Deadlock
-from csdf.draw.report.findings import GraphFindings
+from csdf.draw.report.findings import FasterActor, GraphFindings
 from csdf.draw.report.front import best_buy
 from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.outcome import Status
 from csdf.words import exact, listed, percent, size
 
+NAMED = 3  # most actors that are named once more
 MOST_WAITING = 30  # of a cycle that blocks itself
 
 
@@ -96,12 +97,20 @@ def _faster(findings: GraphFindings) -> Iterator[str]:
     for one in findings.faster:
         if not period or one.period == period:
             continue
-        still = "still" if set(one.actors) == set(findings.critical_actors) else "then"
-        limit = f"; {still} limited by {listed(one.actors)}" if one.actors else ""
+        limit = f"; {_next_limit(one, findings)}" if one.actors else ""
         yield (
             f"If “{one.actor}” were twice as fast, the period would be "
             f"{_period(findings, one.period)}, {percent(one.period / period)} of now{limit}."
         )
+
+
+def _next_limit(faster: FasterActor, findings: GraphFindings) -> str:
+    """What limits the graph when an actor is faster."""
+    if set(faster.actors) != set(findings.critical_actors):
+        return f"then limited by {listed(faster.actors)}"
+    if len(faster.actors) > NAMED:
+        return "still limited by the same actors"
+    return f"still limited by {listed(faster.actors)}"
 
 
 def _period(findings: GraphFindings, value: Fraction | int) -> str:

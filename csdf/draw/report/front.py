@@ -36,6 +36,11 @@ def front_data(front: ParetoFront, unit: str) -> dict[str, Any]:
     }
 
 
+def step_data(front: ParetoFront) -> list[dict[str, Any]]:
+    """Return sizes and throughputs alone, for steps without capacities."""
+    return [{"s": point.size, "y": _speed(point.period or Fraction(0))} for point in front.points]
+
+
 def _speed(period: Fraction) -> float | None:
     """Throughput for the height of a point; None where it is unbounded or beyond a float."""
     try:

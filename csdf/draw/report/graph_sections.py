@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from csdf.draw.report import advice
-from csdf.draw.report.excerpt import excerpt
+from csdf.draw.report.drawing.excerpt import excerpt
+from csdf.draw.report.drawing.graph_drawing import graph_drawing, legend
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import front_table, status_in_words
-from csdf.draw.report.graph_drawing import graph_drawing, legend
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Section, left_out
 from csdf.draw.report.tables import actor_table
@@ -131,6 +131,7 @@ def _drawing(findings: GraphFindings) -> Html:
             element("p", legend(findings), class_="keys"),
             element("div", class_="tools", id="graph-tools"),
             element("div", graph_drawing(findings, shown), class_="chart", id="graph-chart"),
+            element("div", id="focus", class_="focus", role="status", hidden=True),
         ]
     )
 
@@ -166,6 +167,7 @@ def _occupancy(findings: GraphFindings) -> Html:
     return joined(
         [
             element("p", said),
+            element("div", class_="tools", id="occupancy-tools"),
             element("div", class_="chart", id="occupancy-chart"),
             element("p", class_="detail", id="occupancy-detail", role="status"),
             element(
@@ -194,6 +196,7 @@ def _front(findings: GraphFindings) -> Html:
                 "What lies above the steps is impossible. Left and right arrow keys go from point "
                 "to point.",
             ),
+            element("div", class_="tools", id="front-tools"),
             element(
                 "div",
                 element("div", class_="chart", id="front-chart"),

@@ -3,32 +3,54 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from csdf.draw.report.comparison import comparison, comparison_data
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import front_data
 from csdf.draw.report.graph_sections import graph_sections, graph_summary
 from csdf.draw.report.markup import Html, element, joined, json_element, quoted_data
+from csdf.draw.report.neighbourhood import neighbourhood_data
 from csdf.draw.report.origin import Origin, origin_section
 from csdf.draw.report.sections import Section, Surroundings
 from csdf.draw.report.timeline import run_data
+from csdf.draw.report.verdict import banner, verdict
 from csdf.errors import counted
 
 ASSETS = Path(__file__).with_name("assets")
-SCRIPTS = ("basis", "drawing", "window", "gantt", "occupancy", "front", "arena", "tables")
+SCRIPTS = (
+    *("basis", "exports", "selection", "drawing", "window", "gantt", "occupancy", "front"),
+    *("arena", "tables"),
+)
+MOST_CHANNELS = 20_000  # around actors that are chosen
 FOOTER = "Made by csdf report. Numbers are exact unless they say “about”."
 WITHOUT_SCRIPTS = "Without scripts the charts stay empty; the drawing and the tables are complete."
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
+class Compared(NamedTuple):
+    """What a page is compared with. names: of that and of this, as they were given."""
+
+    names: tuple[str, str]
+    graph: GraphFindings
+    around: Surroundings
+
+
 def report_page(
-    graph: GraphFindings, around: Surroundings | None = None, origin: Origin | None = None
+    graph: GraphFindings,
+    around: Surroundings | None = None,
+    origin: Origin | None = None,
+    other: Compared | None = None,
 ) -> str:
-    """Return the page. Same findings, same text. origin: where it comes from, if the page says so."""
+    """Return the page. Same findings, same text.
+
+    origin: where it comes from, if the page says so. other: what it is compared with.
+    """
     around = around or Surroundings(name=graph.graph.name)
     name = around.name
     sections = [
         _summary(graph, around),
+        *([] if other is None else [_compared(graph, around, other)]),
         *around.before,
         *graph_sections(graph, with_table=around.has_actors),
         *around.after,
@@ -38,6 +60,7 @@ def report_page(
         "body",
         element("a", "Skip to the summary", href="#summary", class_="skip"),
         _header(name, _subtitle(graph, around), sections),
+        banner(around.verdict or verdict(graph)),
         element("main", *(_section(one) for one in sections)),
         element(
             "footer",
@@ -45,7 +68,7 @@ def report_page(
         ),
         element("noscript", element("p", WITHOUT_SCRIPTS)),
         element("div", class_="tooltip", id="tooltip", role="tooltip", hidden=True),
-        json_element("data", quoted_data(_data(graph, around))),
+        json_element("data", quoted_data(_data(graph, around, other))),
         _script(),
     )
     head = element(
@@ -59,6 +82,10 @@ def report_page(
         Html(f"<style>{_asset('style.css')}</style>"),
     )
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _compared(graph: GraphFindings, around: Surroundings, other: Compared) -> Section:
+    return comparison(other.names, graph, around, other.graph, other.around)
 
 
 def _asset(name: str) -> str:
@@ -82,6 +109,7 @@ def _header(name: str, subtitle: str, sections: list[Section]) -> Html:
         ),
         element("button", "Dark", type="button", id="theme", aria_pressed="false", hidden=True),
         element("nav", *links, aria_label="parts of this page"),
+        element("div", id="finder", class_="tools", role="search"),
     )
 
 
@@ -95,7 +123,11 @@ def _subtitle(graph: GraphFindings, around: Surroundings) -> str:
 def _section(one: Section) -> Html:
     return element(
         "section",
-        element("h2", one.title, id=f"{one.identifier}-title"),
+        element(
+            "h2",
+            element("a", one.title, href=f"#{one.identifier}"),
+            id=f"{one.identifier}-title",
+        ),
         one.content,
         id=one.identifier,
         aria_labelledby=f"{one.identifier}-title",
@@ -107,9 +139,12 @@ def _summary(graph: GraphFindings, around: Surroundings) -> Section:
     return own._replace(content=joined([*around.lead, own.content]))
 
 
-def _data(graph: GraphFindings, around: Surroundings) -> dict[str, Any]:
+def _data(graph: GraphFindings, around: Surroundings, other: Compared | None) -> dict[str, Any]:
+    beside = {} if other is None else comparison_data(graph, other.graph, other.names[0])
     return {
+        **beside,
         "time": graph.time,
+        **neighbourhood_data(graph, around.noun, MOST_CHANNELS),
         "critical": list(graph.critical_actors),
         "runs": [run_data(run) for run in graph.runs],
         "front": None if graph.front is None else front_data(graph.front, graph.unit),

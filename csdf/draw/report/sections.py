@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
 
 from csdf.draw.report.markup import Html, element
 
@@ -15,6 +16,22 @@ class Section(NamedTuple):
     identifier: str
     title: str
     content: Html
+
+
+class Verdict(NamedTuple):
+    """The answer in a few words, and how much is left until it changes. kind: yes, no or unknown."""
+
+    answer: str
+    headroom: str
+    kind: Literal["yes", "no", "unknown"]
+
+
+class Figure(NamedTuple):
+    """A number that two pages may be compared by; value: None where there is no number."""
+
+    title: str
+    value: Fraction | None
+    text: str
 
 
 class Need(NamedTuple):
@@ -51,6 +68,8 @@ class Surroundings:
     name: the title of the page; kind: words before the size of the graph. lead: the first part of the
     summary, before and after: sections. has_actors: whether the actors have a table. data: for
     scripts. said: lines for the terminal; is_no: whether the answer to the user's question is "no".
+    verdict: for the banner, where it is not about the graph. figures: what
+    two pages are compared by, besides the figures of the graph. noun: what an actor is to the reader.
     """
 
     name: str
@@ -61,6 +80,9 @@ class Surroundings:
     has_actors: bool = True
     data: Mapping[str, Any] = field(default_factory=dict)
     said: tuple[str, ...] = ()
+    verdict: Verdict | None = None
+    figures: tuple[Figure, ...] = ()
+    noun: str = "actor"
     is_no: bool = False
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csdf.draw.report.layers import layers_of, linear_order
-from csdf.draw.report.layout import BEND_HEIGHT, layout
-from csdf.draw.report.ordering import Neighbours, ordered_layers, rows_of
+from csdf.draw.report.drawing.layers import layers_of, linear_order
+from csdf.draw.report.drawing.layout import BEND_HEIGHT, layout
+from csdf.draw.report.drawing.ordering import Neighbours, ordered_layers, rows_of
 
 edges_of_graphs = st.integers(1, 12).flatmap(
     lambda nodes: st.tuples(
@@ -71,12 +71,22 @@ def test_no_two_actors_share_a_place_and_every_edge_begins_and_ends_at_its_actor
     assert all(0 <= x < found.columns and -1e-6 <= y <= found.rows for x, y in found.places)
 
 
-def test_a_long_chain_is_folded_to_and_fro():
+def test_a_long_chain_is_folded_into_lines_from_left_to_right():
     found = layout(100, [(n, n + 1) for n in range(99)], [False] * 99)
     assert found.columns < 20
-    for one, other in zip(found.places, found.places[1:], strict=False):
-        # Neighbours stay neighbours: the next column of a line, or the same one of the next line.
-        assert abs(one[0] - other[0]) == (1 if one[1] == other[1] else 0)
+    for number, (x, _) in enumerate(found.places):
+        assert x == number % found.columns
+
+
+def test_an_edge_into_the_next_line_goes_around_the_ends_of_both():
+    found = layout(100, [(n, n + 1) for n in range(99)], [False] * 99)
+    last = found.columns - 1
+    begin, right, right_below, left_above, left, end = found.bends[last]
+    assert begin == found.places[last]
+    assert end == found.places[last + 1]
+    assert right[0] == right_below[0] > last
+    assert left[0] == left_above[0] < 0
+    assert begin[1] < right_below[1] == left_above[1] < end[1]
 
 
 def test_same_graph_same_layout():

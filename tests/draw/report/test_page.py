@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import throughput
-from csdf.draw.report.excerpt import EXCERPT, MOST_ACTORS
+from csdf.draw.report.drawing.excerpt import EXCERPT, MOST_ACTORS
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.front import best_buy, front_data, status_in_words
 from csdf.draw.report.origin import Origin, Source

@@ -61,19 +61,22 @@ if (data.arenas.length) {
       pen.fillText(String(tick), Math.min(Math.max(across(tick), LEFT + half), width - half - 2), HEIGHT - BOTTOM + 13);
     }
     pen.fillText("step of the schedule", (LEFT + width) / 2, HEIGHT - 9);
+    upTitle(pen, "offset", 9, (HEIGHT - BOTTOM + TOP) / 2, colour);
     frame.dataset.low = low;
     frame.dataset.high = high;
   }
 
+  const belongs = (name) => selection.name !== null && (name === selection.name || name.startsWith(`${selection.name} to `) || name.endsWith(` to ${selection.name}`));
   function rectangle(pen, [name, start, end, offset, size], number, colour) {
     const [x, right] = [place.across(start), place.across(end)];
     if (right < LEFT || x > place.width) return;
     const [y, bottom] = [place.up(offset + size), place.up(offset)];
     pen.fillStyle = tint(number, isDark());
     pen.fillRect(x, y, Math.max(right - x, 1), Math.max(bottom - y, 1));
-    if (number === chosen || bottom - y > 4) {
-      pen.lineWidth = number === chosen ? 3 : 0.6;
-      pen.strokeStyle = number === chosen ? colour.ink : colour.panel;
+    const isMarked = number === chosen || belongs(name);
+    if (isMarked || bottom - y > 4) {
+      pen.lineWidth = isMarked ? 3 : 0.6;
+      pen.strokeStyle = isMarked ? colour.ink : colour.panel;
       pen.strokeRect(x, y, Math.max(right - x, 1), Math.max(bottom - y, 1));
     }
     const room = Math.min(right, place.width) - Math.max(x, LEFT) - 8;
@@ -88,8 +91,12 @@ if (data.arenas.length) {
     const [name, start, end, offset, size] = arena.boxes[number];
     return `${name}: ${bytes(size)} (${size} bytes), offset ${offset} to ${offset + size}, steps ${start} to ${end - 1}`;
   }
+  // A buffer belongs to the layer that writes it.
+  const writer = (name) => { const to = name.indexOf(" to "); return to < 0 ? name : name.slice(0, to); };
+  selection.listeners.push(() => draw());
   function choose(number) {
     chosen = number;
+    if (number >= 0) selection.choose(writer(arena.boxes[number][0]));
     byId("arena-detail").textContent = number < 0 ? "" : describe(number);
     if (number >= 0) {
       const [, start, end] = arena.boxes[number];
@@ -149,7 +156,7 @@ if (data.arenas.length) {
     choice.value = data.arenas.length - 1;
     tools.append(make("label", {}, "Layers: ", choice));
   }
-  tools.append(button("+", "zoom in", () => zoom(1.6)), button("−", "zoom out", () => zoom(1 / 1.6)), button("All", "show all steps", all),
+  tools.append(pictureButton("arena", draw), button("+", "zoom in", () => zoom(1.6)), button("−", "zoom out", () => zoom(1 / 1.6)), button("All", "show all steps", all),
     make("span", { class: "hint" }, "drag to move; the wheel zooms after a click or with Ctrl"));
   firstSteps();
   watchSize(frame, eventually(draw));

@@ -31,6 +31,7 @@ const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-se
 
 // A canvas as wide as its frame: returns its context in CSS pixels, cleared.
 function prepared(canvas, width, height) {
+  if (recorder) { const pen = new SvgPen(width, height); recorder.push(pen); return pen; }
   const scale = Math.min(window.devicePixelRatio || 1, 2);
   const [w, h] = [Math.round(width * scale), Math.round(height * scale)];
   if (canvas.width !== w || canvas.height !== h) {

@@ -36,6 +36,26 @@
     show();
   }
   function fit() { view = [...whole]; show(); }
+  // What is chosen and what it is joined to stand out; it moves into view where it is not seen.
+  const nodes = new Map([...svg.querySelectorAll(".node")].map((node) => [node.dataset.name, node]));
+  const edges = [...svg.querySelectorAll(".edge")];
+  selection.listeners.push((name) => {
+    const near = new Set([name]);
+    for (const edge of edges) {
+      const is = name !== null && (edge.dataset.from === name || edge.dataset.to === name);
+      edge.classList.toggle("near", is);
+      if (is) near.add(edge.dataset.from).add(edge.dataset.to);
+    }
+    svg.classList.toggle("focused", nodes.has(name));
+    for (const [other, node] of nodes) {
+      node.classList.toggle("near", near.has(other));
+      node.classList.toggle("chosen", other === name);
+    }
+    if (!nodes.has(name)) return;
+    const { e, f } = nodes.get(name).transform.baseVal.consolidate().matrix;
+    const isSeen = e > view[0] && e < view[0] + view[2] && f > view[1] && f < view[1] + view[3];
+    if (!isSeen) { view[0] = e - view[2] / 2; view[1] = f - view[3] / 2; show(); }
+  });
   const unit = () => Math.max(view[2] / frame().width, view[3] / frame().height);
   const place = (event) => {
     const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
@@ -46,7 +66,10 @@
     event.preventDefault();
     zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2, ...place(event));
   }, { passive: false });
-  draggable(svg, (dx, dy) => pan(-dx * unit(), -dy * unit()));
+  draggable(svg, (dx, dy) => pan(-dx * unit(), -dy * unit()), (event) => {
+    const node = event.target.closest(".node");
+    selection.choose(node ? node.dataset.name : null);
+  });
   svg.addEventListener("keydown", (event) => {
     const step = 60 * unit();
     const act = {

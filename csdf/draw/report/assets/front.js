@@ -16,8 +16,10 @@ if (data.front && data.front.points.length) {
 
   const best = data.front.best;
   const height = (point) => (point.y === null ? 1 : best ? point.y / best : point.y);
-  const top = Math.max(...points.map(height)) * 1.08 || 1;
-  const [first, last] = [points[0].s, points.at(-1).s];
+  const others = data.before ? data.before.points.filter((point) => point.y !== null) : [];
+  const top = Math.max(...points.map(height), ...others.map(height)) * 1.08 || 1;
+  const first = Math.min(points[0].s, ...others.map((point) => point.s));
+  const last = Math.max(points.at(-1).s, ...others.map((point) => point.s));
   const end = data.front.complete ? last : Math.max(last, data.front.lower);
   const margin = end > first ? (end - first) * 0.05 : Math.max(end * 0.01, 1);
   const [low, high] = [first - margin, end + margin * (data.front.complete ? 1 : 6)];
@@ -49,6 +51,7 @@ if (data.front && data.front.points.length) {
     });
     pen.stroke();
     if (!data.front.complete) hatch(pen, reach, width - RIGHT, up, colour);
+    if (others.length) beside(pen, across, up, width - RIGHT, colour);
     pen.fillStyle = colour.fill;
     for (const point of points) dot(pen, across(point.s), up(height(point)), points.length > 60 ? 2 : 3.5);
     const point = points[chosen];
@@ -59,13 +62,33 @@ if (data.front && data.front.points.length) {
     pen.fillText("impossible", LEFT + 10, TOP + 14);
   }
 
+  // The front of what the page is compared with.
+  function beside(pen, across, up, right, colour) {
+    pen.strokeStyle = colour.ink;
+    pen.lineWidth = 1.6;
+    pen.setLineDash([7, 4]);
+    pen.beginPath();
+    others.forEach((point, number) => {
+      const next = number + 1 < others.length ? across(others[number + 1].s) : right;
+      if (!number) pen.moveTo(across(point.s), up(0));
+      pen.lineTo(across(point.s), up(height(point)));
+      pen.lineTo(next, up(height(point)));
+    });
+    pen.stroke();
+    pen.setLineDash([]);
+    pen.fillStyle = colour.ink;
+    pen.textAlign = "right";
+    const text = fitted(pen, `dashed: ${data.before.name}`, right - LEFT - 90);
+    pen.fillText(text, right - 6, HEIGHT - BOTTOM - 12);
+  }
+
   function dot(pen, x, y, size) { pen.beginPath(); pen.arc(x, y, size, 0, 7); pen.fill(); }
 
   function axes(pen, width, across, up, colour) {
     pen.fillStyle = colour.soft;
     pen.textAlign = "right";
     for (const tick of ticks(0, top, 6)) {
-      if (best && tick > 1.0001) continue;
+      if (best && tick > 1.0001 && !others.length) continue;
       pen.fillText(best ? Math.round(tick * 100) + "%" : short(tick), LEFT - 8, up(tick));
     }
     pen.textAlign = "center";
@@ -148,6 +171,7 @@ if (data.front && data.front.points.length) {
     event.preventDefault();
     choose(next);
   });
+  byId("front-tools").append(pictureButton("front", draw));
   watchSize(frame, eventually(draw));
   choose(chosen);
 }

@@ -1,6 +1,6 @@
 // The schedule: a row for each actor, firings as bars; only what is in view is drawn.
 if (runs.length) {
-  const HEIGHT = 22, AXIS = 22, MOST_VISIBLE = 20;
+  const HEIGHT = 22, MOST_VISIBLE = 20;
   const chart = byId("gantt-chart");
   const canvas = make("canvas", { "aria-hidden": "true" });
   const axis = make("canvas", { "aria-hidden": "true" });
@@ -105,6 +105,8 @@ if (runs.length) {
     for (let row = first; row < Math.min(rows, first + MOST_VISIBLE + 1); row++) {
       const y = (row - first) * HEIGHT - offset;
       const actor = run.actors[row];
+      const isChosen = actor.n === selection.name;
+      if (isChosen) { pen.fillStyle = colour["accent-soft"]; pen.fillRect(0, y, width, HEIGHT - 1); }
       pen.fillStyle = colour.grid;
       pen.fillRect(0, y + HEIGHT - 1, width, 1);
       drawRow(pen, actor, y, names, room, across, colour);
@@ -151,12 +153,12 @@ if (runs.length) {
     byId("gantt-facts").textContent = said.join(" ");
   }
 
+  const rowAt = (event) => Math.floor((event.clientY - canvas.getBoundingClientRect().top + frame.scrollTop) / HEIGHT);
   function under(event) {
     const box = canvas.getBoundingClientRect();
     const width = frame.clientWidth;
     const names = nameWidth(width);
-    const row = Math.floor((event.clientY - box.top + frame.scrollTop) / HEIGHT);
-    const actor = timeWindow.run.actors[row];
+    const actor = timeWindow.run.actors[rowAt(event)];
     const x = event.clientX - box.left;
     if (!actor) return "";
     if (x < names) return actor.n;
@@ -188,7 +190,16 @@ if (runs.length) {
     const share = Math.min(Math.max((event.clientX - box.left - names) / (frame.clientWidth - names), 0), 1);
     timeWindow.zoom(event.deltaY < 0 ? 1.25 : 1 / 1.25, timeWindow.low + share * (timeWindow.high - timeWindow.low));
   }, { passive: false });
-  draggable(frame, (dx) => timeWindow.pan(-dx / (frame.clientWidth - nameWidth(frame.clientWidth))));
+  draggable(frame, (dx) => timeWindow.pan(-dx / (frame.clientWidth - nameWidth(frame.clientWidth))), (event) => {
+    const actor = timeWindow.run.actors[rowAt(event)];
+    selection.choose(actor ? actor.n : null);
+  });
+  function bringIntoView(name) {
+    const row = timeWindow.run.actors.findIndex((actor) => actor.n === name);
+    const [from, room] = [frame.scrollTop / HEIGHT, frame.clientHeight / HEIGHT];
+    if (row >= 0 && (row < from || row + 1 > from + room)) frame.scrollTop = (row - room / 2) * HEIGHT;
+  }
+  selection.listeners.push((name) => { bringIntoView(name); later(); });
 
   const tools = byId("gantt-tools");
   if (runs.length > 1) {
@@ -211,7 +222,7 @@ if (runs.length) {
       if (settled !== null) timeWindow.show(settled, settled + cycle);
     }));
   }
-  tools.append(make("span", { class: "hint" }, "drag to move; the wheel zooms after a click or with Ctrl"));
+  tools.append(pictureButton("schedule", draw), make("span", { class: "hint" }, "drag to move; the wheel zooms after a click or with Ctrl"));
   facts();
   timeWindow.all();
   draw();

@@ -1,6 +1,6 @@
 // What channels hold over time: a list of small pictures, and the chosen one in large.
 if (runs.length) {
-  const HEIGHT = 190, AXIS = 22;
+  const HEIGHT = 190;
   const chart = byId("occupancy-chart");
   const canvas = make("canvas", { "aria-hidden": "true" });
   const frame = make("div", {
@@ -37,6 +37,7 @@ if (runs.length) {
       pen.fillStyle = colour.soft;
       pen.fillText(short(tick), names - 6, up(tick));
     }
+    upTitle(pen, "tokens", 12, HEIGHT / 2, colour);
     outline(pen, names, width, across, up, colour);
     if (chosen.c !== null) {
       pen.strokeStyle = colour.critical;
@@ -116,7 +117,8 @@ if (runs.length) {
   function fill() {
     const { run } = timeWindow;
     const wanted = byId("occupancy-filter").value.toLowerCase();
-    const channels = run.channels.filter((one) => one.n.toLowerCase().includes(wanted));
+    const own = (one) => Number(selection.name !== null && (one.a === selection.name || one.b === selection.name));
+    const channels = run.channels.filter((one) => one.n.toLowerCase().includes(wanted)).sort((one, other) => own(other) - own(one));
     const pieces = channels.map((channel) => {
       const is = channel.c !== null && channel.m >= channel.c;
       const fact = channel.c === null ? `at most ${channel.m}` : `${channel.m} of ${channel.c}${is ? ", full" : ""}`;
@@ -148,6 +150,14 @@ if (runs.length) {
     choose(timeWindow.run.channels.find((one) => one.n === next.dataset.name), true);
   });
   byId("occupancy-filter").addEventListener("input", fill);
+  // The channels of the actor that is chosen come first, and the first of them is shown.
+  selection.listeners.push((name) => {
+    const kept = timeWindow.run.channels.find((one) => one.a === name || one.b === name);
+    if (kept) chosen = kept;
+    fill();
+    list.scrollTop = 0;
+  });
+  byId("occupancy-tools").append(pictureButton("channel", draw));
   frame.addEventListener("keydown", (event) => timeWindow.keys(event));
   frame.addEventListener("pointermove", (event) => {
     const box = canvas.getBoundingClientRect();

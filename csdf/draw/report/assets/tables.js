@@ -39,6 +39,38 @@ for (const table of document.querySelectorAll("table.sortable")) {
     count.textContent = shown === rows.length ? whole : `${shown} of ${rows.length} ${table.dataset.noun}s`;
   }
   find.addEventListener("input", filter);
+  body.addEventListener("click", (event) => {
+    const row = event.target.closest("tr");
+    if (row) selection.choose(row.cells[0].textContent);
+  });
+  selection.listeners.push((name) => {
+    for (const row of rows) {
+      const is = row.cells[0].textContent === name;
+      row.classList.toggle("chosen", is);
+      if (is) { const box = table.closest(".scroller"); box.scrollTop = Math.max(0, row.offsetTop - box.clientHeight / 2); }
+    }
+  });
   if (only) only.addEventListener("change", filter);
 }
+
+// Tables as CSV.
+// The number behind what is rounded or has a unit.
+function cellText(cell) {
+  const text = cell.textContent.trim();
+  return cell.dataset.value === undefined || /^-?\d+$/.test(text) ? text : String(Number(cell.dataset.value));
+}
+function commaSeparated(table) {
+  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  return [...table.rows].map((row) => [...row.cells].map(cellText).map(quoted).join(",") + "\n").join("");
+}
+for (const table of document.querySelectorAll("main table")) {
+  if (table.closest("#front-detail")) continue; // all points are in the table below
+  const what = table.id || table.closest("section").id;
+  const one = button("CSV", `save the table ${what} as CSV`, () => save(fileName(what, "csv"), "text/csv", commaSeparated(table)));
+  const filter = table.id && document.querySelector(`[data-filter="${table.id}"]`);
+  if (filter) filter.closest(".tools").append(one);
+  else (table.closest(".scroller") || table).before(make("div", { class: "tools" }, one));
+}
+byId("graph-tools").append(button("SVG", "save the picture of the graph as SVG", () => save(fileName("graph", "svg"), "image/svg+xml", drawnGraph())));
 showTheme();
+fromAddress();

@@ -55,6 +55,8 @@ function timeText(time, precise = true) {
   return Number((value / scale).toPrecision(precise ? 9 : 5)) + " " + unit;
 }
 
+const AXIS = 38; // pixels below a chart, for the times and the title of the axis
+
 // The axis of time under a chart, with the lines above it; the right edge keeps its label inside.
 function timeAxis(pen, left, width, top, bottom, colour) {
   const { low, high, run } = timeWindow;
@@ -72,5 +74,18 @@ function timeAxis(pen, left, width, top, bottom, colour) {
     pen.fillStyle = colour.soft;
     pen.fillText(text, Math.min(Math.max(x, left + half), left + width - half), bottom + 11);
   }
+  pen.fillStyle = colour.soft;
+  pen.fillText(data.time === "ns" ? "time" : `time (${data.time})`, left + width / 2, bottom + 28);
   return across;
+}
+
+// The title of an axis that goes up, along its left edge.
+function upTitle(pen, text, x, middle, colour) {
+  pen.save();
+  pen.translate(x, middle);
+  pen.rotate(-Math.PI / 2);
+  pen.textAlign = "center";
+  pen.fillStyle = colour.soft;
+  pen.fillText(text, 0, 0);
+  pen.restore();
 }

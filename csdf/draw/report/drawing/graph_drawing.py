@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from csdf.analysis.bounded import bound_channels
-from csdf.draw.report.excerpt import Excerpt
+from csdf.draw.report.drawing.excerpt import Excerpt
+from csdf.draw.report.drawing.layout import Layout, Place, layout
 from csdf.draw.report.findings import GraphFindings
-from csdf.draw.report.layout import Layout, Place, layout
 from csdf.draw.report.markup import Html, element, joined
 from csdf.errors import counted
 from csdf.model.graph import Actor, Channel, Graph
@@ -18,6 +18,7 @@ WIDTH, HEIGHT = 136.0, 42.0  # of an actor
 MARGIN = 26.0
 LETTERS = 17  # of a name that fits
 LABELLED = 36  # most channels with their rates beside them
+CORNER = 8.0  # pixels that a round corner takes
 PARALLEL = 9.0  # pixels between channels of the same two actors
 MOST_RATES = 6  # groups of equal rates in a label
 MOST_LETTERS = 9  # of the rates at both ends; there is no room for more
@@ -88,7 +89,7 @@ def _actors(findings: GraphFindings, shown: Excerpt, places: Layout) -> Iterator
         firings = findings.repetitions[name]
         yield element(
             "g",
-            element("title", _actor_in_words(findings.graph, actor, firings)),
+            element("title", f"{name}: {actor_in_words(findings.graph, actor, firings)}"),
             element("rect", x=-WIDTH / 2, y=-HEIGHT / 2, width=WIDTH, height=HEIGHT, rx=7),
             element("text", _cut(name, LETTERS), y=-3, class_="name"),
             element("text", _cut(_work(actor, firings), LETTERS + 4), y=13, class_="detail"),
@@ -105,11 +106,12 @@ def _work(actor: Actor, firings: int) -> str:
     return f"{firings} \u00d7 {times}"
 
 
-def _actor_in_words(graph: Graph, actor: Actor, firings: int) -> str:
+def actor_in_words(graph: Graph, actor: Actor, firings: int) -> str:
+    """Return how often an actor fires, and how long."""
     low, high = min(actor.durations) * graph.time_unit, max(actor.durations) * graph.time_unit
     time = f"{low}" if low == high else f"{low} to {high}"
     return (
-        f"{actor.name}: {counted(firings, 'firing')} an iteration, "
+        f"{counted(firings, 'firing')} an iteration, "
         f"{counted(actor.phases, 'phase')}, {time} time units each"
     )
 
@@ -138,6 +140,8 @@ def _channels(
             element("path", d=path, class_="line", marker_end=f"url(#{head})"),
             *(_labels(channel, points, offsets[index]) if is_labelled else ()),
             class_=f"{kind} loop" if channel.is_self_loop else kind,
+            data_from=channel.producer,
+            data_to=channel.consumer,
         )
 
 
@@ -161,39 +165,57 @@ def _loop(place: Place) -> str:
 
 
 def _path(points: Sequence[Place], places: Layout, offset: float) -> str:
-    """A curve through the places that leaves and reaches actors at their sides."""
-    last = MARGIN + WIDTH / 2 + (places.columns - 1) * COLUMN
+    """A line through the places that leaves and reaches actors at their sides.
+
+    Curves lead from column to column, straight lines around the ends of the lines of actors.
+    """
+    left = _at((0, 0))[0] - 1
+    right = _at((places.columns - 1, 0))[0] + 1
     shifted = [(x, y + offset) for x, y in points]
-    ways = [_way(one, other, last) for one, other in pairwise(shifted)]
-    x, y = shifted[0]
-    start = x + _leaving(shifted[0], shifted[1], last) * WIDTH / 2
-    pieces = [f"M{start:.1f} {y:.1f}"]
-    for index, (one, other) in enumerate(pairwise(shifted)):
-        begin = (start, one[1]) if index == 0 else one
-        end = other
-        if index == len(ways) - 1:
-            end = (other[0] + _leaving(other, one, last) * (WIDTH / 2 + 2), other[1])
-        pieces.append(_curve(begin, end, ways[index]))
+    begin, end = shifted[0], shifted[-1]
+    shifted[0] = (begin[0] + _side(begin, shifted[1]) * WIDTH / 2, begin[1])
+    shifted[-1] = (end[0] + _side(end, shifted[-2]) * (WIDTH / 2 + 2), end[1])
+    pieces, corners = [f"M{shifted[0][0]:.1f} {shifted[0][1]:.1f}"], [shifted[0]]
+    for number, place in enumerate(shifted[1:], 1):
+        corners.append(place)
+        if left <= points[number][0] <= right:
+            pieces.append(_curve(*corners) if len(corners) == 2 else _around(corners))
+            corners = [place]
     return "".join(pieces)
 
 
-def _way(one: Place, other: Place, last: float) -> float:
-    """1 to the right, -1 to the left; twice that for a turn into the next line."""
-    if abs(one[0] - other[0]) < 1:
-        return 2.0 if one[0] >= last - 1 else -2.0
-    return 1.0 if other[0] > one[0] else -1.0
+def _side(one: Place, other: Place) -> int:
+    """The side on which an edge leaves an actor: 1 at the right, -1 at the left."""
+    return 1 if other[0] >= one[0] else -1
 
 
-def _leaving(one: Place, other: Place, last: float) -> float:
-    way = _way(one, other, last)
-    return max(-1.0, min(1.0, way))
+def _curve(begin: Place, end: Place) -> str:
+    """Level at both ends."""
+    reach = (end[0] - begin[0]) / 2
+    if abs(reach) < 1:
+        reach = CORNER * 3
+        return (
+            f"C{begin[0] + reach:.1f} {begin[1]:.1f} {end[0] + reach:.1f} {end[1]:.1f} "
+            f"{end[0]:.1f} {end[1]:.1f}"
+        )
+    middle = begin[0] + reach
+    return f"C{middle:.1f} {begin[1]:.1f} {middle:.1f} {end[1]:.1f} {end[0]:.1f} {end[1]:.1f}"
 
 
-def _curve(begin: Place, end: Place, way: float) -> str:
-    """Level at both ends; a turn swings out to its side."""
-    reach = 34.0 * way / 2 if abs(way) > 1 else (end[0] - begin[0]) / 2
-    second = end[0] + reach if abs(way) > 1 else end[0] - reach
-    return f"C{begin[0] + reach:.1f} {begin[1]:.1f} {second:.1f} {end[1]:.1f} {end[0]:.1f} {end[1]:.1f}"
+def _around(corners: Sequence[Place]) -> str:
+    """Straight lines with round corners."""
+    pieces = []
+    for before, corner, after in zip(corners, corners[1:], corners[2:], strict=False):
+        (x, y), (u, v) = _towards(corner, before), _towards(corner, after)
+        pieces.append(f"L{x:.1f} {y:.1f}Q{corner[0]:.1f} {corner[1]:.1f} {u:.1f} {v:.1f}")
+    return "".join([*pieces, f"L{corners[-1][0]:.1f} {corners[-1][1]:.1f}"])
+
+
+def _towards(corner: Place, other: Place) -> Place:
+    """A place near the corner on the way to the other."""
+    dx, dy = other[0] - corner[0], other[1] - corner[1]
+    share = min(CORNER / max(abs(dx), abs(dy), 1e-9), 0.5)
+    return corner[0] + dx * share, corner[1] + dy * share
 
 
 def _labels(channel: Channel, points: Sequence[Place], offset: float) -> Iterator[Html]:
@@ -209,8 +231,10 @@ def _labels(channel: Channel, points: Sequence[Place], offset: float) -> Iterato
         yield _label(x + side * (WIDTH / 2 + 4), y + offset + rise, side, made)
         yield _label(end_x + near * (WIDTH / 2 + 10), end_y + offset + rise, near, taken)
     if channel.initial_tokens:
-        middle = (x + end_x) / 2
-        beside = (y + end_y) / 2 + offset + (-5 if offset < 0 else 13)
+        middle, level = (x + end_x) / 2, (y + end_y) / 2
+        if abs(y - end_y) > 2 * ROW and len(points) > 2:  # into another line
+            middle, level = end_x + near * (WIDTH / 2 + 22), end_y
+        beside = level + offset + (-5 if offset < 0 else 13)
         text = f"● {channel.initial_tokens}"
         yield element("text", text, x=f"{middle:.1f}", y=f"{beside:.1f}", class_="tokens")
 

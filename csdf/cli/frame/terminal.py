@@ -1,0 +1,85 @@
+"""What a terminal shows besides text: a line of progress that changes in place, and colours.
+
+Where a stream leads elsewhere, into a file, a pipe or the log of a build, none of this is written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from typing import TextIO
+
+from csdf.stopping import Progress
+
+LEAST_COLUMNS = 40
+BAR = 20  # characters
+CLEAR = "\r\x1b[K"  # back to the begin of the line, which becomes empty
+PLAIN = "\x1b[0m"
+GREEN, YELLOW, RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
+VERDICTS = (  # what an answer says, and its colour; the first that a line has
+    (re.compile(r"\bDEADLOCK\b|(?<=deadlock     )yes\b|(?<=consistent   )no\b"), RED),
+    (re.compile(r"(?<=: )(?:infeasible|does not fit|different)\b"), RED),
+    (re.compile(r"\bINCOMPLETE\b|(?<=: )(?:feasible|gave up)\b"), YELLOW),
+    (re.compile(r"(?<=: )(?:optimal|fits|equal)\b|(?<=, )complete\b"), GREEN),
+    (re.compile(r"(?<=deadlock     )no\b|(?<=consistent   )yes\b"), GREEN),
+)
+
+
+def columns() -> int:
+    """Return the width of the terminal, or what COLUMNS says; 80 where nothing is known."""
+    return max(LEAST_COLUMNS, shutil.get_terminal_size().columns)
+
+
+def moves(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal on which a line can change in place."""
+    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def has_colours(stream: TextIO | None) -> bool:
+    """Whether a stream takes colours; NO_COLOR forbids them, see https://no-color.org."""
+    return moves(stream) and not os.environ.get("NO_COLOR")
+
+
+def coloured(text: str) -> str:
+    """Return the lines of an answer with their verdicts in colour."""
+    return "\n".join(map(_coloured_line, text.split("\n")))
+
+
+def _coloured_line(line: str) -> str:
+    for verdict, colour in VERDICTS:
+        found = verdict.search(line)
+        if found:
+            return f"{line[: found.start()]}{colour}{found[0]}{PLAIN}{line[found.end() :]}"
+    return line
+
+
+def progress_line(what: str, progress: Progress, elapsed: float, left: float | None) -> str:
+    """Return one line: a bar or a gap, the time that has gone and that which is left, and what is done.
+
+    elapsed, left: seconds; left: of the budget, None without one.
+    """
+    parts = [_how_far(progress), f"{_seconds(elapsed)}{_remaining(progress, elapsed, left)}", what]
+    return "  ".join(part for part in parts if part)
+
+
+def _how_far(progress: Progress) -> str:
+    done, total = progress.done, progress.total
+    if done is not None and total:
+        full = min(BAR, BAR * done // total)
+        return f"[{'#' * full}{'.' * (BAR - full)}] {min(100, 100 * done // total)}%"
+    if progress.best and progress.lower_bound is not None:
+        gap = 100 * (progress.best - progress.lower_bound) / max(progress.lower_bound, 1)
+        return f"gap {gap:.1f}%"
+    return ""
+
+
+def _remaining(progress: Progress, elapsed: float, left: float | None) -> str:
+    if progress.done and progress.total:
+        rest = elapsed * max(0, progress.total - progress.done) / progress.done
+        return f", {_seconds(rest if left is None else min(rest, left))} left"
+    return "" if left is None else f", at most {_seconds(left)} left"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f} s" if value < 120 else f"{value // 60:.0f} min"
