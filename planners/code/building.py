@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Model
+from planners.code.ends import Port
 from planners.code.parts import source
-from planners.code.sources import Port, Written
+from planners.code.sources import Written
 from planners.streaming.plan import StreamingPlan
 
 
@@ -131,7 +132,7 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
 {ports}
 
 Tensors lie row by row, in a row column by column, and the channels of a place side by side.
-
+{_outside(written)}
 ```c
 #include "{name}.h"
 
@@ -161,6 +162,16 @@ def _layout(model: Model, port: Port) -> str:
     return str(shape)
 
 
+def _outside(written: Written) -> str:
+    """What is read or written in memory of the caller."""
+    found = [
+        one.parameter for one in (*written.inputs, *written.outputs) if one.outside is not None
+    ]
+    if not found:
+        return ""
+    return f"Outside the arena, in memory that you give: {', '.join(found)}; nothing is copied.\n"
+
+
 def _usage(written: Written) -> str:
     name = written.name
     arguments = ", ".join(
@@ -168,9 +179,10 @@ def _usage(written: Written) -> str:
     )
     lines = [f"{name}_init(&state, arena);", f"{name}_run({arguments});"]
     if written.is_streamed:
+        outside = [one.parameter for one in written.outputs if one.outside is not None]
+        lines += ["", "/* or row by row, as they come: */"]
+        lines += [f"{name}_results({', '.join(['&state', *outside])});"] if outside else []
         lines += [
-            "",
-            "/* or row by row, as they come: */",
             f"if ({name}_push_row(&state, row)) {{",
             f"    const {written.outputs[0].kind} *result = {name}_output(&state, 0);",
             "}",

@@ -8,9 +8,9 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-SHARED = ("frame.c", "windows.c", "places.c", "folds.c")
-REALS = (*SHARED, "reals.c", "combine.c", "steps.c")
-INTEGERS = (*SHARED, "integers.c")
+SHARED = ("frame.c", "windows.c", "places.c", "folds.c", "sweep.c", "shares.c")
+REALS = (*SHARED, "reals.c", "shares_of_reals.c", "combine.c", "steps.c")
+INTEGERS = (*SHARED, "integers.c", "shares_of_integers.c")
 SCHEDULER = ("scheduler.c",)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

@@ -7,20 +7,22 @@ from dataclasses import dataclass
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.weights import Model
+from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.code.described import Call, Described, described
-from planners.code.integer_layers import (
+from planners.code.calls.integer_layers import (
     integer_call,
     integer_channels_calls,
     integer_steps,
     integer_sums_call,
+    packed_quads,
 )
-from planners.code.layers import call_of, channels_calls, sums_call
+from planners.code.calls.layers import call_of, channels_calls, packed_filters, sums_call
+from planners.code.calls.recurrences import scratch_elements
+from planners.code.calls.shares import Slice, share_call, slices_of
+from planners.code.calls.steps import most_neighbours, steps_of
+from planners.code.described import Call, Described, described
 from planners.code.names import comment
-from planners.code.recurrences import scratch_elements
 from planners.code.rules import Rule, all_of, rule_of
-from planners.code.steps import most_neighbours, steps_of
 from planners.code.tables import NULL, Tables
 from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage, arriving_stage
@@ -43,6 +45,8 @@ class PlacedStage:
         """The word for how it works."""
         if self.running.is_arriving:
             return "ARRIVING"
+        if self.running.planned.stage.summing is not None:
+            return "BY_PARTS"
         return {
             Manner.ROWS: "BY_ROWS",
             Manner.SUMS: "INTO_SUMS",
@@ -60,13 +64,16 @@ class Schedule:
 
     def __init__(self, model: Model, plan: StreamingPlan, tables: Tables) -> None:
         """Take a model with weights, and a plan for its network."""
-        require_known(plan)
         self.network, self.plan, self.tables = model.network, plan, tables
         self._weights = model.weights or {}
         self.is_integer = any(layer.quantization is not None for layer in self.network.layers)
         self.unit = 1 if self.is_integer else 4  # bytes of an element of the arena
         self.stages = tuple(_placed_stages(self.network, plan.groups))
         self.tensors = _tensors(self.network, plan)
+        self.outside = tuple(one.tensor for one in plan.buffers if one.kind is Kind.OUTSIDE)
+        self._slices: dict[str, Slice] = {}
+        for placed in self.stages:
+            self._slices |= slices_of(self.network, placed.running.planned.stage)
         self._numbers = {name: number for number, name in enumerate(self.tensors)}
         self._makers = {stage.running.result: stage for stage in self.stages}
         self._inputs: list[str] = []
@@ -77,6 +84,7 @@ class Schedule:
         self._first_reader: dict[str, tuple[int, int]] = {}
         self.most_taps = self.most_ranges = self.most_layers = 1
         self.most_neighbours = self.scratch = 0
+        self.has_parts = False
         self._find_readers()
         for stage in self.stages:
             self._add_stage(stage)
@@ -153,14 +161,27 @@ class Schedule:
         maker = self._makers.get(name)
         offset = rows = 0
         if name in self._placed():
-            buffer = self.buffer(name, (Kind.WHOLE, Kind.LINE), self._placed()[name])
-            offset, rows = self.elements(buffer.offset), buffer.rows
+            offset, rows = self._place(name)
         row = shape.row_elements * self.width_of(name)
-        channels = row // shape.width
+        channels = self._channels(name) if name in self._slices else row // shape.width
         fields = (offset, rows, row, shape.rows, shape.width, channels)
         number = -1 if maker is None else maker.number
         listed = ", ".join(map(str, (*fields, number, *self._first_reader[name])))
         return f"{{{listed}}}, /* {comment(name)} */"
+
+    def _place(self, name: str) -> tuple[int, int]:
+        """Where a tensor lies, and how many of its rows; below nought for one that lies outside."""
+        if name in self.outside:
+            return -1 - self.outside.index(name), self.network.layer(name).shape.rows
+        buffer = self.buffer(name, (Kind.WHOLE, Kind.LINE), self._placed()[name])
+        return self.elements(buffer.offset), buffer.rows
+
+    def _channels(self, name: str) -> int:
+        """Elements of a place of a tensor that are there at a time."""
+        cut = self._slices.get(name)
+        channels = self.network.layer(name).shape.channels
+        held = channels if cut is None or cut.adds_up else cut.share
+        return held * self.width_of(name)
 
     def _placed(self) -> dict[str, int]:
         """Tensors that are no strips, with a group in which they lie in the arena."""
@@ -191,17 +212,30 @@ class Schedule:
         self._stages.append(f"{{{', '.join(map(str, fields))}}},")
         self.most_ranges = max(self.most_ranges, len(running.layers) + len(stage.sources))
         self.most_layers = max(self.most_layers, len(running.layers))
+        self.has_parts |= stage.manner == "BY_PARTS"
 
     def _described(self, layer: Layer) -> Described:
         return described(self.network, layer, self._weights.get(layer.name, {}), self.tables)
 
     def _calls(self, stage: PlacedStage, ones: Sequence[Described]) -> Sequence[Call]:
         integers = self.is_integer
+        call = integer_call if integers else call_of
+        packed = self._packed
+        if stage.manner == "BY_PARTS":
+            cuts = [self._slices.get(one.layer.name) for one in ones]
+            return [
+                call(one) if cut is None else share_call(one, cut, call, packed)
+                for one, cut in zip(ones, cuts, strict=True)
+            ]
         if stage.manner == "INTO_SUMS":
             return ((integer_sums_call if integers else sums_call)(ones[0]),)
         if stage.manner == "BY_CHANNELS":
             return (integer_channels_calls if integers else channels_calls)(ones[0], ones[1])
-        return [(integer_call if integers else call_of)(one) for one in ones]
+        return [call(one) for one in ones]
+
+    def _packed(self, kernel: Array) -> Array:
+        """Filters of one group as the kernels of the library read them."""
+        return packed_quads(kernel, 1) if self.is_integer else packed_filters(kernel, 1)
 
     def _add_layer(self, stage: PlacedStage, one: Described, call: Call) -> None:
         layer = one.layer
@@ -215,7 +249,7 @@ class Schedule:
             rows = self.tables.rule(self._rule(layer, index, ROWS))
             is_inside = source in stage.running.planned.stage.layers
             columns = NULL
-            if is_inside and stage.manner == "BY_ROWS":
+            if is_inside and stage.manner in ("BY_ROWS", "BY_PARTS"):
                 columns = self.tables.rule(self._rule(layer, index, COLUMNS))
             self._inputs.append(self._input(source, local[source], rows, columns))
         first_step = f"steps + {len(self._steps)}" if steps else NULL
@@ -255,8 +289,7 @@ class Schedule:
         for name, rows, columns in stage.running.planned.strips:
             if name == layer.name:
                 return offset, rows, columns
-            channels = self.network.layer(name).shape.channels * self.width_of(name)
-            offset += rows * columns * channels
+            offset += rows * columns * self._channels(name)
         return 0, 0, 0
 
     def _first_row(self, stage: PlacedStage) -> int:
@@ -265,6 +298,9 @@ class Schedule:
         return stage.running.needs[stage.sources[0]][0][0]
 
     def _sums(self, stage: PlacedStage) -> int:
+        if stage.manner == "BY_PARTS":  # behind the strips
+            strips = stage.running.planned.strips
+            return sum(rows * columns * self._channels(name) for name, rows, columns in strips)
         if stage.manner != "INTO_SUMS":
             return 0
         return self.elements(self.buffer(stage.running.result, (Kind.SUMS,), stage.group).offset)
@@ -277,23 +313,6 @@ class Schedule:
             *(self.elements(pool.offset), self.elements(pool.size)),
         )
         return f"{{{', '.join(map(str, fields))}}},"
-
-
-def require_known(plan: StreamingPlan) -> None:
-    """Raise InvalidPlan where a plan works in a way of which there is no code, naming the tensor."""
-    for group in plan.groups:
-        for one in group.stages:
-            if one.stage.summing is not None:
-                raise InvalidPlan(
-                    f"the stage that makes {one.stage.result!r} works in {one.stage.parts} parts of "
-                    "its channels, which generated code cannot; plan without channels in parts"
-                )
-    for buffer in plan.buffers:
-        if buffer.kind is Kind.OUTSIDE:
-            raise InvalidPlan(
-                f"tensor {buffer.tensor!r} lies outside the arena, which generated code cannot "
-                "read or write; plan with input and result resident or by rows"
-            )
 
 
 def _placed_stages(network: Network, groups: Sequence[PlannedGroup]) -> list[PlacedStage]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
+from planners.code.ends import Ends, Port
 from planners.code.names import comment, identifier, unlike, wrapped
 from planners.code.parts import INTEGERS, REALS, SCHEDULER, mentioned, used
 from planners.code.schedule import Schedule
@@ -35,18 +35,6 @@ LANES = """/* gcc makes vectors of sums that stand side by side; at -O3 it would
 
 """
 RESERVED = ("state", "row", "arena", "number")  # names of parameters beside those of the network
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Port:
-    """An input or output as the functions of a library take it. tensor: what lies in the arena."""
-
-    parameter: str
-    layer: str
-    tensor: str
-    elements: int
-    kind: str  # of its elements in C
-    unit: int  # elements of the arena that one of them takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +73,28 @@ class _Writing:
         self.schedule = Schedule(model, plan, self.tables)
         self.arriving = plan.groups[0].arriving
         taken = list(RESERVED)
+        self._read = {layer.name for layer in self.network.inputs}
+        self._written: set[str] = set()  # tensors with a port
         self.inputs = [self._port(layer, layer.name, taken) for layer in self.network.inputs]
         self.outputs = [self._port(layer, layer.inputs[0], taken) for layer in self.network.outputs]
+        self.ends = Ends(
+            name=self.name,
+            network=self.network,
+            schedule=self.schedule,
+            arriving=self.arriving,
+            inputs=self.inputs,
+            outputs=self.outputs,
+        )
 
     def _port(self, layer: Layer, tensor: str, taken: list[str]) -> Port:
         if isinstance(self.network.layer(tensor).operator, Input) and tensor == self.arriving:
             if layer.name != tensor:
                 raise InvalidPlan(f"output {layer.name!r} is the input, which does not stay")
         taken.append(unlike(layer.name, taken))
+        outside = self.schedule.outside.index(tensor) if tensor in self.schedule.outside else None
+        if layer.name != tensor and (tensor in self._written or tensor in self._read):
+            outside = None  # a copy of what lies there
+        self._written.add(tensor)
         return Port(
             parameter=taken[-1],
             layer=layer.name,
@@ -100,6 +102,7 @@ class _Writing:
             elements=layer.shape.elements,
             kind="float" if layer.quantization is None else "int8_t",
             unit=self.schedule.width_of(tensor),
+            outside=outside,
         )
 
     def written(self) -> Written:
@@ -120,19 +123,14 @@ class _Writing:
     def _state_bytes(self, counters: int) -> int:
         """At most; structures are padded."""
         scratch = self.schedule.scratch * self.schedule.unit
-        return -(-(STATE_BYTES + 2 * counters + 4) // 8) * 8 + -(-scratch // 8) * 8
+        pointers = 8 * len(self.schedule.outside)
+        return -(-(STATE_BYTES + 2 * counters + 4) // 8) * 8 + -(-scratch // 8) * 8 + pointers
 
     def _stages_of(self, number: int) -> int:
         return sum(1 for stage in self.schedule.stages if stage.group == number)
 
     def _element(self) -> str:
         return "int8_t" if self.schedule.is_integer else "float"
-
-    def _parameters(self) -> str:
-        listed = [f"{self.name}_state *state"]
-        listed += [f"const {port.kind} *{port.parameter}" for port in self.inputs]
-        listed += [f"{port.kind} *{port.parameter}" for port in self.outputs]
-        return ", ".join(listed)
 
     def _header(self, counters: int) -> str:
         name, capitals = self.name, self.capitals
@@ -142,6 +140,7 @@ class _Writing:
         )
         scratch = f"    {name}_element scratch[{self.schedule.scratch}];\n"
         scratch = scratch if self.schedule.scratch else ""
+        outside = self.ends.field()
         text = f"""/* {comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes. */
 #ifndef {capitals}_H
 #define {capitals}_H
@@ -153,7 +152,7 @@ extern "C" {{
 #endif
 
 #define {capitals}_ARENA_BYTES {self.plan.arena_bytes}
-#define {capitals}_ARENA_ELEMENTS {self.schedule.elements(self.plan.arena_bytes)}
+#define {capitals}_ARENA_ELEMENTS {max(self.schedule.elements(self.plan.arena_bytes), 1)}
 {sizes}
 typedef {self._element()} {name}_element;
 
@@ -164,7 +163,7 @@ typedef struct {{
     int16_t staged;
     uint16_t staged_first, staged_end, group, last;
     uint16_t fired[{counters}];
-{scratch}}} {name}_state;
+{scratch}{outside}}} {name}_state;
 
 /* Begin with an arena of {capitals}_ARENA_ELEMENTS elements, which stays in use as long as the
    state. Each instance has an arena and a state of its own. */
@@ -172,12 +171,12 @@ void {name}_init({name}_state *state, {name}_element *arena);
 
 /* Work a frame. Tensors lie row by row, in a row column by column, the channels of a place side by
    side; tensors that are no feature maps as they are. */
-void {name}_run({self._parameters()});
+void {name}_run({self.ends.parameters()});
 
 /* An output in the arena, by its number from 0 on, between a frame and the next one. */
 const void *{name}_output(const {name}_state *state, int number);
 """
-        text += self._frame_declarations()
+        text += self.ends.declarations()
         text += f"""
 #ifdef {capitals}_PROFILE
 /* For you to define: called before and after each firing of a stage, by the stage's number. */
@@ -193,28 +192,10 @@ void {name}_profile_end(int stage);
 """
         return text
 
-    def _frame_declarations(self) -> str:
-        name = self.name
-        if self.arriving is None:
-            return f"""
-/* Where an input lies in the arena, by its number from 0 on: {name}_run may be given NULL for an
-   input that was written there after the frame before. */
-void *{name}_input({name}_state *state, int number);
-"""
-        rows = self.network.layer(self.arriving).shape
-        return f"""
-#define {self.capitals}_ROWS {rows.rows}
-#define {self.capitals}_ROW_ELEMENTS {rows.row_elements}
-
-/* Take the next row of the input, {self.capitals}_ROW_ELEMENTS elements. Return 1 if the frame is
-   done, and its outputs are there until the next row comes, and 0 before. */
-int {name}_push_row({name}_state *state, const {self.inputs[0].kind} *row);
-"""
-
     def _source(self) -> str:
         tables = self.schedule.text()
         wanted = self.tables.wanted | {"tensor", "input", "layer", "stage", "reader", "group"}
-        wanted |= {"step"}
+        wanted |= {"step", self._sweep()}
         scheduler = used(["advance", "begin_group"], SCHEDULER)
         kernels = used(
             wanted | mentioned(scheduler), INTEGERS if self.schedule.is_integer else REALS
@@ -225,8 +206,12 @@ int {name}_push_row({name}_state *state, const {self.inputs[0].kind} *row);
         ]
         definitions = [*externs, *self.tables.definitions]
         return "\n\n".join(
-            [self._prologue(), *kernels, *definitions, tables, *scheduler, self._functions()]
+            [self._prologue(), *kernels, *definitions, tables, *scheduler, self.ends.definitions()]
         )
+
+    def _sweep(self) -> str:
+        """The C function that goes along the columns of a stage."""
+        return "sweep_parts" if self.schedule.has_parts else "sweep"
 
     def _prologue(self) -> str:
         name, capitals, schedule = self.name, self.capitals, self.schedule
@@ -247,6 +232,9 @@ typedef {name}_state instance;
 #define MOST_LAYERS {schedule.most_layers}
 #define MOST_NEIGHBOURS {schedule.most_neighbours}
 #define SCRATCH(state) {"(state)->scratch" if schedule.scratch else "NULL"}
+#define SWEEP {self._sweep()}
+#define OUTSIDE(state) {"(state)->outside" if schedule.outside else "NULL"}
+#define BASE(from, tensor) {self._base()}
 
 #ifdef {capitals}_PROFILE
 #define PROFILE_BEGIN(stage) {name}_profile_begin(stage)
@@ -256,83 +244,13 @@ typedef {name}_state instance;
 #define PROFILE_END(stage) ((void)0)
 #endif"""
 
-    def _functions(self) -> str:
-        name, numbers = self.name, self._numbers(self.outputs)
-        text = f"""static element *tensor_in(const instance *state, int32_t number)
-{{
-    return state->arena + tensors[number].offset;
-}}
-
-void {name}_init(instance *state, element *arena)
-{{
-    state->arena = arena;
-    state->group = 0;
-    begin_group(state);
-}}
-
-const void *{name}_output(const instance *state, int number)
-{{
-    static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
-    return tensor_in(state, numbers[number]);
-}}
-"""
-        return text + (self._resident() if self.arriving is None else self._streamed())
-
-    def _numbers(self, ports: Sequence[Port]) -> list[str]:
-        return [str(self.schedule.tensors.index(port.tensor)) for port in ports]
-
-    def _copied_outputs(self) -> str:
-        return "\n".join(
-            f"    memcpy({port.parameter}, {self.name}_output(state, {number}), "
-            f"{port.elements} * sizeof *{port.parameter});"
-            for number, port in enumerate(self.outputs)
-        )
-
-    def _resident(self) -> str:
-        name, numbers = self.name, self._numbers(self.inputs)
-        copied = "\n".join(
-            f"    if ({port.parameter}) {{\n        memcpy({name}_input(state, {number}), "
-            f"{port.parameter}, {port.elements} * sizeof *{port.parameter});\n    }}"
-            for number, port in enumerate(self.inputs)
-        )
-        return f"""
-void *{name}_input(instance *state, int number)
-{{
-    static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
-    return tensor_in(state, numbers[number]);
-}}
-
-void {name}_run({self._parameters()})
-{{
-{copied}
-    {name}_init(state, state->arena);
-    advance(state, NULL);
-{self._copied_outputs()}
-}}
-"""
-
-    def _streamed(self) -> str:
-        name = self.name
-        port = self.inputs[0]
-        return f"""
-int {name}_push_row(instance *state, const {port.kind} *row)
-{{
-    if (state->group >= GROUPS) {{
-        {name}_init(state, state->arena);
-    }}
-    return advance(state, (const element *)row);
-}}
-
-void {name}_run({self._parameters()})
-{{
-    int32_t row;
-    {name}_init(state, state->arena);
-    for (row = 0; row < {self.capitals}_ROWS; row++) {{
-        {name}_push_row(state, {port.parameter} + row * {self.capitals}_ROW_ELEMENTS);
-    }}
-{self._copied_outputs()}
-}}
-"""
+    def _base(self) -> str:
+        """C for where a tensor begins, of a run or a state."""
+        if not self.schedule.outside:
+            return "((from)->arena + (tensor)->offset)"
+        return """\\
+    ((tensor)->offset < 0 ? (from)->outside[-1 - (tensor)->offset] \\
+                          : (from)->arena + (tensor)->offset)"""
 
     def _weights(self) -> str:
         pieces = [f'#include "{self.name}.h"']

@@ -10,10 +10,11 @@ import numpy as np
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Array, Model
+from planners.code.ends import Port
 from planners.code.names import number as number_text
 from planners.code.names import wrapped
 from planners.code.parts import source
-from planners.code.sources import Port, Written
+from planners.code.sources import Written
 
 Frame = Mapping[str, Array]
 

@@ -49,7 +49,9 @@ def verdict(findings: NetworkFindings) -> Verdict | None:
         return None
     least = min(way.buffers for way in ways)
     if least <= limit.room:
-        spare = "" if limit.room == sys.maxsize else f"{bytes_in_words(limit.room - least)} to spare"
+        spare = (
+            "" if limit.room == sys.maxsize else f"{bytes_in_words(limit.room - least)} to spare"
+        )
         return Verdict(f"Fits {limit.title}", spare, "yes")
     return Verdict(
         f"Does not fit {limit.title}",

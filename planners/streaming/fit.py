@@ -34,8 +34,7 @@ from planners.streaming.stages import Stage, StageTable
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row
 OUTSIDE = "outside"  # inputs are read from, results written to memory that is not the arena's
-INPUTS = (RESIDENT, ROWS)  # of which planners.code writes code
-PLACES_OF_INPUTS = (*INPUTS, OUTSIDE)
+INPUTS = (RESIDENT, ROWS, OUTSIDE)
 RESULTS = (RESIDENT, OUTSIDE)
 
 WIDTHS = (12, 100, ALL)  # labels at a place, one search after the other
@@ -47,7 +46,7 @@ STRIPS = "lines and strips"
 IN_PARTS = "strips, channels in parts"
 TWICE = "strips, gates twice"
 SEARCHED = (LINES, STRIPS, IN_PARTS, TWICE)
-GENERATED = (LINES, STRIPS, TWICE)  # the searched ways of which planners.code writes code
+SEARCHED_FIRST = (LINES, STRIPS)  # of which there are far fewer
 PLAIN = (WHOLE_LAYERS, BY_ROWS)
 
 
@@ -151,7 +150,7 @@ def fit(
     parameter_bytes: int | None = None,
     input: str = RESIDENT,  # noqa: A002 - the word of the command
     result: str = RESIDENT,
-    searched: Sequence[str] = GENERATED,
+    searched: Sequence[str] = SEARCHED_FIRST,
     platform: Platform | None = None,
     budget: Budget = None,
 ) -> Fit:
@@ -159,10 +158,10 @@ def fit(
 
     nanoseconds: of a frame, at most, as the platform predicts it.
     element_bytes: of all tensors and trained numbers; by default as the network says.
-    parameter_bytes: of each trained number, if it is another. input: of PLACES_OF_INPUTS, result:
-    of RESULTS; a network of several inputs has them all resident or all outside, results that layers
-    read are resident. searched: of SEARCHED, beside the plain ways; by default those of which
-    planners.code writes code. budget: a stop, or seconds; where it or Ctrl-C ends the search, the
+    parameter_bytes: of each trained number, if it is another. input: of INPUTS, result: of
+    RESULTS; a network of several inputs has them all resident or all outside, results that layers
+    read are resident. searched: of SEARCHED, beside the plain ways; by default those without parts of
+    channels. budget: a stop, or seconds; where it or Ctrl-C ends the search, the
     best way found by then stands, marked in the reason.
     """
     limits = _Limits(ram, flash, nanoseconds)

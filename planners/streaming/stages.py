@@ -317,13 +317,14 @@ class StageTable:
         """Return the first layer of a stage that may sum over parts of the channels before it.
 
         The layers before it work channel by channel, each on the one before; only the first, which
-        reads outside the stage, may need all channels of what it reads. None where there is none.
+        reads outside the stage, may need all channels of what it reads. No other layer reads theirs:
+        it would find one part of the channels. None where there is none.
         """
         if not _works_by_channels(self.network.layer(layers[0]), is_first=True):
             return None
         for before, name in pairwise(layers):
             layer = self.network.layer(name)
-            if layer.inputs != (before,):
+            if layer.inputs != (before,) or self._readers[before] != (name,):
                 return None
             if isinstance(layer.operator, op.Convolution) and layer.operator.groups == 1:
                 return name

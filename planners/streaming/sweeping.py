@@ -74,6 +74,11 @@ class Sweep:
         names = list(self._inside)
         summing = stage.planned.stage.summing
         self._sliced = set(names[: names.index(summing)]) if summing else set()
+        for layer in stage.layers[len(self._sliced) + 1 :]:
+            for source in self._sliced.intersection(layer.inputs):
+                raise ExecutionError(
+                    f"{layer.name!r} reads {source!r}, of which one part of the channels is there"
+                )
         self._held = {name: self._share(name, 0)[1] for name in self._sliced}
         self._strips, end = self._placed_strips(room[0])
         self._sums: _Sums | None = None

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from planners.streaming.fit import INPUTS, RESULTS
 from tests.cli.running import run
 
 __all__ = ["run"]
@@ -15,10 +16,14 @@ NETWORK = "keyword_spotting:rows=25"
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("make"), reason="needs gcc, make")
-@pytest.mark.parametrize("input_", ["resident", "rows"])
-def test_what_is_written_compiles_and_gives_the_outputs_of_the_network(run, tmp_path, input_):
+@pytest.mark.parametrize("result", RESULTS)
+@pytest.mark.parametrize("input_", INPUTS)
+def test_what_is_written_compiles_and_gives_the_outputs_of_the_network(
+    run, tmp_path, input_, result
+):
     folder = tmp_path / "firmware"
-    code, output, _ = run("deploy", NETWORK, "--ram", "16kB", "--input", input_, "-o", folder)
+    ends = ("--input", input_, "--result", result)
+    code, output, _ = run("deploy", NETWORK, "--ram", "16kB", *ends, "-o", folder)
     assert code == 0
     assert "make -C" in output
     ended = subprocess.run(

@@ -14,13 +14,13 @@ from cnn2csdf.onnx_files.nodes import Node, unsupported
 
 BOOL = onnx.TensorProto.BOOL
 WHOLE = frozenset({onnx.TensorProto.INT64, onnx.TensorProto.INT32})
-NARROW = {  # small integers, with how many of them are not negative
+NARROW: dict[int, int] = {  # small integers, with how many of them are not negative
     onnx.TensorProto.UINT8: 1 << 8,
     onnx.TensorProto.INT8: 1 << 7,
     onnx.TensorProto.UINT16: 1 << 16,
     onnx.TensorProto.INT16: 1 << 15,
 }
-HELD_BY = {  # types all of whose numbers the target has
+HELD_BY: dict[int, frozenset[int]] = {  # types all of whose numbers the target has
     onnx.TensorProto.UINT16: frozenset({onnx.TensorProto.UINT8}),
     onnx.TensorProto.INT16: frozenset({onnx.TensorProto.UINT8, onnx.TensorProto.INT8}),
 }

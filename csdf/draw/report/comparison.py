@@ -11,9 +11,9 @@ from csdf.draw.report.front import step_data
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Figure, Section, Surroundings
 from csdf.draw.report.tables import Cell, Row, sortable
-from csdf.draw.report.words import exact, percent, size
 from csdf.errors import counted
 from csdf.outcome import Status
+from csdf.words import exact, percent, size
 
 
 def graph_figures(findings: GraphFindings) -> Iterator[Figure]:

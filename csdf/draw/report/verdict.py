@@ -7,7 +7,7 @@ from fractions import Fraction
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element
 from csdf.draw.report.sections import Verdict
-from csdf.draw.report.words import exact, percent
+from csdf.words import exact, percent
 
 
 def banner(found: Verdict) -> Html:

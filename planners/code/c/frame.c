@@ -11,7 +11,8 @@ typedef struct {
     const uint16_t *pairs;
 } rule;
 
-/* A tensor in the arena: row y is row y % rows of it. */
+/* A tensor in the arena: row y is row y % rows of it. In memory of the caller where the offset is below
+   nought: -1 for the first such tensor, -2 for the next. */
 typedef struct {
     int32_t offset, rows, stride; /* elements, rows, elements from a row to the next */
     int32_t height, width, channels;
@@ -56,7 +57,7 @@ typedef struct layer {
 typedef struct {
     int32_t course, rows, firings;
     int32_t first_row; /* of the input, where it comes row by row into sums */
-    int32_t sums;      /* where they lie */
+    int32_t sums;      /* where they lie; of parts, how far behind the beginning of the strips */
     const layer *layers;
     const input *sources; /* tensors of other stages */
     int32_t layer_count, source_count;
@@ -74,7 +75,7 @@ typedef struct {
     int32_t first_stage, stages, pool, pool_size;
 } group;
 
-enum { ARRIVING, BY_ROWS, INTO_SUMS, BY_CHANNELS };
+enum { ARRIVING, BY_ROWS, INTO_SUMS, BY_CHANNELS, BY_PARTS };
 
 /* Rows of a tensor that lie in the pool. */
 typedef struct {
@@ -85,9 +86,11 @@ typedef struct {
 /* A firing. */
 typedef struct run {
     element *arena;
+    element *const *outside; /* tensors in memory of the caller */
     const stage *stage;
     const range *ranges;
     int32_t firing, strips; /* strips: where they begin */
+    int32_t part;           /* of the channels */
     batch read, made;
     element *scratch; /* of the state, for what a layer keeps while it works */
 } run;
@@ -153,7 +156,7 @@ static view tensor_view(const run *r, const tensor *t)
 {
     view found;
     const batch *in_pool = r->made.of == t ? &r->made : r->read.of == t ? &r->read : NULL;
-    found.base = r->arena + t->offset;
+    found.base = BASE(r, t);
     found.staged = in_pool ? r->arena + in_pool->offset : NULL;
     found.staged_from = in_pool ? in_pool->first : 0;
     found.origin = 0;

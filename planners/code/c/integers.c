@@ -202,7 +202,10 @@ static void add_window(const convolution *c, const view *in, const element *cons
             int32_t column = tapped(&c->at, 1, x, j);
             const element *values = rows[i] + column_at(in, column) + channel;
             const element *with = weights + (i * c->at.taps[1] + j) * size;
-            together = c->groups > 1 ? 1 : taps_together(&c->at, in, column, across.end - j);
+            together = 1;
+            if (c->group_inputs == in->channels) {
+                together = taps_together(&c->at, in, column, across.end - j);
+            }
             if (is_quad(c->group_inputs, block)) {
                 add_quads(sums, values, c->to.zero_in, with, c->group_inputs * together);
             } else {
@@ -768,18 +771,27 @@ typedef struct {
     const element *values;
 } table;
 
+static void look_up_cell(const void *numbers, const element *from, element *to, int32_t count,
+                         int32_t channel)
+{
+    const table *t = numbers;
+    int32_t c;
+    (void)channel;
+    for (c = 0; c < count; c++) {
+        to[c] = t->values[from[c] + 128];
+    }
+}
+
 static void look_up_region(const run *r, const layer *l, range rows, range columns)
 {
     const table *t = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c;
+    int32_t y, x;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y) + column_at(&in, x);
             element *to = row_at(&out, y) + column_at(&out, x);
-            for (c = 0; c < out.channels; c++) {
-                to[c] = t->values[from[c] + 128];
-            }
+            look_up_cell(t, from, to, out.channels, 0);
         }
     }
     finish_region(l, &out, rows, columns);
@@ -792,25 +804,31 @@ typedef struct {
     int32_t zero_in, zero_slope, zero_out;
 } sloping;
 
+static void slope_cell(const void *numbers, const element *from, element *to, int32_t count,
+                       int32_t channel)
+{
+    const sloping *s = numbers;
+    int32_t c;
+    for (c = 0; c < count; c++) {
+        int32_t value = from[c] - s->zero_in, found;
+        if (value >= 0) {
+            found = rescaled(value, s->multiplier, s->exponent);
+        } else {
+            found = rescaled(value * (s->slopes[channel + c] - s->zero_slope), s->below_multiplier,
+                             s->below_exponent);
+        }
+        to[c] = stored(found + s->zero_out);
+    }
+}
+
 static void slope_region(const run *r, const layer *l, range rows, range columns)
 {
-    const sloping *s = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c;
+    int32_t y, x;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
-            const element *from = row_at(&in, y) + column_at(&in, x);
-            element *to = row_at(&out, y) + column_at(&out, x);
-            for (c = 0; c < out.channels; c++) {
-                int32_t value = from[c] - s->zero_in, found;
-                if (value >= 0) {
-                    found = rescaled(value, s->multiplier, s->exponent);
-                } else {
-                    found = rescaled(value * (s->slopes[c] - s->zero_slope), s->below_multiplier,
-                                     s->below_exponent);
-                }
-                to[c] = stored(found + s->zero_out);
-            }
+            slope_cell(l->parameters, row_at(&in, y) + column_at(&in, x),
+                       row_at(&out, y) + column_at(&out, x), out.channels, 0);
         }
     }
     finish_region(l, &out, rows, columns);

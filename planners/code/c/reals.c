@@ -112,7 +112,10 @@ static void add_window(const convolution *c, const view *in, const element *cons
         for (j = across.first; j < across.end; j += together) {
             int32_t column = tapped(&c->at, 1, x, j);
             const element *values = rows[i] + column_at(in, column) + channel;
-            together = c->groups > 1 ? 1 : taps_together(&c->at, in, column, across.end - j);
+            together = 1;
+            if (c->group_inputs == in->channels) {
+                together = taps_together(&c->at, in, column, across.end - j);
+            }
             add_products(sums, values, weights + (i * c->at.taps[1] + j) * size,
                          c->group_inputs * together, block);
         }

@@ -149,39 +149,6 @@ static int is_read(const stage *s, const tensor *t)
     return 0;
 }
 
-static int32_t end_column(const rule *r, int32_t column, int32_t width)
-{
-    int32_t first = clamped(first_of(r, column), width);
-    return larger(first + 1, smaller(last_of(r, column) + 1, width));
-}
-
-/* Go along the columns of the result, column by column of the layer that lacks them. */
-static void sweep(const run *r)
-{
-    int32_t made[MOST_LAYERS] = {0};
-    const stage *s = r->stage;
-    int32_t last = s->layer_count - 1;
-    while (made[last] < s->result->width) {
-        int32_t number = last, place = 0;
-        range columns;
-        while (place < s->layers[number].input_count) {
-            const input *in = &s->layers[number].inputs[place];
-            if (in->local < s->layer_count &&
-                made[in->local] < end_column(in->columns, made[number], in->source->width)) {
-                number = in->local;
-                place = 0;
-            } else {
-                place++;
-            }
-        }
-        columns.first = made[number]++;
-        columns.end = columns.first + 1;
-        if (r->ranges[number].first < r->ranges[number].end) {
-            s->layers[number].compute(r, &s->layers[number], r->ranges[number], columns);
-        }
-    }
-}
-
 static void work(const run *r, const element *row)
 {
     const stage *s = r->stage;
@@ -198,8 +165,8 @@ static void work(const run *r, const element *row)
     last = &s->layers[s->layer_count - 1];
     if (s->course == INTO_SUMS) {
         last->compute(r, last, r->ranges[1], columns);
-    } else if (s->layer_count > 1 && s->course == BY_ROWS) {
-        sweep(r);
+    } else if (s->layer_count > 1 && s->course != BY_CHANNELS) {
+        SWEEP(r);
     } else {
         last->compute(r, last, r->ranges[s->layer_count - 1], columns);
     }
@@ -236,6 +203,8 @@ static void fire(instance *state, int32_t number, const element *row)
     bottom = state->staged_bottom;
     find_ranges(s, firing, found);
     r.arena = state->arena;
+    r.outside = OUTSIDE(state);
+    r.part = 0;
     r.scratch = SCRATCH(state);
     r.stage = s;
     r.ranges = found;

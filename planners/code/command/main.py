@@ -21,7 +21,7 @@ from planners.code.library import write_library
 from planners.code.sources import Written
 from planners.code.together import Member, write_together
 from planners.streaming.command.options import add_plan_options
-from planners.streaming.fit import GENERATED, RESIDENT, Fit, FitWay, fit
+from planners.streaming.fit import RESIDENT, SEARCHED, Fit, FitWay, fit
 from planners.streaming.given.as_fit import fit_of
 from planners.streaming.given.plan_text import parse_plans
 from planners.streaming.plan import StreamingPlan
@@ -81,8 +81,9 @@ def _plans(options: argparse.Namespace) -> tuple[StreamingPlan, ...]:
     """The plans of the file that is given, one for each model; none where no file is."""
     if options.plan is None:
         return ()
-    if options.input is not None:
-        raise CsdfError("--input: the plan says where the input is; leave out --input or --plan")
+    for name in ("input", "result"):
+        if getattr(options, name) is not None:
+            raise CsdfError(f"--{name}: the plan says where it is; leave out --{name} or --plan")
     plans = parse_plans(decoded(read_bytes(options.plan), options.plan), options.plan)
     if len(plans) != len(options.models):
         raise CsdfError(
@@ -107,7 +108,8 @@ def _fitted(model: Model, options: argparse.Namespace) -> Fit:
         ram=options.ram,
         flash=options.flash,
         input=options.input or RESIDENT,
-        searched=GENERATED,
+        result=options.result or RESIDENT,
+        searched=SEARCHED,
         budget=stop_after(options.budget, f"{model.network.name}: lines and strips"),
     )
 
@@ -197,7 +199,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     shared.add_reading_options(parser, simplify=shared.ALL_STEPS)
     add_plan_options(parser)
-    parser.set_defaults(input=None)  # which with --plan is the plan's
+    parser.set_defaults(input=None, result=None)  # which with --plan are the plan's
     parser.add_argument(
         "--plan", metavar="FILE", help="what csdf fit -o wrote; default: the plan is looked for"
     )

@@ -24,7 +24,7 @@ from planners.streaming.again import worked_model
 from planners.streaming.command.answer import as_json, as_text
 from planners.streaming.command.options import add_plan_options
 from planners.streaming.computing import ModelComputing
-from planners.streaming.fit import PLACES_OF_INPUTS, RESIDENT, RESULTS, SEARCHED, Fit, FitWay, fit
+from planners.streaming.fit import SEARCHED, Fit, FitWay, fit
 from planners.streaming.given.plan_text import format_plans
 from planners.streaming.machine import Machine
 from planners.streaming.together import Together
@@ -143,13 +143,7 @@ def command_parser() -> argparse.ArgumentParser:
         help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue",
     )
     shared.add_reading_options(parser, simplify=shared.ALL_STEPS)
-    add_plan_options(parser, PLACES_OF_INPUTS)
-    parser.add_argument(
-        "--result",
-        choices=RESULTS,
-        default=RESIDENT,
-        help="resident: whole in the arena; outside: written to other memory; default: resident",
-    )
+    add_plan_options(parser)
     parser.add_argument(
         "--fps",
         type=answers.above_zero,

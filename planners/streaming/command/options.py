@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from csdf.cli.options.limits import add_limit_options
-from planners.streaming.fit import OUTSIDE, RESIDENT, ROWS
+from planners.streaming.fit import INPUTS, OUTSIDE, RESIDENT, RESULTS, ROWS
 
 WHERE_INPUTS_ARE = {
     RESIDENT: "resident: whole in the arena before the first layer",
@@ -15,14 +14,18 @@ WHERE_INPUTS_ARE = {
 }
 
 
-def add_plan_options(
-    parser: argparse.ArgumentParser, inputs: Sequence[str] = (RESIDENT, ROWS)
-) -> None:
-    """Add --ram, --flash and --input, which is one of some."""
+def add_plan_options(parser: argparse.ArgumentParser) -> None:
+    """Add --ram, --flash, --input and --result."""
     add_limit_options(parser)
     parser.add_argument(
         "--input",
-        choices=inputs,
+        choices=INPUTS,
         default=RESIDENT,
-        help="; ".join(WHERE_INPUTS_ARE[one] for one in inputs) + "; default: resident",
+        help="; ".join(WHERE_INPUTS_ARE[one] for one in INPUTS) + "; default: resident",
+    )
+    parser.add_argument(
+        "--result",
+        choices=RESULTS,
+        default=RESIDENT,
+        help="resident: whole in the arena; outside: written to other memory; default: resident",
     )

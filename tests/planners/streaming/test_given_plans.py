@@ -9,15 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from csdf.errors import CsdfError, InvalidPlan, UnreadableFile
+from csdf.errors import CsdfError, ExecutionError, InvalidPlan, UnreadableFile
 from planners.streaming.fit import INPUTS, SEARCHED, fit
 from planners.streaming.given.as_fit import fit_of
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.given.plan_text import format_plans, parse_plans
+from planners.streaming.machine import Machine
 from planners.streaming.plan import Kind
+from planners.streaming.stages import StageTable
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.streaming.streamed import random_plan
 
@@ -118,6 +122,46 @@ def test_a_wrong_plan_is_refused_with_what_is_wrong(words):
     require_carried_out(network, plan)
     with pytest.raises(InvalidPlan, match=re.escape(words)):
         require_carried_out(network, WRONG[words](plan))
+
+
+def residual():
+    """A convolution whose result the next one reads, and an addition behind it reads again."""
+    builder = NetworkBuilder("residual")
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    first = builder.add(op.Convolution(filters=8, window=window), builder.input((3, 6, 6)))
+    second = builder.add(op.Convolution(filters=8, window=op.Window(kernel=(1, 1))), first)
+    builder.output(builder.add(op.Elementwise(function="add"), first, second))
+    return builder.network(), (first, second)
+
+
+def test_what_is_read_again_does_not_work_in_parts():
+    network, (first, second) = residual()
+    layers = network.layers[-2].name
+    table = StageTable(network)
+    assert table.summing_layer((first, second)) is None
+    stages = [
+        group.stages[0].stage
+        for seed in range(30)
+        for group in random_plan(network, seed, is_streamed=False, parts=(2, 4)).groups
+    ]
+    assert any(one.layers == (first, second, layers) for one in stages)
+    assert not any(one.summing for one in stages)
+
+
+def test_a_plan_in_which_it_does_is_refused_by_the_machine():
+    network, (first, second) = residual()
+    plan = next(
+        plan
+        for plan in (random_plan(network, seed, is_streamed=False) for seed in range(30))
+        if len(plan.groups[0].stages[0].stage.layers) == 3
+    )
+    wrong = with_stage(
+        plan, lambda one: replace(one, stage=replace(one.stage, parts=2, summing=second))
+    )
+    with pytest.raises(InvalidPlan, match="cannot sum parts"):
+        require_carried_out(network, wrong)
+    with pytest.raises(ExecutionError, match=f"reads '{first}', of which one part"):
+        Machine(network, wrong).run()
 
 
 def test_the_plan_of_another_network_is_refused_by_its_layer():

@@ -14,10 +14,9 @@ from cnn2csdf.elements import Element
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
-from csdf.errors import ExecutionError, InvalidPlan
+from csdf.errors import ExecutionError
 from figures.branched_networks import lraspp_like, yolov8n_like
-from planners.code.library import library
-from planners.streaming.fit import PLACES_OF_INPUTS, RESULTS, SEARCHED, fit
+from planners.streaming.fit import INPUTS, RESULTS, SEARCHED, fit
 from planners.streaming.machine import Machine
 from planners.streaming.making import plan_of
 from planners.streaming.moves import WHOLE
@@ -68,7 +67,7 @@ def test_any_plan_computes_what_the_whole_network_computes(model, seed, is_strea
     require_equal(outputs(model, plan, frame), run_whole(model, frame))
 
 
-@pytest.mark.parametrize("input_", PLACES_OF_INPUTS)
+@pytest.mark.parametrize("input_", INPUTS)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("result", RESULTS)
 def test_every_way_that_fit_prints_runs(name, input_, result):
@@ -162,10 +161,3 @@ def test_sums_of_parts_that_are_overwritten_are_refused():
     buffers = tuple(over if one is pool else one for one in plan.buffers)
     with pytest.raises(ExecutionError):
         Machine(network, replace(plan, buffers=buffers)).run()
-
-
-def test_code_for_channels_in_parts_is_refused_by_name():
-    model = quantised(bottleneck(), 1)
-    (plan,) = plans_in_parts(model.network, rows=1, parts=4)
-    with pytest.raises(InvalidPlan, match="4 parts of its channels"):
-        library(model, plan, name="parts")

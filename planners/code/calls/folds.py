@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
+from planners.code.calls.moves import strides_of
 from planners.code.described import Call, Described
-from planners.code.moves import strides_of
 from planners.code.names import number
 from planners.code.tables import NULL
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.weights import Array
+from planners.code.calls.layers import laid_constant
 from planners.code.described import Described
-from planners.code.layers import laid_constant
 from planners.code.names import number
 from planners.code.parts import defined_names
 from planners.code.tables import NULL

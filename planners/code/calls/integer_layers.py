@@ -18,9 +18,8 @@ from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators.ends import Input, Output
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
-from planners.code.described import Call, Described
-from planners.code.folds import cube_fields, reduced_to
-from planners.code.layers import (
+from planners.code.calls.folds import cube_fields, reduced_to
+from planners.code.calls.layers import (
     call_of,
     laid_constant,
     operand_text,
@@ -28,7 +27,8 @@ from planners.code.layers import (
     row_order,
     window_text,
 )
-from planners.code.moves import pad_call
+from planners.code.calls.moves import pad_call
+from planners.code.described import Call, Described
 from planners.code.names import number
 from planners.code.tables import NULL
 
@@ -36,12 +36,15 @@ BLOCK = 4  # filters whose weights lie side by side, as in integers.c
 QUAD = 4  # values that meet as many weights of each filter in turn
 
 
-def integer_call(one: Described) -> Call:
+def integer_call(one: Described, packed: Array | None = None) -> Call:
     """Return the call for a layer that makes rows of its result.
 
-    Raises UnsupportedOperator, naming the layer, where there is no kernel.
+    packed: the filters of a convolution as its kernel reads them, where they are not to be packed
+    as usual. Raises UnsupportedOperator, naming the layer, where there is no kernel.
     """
     operator = one.layer.operator
+    if packed is not None and isinstance(operator, op.Convolution):
+        return _convolution(one, operator, packed)
     if isinstance(operator, op.Conversion):
         return _conversion(one, operator)
     if isinstance(operator, op.Softmax) and one.layer.quantization is None is one.given[0]:
@@ -168,23 +171,24 @@ def _convolution_ratios(one: Described, filters: int) -> list[float]:
     return [float(ratio) for ratio in ratios]
 
 
-def _convolution(one: Described, operator: op.Convolution) -> Call:
+def _convolution(one: Described, operator: op.Convolution, packed: Array | None = None) -> Call:
     is_depthwise = operator.groups == one.inputs[0].channels == operator.filters
     if not is_depthwise or operator.groups == 1:
-        return _dense(one, operator)
+        return _dense(one, operator, packed)
     kernel = one.weights["kernel"][:, 0].transpose(1, 2, 0)
     fields = (window_text(operator.window), operator.groups, 1, 1, one.symbol("kernel", kernel))
     scaling = _scaling(one, _convolution_ratios(one, operator.filters))
     return Call("convolve_depthwise", one.structure("convolution", *fields, scaling))
 
 
-def _dense(one: Described, operator: op.Convolution) -> Call:
+def _dense(one: Described, operator: op.Convolution, packed: Array | None = None) -> Call:
+    kernel = packed_quads(one.weights["kernel"], operator.groups) if packed is None else packed
     fields = (
         window_text(operator.window),
         operator.groups,
         one.inputs[0].channels // operator.groups,
         operator.filters // operator.groups,
-        one.symbol("kernel", packed_quads(one.weights["kernel"], operator.groups)),
+        one.symbol("kernel", kernel),
     )
     scaling = _scaling(one, _convolution_ratios(one, operator.filters))
     return Call("convolve", one.structure("convolution", *fields, scaling))

@@ -11,22 +11,25 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
 from cnn2csdf.operators.operands import constant_role
 from cnn2csdf.weights import Array
+from planners.code.calls.folds import FOLDS
+from planners.code.calls.moves import MOVES
+from planners.code.calls.recurrences import recurrence_call
 from planners.code.described import Call, Described
-from planners.code.folds import FOLDS
-from planners.code.moves import MOVES
 from planners.code.names import identifier, number
 from planners.code.parts import defined_names
-from planners.code.recurrences import recurrence_call
 from planners.code.tables import NULL
 
 BLOCK = 16  # filters whose weights lie side by side, as in reals.c
 
 
-def call_of(one: Described) -> Call:
+def call_of(one: Described, packed: Array | None = None) -> Call:
     """Return the call for a layer that makes rows of its result.
 
-    Raises UnsupportedOperator, naming the layer, where there is no kernel.
+    packed: the filters of a convolution as its kernel reads them, where they are not to be packed
+    as usual. Raises UnsupportedOperator, naming the layer, where there is no kernel.
     """
+    if packed is not None and isinstance(one.layer.operator, op.Convolution):
+        return _convolution(one, one.layer.operator, packed)
     found = _CALLS.get(type(one.layer.operator))
     if found is None:
         raise one.refusal("at all")
@@ -94,18 +97,18 @@ def packed_filters(kernel: Array, groups: int, block: int = BLOCK) -> Array:
     return np.concatenate(pieces)
 
 
-def _convolution(one: Described, operator: op.Convolution) -> Call:
+def _convolution(one: Described, operator: op.Convolution, packed: Array | None = None) -> Call:
     is_depthwise = operator.groups == one.inputs[0].channels == operator.filters
     if not is_depthwise or operator.groups == 1:
-        return _dense(one, operator)
+        return _dense(one, operator, packed)
     kernel = one.weights["kernel"][:, 0].transpose(1, 2, 0)
     fields = (window_text(operator.window), operator.groups, 1, 1)
     symbols = (one.symbol("kernel", kernel), one.optional("bias"))
     return Call("convolve_depthwise", one.structure("convolution", *fields, *symbols))
 
 
-def _dense(one: Described, operator: op.Convolution) -> Call:
-    kernel = packed_filters(one.weights["kernel"], operator.groups)
+def _dense(one: Described, operator: op.Convolution, packed: Array | None = None) -> Call:
+    kernel = packed_filters(one.weights["kernel"], operator.groups) if packed is None else packed
     fields = (
         window_text(operator.window),
         operator.groups,

@@ -1,0 +1,93 @@
+/* A layer of a stage in parts: it makes a share of its channels at a time, or adds up what a share of
+   its input's channels gives. channels: that are shared. parts: of the stage, which sums them up in
+   its layer `summing`. of: the layer's own numbers. */
+typedef struct {
+    int32_t channels, share, parts, summing;
+    const void *of;
+} sliced;
+
+static range share_at(const run *r, const sliced *p)
+{
+    range found;
+    found.first = smaller(r->part * p->share, p->channels);
+    found.end = smaller(found.first + p->share, p->channels);
+    return found;
+}
+
+/* Where the share begins in what a layer reads: of all channels, or of a strip that holds a share. */
+static int32_t share_within(const view *in, const sliced *p, range share)
+{
+    return in->channels > p->share ? share.first : 0;
+}
+
+/* Go along the columns once for each part of the channels; the last goes on to the result. */
+static void sweep_parts(const run *r)
+{
+    const stage *s = r->stage;
+    const sliced *p = s->course == BY_PARTS ? s->layers[0].parameters : NULL;
+    int32_t parts = p ? p->parts : 1;
+    run each = *r;
+    for (each.part = 0; each.part < parts; each.part++) {
+        sweep_to(&each, each.part + 1 < parts ? p->summing : s->layer_count - 1);
+    }
+}
+
+typedef void (*cell)(const void *numbers, const element *from, element *to, int32_t count,
+                     int32_t channel);
+
+/* What makes each element of the one at the same place. */
+static void share_places(const run *r, const layer *l, range rows, range columns, cell make)
+{
+    const sliced *p = l->parameters;
+    range share = share_at(r, p);
+    int32_t y, x, count = share.end - share.first;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row_at(&in, y) + column_at(&in, x);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            make(p->of, from + share_within(&in, p, share), to, count, share.first);
+            finish(l, to, count, share.first, x);
+        }
+    }
+}
+
+static void copy_cell(const void *numbers, const element *from, element *to, int32_t count,
+                      int32_t channel)
+{
+    (void)numbers;
+    (void)channel;
+    copy_elements(to, from, count);
+}
+
+static void copy_share(const run *r, const layer *l, range rows, range columns)
+{
+    share_places(r, l, rows, columns, copy_cell);
+}
+
+static void pool_largest_share(const run *r, const layer *l, range rows, range columns)
+{
+    const sliced *s = l->parameters;
+    const pooling *p = s->of;
+    const element *under[MOST_TAPS];
+    range share = share_at(r, s);
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, i, j, k, count = share.end - share.first, skip = share_within(&in, s, share);
+    for (y = rows.first; y < rows.end; y++) {
+        range down = rows_under(&p->at, &in, y, l->inputs[0].source->height, under);
+        for (x = columns.first; x < columns.end; x++) {
+            element *place = row_at(&out, y) + column_at(&out, x);
+            range across = taps_at(&p->at, 1, x, in.width);
+            for (k = 0; k < count; k++) {
+                place[k] = LEAST;
+                for (i = down.first; i < down.end; i++) {
+                    for (j = across.first; j < across.end; j++) {
+                        int32_t at = column_at(&in, tapped(&p->at, 1, x, j)) + skip + k;
+                        place[k] = under[i][at] > place[k] ? under[i][at] : place[k];
+                    }
+                }
+            }
+            finish(l, place, count, share.first, x);
+        }
+    }
+}

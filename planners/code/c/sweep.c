@@ -1,0 +1,37 @@
+static int32_t end_column(const rule *r, int32_t column, int32_t width)
+{
+    int32_t first = clamped(first_of(r, column), width);
+    return larger(first + 1, smaller(last_of(r, column) + 1, width));
+}
+
+/* Go along the columns of a layer, column by column of whoever lacks them. */
+static void sweep_to(const run *r, int32_t last)
+{
+    int32_t made[MOST_LAYERS] = {0};
+    const stage *s = r->stage;
+    while (made[last] < s->layers[last].result->width) {
+        int32_t number = last, place = 0;
+        range columns;
+        while (place < s->layers[number].input_count) {
+            const input *in = &s->layers[number].inputs[place];
+            if (in->local < s->layer_count &&
+                made[in->local] < end_column(in->columns, made[number], in->source->width)) {
+                number = in->local;
+                place = 0;
+            } else {
+                place++;
+            }
+        }
+        columns.first = made[number]++;
+        columns.end = columns.first + 1;
+        if (r->ranges[number].first < r->ranges[number].end) {
+            s->layers[number].compute(r, &s->layers[number], r->ranges[number], columns);
+        }
+    }
+}
+
+/* Go along the columns of the result. */
+static void sweep(const run *r)
+{
+    sweep_to(r, r->stage->layer_count - 1);
+}
