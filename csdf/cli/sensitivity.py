@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from csdf.analysis.concurrency import why_unlimited
 from csdf.analysis.whatif.capacity_steps import CapacitySteps, capacity_steps
 from csdf.analysis.whatif.parameter import Parameter
 from csdf.analysis.whatif.parametric import ParametricPeriod, parametric_period
@@ -181,8 +182,10 @@ def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> list[str]:
     cycle = found.critical_cycle
     limit = f"; limited by {_names(cycle.actors)}" if cycle is not None else ""
     lines = [f"{graph.name}: period {answers.number(found.period or 0)}{limit}"]
-    if not found.period and (hint := concurrency.hint(graph)):
-        lines.append(f"  hint: {hint}")
+    if not found.period:
+        lines.append(f"  because: {why_unlimited(graph)}")
+        if hint := concurrency.hint(graph):
+            lines.append(f"  hint: {hint}")
     if not found.is_complete:
         lines.append(f"  INCOMPLETE: {found.reason}")
     lines += _actor_lines(found.actors)
