@@ -16,7 +16,8 @@ from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from planners.code.library import write_library
-from planners.streaming.fit import INPUTS, fit
+from planners.streaming.fit import fit
+from planners.streaming.ways import INPUTS
 
 BUDGET = 60.0  # seconds for each plan
 RUNS = (

@@ -9,8 +9,8 @@ from cnn2csdf.execution.compare import Difference
 from csdf.cli import answers
 from csdf.outcome import Status
 from csdf.words import bytes_in_words
-from planners.streaming.fit import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
 from planners.streaming.together import Together
+from planners.streaming.ways import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
 
 HEADER = ("way", "RAM", "work", "predicted")
 WHERE = {RESIDENT: "in the arena", ROWS: "row by row", OUTSIDE: "elsewhere"}

@@ -24,10 +24,11 @@ from planners.streaming.again import worked_model
 from planners.streaming.command.answer import as_json, as_text
 from planners.streaming.command.options import add_plan_options
 from planners.streaming.computing import ModelComputing
-from planners.streaming.fit import SEARCHED, Fit, FitWay, fit
+from planners.streaming.fit import fit
 from planners.streaming.given.plan_text import format_plans
 from planners.streaming.machine import Machine
 from planners.streaming.together import Together
+from planners.streaming.ways import SEARCHED, Fit, FitWay
 
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 

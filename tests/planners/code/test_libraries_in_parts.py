@@ -10,8 +10,9 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from planners.code.library import library
-from planners.streaming.fit import IN_PARTS, OUTSIDE, ROWS, fit
+from planners.streaming.fit import fit
 from planners.streaming.plan import Kind
+from planners.streaming.ways import IN_PARTS, OUTSIDE, ROWS
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.test_quantised_libraries import everything, quantised, wide
 from tests.planners.streaming.streamed import random_plan

@@ -11,13 +11,15 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidPlan
 from planners.streaming.again import Span, worked_model, worked_network
 from planners.streaming.course import course_of
-from planners.streaming.fit import LINES, STRIPS, TWICE, fit
+from planners.streaming.fit import fit
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.given.plan_text import format_plans, parse_plans
 from planners.streaming.making import plan_of
-from planners.streaming.moves import WHOLE, TwiceMoves
+from planners.streaming.moves import WHOLE
 from planners.streaming.search import GroupWay, front
+from planners.streaming.spaces import TwiceMoves
 from planners.streaming.stages import StageTable
+from planners.streaming.ways import LINES, STRIPS, TWICE
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.streaming.gated import gated_block, gated_network
 from tests.planners.streaming.streamed import outputs, random_frame
