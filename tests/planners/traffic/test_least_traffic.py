@@ -67,6 +67,7 @@ def test_no_nest_of_all_moves_less(halo, sizes):
             assert answer.total_bytes <= expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_no_random_nest_of_six_loops_moves_less(seed):
     random = Random(seed)
