@@ -88,7 +88,11 @@ def test_scenarios_of_the_examples_are_as_their_schema_says():
     ("name", "words"),
     [
         ("csdf-mapping", MAP),
-        ("fit-plan", ("fit", "person_detection", "--element-bytes", 1, "--ram", "11kB")),
+        pytest.param(
+            "fit-plan",
+            ("fit", "person_detection", "--element-bytes", 1, "--ram", "11kB"),
+            marks=pytest.mark.slow,
+        ),
         ("fusion-plan", ("plan", "fusion", "resnet8", "--memory", "150kB")),
     ],
 )

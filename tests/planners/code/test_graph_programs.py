@@ -345,6 +345,7 @@ def test_loops_of_one_round_are_none():
 ODD = ("größe */ int", "1st", "while", "a-b", "a b", "A B", "??/", "state", "%s\\n", "NULL")
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_odd_names_make_programs_that_compile(tmp_path):
     builder = GraphBuilder("int main /* */")
