@@ -12,9 +12,15 @@ Depths = tuple[int, ...]
 
 def least_depths(evaluator: DesignEvaluator) -> Depths:
     """Return for each FIFO the least depth that does if all others have no bound."""
-    fifos = len(evaluator.system.design.fifos)
-    unbounded: list[int | None] = [None] * fifos
-    return tuple(_least(evaluator, unbounded, number, LEAST_DEPTH - 1) for number in range(fifos))
+    return tuple(
+        least_depth(evaluator, number) for number in range(len(evaluator.system.design.fifos))
+    )
+
+
+def least_depth(evaluator: DesignEvaluator, number: int) -> int:
+    """Return the least depth of one FIFO that does if all others have no bound."""
+    unbounded: list[int | None] = [None] * len(evaluator.system.design.fifos)
+    return _least(evaluator, unbounded, number, LEAST_DEPTH - 1)
 
 
 def grown(
