@@ -19,13 +19,15 @@ from csdf.stopping import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_system import Circuit, EventSystem
-from planners.fifo.growing import grown, least_depths, narrowed
+from planners.fifo.growing import exchanged, grown, least_depths, narrowed
 from planners.fifo.proving import Parts
 
 Look = Callable[[], None]
 
 GROWING = 0.4  # of the time, until anything that suffices will do;
-NARROWING = 0.4  # of what is left then, until proving begins
+NARROWING = 0.4  # of what is left then;
+EXCHANGING = 0.7  # in a large design also of what is left then, until proving begins
+LARGE = 500_000  # events a frame
 
 
 class SizingWhy(Why):
@@ -133,6 +135,8 @@ class Sizer:
         if not self._best:
             self._grow(is_hurried=True)
         self._stage(NARROWING, lambda: self._narrow(least))
+        if self._evaluator.system.design.events > LARGE:
+            self._stage(EXCHANGING, lambda: self._exchange(least))
 
     def _stage(self, share: float, work: Callable[[], None]) -> None:
         """Work for a share of the time that is left; what has to end the whole passes through."""
@@ -156,6 +160,16 @@ class Sizer:
             self._take(found)
         self._is_narrow = True
 
+    def _exchange(self, least: tuple[int, ...]) -> None:
+        if self._parts is None:
+            return
+        most = self._parts.most
+        for found in exchanged(self._evaluator, self._best, least, most, self._weights):
+            self._is_narrow = False
+            self._take(found)
+        if not self._is_narrow:
+            self._narrow(least)
+
     def _take(self, depths: tuple[int, ...]) -> None:
         self._best = depths
         if self._size(depths) <= self._bound:
@@ -167,6 +181,7 @@ class Sizer:
             for known in self._parts.proved():
                 self._note_bound()
                 self._improve(known)
+            raise _Proved
 
     def _improve(self, known: Mapping[int, int]) -> None:
         """Take the depths of some FIFOs, if they suffice with those of the best for all others."""
