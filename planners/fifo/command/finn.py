@@ -186,7 +186,9 @@ def command_parser() -> argparse.ArgumentParser:
         "much it matters. Sizes are proved for this model of the design.",
     )
     parser.add_argument("model", metavar="MODEL", help="the hardware layers: .onnx or .onnx.gz")
-    parser.add_argument("--folding", metavar="FILE", help="PE, SIMD and the like, by node, in JSON")
+    parser.add_argument(
+        "--folding", metavar="FILE", help="PE, SIMD and depths to look at, by node, in JSON"
+    )
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument(
         "--fps", type=answers.above_zero, metavar="N", help="at least so many frames per second"
