@@ -80,7 +80,7 @@ ORDERED = ("subtract", "divide", "power", "greater", "greater or equal", "less",
 
 
 def activation(node: Node, assembly: Assembly) -> None:
-    """Add an activation whose parameters are attributes."""
+    """Add a function of each element; its parameters are attributes."""
     function, attributes = PLAIN[node.op_type]
     parameters = tuple(node.real(name, default) for name, default in attributes)
     operator = op.Activation(function=function, parameters=parameters)
@@ -130,7 +130,7 @@ def prelu(node: Node, assembly: Assembly) -> None:
 
 
 def elementwise(node: Node, assembly: Assembly) -> None:
-    """Add a function of several tensors, or of tensors and one constant."""
+    """Add a function of the elements of several tensors, or of tensors and one constant."""
     function = FUNCTIONS[node.op_type]
     operands = [node.required(index) for index in range(len(node.inputs))]
     constants = [name for name in operands if assembly.is_static(name)]
@@ -166,7 +166,7 @@ def dropout(node: Node, assembly: Assembly) -> None:
 
 
 def cast(node: Node, assembly: Assembly) -> None:
-    """Add a conversion between numbers; layers compute in float32, whatever the file says.
+    """Add a conversion to real numbers, truth values, or integers of 8, 16, 32 and 64 bits that fit.
 
     What does not fit into the integers of the target has no defined value in the file either where
     it is real; of integers it is refused, but for places along an axis that are known to fit.
