@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 
 import onnx
@@ -14,13 +15,13 @@ from cnn2csdf.onnx_files.nodes import Node, unsupported
 
 BOOL = onnx.TensorProto.BOOL
 WHOLE = frozenset({onnx.TensorProto.INT64, onnx.TensorProto.INT32})
-NARROW = {  # small integers, with how many of them are not negative
+NARROW: Mapping[int, int] = {  # small integers, with how many of them are not negative
     onnx.TensorProto.UINT8: 1 << 8,
     onnx.TensorProto.INT8: 1 << 7,
     onnx.TensorProto.UINT16: 1 << 16,
     onnx.TensorProto.INT16: 1 << 15,
 }
-HELD_BY = {  # types all of whose numbers the target has
+HELD_BY: Mapping[int, frozenset[int]] = {  # types all of whose numbers the target has
     onnx.TensorProto.UINT16: frozenset({onnx.TensorProto.UINT8}),
     onnx.TensorProto.INT16: frozenset({onnx.TensorProto.UINT8, onnx.TensorProto.INT8}),
 }
@@ -173,7 +174,7 @@ def cast(node: Node, assembly: Assembly) -> None:
     """
     tensor, target = assembly.dynamic(node, 0), node.integer("to", 0)
     source = assembly.values.element_type(tensor)
-    if target not in FLOATS | WHOLE | NARROW.keys() | {BOOL}:
+    if target not in FLOATS | WHOLE | set(NARROW) | {BOOL}:
         raise unsupported(node, f"a cast to {_type_name(target)} is not supported")
     if target in NARROW and source not in FLOATS | HELD_BY.get(target, frozenset()) | {
         BOOL,
@@ -187,7 +188,7 @@ def cast(node: Node, assembly: Assembly) -> None:
     step: op.Operator = op.Identity()
     if target == BOOL and source != target:
         step = op.Activation(function="is not zero")
-    elif target in WHOLE | NARROW.keys() and source in FLOATS:
+    elif target in WHOLE | set(NARROW) and source in FLOATS:
         step = op.Activation(function="truncate")
     assembly.add(node, step, inputs=(tensor,))
 
