@@ -66,7 +66,8 @@ def add_reading_options(
         metavar="STEPS",
         default=simplify,
         help=f"none, all, or some of {','.join(REWRITES)} (drop: dropout and reshapes that move "
-        "nothing; pad: padding with zeros before a convolution; absorb: constants added to a "
+        "nothing; turn: rows and columns of maps between transpositions, so that they work by rows; "
+        "pad: padding with zeros before a convolution; absorb: constants added to a "
         "layer's output); default: " + ("all" if simplify == ALL_STEPS else ",".join(simplify)),
     )
     parser.add_argument(

@@ -119,7 +119,7 @@ def _scales_in_words(quantization: dict[str, Any]) -> str:
     """Return the value of a step and the integer of zero; of several scales the extremes."""
     return ", ".join(
         f"{role} {_scale_in_words(one['scales'])}"
-        + (f" from {one['zero_point']}" if one["zero_point"] else "")
+        + (f" (zero is {one['zero_point']})" if one["zero_point"] else "")
         for role, one in quantization.items()
     )
 
