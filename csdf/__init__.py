@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from csdf.analysis.concurrency import without_auto_concurrency
     from csdf.analysis.consistency import repetition_vector
     from csdf.analysis.critical import CriticalCycle
-    from csdf.analysis.dependency_latency import DependencyLatency, dependency_latency
     from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
     from csdf.analysis.judge import check_periodic_schedule, check_schedule
-    from csdf.analysis.latency import latency
+    from csdf.analysis.latencies.behind_source import SourceLatency, source_latency
+    from csdf.analysis.latencies.by_dependency import DependencyLatency, dependency_latency
+    from csdf.analysis.latencies.by_iteration import latency
+    from csdf.analysis.latencies.under_orders import OrderedLatency, ordered_latency
     from csdf.analysis.liveness import Deadlock, deadlock
     from csdf.analysis.mapping.execution import MappedExecution, mapped_execution
     from csdf.analysis.mapping.throughput import MappedThroughput, mapped_throughput
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from csdf.model.scenarios import Scenario, ScenarioGraph, State
     from csdf.model.schedule import Firing, PeriodicSchedule
     from csdf.outcome import Reason, Status
+    from csdf.search.latency_storage import LatencyStorage, storage_for_latency
     from csdf.search.mapping.buffers import LeastBuffers, least_buffers
     from csdf.search.mapping.fewest import FewestProcessors, fewest_processors
     from csdf.search.mapping.search import BestMapping, best_mapping
@@ -92,7 +95,7 @@ _HOMES = {
     "CriticalCycle": "csdf.analysis.critical",
     "CsdfError": "csdf.errors",
     "Deadlock": "csdf.analysis.liveness",
-    "DependencyLatency": "csdf.analysis.dependency_latency",
+    "DependencyLatency": "csdf.analysis.latencies.by_dependency",
     "FewestProcessors": "csdf.search.mapping.fewest",
     "Firing": "csdf.model.schedule",
     "GaveUp": "csdf.errors",
@@ -102,11 +105,13 @@ _HOMES = {
     "InconsistentGraph": "csdf.errors",
     "InvalidGraph": "csdf.errors",
     "InvalidMapping": "csdf.model.mapping",
+    "LatencyStorage": "csdf.search.latency_storage",
     "LeastBuffers": "csdf.search.mapping.buffers",
     "MappedApplication": "csdf.io.mapping.nsoc",
     "MappedExecution": "csdf.analysis.mapping.execution",
     "MappedThroughput": "csdf.analysis.mapping.throughput",
     "Mapping": "csdf.model.mapping",
+    "OrderedLatency": "csdf.analysis.latencies.under_orders",
     "Parameter": "csdf.analysis.whatif.parameter",
     "ParametricPeriod": "csdf.analysis.whatif.parametric",
     "ParametricRegions": "csdf.analysis.whatif.regions",
@@ -122,6 +127,7 @@ _HOMES = {
     "SelfTimedExecution": "csdf.analysis.self_timed",
     "Sensitivity": "csdf.analysis.whatif.sensitivity",
     "SmallestStorage": "csdf.search.pareto",
+    "SourceLatency": "csdf.analysis.latencies.behind_source",
     "State": "csdf.model.scenarios",
     "StaticOrder": "csdf.model.mapping",
     "Statistics": "csdf.analysis.statistics",
@@ -135,15 +141,16 @@ _HOMES = {
     "check_periodic_schedule": "csdf.analysis.judge",
     "check_schedule": "csdf.analysis.judge",
     "deadlock": "csdf.analysis.liveness",
-    "dependency_latency": "csdf.analysis.dependency_latency",
+    "dependency_latency": "csdf.analysis.latencies.by_dependency",
     "fewest_processors": "csdf.search.mapping.fewest",
     "hsdf": "csdf.analysis.expansion",
-    "latency": "csdf.analysis.latency",
+    "latency": "csdf.analysis.latencies.by_iteration",
     "least_buffers": "csdf.search.mapping.buffers",
     "limit_concurrency": "csdf.analysis.bounded",
     "mapped_execution": "csdf.analysis.mapping.execution",
     "mapped_throughput": "csdf.analysis.mapping.throughput",
     "merge_parallel_channels": "csdf.analysis.expansion",
+    "ordered_latency": "csdf.analysis.latencies.under_orders",
     "parametric_period": "csdf.analysis.whatif.parametric",
     "parametric_regions": "csdf.analysis.whatif.regions",
     "pareto_front": "csdf.search.trade_off",
@@ -160,7 +167,9 @@ _HOMES = {
     "self_timed_execution": "csdf.analysis.self_timed",
     "sensitivity": "csdf.analysis.whatif.sensitivity",
     "smallest_storage": "csdf.search.trade_off",
+    "source_latency": "csdf.analysis.latencies.behind_source",
     "statistics": "csdf.analysis.statistics",
+    "storage_for_latency": "csdf.search.latency_storage",
     "strictly_periodic_schedule": "csdf.analysis.schedules",
     "sufficient_capacities": "csdf.search.trade_off",
     "throughput": "csdf.analysis.throughput",
