@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from csdf.analysis.concurrency import without_auto_concurrency
     from csdf.analysis.consistency import repetition_vector
     from csdf.analysis.critical import CriticalCycle
-    from csdf.analysis.dependency_latency import DependencyLatency, dependency_latency
     from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
     from csdf.analysis.judge import check_periodic_schedule, check_schedule
-    from csdf.analysis.latency import latency
+    from csdf.analysis.latencies.behind_source import SourceLatency, source_latency
+    from csdf.analysis.latencies.by_dependency import DependencyLatency, dependency_latency
+    from csdf.analysis.latencies.by_iteration import latency
+    from csdf.analysis.latencies.under_orders import OrderedLatency, ordered_latency
     from csdf.analysis.liveness import Deadlock, deadlock
     from csdf.analysis.mapping.execution import MappedExecution, mapped_execution
     from csdf.analysis.mapping.throughput import MappedThroughput, mapped_throughput
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from csdf.model.scenarios import Scenario, ScenarioGraph, State
     from csdf.model.schedule import Firing, PeriodicSchedule
     from csdf.outcome import Reason, Status
+    from csdf.search.latency_storage import LatencyStorage, storage_for_latency
     from csdf.search.mapping.buffers import LeastBuffers, least_buffers
     from csdf.search.mapping.fewest import FewestProcessors, fewest_processors
     from csdf.search.mapping.search import BestMapping, best_mapping
@@ -96,7 +99,7 @@ _HOMES = {
     "CriticalCycle": "csdf.analysis.critical",
     "CsdfError": "csdf.errors",
     "Deadlock": "csdf.analysis.liveness",
-    "DependencyLatency": "csdf.analysis.dependency_latency",
+    "DependencyLatency": "csdf.analysis.latencies.by_dependency",
     "FasterGraph": "csdf.analysis.abstraction.phases",
     "FewestProcessors": "csdf.search.mapping.fewest",
     "Firing": "csdf.model.schedule",
@@ -107,11 +110,13 @@ _HOMES = {
     "InconsistentGraph": "csdf.errors",
     "InvalidGraph": "csdf.errors",
     "InvalidMapping": "csdf.model.mapping",
+    "LatencyStorage": "csdf.search.latency_storage",
     "LeastBuffers": "csdf.search.mapping.buffers",
     "MappedApplication": "csdf.io.mapping.nsoc",
     "MappedExecution": "csdf.analysis.mapping.execution",
     "MappedThroughput": "csdf.analysis.mapping.throughput",
     "Mapping": "csdf.model.mapping",
+    "OrderedLatency": "csdf.analysis.latencies.under_orders",
     "Parameter": "csdf.analysis.whatif.parameter",
     "ParametricPeriod": "csdf.analysis.whatif.parametric",
     "ParametricRegions": "csdf.analysis.whatif.regions",
@@ -128,6 +133,7 @@ _HOMES = {
     "SelfTimedExecution": "csdf.analysis.self_timed",
     "Sensitivity": "csdf.analysis.whatif.sensitivity",
     "SmallestStorage": "csdf.search.pareto",
+    "SourceLatency": "csdf.analysis.latencies.behind_source",
     "Spread": "csdf.generation.spread",
     "State": "csdf.model.scenarios",
     "StaticOrder": "csdf.model.mapping",
@@ -142,17 +148,18 @@ _HOMES = {
     "check_periodic_schedule": "csdf.analysis.judge",
     "check_schedule": "csdf.analysis.judge",
     "deadlock": "csdf.analysis.liveness",
-    "dependency_latency": "csdf.analysis.dependency_latency",
+    "dependency_latency": "csdf.analysis.latencies.by_dependency",
     "faster_graph": "csdf.analysis.abstraction.phases",
     "fewest_processors": "csdf.search.mapping.fewest",
     "hsdf": "csdf.analysis.expansion",
-    "latency": "csdf.analysis.latency",
+    "latency": "csdf.analysis.latencies.by_iteration",
     "least_buffers": "csdf.search.mapping.buffers",
     "limit_concurrency": "csdf.analysis.bounded",
     "mapped_execution": "csdf.analysis.mapping.execution",
     "mapped_throughput": "csdf.analysis.mapping.throughput",
     "merge_actors": "csdf.analysis.abstraction.actors",
     "merge_parallel_channels": "csdf.analysis.expansion",
+    "ordered_latency": "csdf.analysis.latencies.under_orders",
     "parametric_period": "csdf.analysis.whatif.parametric",
     "parametric_regions": "csdf.analysis.whatif.regions",
     "pareto_front": "csdf.search.trade_off",
@@ -171,7 +178,9 @@ _HOMES = {
     "sensitivity": "csdf.analysis.whatif.sensitivity",
     "slower_graph": "csdf.analysis.abstraction.phases",
     "smallest_storage": "csdf.search.trade_off",
+    "source_latency": "csdf.analysis.latencies.behind_source",
     "statistics": "csdf.analysis.statistics",
+    "storage_for_latency": "csdf.search.latency_storage",
     "strictly_periodic_schedule": "csdf.analysis.schedules",
     "sufficient_capacities": "csdf.search.trade_off",
     "throughput": "csdf.analysis.throughput",

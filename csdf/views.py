@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from csdf.analysis.dependency_latency import DependencyLatency
+from csdf.analysis.latencies.by_dependency import DependencyLatency
 from csdf.analysis.liveness import Deadlock
 from csdf.analysis.mapping.throughput import MappedThroughput
 from csdf.analysis.scenarios.throughput import ScenarioThroughput

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from csdf.analysis.concurrency import why_unlimited
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.latency import iteration_times
+from csdf.analysis.latencies.by_iteration import iteration_times
 from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.analysis.schedules import (
     listed_firings,

@@ -11,7 +11,7 @@ import pytest
 
 from csdf.cli import answers
 from csdf.cli.frame import commands
-from csdf.cli.tree import leaves
+from csdf.cli.frame.tree import leaves
 from csdf.errors import CsdfError
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +19,7 @@ ALL = list(leaves())
 EACH = pytest.mark.parametrize("command", ALL, ids=lambda one: one.name)
 LONG = ("csdf plan primitives",)  # its examples time convolutions for a while
 REQUIRED = {  # options that a command cannot do without
+    "csdf latency": ["--source", "a", "--sink", "b"],
     "csdf plan fusion": ["--memory", "1MB"],
     "csdf plan traffic": ["--buffer", "64kB"],
 }

@@ -9,7 +9,7 @@ import onnx
 
 from cnn2csdf import operators as op
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
-from cnn2csdf.onnx_files.conversion.steps import Step
+from cnn2csdf.onnx_files.conversion.steps import ConversionStep
 from cnn2csdf.onnx_files.input_dims import FLOATS
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 
@@ -126,7 +126,7 @@ def prelu(node: Node, assembly: Assembly) -> None:
         listed = "x".join(map(str, dims))
         raise unsupported(node, f"a slope of shape {listed}, expected one for each feature map")
     slope = assembly.vector(node, 1, "the slope", shape.channels)
-    step = Step(operator=op.Activation(function="prelu"), weights={"slope": slope})
+    step = ConversionStep(operator=op.Activation(function="prelu"), weights={"slope": slope})
     assembly.add(node, step, inputs=node.inputs[:1])
 
 
@@ -151,7 +151,7 @@ def elementwise(node: Node, assembly: Assembly) -> None:
         constant_first=function in ORDERED and node.inputs[0] == constants[0],
     )
     numbers = assembly.reshaped(constants[0], dims)
-    assembly.add(node, Step(operator=operator, weights={"constant": numbers}), inputs=tensors)
+    assembly.add(node, ConversionStep(operator=operator, weights={"constant": numbers}), inputs=tensors)
 
 
 def identity(node: Node, assembly: Assembly) -> None:
