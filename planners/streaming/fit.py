@@ -1,7 +1,7 @@
 """How much memory a network needs: every way to work it in one arena, and the best of them.
 
 The ways: layers one after the other, each as a whole; all layers at once by rows, nothing computed
-twice; and groups of lines and strips, which is the search of planners.streaming.search. All are
+twice; and groups of lines and strips, which is the search of planners.streaming.search.front. All are
 plans of one form, so their figures compare.
 """
 
@@ -25,10 +25,10 @@ from planners.network_arena import whole_arena
 from planners.streaming.again import worked_network
 from planners.streaming.course import Course, course_of
 from planners.streaming.making import plan_of
-from planners.streaming.moves import PARTS, Move, Moves
 from planners.streaming.plan import StreamingPlan
-from planners.streaming.search import ALL, GroupWay, front
-from planners.streaming.spaces import OnceMoves, PlainMoves, TwiceMoves
+from planners.streaming.search.front import ALL, GroupWay, front
+from planners.streaming.search.moves import PARTS, Move, Moves
+from planners.streaming.search.spaces import OnceMoves, PlainMoves, TwiceMoves
 from planners.streaming.stages import Stage, StageTable
 from planners.streaming.ways import (
     BY_ROWS,

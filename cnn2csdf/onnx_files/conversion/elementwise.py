@@ -151,7 +151,9 @@ def elementwise(node: Node, assembly: Assembly) -> None:
         constant_first=function in ORDERED and node.inputs[0] == constants[0],
     )
     numbers = assembly.reshaped(constants[0], dims)
-    assembly.add(node, ConversionStep(operator=operator, weights={"constant": numbers}), inputs=tensors)
+    assembly.add(
+        node, ConversionStep(operator=operator, weights={"constant": numbers}), inputs=tensors
+    )
 
 
 def identity(node: Node, assembly: Assembly) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from planners.streaming.again import LONGEST_SPAN, Again, done_twice
 from planners.streaming.course import Course
-from planners.streaming.moves import WHOLE, Move, Moves, Section
+from planners.streaming.search.moves import WHOLE, Move, Moves, Section
 from planners.streaming.stages import StageTable
 
 
