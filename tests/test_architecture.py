@@ -9,7 +9,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
 
-VALUES = {"csdf.errors", "csdf.outcome", "csdf.model", "csdf.model.shown", "csdf.names"}
+VALUES = {
+    *("csdf.errors", "csdf.outcome", "csdf.model", "csdf.model.shown", "csdf.names"),
+    "csdf.words",
+}
 ANALYSES = VALUES | {"csdf.analysis", "csdf.search", "csdf.stopping"}
 ENGINE = ANALYSES | {
     *("csdf.generation", "csdf.io", "csdf.io.files", "csdf.io.json_value"),
@@ -24,6 +27,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.alarm": {"csdf.errors", "csdf.outcome"},
     "csdf.stopping": {"csdf.alarm", "csdf.errors", "csdf.outcome"},
     "csdf.names": set(),
+    "csdf.words": set(),
     "csdf.kernels": set(),
     "csdf.notebook": {"csdf.names"},
     "csdf.schemas": set(),

@@ -22,6 +22,7 @@ from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.graph import Graph
 from csdf.names import quoted
 from csdf.stopping import Stop
+from csdf.words import time_in_words
 
 UNKNOWN: dict[str, Any] = {  # keys of a throughput without an answer
     "deadlock": False,
@@ -275,7 +276,7 @@ def _result_rows(answer: Analysis, result: Throughput) -> list[tuple[str, str]]:
     else:
         rows.append(("deadlock", "no"))
         rows += _period_rows(answer.graph, result)
-    rows.append(("method", f"{result.method}, {answer.seconds * 1000:.3g} ms"))
+    rows.append(("method", f"{result.method}, {time_in_words(answer.seconds)}"))
     shown = list(answer.repetitions.items())
     rows.append(("repetitions", _names([f"{actor} {count}" for actor, count in shown])))
     return rows

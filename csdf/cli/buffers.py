@@ -28,6 +28,7 @@ from csdf.outcome import Status
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
 from csdf.stopping import Stop
+from csdf.words import time_in_words
 
 DEPTHS = {"folding": "FINN-style folding JSON", "depths": "JSON by FIFO, hls4ml-style"}
 JUDGED_CYCLES = 3  # of each actor that the judge looks at
@@ -244,7 +245,7 @@ def _as_text(
             *_capacities(point.capacities),
         ]
     evaluated = answers.counted(result.evaluations, "distribution")
-    lines.append(f"  search     {evaluated}, {seconds * 1000:.3g} ms")
+    lines.append(f"  search     {evaluated}, {time_in_words(seconds)}")
     return answers.one_text(lines)
 
 

@@ -14,10 +14,10 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.mapping.execution import MappedExecution, mapped_execution
 from csdf.analysis.mapping.throughput import MappedThroughput, mapped_throughput
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after, working
 from csdf.cli.frame.output import remark
 from csdf.errors import CsdfError
-from csdf.io.files import write_text
 from csdf.io.mapping.files import read_mapping, read_platform, write_mapping
 from csdf.io.mapping.nsoc import holds_mapping, read_nsoc
 from csdf.model.graph import Graph
@@ -48,6 +48,7 @@ def main(argv: Sequence[str]) -> int:
     execution = _executed(answer, None) if is_live and options.slices == "aligned" else None
     if options.output:
         write_mapping(options.output, answer.mapping)
+        output.remark("csdf map", f"wrote {options.output}: the mapping")
     if options.json:
         print(json.dumps(_as_json(answer, execution), indent=2))
     else:
@@ -63,7 +64,7 @@ def _plot(path: str, answer: Answer) -> None:
     execution = _executed(answer, _drawn_iterations(answer))
     draw, suffix = pictures.drawing("csdf.draw.gantt"), pictures.suffix_of(path)
     title = f"{answer.graph.name}: period {answer.found.period}"
-    write_text(path, draw.gantt_picture(title, execution, suffix))
+    output.write("csdf map", path, draw.gantt_picture(title, execution, suffix))
 
 
 def command_parser() -> argparse.ArgumentParser:

@@ -22,9 +22,9 @@ from csdf.analysis.schedules import (
 )
 from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
 from csdf.cli import answers, parsers
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency
-from csdf.io.files import write_text
 from csdf.io.trace import schedule_to_trace
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
@@ -70,7 +70,7 @@ def _scheduled(options: argparse.Namespace, stop: Stop) -> int:
         )
         return answers.NO
     if options.trace:
-        write_text(options.trace, schedule_to_trace(graph.name, answer.firings))
+        output.write("csdf schedule", options.trace, schedule_to_trace(graph.name, answer.firings))
     _print(graph, answer, options.format)
     if answer.facts["period"] == "0":
         _remark_on_period_zero(graph)

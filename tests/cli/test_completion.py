@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from csdf.cli.tree import leaves
+from csdf.cli.frame.tree import leaves
 
 ROOT = Path(__file__).parents[2]
 BASH = """

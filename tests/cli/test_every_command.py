@@ -11,7 +11,7 @@ import pytest
 
 from csdf.cli import answers
 from csdf.cli.frame import commands
-from csdf.cli.tree import leaves
+from csdf.cli.frame.tree import leaves
 from csdf.errors import CsdfError
 
 ROOT = Path(__file__).parents[2]

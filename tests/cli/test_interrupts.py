@@ -20,7 +20,7 @@ def interrupted(monkeypatch, request):
         if len(looks) == request.param:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(long_work, "shown", lambda _: report)
+    monkeypatch.setattr(long_work, "shown", lambda *_: report)
     return request.param
 
 

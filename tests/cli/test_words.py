@@ -27,7 +27,7 @@ def test_a_missing_model_is_named_once(run, command):
 
 @pytest.mark.parametrize(
     ("command", "default"),
-    [("cnn show", "drop,absorb"), ("plan reuse", "all"), ("plan traffic", "all")],
+    [("cnn show", "all"), ("plan reuse", "all"), ("plan traffic", "all")],
 )
 def test_the_help_of_simplify_says_what_happens_without_it(run, command, default):
     _, output, _ = run(*command.split(), "--help")

@@ -165,7 +165,7 @@ def command_parser() -> argparse.ArgumentParser:
         nargs="+",
         help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue",
     )
-    shared.add_reading_options(parser, simplify=shared.ALL_STEPS)
+    shared.add_reading_options(parser)
     add_plan_options(parser)
     parser.add_argument(
         "--name", help="of functions and files; default: the network's, or networks"

@@ -31,6 +31,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.cli.options import storage
 from csdf.errors import ExecutionError
 from csdf.model.graph import Graph
+from csdf.words import time_in_words
 from planners.parts_memory import NetworkMemory, network_memory
 
 STEPS = 3  # that integers may be off
@@ -205,7 +206,7 @@ def _as_text(
             *beside,
             f"  buffers             {len(buffers)}, {bytes_in_words(memory.buffers)} in all, "
             f"{memory.status}; each access inside its buffer",
-            f"  time                {seconds * 1000:.0f} ms",
+            f"  time                {time_in_words(seconds)}",
         ]
     )
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.describe import bytes_in_words
 from csdf.cli import answers, pictures
-from csdf.io.files import write_text
+from csdf.cli.frame import output
+from csdf.words import time_in_words
 from planners.limits import Limits
 from planners.reuse.application.application import Application
 from planners.reuse.cost.comparison import Comparison
@@ -103,7 +104,7 @@ def as_text(answer: ReusePlans) -> str:
         f"{answers.counted(answer.front.evaluations, 'evaluation')}: "
         f"{answer.front.reason}",
     ]
-    lines += [*_chosen_lines(answer), f"  time   {answer.seconds * 1000:.0f} ms"]
+    lines += [*_chosen_lines(answer), f"  time   {time_in_words(answer.seconds)}"]
     return answers.one_text(lines)
 
 
@@ -239,4 +240,4 @@ def plot(path: str, answer: ReusePlans) -> None:
         bound=answer.bound,
         suffix=pictures.suffix_of(path),
     )
-    write_text(path, picture)
+    output.write("csdf plan reuse", path, picture)

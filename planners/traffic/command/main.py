@@ -12,11 +12,12 @@ from dataclasses import replace
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.network import Network
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import InvalidPlan
-from csdf.io.files import write_text
 from csdf.outcome import Reason, Status
 from csdf.stopping import Progress, Stop
+from csdf.words import time_in_words
 from planners.traffic.command.answer import Point, as_json, as_text, sweep_as_json, sweep_as_text
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer
 from planners.traffic.network_traffic import NetworkSearch, NetworkTraffic
@@ -85,7 +86,7 @@ def _print(
         lines += as_text(found, alone, shows_nest=options.nest)
     if options.sweep:
         lines += sweep_as_text(points)
-    print(answers.one_text([*lines, f"  time                {seconds * 1000:.0f} ms"]))
+    print(answers.one_text([*lines, f"  time                {time_in_words(seconds)}"]))
 
 
 def _remark(points: Sequence[Point]) -> None:
@@ -118,7 +119,7 @@ def command_parser() -> argparse.ArgumentParser:
         "plus: +conv:64,3x3,pad=1+pool:2x2,stride=2.",
         conflict_handler="resolve",  # --fuse is about layers here, not about simplifying them
     )
-    shared.add_model_options(parser, simplify=shared.ALL_STEPS)
+    shared.add_model_options(parser)
     parser.add_argument("--buffer", type=buffer_size, metavar="SIZE", help="e.g. 512KB, 65536")
     parser.add_argument(
         "--sweep",
@@ -215,4 +216,4 @@ def _plot(
             ],
             suffix,
         )
-    write_text(path, picture)
+    output.write("csdf plan traffic", path, picture)
