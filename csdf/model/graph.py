@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.errors import InvalidGraph, counted
-from csdf.model.shown import Shown
+from csdf.model.shown import Picture, Shown, picture
 
 FORMAT = "csdf-graph"  # of the JSON document
 VERSION = 1
@@ -143,6 +143,13 @@ class Graph(Shown):
                     f"channel {channel.name!r}: {counted(len(rates), f'{kind} rate')}, "
                     f"but actor {end!r} has {counted(len(actor.durations), 'phase')}"
                 )
+
+    def draw(self) -> Picture:
+        """Return a picture that a notebook shows: the graph, its bottleneck in red.
+
+        `str` of it is SVG. Raises InconsistentGraph, and GaveUp where the bottleneck takes long.
+        """
+        return picture(self)
 
     def actor(self, name: str) -> Actor:
         """Return the actor of that name; raise InvalidGraph if there is none."""
