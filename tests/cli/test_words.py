@@ -99,3 +99,17 @@ def test_one_token_one_byte_one_buffer(run, tmp_path):
     )
     with pytest.raises(InconsistentGraph, match="'a' puts 1 token on channel 'a to b 2'"):
         repetition_vector(uneven.graph())
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (("buffers", GRAPH, "--fixed", "alpa=3"), "did you mean 'alpha'?"),
+        (("schedule", GRAPH, "--source", "aa"), "did you mean 'a'?"),
+        (("cnn", "show", "resnet81"), "did you mean 'resnet8'?"),
+    ],
+)
+def test_a_mistyped_name_is_guessed(run, words, near):
+    code, _, remarks = run(*words)
+    assert code == 2
+    assert near in remarks

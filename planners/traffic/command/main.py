@@ -111,8 +111,8 @@ def command_parser() -> argparse.ArgumentParser:
         "two levels of tiles; of a group the best of the even cuts, with borders kept, sent to DRAM "
         "or computed again, and weights that stay. Other schedules may move less, but none moves "
         "less than the lower bound that stands beside every answer.",
-        "csdf plan traffic resnet8 --buffer 64KB --fuse 2",
-        notes="Sizes: KB and KiB are 1024 bytes, as for memories on chips; kB is 1000, MB "
+        "csdf plan traffic resnet8 --buffer 64KiB --fuse 2",
+        notes="Sizes: KiB is 1024 bytes, as for memories on chips; kB is 1000, MB "
         "1,000,000, MiB 2^20. MODEL may also be layers in words: "
         "conv:56x56x64,64,3x3,stride=1,pad=1 is a convolution of 56 rows x 56 columns x 64 maps "
         "with 64 filters of 3x3; dilation=2 and groups=64 too; more layers follow behind a "
@@ -120,12 +120,12 @@ def command_parser() -> argparse.ArgumentParser:
         conflict_handler="resolve",  # --fuse is about layers here, not about simplifying them
     )
     shared.add_model_options(parser)
-    parser.add_argument("--buffer", type=buffer_size, metavar="SIZE", help="e.g. 512KB, 65536")
+    parser.add_argument("--buffer", type=answers.size, metavar="SIZE", help="e.g. 512KiB, 65536")
     parser.add_argument(
         "--sweep",
         type=_range,
         metavar="FROM:TO",
-        help="buffers from one size, doubled, to another, e.g. 32KB:4MiB",
+        help="buffers from one size, doubled, to another, e.g. 32KiB:4MiB",
     )
     parser.add_argument(
         "--fuse",
@@ -143,16 +143,11 @@ def command_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def buffer_size(text: str) -> int:
-    """Parse bytes of a memory on a chip: as other sizes, and KB is 1024; for argparse."""
-    return answers.size(f"{text[:-2]}KiB" if text.endswith("KB") else text)
-
-
 def _range(text: str) -> tuple[int, int]:
     first, colon, last = text.partition(":")
     if not colon:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a range of sizes such as 32KB:4MiB")
-    found = buffer_size(first), buffer_size(last)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range of sizes such as 32KiB:4MiB")
+    found = answers.size(first), answers.size(last)
     if not 0 < found[0] <= found[1]:
         raise argparse.ArgumentTypeError(f"{text!r} does not rise from above zero")
     return found
