@@ -1,4 +1,4 @@
-"""`csdf schedule`: start times: self-timed, periodic or K-periodic."""
+"""`csdf schedule`: start times: self-timed, periodic or strictly periodic."""
 
 from __future__ import annotations
 

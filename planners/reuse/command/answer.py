@@ -15,7 +15,7 @@ from planners.reuse.application.application import Application
 from planners.reuse.cost.comparison import Comparison
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.deployment import Deployment
-from planners.reuse.front.problem import Front, Point
+from planners.reuse.front.problem import Front, FrontWhy, Point
 
 TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
 METHODS = {  # fields of Comparison, and what they are called
@@ -100,12 +100,18 @@ def as_text(answer: ReusePlans) -> str:
         _arena_line("smallest, offsets in one arena", answer.smallest),
         f"    {'no plan of this kind has less':<32} {bytes_in_words(answer.bound):>10}",
         f"  kind   {answer.kind}",
-        f"  front  {answers.counted(len(points), 'point')}, "
-        f"{answers.counted(answer.front.evaluations, 'evaluation')}: "
+        f"  front  {answers.counted(len(points), 'point')}{_after(answer.front)}; "
         f"{answer.front.reason}",
     ]
     lines += [*_chosen_lines(answer), f"  time   {time_in_words(answer.seconds)}"]
     return answers.one_text(lines)
+
+
+def _after(front: Front) -> str:
+    """After how many evaluations the search ended, where its reason does not say so."""
+    if front.reason.has(FrontWhy.EVALUATIONS):
+        return ""
+    return f" after {answers.counted(front.evaluations, 'evaluation')}"
 
 
 def _arena_line(label: str, plan: Deployment) -> str:
