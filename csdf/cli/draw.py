@@ -25,10 +25,10 @@ FORMATS = ("svg", "html")
 def main(argv: Sequence[str]) -> int:
     """Write the picture; return the exit code."""
     options = command_parser().parse_args(argv)
+    graph = concurrency.read(options.file, options)
     path = options.output or f"{PurePath(options.file).stem}.svg"
     if suffix_of(path) not in FORMATS:
         raise UnwritableFile(f"{path}: cannot draw {suffix_of(path)!r}; expected svg or html")
-    graph = concurrency.read(options.file, options)
     with limited(options.budget) as stop:
         picture = graph_svg(graph, _bottleneck(graph, stop))
     if suffix_of(path) == "html":

@@ -40,7 +40,7 @@ def test_one_network_one_group_one_point(run):
     assert "optimal: 1 group\n" in fused
     _, shared, _ = run("plan", "reuse", "samos_example", "--rows", "0", "--generations", "1")
     assert "samos_example: 1 network, " in shared
-    assert "  front  1 point, " in shared
+    assert "  front  1 point after " in shared
 
 
 HUGE = "1e999999999"  # eleven characters, a number of a gigabit
