@@ -11,19 +11,22 @@ from csdf.analysis.mapping.throughput import MappedThroughput
 from csdf.analysis.scenarios.throughput import ScenarioThroughput
 from csdf.analysis.self_timed import SelfTimedExecution
 from csdf.analysis.statistics import Statistics
-from csdf.analysis.throughput import Throughput
+from csdf.analysis.throughput import Throughput, throughput
 from csdf.analysis.whatif.capacity_steps import CapacitySteps
 from csdf.analysis.whatif.parametric import ParametricPeriod
 from csdf.analysis.whatif.regions import ParametricRegions
 from csdf.analysis.whatif.sensitivity import Sensitivity
+from csdf.draw.graph_picture import graph_svg
 from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
-from csdf.model.shown import html
+from csdf.model.shown import drawn, html
 from csdf.notebook.pictures import Box, front_picture, lanes_picture
 from csdf.notebook.table import facts, in_words, table
 from csdf.search.mapping.search import BestMapping
 from csdf.search.pareto import ParetoFront, SmallestStorage
+
+DRAWING = 10.0  # seconds for the bottleneck
 
 
 @html.register
@@ -40,6 +43,12 @@ def _graph(value: Graph) -> str:
     head = f"{value.name}: {value.kind}, {counted(len(value.actors), 'actor')}{unit}"
     actors = [{"actor": one.name, "durations": one.durations} for one in value.actors]
     return table(head, actors) + table(counted(len(value.channels), "channel"), value.to_records())
+
+
+@drawn.register
+def _graph_picture(value: Graph) -> str:
+    """Return the graph with its bottleneck in red."""
+    return graph_svg(value, throughput(value, budget=DRAWING))
 
 
 @html.register

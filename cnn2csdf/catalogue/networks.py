@@ -21,6 +21,7 @@ from cnn2csdf.catalogue.vgg import vgg16, vgg19
 from cnn2csdf.catalogue.yolo import tiny_yolo_v2, yolo_v2, yolo_v2_beginning
 from cnn2csdf.network import Network
 from csdf.errors import InvalidNetwork
+from csdf.names import meant
 
 CATALOGUE: Mapping[str, Callable[..., Network]] = MappingProxyType(
     {
@@ -61,7 +62,8 @@ def from_catalogue(text: str) -> Network:
     name, _, arguments = text.partition(":")
     if name not in CATALOGUE:
         raise InvalidNetwork(
-            f"there is no network {name!r} in the catalogue; there are {', '.join(CATALOGUE)}"
+            f"there is no network {name!r} in the catalogue{meant(name, CATALOGUE)}; "
+            f"there are {', '.join(CATALOGUE)}"
         )
     builder = CATALOGUE[name]
     defaults = {

@@ -31,6 +31,7 @@ from csdf.search.memory_search import least_memory
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
 from csdf.stopping import Stop
+from csdf.words import time_in_words
 
 DEPTHS = {"folding": "FINN-style folding JSON", "depths": "JSON by FIFO, hls4ml-style"}
 MEMORIES = {"bram": "block RAM", "lut": "LUT"}
@@ -308,7 +309,7 @@ def _as_text(
             *_capacities(point.capacities),
         ]
     evaluated = answers.counted(result.evaluations, "distribution")
-    lines.append(f"  search     {evaluated}, {seconds * 1000:.3g} ms")
+    lines.append(f"  search     {evaluated}, {time_in_words(seconds)}")
     return answers.one_text(lines)
 
 

@@ -105,7 +105,7 @@ def test_an_option_has_one_meaning_in_all_commands(command):
 @EACH
 def test_a_command_that_answers_in_a_table_answers_in_json(command):
     options = options_of(command)
-    writes_a_file = {"csdf convert", "csdf generate", "csdf completion", "csdf report"}
+    writes_a_file = {"csdf convert", "csdf draw", "csdf generate", "csdf completion", "csdf report"}
     writes_a_file |= {"csdf cnn convert", "csdf cnn measure"}
     writes_a_file |= {"csdf examples", "csdf schema"}  # which prints JSON anyway
     assert ("--json" in options) == (command.name not in writes_a_file)

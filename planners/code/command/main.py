@@ -198,7 +198,7 @@ def command_parser() -> argparse.ArgumentParser:
         nargs="+",
         help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue",
     )
-    shared.add_reading_options(parser, simplify=shared.ALL_STEPS)
+    shared.add_reading_options(parser)
     add_plan_options(parser)
     parser.set_defaults(input=None, result=None)  # which with --plan are the plan's
     parser.add_argument(

@@ -12,7 +12,7 @@ from pathlib import PurePath
 
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame.long_work import stop_after
-from csdf.cli.frame.output import remark
+from csdf.cli.frame.output import remark, write
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
 from csdf.model.fifo_memory import blocks, padded
@@ -167,7 +167,7 @@ def _front(design: Design, options: argparse.Namespace) -> int:
         picture = draw.front_picture(
             design.name, points, labels, options.clock, pictures.suffix_of(options.plot)
         )
-        write_text(options.plot, picture)
+        write(PROGRAM, options.plot, picture)
     return answers.ANSWERED
 
 

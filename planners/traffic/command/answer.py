@@ -41,8 +41,8 @@ def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: 
     lines += [
         f"{found.name}: {_status(found)}: {answers.counted(len(found.groups), 'group')}, "
         f"{fused} of several layers",
-        f"  buffer              {found.buffer_bytes} bytes ({found.buffer_bytes / 1024:g} KB of "
-        f"1024), {_element_bytes(found)}",
+        f"  buffer              {found.buffer_bytes} bytes ({found.buffer_bytes / 1024:g} KiB), "
+        f"{_element_bytes(found)}",
         f"  traffic             {bytes_in_words(found.total_bytes)} ({found.total_bytes} bytes): "
         + ", ".join(f"{bytes_in_words(found.parts[part])} {word}" for part, word in PARTS.items()),
         f"  lower bound         {bytes_in_words(found.bound_bytes)}: inputs, weights and outputs "
