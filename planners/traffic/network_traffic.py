@@ -91,6 +91,8 @@ class NetworkTraffic(Shown):
 class NetworkSearch:
     """Finds the least traffic of one network for one buffer after another."""
 
+    proof: Why = TrafficWhy.LEAST  # of a search that came to its end
+
     def __init__(self, network: Network, element_bytes: int) -> None:
         self.network = network
         self.element_bytes = element_bytes
@@ -135,7 +137,7 @@ class NetworkSearch:
             groups=ways[-1][1],
             bound_bytes=self.element_bytes * least_of_network(self.network, self.stages),
             status=Status.FEASIBLE if ended else Status.OPTIMAL,
-            reason=ended or because(TrafficWhy.LEAST),
+            reason=ended or because(self.proof),
         )
 
     def _alone(self, stage: Stage, buffer_bytes: int, stop: Stop) -> GroupTraffic:
