@@ -10,7 +10,7 @@ from math import lcm
 from typing import Any, NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.mapping.binding import require_valid
+from csdf.analysis.mapping.validity import require_valid
 from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Channel, Graph
 from csdf.model.mapping import Core, InvalidMapping, Mapping, Platform

@@ -21,7 +21,9 @@ from csdf.words import time_in_words
 from planners.traffic.command.answer import Point, as_json, as_text, sweep_as_json, sweep_as_text
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer
 from planners.traffic.network_traffic import NetworkSearch, NetworkTraffic
+from planners.traffic.published.network import PublishedSearch
 
+PUBLISHED = "published"
 LONGEST: dict[str, int | None] = {"1": 1, "2": 2, "chain": None}  # stages of a group, by --fuse
 
 
@@ -31,10 +33,13 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     if options.buffer is None and options.sweep is None:
         parser.error("give --buffer, --sweep or both")
+    if options.accounting == PUBLISHED and options.fuse == "chain":
+        parser.error("--accounting published knows pairs of layers at most; give --fuse 1 or 2")
+    options.fuse = options.fuse or ("2" if options.accounting == PUBLISHED else "chain")
     pictures.require_drawing(options.plot)
     begin = time.perf_counter()
-    network = _network(options)
-    search = NetworkSearch(network, options.element_bytes)
+    kind = PublishedSearch if options.accounting == PUBLISHED else NetworkSearch
+    search = kind(_network(options), options.element_bytes)
     stop = stop_after(options.budget, _in_words)
     try:
         points = list(_points(search, options, stop))
@@ -131,9 +136,17 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--fuse",
         choices=tuple(LONGEST),
-        default="chain",
         help="layers that may share the buffer: 1, each alone; 2, pairs; chain, groups of any length, "
-        "with branches that part and join; default chain",
+        "with branches that part and join; default chain, and 2 as published",
+    )
+    parser.add_argument(
+        "--accounting",
+        choices=("own", PUBLISHED),
+        default="own",
+        help="own (default): each byte that crosses; published: by the formulas of Liao et al., "
+        "T = T_I + T_W + 2 T_O for a layer, T_I + T_W and T_W + 2 T_O for a pair of convolutions, "
+        "with input that tiles share read again, borders between parts sent to DRAM and all "
+        "weights once for each part",
     )
     parser.add_argument("--layer", metavar="NAME", help="this layer of the model alone")
     shared.add_element_bytes_option(parser, is_by_tensor=True)
