@@ -1,6 +1,7 @@
 """The layering of the code, as a test."""
 
 import ast
+import re
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -291,6 +292,20 @@ def test_no_modules_import_one_another_in_a_circle():
 
 def test_there_are_modules_to_look_at():
     assert ROOT / "csdf" / "model" / "graph.py" in modules(ROOT)
+
+
+PRONOUNS = re.compile(r'"""(One|Those|What|Where|It|Them|Another|The other|The one)\b')
+
+
+def test_docstrings_begin_with_what_they_are_about():
+    # A docstring is read by somebody who has not read the module: a pronoun has nothing to stand for.
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in modules(ROOT)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if PRONOUNS.search(line)
+    ]
+    assert found == []
 
 
 def test_folders_hold_at_most_a_dozen_modules_or_so():

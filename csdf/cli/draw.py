@@ -58,7 +58,7 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 def _bottleneck(graph: Graph, stop: Stop) -> Throughput | None:
-    """What limits the graph; None where that was not found in time."""
+    """Return the limit of the graph; None where it was not found in time."""
     try:
         return throughput(graph, budget=telling(stop, f"analysing {graph.name}"))
     except GaveUp:

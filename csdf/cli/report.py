@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _found(options: argparse.Namespace, stop: Stop) -> tuple[Subject, GraphFindings, Surroundings]:
-    """What a page is about, and everything that it says."""
+    """The subject of a page, and all findings on it."""
     kind, subject = _subject(options, stop)
     added = list(_added(kind, subject, stop))
     graph = graph_findings(

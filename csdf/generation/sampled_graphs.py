@@ -28,7 +28,7 @@ NONE = Spread(mean=Fraction(0), least=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledShape:
-    """What the numbers of a graph are to be on average; each actor has one phase.
+    """Averages that the numbers of a drawn graph should have; each actor has one phase.
 
     degree: channels at an actor, in and out, without self-loops. rate: the mean of both rates of a
     channel; where the repetition vector asks for larger ones, it is larger. repetition_sum: firings in

@@ -1,4 +1,4 @@
-"""What a FIFO costs as a memory of an FPGA: LUTs or block RAMs, by its depth and width.
+"""Costs of a FIFO as a memory of an FPGA: LUTs or block RAMs, by its depth and width.
 
 Up to 256 words a FIFO is a shift register in LUTs; beyond it takes block RAMs of 18 kbit, with a power
 of two of words, at most 32768 in one memory. Words are padded to whole bytes. The numbers are the

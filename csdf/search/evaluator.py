@@ -38,7 +38,7 @@ class Evaluation(NamedTuple):
 
 
 class Evaluates(Protocol):
-    """What a search over storage distributions asks: of a graph, or of a mapped one.
+    """The questions of a search over storage distributions to a graph, or to a mapped graph.
 
     count: distributions evaluated so far; firings: of one iteration.
     """

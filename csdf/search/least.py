@@ -16,7 +16,7 @@ from csdf.stopping import ENDS, Progress, Stop, reason_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastDistribution:
-    """What a search found: capacities in the order of its variables, None without any.
+    """The result of a search: capacities in the order of its variables, None without any.
 
     size: of the capacities; where they are not proved to be the least it is `lower_bound` or more.
     """

@@ -51,7 +51,7 @@ def least_memory(
 
 
 class _Search:
-    """One question: the queue of distributions, by cost, and what was found."""
+    """A search for the least memory: the queue of distributions, by cost, and the best found."""
 
     def __init__(
         self,

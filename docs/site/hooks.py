@@ -1,4 +1,4 @@
-"""What MkDocs asks while it builds the site: pages that are made, links, and formulas.
+"""Hooks that MkDocs calls while it builds the site: pages that are made, links, and formulas.
 
 The first page is README.md. Files outside of `docs/` to which pages link, such as the pages of
 `figures/`, become files of the site.

@@ -163,7 +163,7 @@ def _layout(model: Model, port: Port) -> str:
 
 
 def _outside(written: Written) -> str:
-    """What is read or written in memory of the caller."""
+    """Return the tensors that are read or written in memory of the caller."""
     found = [
         one.parameter for one in (*written.inputs, *written.outputs) if one.outside is not None
     ]

@@ -26,7 +26,7 @@ from planners.code.rules import Rule, all_of, rule_of
 from planners.code.tables import NULL, Tables
 from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage, arriving_stage
-from planners.streaming.stages import Manner
+from planners.streaming.stage import Manner
 from planners.tiling.regions import COLUMNS, ROWS, Range, range_needed
 
 MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16 bits
@@ -170,7 +170,7 @@ class Schedule:
         return f"{{{listed}}}, /* {comment(name)} */"
 
     def _place(self, name: str) -> tuple[int, int]:
-        """Where a tensor lies, and how many of its rows; below nought for one that lies outside."""
+        """Return the place of a tensor, and its rows there; below nought for a tensor outside."""
         if name in self.outside:
             return -1 - self.outside.index(name), self.network.layer(name).shape.rows
         buffer = self.buffer(name, (Kind.WHOLE, Kind.LINE), self._placed()[name])

@@ -59,7 +59,7 @@ class Parts:
 
     @property
     def lower_bound(self) -> int:
-        """What every sufficient distribution costs at least, as far as it is proved."""
+        """Return the least cost of any sufficient distribution, as far as it is proved."""
         if self._now is not None:
             part, search = self._now
             part.bound = max(part.bound, search.lower_bound)

@@ -29,7 +29,8 @@ from planners.streaming.plan import StreamingPlan
 from planners.streaming.search.front import ALL, GroupWay, front
 from planners.streaming.search.moves import PARTS, Move, Moves
 from planners.streaming.search.spaces import OnceMoves, PlainMoves, TwiceMoves
-from planners.streaming.stages import Stage, StageTable
+from planners.streaming.stage import Stage
+from planners.streaming.stages import StageTable
 from planners.streaming.ways import (
     BY_ROWS,
     IN_PARTS,

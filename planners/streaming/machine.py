@@ -21,7 +21,8 @@ from planners.streaming.computations import Computing
 from planners.streaming.held import HeldTensor, MarkedArena
 from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage, arriving_stage, rows_of_input
-from planners.streaming.stages import ACCUMULATOR_BYTES, Manner
+from planners.streaming.stage import Manner
+from planners.streaming.stages import ACCUMULATOR_BYTES
 from planners.streaming.sweeping import Sweep
 from planners.tiling.regions import Needs, Range, Region
 

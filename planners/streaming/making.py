@@ -15,7 +15,8 @@ from planners.streaming.overlap import least_lead, pace_of
 from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan
 from planners.streaming.search.front import GroupWay
 from planners.streaming.search.moves import made_by_rows
-from planners.streaming.stages import ACCUMULATOR_BYTES, Geometry, StageTable
+from planners.streaming.stage import Geometry
+from planners.streaming.stages import ACCUMULATOR_BYTES, StageTable
 
 OUTSIDE_ALIGNMENT = 8  # bytes
 

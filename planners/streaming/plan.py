@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 from planners.streaming.again import Span
-from planners.streaming.stages import Stage
+from planners.streaming.stage import Stage
 
 VERSION = 1  # of the JSON form
 

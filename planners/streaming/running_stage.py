@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cnn2csdf.network import Layer, Network
 from planners.streaming.plan import PlannedStage
-from planners.streaming.stages import Manner, Stage
+from planners.streaming.stage import Manner, Stage
 from planners.tiling.regions import Range
 
 

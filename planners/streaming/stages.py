@@ -11,8 +11,6 @@ firing and holds its sums.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
 from itertools import accumulate, pairwise
 
 from cnn2csdf import operators as op
@@ -20,77 +18,10 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from planners.streaming.firing import Firings, Reading
 from planners.streaming.lines import Keeping, kept_places
+from planners.streaming.stage import Geometry, Manner, Stage, Strip
 from planners.tiling.regions import COLUMNS, Needs, Range, can_be_tiled, hull
 
 ACCUMULATOR_BYTES = 4  # of a sum: int32 for int8, float for float
-
-
-class Manner(Enum):
-    """How a stage goes through its work.
-
-    ROWS: a firing makes some result rows, along their columns where there are several layers.
-    SUMS: a firing adds a row of the input to the sums of its one layer; the last makes the result.
-    CHANNELS: one firing; for each feature map of the result, the first of two layers computes what
-    the second sums up at once. Its input has to lie whole.
-    """
-
-    ROWS = "rows"
-    SUMS = "sums"
-    CHANNELS = "channels"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """Layers in their order, the last of which writes the result, and result rows a firing.
-
-    parts: how often a firing goes along the columns, with a part of the channels of the layers
-    before the summing layer each time; that layer keeps sums of its rows meanwhile.
-    """
-
-    layers: tuple[str, ...]
-    rows: int = 1
-    manner: Manner = Manner.ROWS
-    parts: int = 1
-    summing: str | None = None  # the layer that sums over the parts
-
-    @property
-    def result(self) -> str:
-        """The layer whose tensor the stage makes."""
-        return self.layers[-1]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Strip:
-    """Rows and columns of a tensor inside a stage that are there at a time."""
-
-    layer: str
-    rows: int
-    columns: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Geometry:
-    """The needs and the work of a stage.
-
-    strips: one for each tensor inside. sums: bytes of the sums over parts, during a firing.
-    accumulator: bytes of sums that stay from the first firing to the last. work: multiply-accumulates
-    of a frame, rows computed again included. ranges: for each layer and firing the rows of its output
-    that are computed.
-    """
-
-    stage: Stage
-    firings: Firings
-    strips: tuple[Strip, ...]
-    sums: int
-    accumulator: int
-    work: int
-    ranges: dict[str, tuple[Range, ...]]
-
-    @property
-    def strip_bytes(self) -> int:
-        """Bytes of all strips and sums that come and go with a firing."""
-        return sum(strip.bytes for strip in self.strips) + self.sums
 
 
 class StageTable:

@@ -27,7 +27,7 @@ PLAIN = (WHOLE_LAYERS, BY_ROWS)
 
 
 class FitWhy(Why):
-    """What the answer to whether a network fits rests on."""
+    """Reasons for the answer to whether a network fits."""
 
     FLASH = "the parameters need {needed} bytes of flash, {flash} are there"
     LEAST_WORK = "the least work found among whole layers, rows, lines and strips"

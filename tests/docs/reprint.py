@@ -33,7 +33,7 @@ def reprinted(page, folder):
 
 
 def body_of(block, found):
-    """What stands between the fences."""
+    """Return the text between the fences."""
     if block.kind == "console":
         return "".join(
             f"$ {command}\n{shown if is_as_before(shown, now) else now}"

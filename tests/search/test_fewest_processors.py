@@ -45,7 +45,7 @@ def test_loads_that_cannot_be_split_need_one_more():
 
 
 def test_a_cycle_may_ask_for_more_than_the_loads():
-    """One token in a -> b -> c -> a: nothing overlaps, 9 on any number of processors."""
+    """A token in a -> b -> c -> a: nothing overlaps, 9 on any number of processors."""
     graph = (
         GraphBuilder("ring")
         .actor("a", 3).actor("b", 4).actor("c", 2)

@@ -188,7 +188,7 @@ def compare(seed):
 
 
 def _floor(graph, name, side):
-    """What the fullest firing on that side moves at once; the rooms of the rest are not smaller."""
+    """Return the tokens of the fullest firing on that side; the rooms of the rest are not smaller."""
     channel = graph.channel(name)
     made, taken = max(channel.production), max(channel.consumption)
     if side == "memory":

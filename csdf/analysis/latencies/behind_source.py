@@ -27,7 +27,7 @@ CLOCK = "clock of "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLatency(Shown):
-    """What happens behind a source whose firings are released at even distances.
+    """Latencies behind a source whose firings are released at even distances.
 
     period: of the source, for one iteration; least_period: the shortest that the graph sustains. Where
     that is longer, inputs pile up and there is no latency: all that follows is None.

@@ -57,7 +57,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def _listed(heads: Sequence[str], row: Sequence[str]) -> list[str]:
-    """One row, a line for each cell."""
+    """Return a row of the table, a line for each cell."""
     width = max(map(len, heads[1:]))
     cells = [
         f"  {head.ljust(width)}  {cell}"

@@ -1,4 +1,4 @@
-"""What a terminal shows besides text: a line of progress that changes in place, and colours.
+"""Output for terminals besides text: a line of progress that changes in place, and colours.
 
 Where a stream leads elsewhere, into a file, a pipe or the log of a build, none of this is written.
 """

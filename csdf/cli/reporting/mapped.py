@@ -1,4 +1,4 @@
-"""What `csdf map` says of a mapping: as text and as JSON."""
+"""The answer of `csdf map` about a mapping, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Least = FewestProcessors | LeastBuffers
 
 
 class Answer(NamedTuple):
-    """What is to be said.
+    """The answer of `csdf map` and what it rests on.
 
     mapping, found: None where no mapping is known that is fast enough. best: what a search for the
     least period says; least: what one for the fewest processors or the least buffers says, in

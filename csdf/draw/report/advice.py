@@ -105,7 +105,7 @@ def _faster(findings: GraphFindings) -> Iterator[str]:
 
 
 def _next_limit(faster: FasterActor, findings: GraphFindings) -> str:
-    """What limits the graph when an actor is faster."""
+    """Return the limit of the graph when an actor is faster."""
     if set(faster.actors) != set(findings.critical_actors):
         return f"then limited by {listed(faster.actors)}"
     if len(faster.actors) > NAMED:

@@ -1,4 +1,4 @@
-"""What surrounds each actor, as data for the page: its channels, and what it does."""
+"""Surroundings of each actor, as data for the page: its channels, and its work."""
 
 from __future__ import annotations
 

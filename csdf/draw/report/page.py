@@ -29,7 +29,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 
 
 class Compared(NamedTuple):
-    """What a page is compared with. names: of that and of this, as they were given."""
+    """The page to compare with. names: of that page and of this page, as given."""
 
     names: tuple[str, str]
     graph: GraphFindings

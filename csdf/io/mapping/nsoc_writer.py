@@ -37,7 +37,7 @@ def write_nsoc(
 
 
 class _Document:
-    """One file while it is being made."""
+    """An SDF3 file while it is being made."""
 
     def __init__(self, path: str, graph: Graph, platform: Platform, mapping: Mapping) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""One `.pi` file of PREESM as its elements: nodes with ports, FIFOs, delays and parameters.
+"""A `.pi` file of PREESM as its elements: nodes with ports, FIFOs, delays and parameters.
 
 A `.pi` file is GraphML. Of each <node> the attribute `kind` says what it is: `actor`, the special
 actors `broadcast`, `fork`, `join` and `roundbuffer`, `param` with an expression, `delay`, and the
@@ -65,13 +65,13 @@ class Fifo:
 
     @property
     def key(self) -> str:
-        """What older files call it where a parameter is for its delay."""
+        """Return the name that older files use where a parameter is for its delay."""
         return f"{'.'.join(self.source)}-{'.'.join(self.target)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PiGraph:
-    """What one .pi file says; `configured`: of each node, the parameters that reach its ports."""
+    """The contents of a .pi file; `configured`: of each node, the parameters that reach its ports."""
 
     file: str
     name: str

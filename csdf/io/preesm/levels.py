@@ -1,4 +1,4 @@
-"""One level of a PREESM graph with the values of its parameters, and how often its actors fire."""
+"""A level of a PREESM graph with the values of its parameters, and how often its actors fire."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Level:
             raise self.graph.refusal(node.line, f"parameter {shown(node.name)}: {error}") from None
 
     def _names(self, node: str) -> dict[str, Fraction]:
-        """What a name means at a node: a configuration port of it, or else a parameter."""
+        """Return the meaning of a name at a node: a configuration port of it, or else a parameter."""
         ports = self.graph.configured.get(node, {})
         return self._values | {
             port: self._values[name] for port, name in ports.items() if name in self._values

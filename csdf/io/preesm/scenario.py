@@ -18,7 +18,7 @@ NOT_TIMES = ("INITIATION_INTERVAL",)  # how soon the next firing may begin, whic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PiScenario:
-    """What a scenario says of a graph.
+    """The facts of a scenario about a graph.
 
     times: of each actor, by its path below the whole graph, expressions by type of processor, with
     the line. token_bytes: by type of tokens. parameters: by graph and parameter.

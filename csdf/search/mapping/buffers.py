@@ -146,7 +146,7 @@ class _Evaluator:
 
 
 class _Search:
-    """One search for the buffers of a mapping."""
+    """A search for the buffers of a mapping."""
 
     def __init__(
         self,

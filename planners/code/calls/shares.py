@@ -12,7 +12,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Array
 from planners.code.described import Call, Described
-from planners.streaming.stages import Stage
+from planners.streaming.stage import Stage
 
 Packed = Callable[[Array], Array]  # filters as kernels read them, of one group
 CallOf = Callable[[Described, Array | None], Call]  # with filters that are packed already
@@ -44,7 +44,7 @@ class Slice:
 
     @property
     def bounds(self) -> tuple[int, ...]:
-        """Where shares begin, and the end of the last."""
+        """Return the places where shares begin, and the end of the last."""
         return tuple(sorted({*range(0, self.channels, self.share), self.channels}))
 
 

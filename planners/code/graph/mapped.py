@@ -23,7 +23,7 @@ Turn = tuple[str, int]  # an actor, and how often it fires in a row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreOrder:
-    """What a processor carries out: some turns once, others again and again.
+    """The turns of a processor: some once, others again and again.
 
     first: firings before the first block. firings: of a block, after which every channel holds what it
     held before, and all processors have done the same number of iterations.
@@ -158,7 +158,7 @@ class _Recurrence(NamedTuple):
 
 
 class _Run:
-    """One order of all firings, and the most tokens of each channel in it.
+    """Return an order of all firings, and the most tokens of each channel in it.
 
     A firing claims the space of its output before it gives its input back. Of the processors that
     can go on the one that is furthest behind does. As each keeps its order, the choice does not
@@ -206,7 +206,7 @@ class _Run:
         raise GaveUp(f"no state of the orders recurs within {MOST_FIRINGS} firings")
 
     def _state(self) -> tuple[int, ...]:
-        """Where processors stand in their lists, and how far they are ahead of the first one."""
+        """Return the places of processors in their lists, and their lead over the first processor."""
         leader = next(iter(self._blocks))
         blocks = self._place[leader] // self._blocks[leader]
         begun = (min(self._place[core], len(self._orders[core].prefix)) for core in self._blocks)

@@ -1,4 +1,4 @@
-"""What programs for graphs have in common: names, and tables of channels and actors."""
+"""Texts that programs for graphs share: names, and tables of channels and actors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planners.code.names import comment, identifier, unlike, wrapped
 
 
 class GraphTexts:
-    """What programs for a graph have in common: names, and tables of channels and actors."""
+    """Texts that programs for a graph share: names, and tables of channels and actors."""
 
     def __init__(self, graph: Graph, rings: Sequence[Ring], name: str) -> None:
         """Take a graph with a buffer for each channel, and what functions are to be named after."""

@@ -16,7 +16,7 @@ GIVEN = "the plan that is given"
 
 
 class GivenWhy(Why):
-    """What the answer about a given plan rests on."""
+    """Reasons for the answer about a given plan."""
 
     JUDGED = "the plan that is given works this network; no other was looked for"
     TOO_LARGE = "the plan that is given takes {needed} bytes of RAM, {ram} are there"
@@ -63,7 +63,7 @@ def _verdict(
 
 
 def _places(network: Network, plan: StreamingPlan) -> tuple[str, str]:
-    """Where inputs and results are, in the words of `csdf fit`."""
+    """Return the places of inputs and results, in the words of `csdf fit`."""
     outside = {one.tensor for one in plan.buffers if one.kind is Kind.OUTSIDE}
     inputs = {layer.name for layer in network.inputs}
     source = OUTSIDE if inputs & outside else RESIDENT

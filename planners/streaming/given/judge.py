@@ -15,12 +15,8 @@ from csdf.errors import ExecutionError, InvalidPlan
 from planners.streaming.again import worked_network
 from planners.streaming.machine import Machine
 from planners.streaming.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
-from planners.streaming.stages import (
-    ACCUMULATOR_BYTES,
-    Manner,
-    StageTable,
-    sums_over_rows,
-)
+from planners.streaming.stage import Manner
+from planners.streaming.stages import ACCUMULATOR_BYTES, StageTable, sums_over_rows
 
 
 def require_carried_out(network: Network, plan: StreamingPlan) -> None:
@@ -187,7 +183,7 @@ class _Judged:
             )
 
     def _require_whole(self) -> None:
-        """What another group reads, and what goes out, lies whole."""
+        """Require that tensors which another group reads, and results, lie whole."""
         whole = {one.tensor for one in self._plan.buffers if one.has_all_rows}
         arriving = {group.arriving for group in self._plan.groups}
         wanted = set(self._results) | (self._inputs - arriving)

@@ -21,7 +21,7 @@ from planners.streaming.plan import (
     StreamBuffer,
     StreamingPlan,
 )
-from planners.streaming.stages import Manner, Stage
+from planners.streaming.stage import Manner, Stage
 
 PLAN = (
     *("version", "network", "element_bytes", "arena_bytes", "multiply_accumulates"),

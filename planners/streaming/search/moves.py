@@ -16,7 +16,8 @@ from planners.streaming.course import Course
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
 from planners.streaming.overlap import Pace, pace_of
-from planners.streaming.stages import Manner, Stage, StageTable, sums_over_rows
+from planners.streaming.stage import Manner, Stage
+from planners.streaming.stages import StageTable, sums_over_rows
 
 ROWS_AT_A_TIME = (1, 2, 4, 8, 16)  # of stages of several layers
 LONGEST_STAGE = 10  # layers

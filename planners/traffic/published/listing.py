@@ -17,7 +17,7 @@ SHOWN_PARTS = (
 
 
 class _Place(NamedTuple):
-    """What one part works on along one axis: made of the map between, made of the output."""
+    """The places of a part along an axis: made of the map between, made of the output."""
 
     made: Places
     written: Places

@@ -25,7 +25,7 @@ PAIR = 2
 
 
 class PublishedWhy(Why):
-    """What is proved of the traffic as printed."""
+    """Reasons for the answer about traffic as printed."""
 
     LEAST = (
         "no loop nest of a layer with up to two levels of tiles and no even cut of a pair moves "
@@ -50,7 +50,7 @@ class PublishedSearch(NetworkSearch):
         return replace(found, output_bytes=found.output_bytes + once)
 
     def _starts(self, end: int, longest: int | None, buffer_bytes: int) -> Iterator[int]:
-        """The one stage that a pair could start with."""
+        """Yield the only stage that a pair could start with."""
         is_allowed = longest is None or longest >= PAIR
         if is_allowed and end >= PAIR and self._best_pair(end, buffer_bytes) is not None:
             yield end - PAIR

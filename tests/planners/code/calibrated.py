@@ -60,7 +60,7 @@ def _with_means(network):
 
 
 def _types(model, seed):
-    """What the integers of each tensor stand for; one for all that move into one another."""
+    """Return the quantization of each tensor, the same for all that move into one another."""
     network = model.network
     maps = run_layers(model, random_frame(network, seed))
     alike = {layer.name: layer.name for layer in network.layers}

@@ -118,7 +118,7 @@ int {name}_test(void)
 
 
 def functions_in_c(written, graph):
-    """What a user fills in: functions that mix the values of tokens."""
+    """Return the functions that a user fills in: they mix the values of tokens."""
     name = written.name
     header = written.files[f"{name}.h"]
     functions = re.findall(rf"void ({name}_fire_\w+)\(", header)

@@ -47,7 +47,7 @@ def expanded(seed):
 
 
 def first_of(builder, source, last, count):
-    """What a stage in parts may begin with."""
+    """Draw a layer that a stage in parts may begin with."""
     channels = builder.shape(last).channels
     kind = source.random()
     if kind < 0.2:

@@ -11,7 +11,7 @@ from planners.code.library import library
 from planners.streaming.making import plan_of
 from planners.streaming.search.front import GroupWay
 from planners.streaming.search.moves import WHOLE
-from planners.streaming.stages import Manner
+from planners.streaming.stage import Manner
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.streaming.streamed import random_plan, space
 

@@ -166,7 +166,7 @@ def test_values_pass_between_processors_as_through_queues(tmp_path):
 
 
 def two():
-    """One actor makes two tokens that the other takes one by one, on a processor of its own."""
+    """An actor makes two tokens that the other takes singly, on a processor of its own."""
     builder = GraphBuilder("two")
     builder.actor("a", 1)
     builder.actor("b", 1)

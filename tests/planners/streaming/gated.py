@@ -22,7 +22,7 @@ def _gate(builder, source: Random, last, channels):
 
 
 def gated_network(seed, *, blocks=None):
-    """One to three blocks: an expansion, one filter for each map, a gate, a projection, a sum."""
+    """Return up to three blocks: an expansion, one filter for each map, a gate, a projection, a sum."""
     source = Random(seed)
     builder = NetworkBuilder("gated")
     channels = source.randint(1, 3)
@@ -49,7 +49,7 @@ def gated_network(seed, *, blocks=None):
 
 
 def gated_block(thin, wide, size):
-    """One block between thin tensors: an expansion, one filter for each map, a gate, a projection."""
+    """Return a block between thin tensors: expansion, a filter for each map, gate, projection."""
     builder = NetworkBuilder("gated block")
     last = builder.input((thin, size, size))
     last = builder.add(_convolution(wide), last)
