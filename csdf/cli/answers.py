@@ -78,6 +78,13 @@ def one_text(lines: Iterable[str]) -> str:
     return "\n".join(map(quoted, lines))
 
 
+def json_text(answer: dict[str, Any]) -> str:
+    """Return an answer as the text that --json prints."""
+    import json  # slow to import, and seldom needed
+
+    return json.dumps(answer, indent=2)
+
+
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a graph file is to be understood."""
     parser.add_argument(

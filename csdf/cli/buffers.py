@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,6 @@ from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import methods, storage
 from csdf.errors import UnwritableFile
-from csdf.io.fifo_depths import depth_table, folding_config, parse_depths
 from csdf.io.files import read_bytes, write_text
 from csdf.io.graph_files import require_format, write_graph
 from csdf.model.fifo_memory import OBJECTIVES
@@ -89,7 +87,7 @@ def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace, 
     if options.format != "table" and not options.output:
         return _print_depths(graph, result, options.format)
     if options.json:
-        print(json.dumps(_as_json(graph, result, options, seconds), indent=2))
+        print(answers.json_text(_as_json(graph, result, options, seconds)))
     else:
         print(_as_text(graph, result, options, seconds))
     return EXIT_CODES[result.status]
@@ -180,7 +178,11 @@ def _write(path: str, graph: Graph, capacities: Mapping[str, int], style: str) -
 
 
 def _depths(graph: Graph, capacities: Mapping[str, int], style: str) -> str:
-    return folding_config(graph, capacities) if style == "folding" else depth_table(capacities)
+    from csdf.io import fifo_depths  # slow to import, and seldom needed
+
+    if style == "folding":
+        return fifo_depths.folding_config(graph, capacities)
+    return fifo_depths.depth_table(capacities)
 
 
 def _print_depths(graph: Graph, result: SmallestStorage, style: str) -> int:
@@ -204,7 +206,7 @@ def _write_schedule(
         if schedule is None:
             raise AssertionError("a distribution that runs has a schedule")
         check_periodic_schedule(bounded, schedule, firings=JUDGED_CYCLES)
-    write_text(options.schedule, json.dumps(schedule.to_json(), indent=2) + "\n")
+    write_text(options.schedule, answers.json_text(schedule.to_json()) + "\n")
 
 
 def _remark(text: str) -> None:
@@ -217,6 +219,8 @@ def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace,
     The answer is "no" for a deadlock, and for a period above the required one.
     """
     name = options.check
+    from csdf.io.fifo_depths import parse_depths  # slow to import, and seldom needed
+
     depths = parse_depths(read_bytes(name).decode("utf-8", "replace"), graph, name)
     with answers.working(f"analysing {graph.name} in these depths"):
         result = throughput(with_capacities(graph, depths), budget=stop)
@@ -226,7 +230,7 @@ def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace,
         found = {"graph": graph.name, "capacities": depths, "size": total, **result.to_json()}
         if required is not None:
             found["required_period"] = str(required)
-        print(json.dumps(found, indent=2))
+        print(answers.json_text(found))
     else:
         verdict = f"deadlock: {result.deadlock}"
         if result.deadlock is None:

@@ -10,10 +10,7 @@ for.
 
 from __future__ import annotations
 
-import ast
-import tomllib
 from collections.abc import Iterator
-from configparser import ConfigParser
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -92,13 +89,16 @@ def _docstring(module: str) -> str:
         return ""
     source = getattr(spec.loader, "get_source", None) if spec is not None else None
     text = source(module) if source is not None else None
+    import ast  # slow to import, and seldom needed
+
     return (ast.get_docstring(ast.parse(text)) or "") if text else ""
 
 
 @cache
 def _own_lines(group: str) -> dict[str, str]:
     """Names and modules, from the first place that says them."""
-    for lines in (_from_checkout(group), _from_installer(group)):
+    for found in (_from_checkout, _from_installer):
+        lines = found(group)
         if lines is not None:
             return lines
     raise CsdfError(
@@ -111,6 +111,8 @@ def _from_checkout(group: str) -> dict[str, str] | None:
     path = HOME / "pyproject.toml"
     if not path.is_file():
         return None
+    import tomllib  # slow to import, and needed in a checkout alone
+
     project = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {})
     if project.get("name") != PROJECT:
         return None
@@ -118,6 +120,8 @@ def _from_checkout(group: str) -> dict[str, str] | None:
 
 
 def _from_installer(group: str) -> dict[str, str] | None:
+    from configparser import ConfigParser  # slow to import, and needed in an installation alone
+
     for path in sorted(HOME.glob(f"{PROJECT}-*.dist-info/entry_points.txt")):
         lines = ConfigParser(delimiters="=", interpolation=None)
         lines.optionxform = str  # type: ignore[assignment, method-assign]

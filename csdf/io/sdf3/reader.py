@@ -124,7 +124,8 @@ def _read(
 
 def _has_initial_phases(actors: Mapping[str, ActorText]) -> bool:
     for actor in actors.values():
-        for part in (*actor.ports.values(), *actor.processors):
+        parts: tuple[Port | ProcessorTimes, ...] = (*actor.ports.values(), *actor.processors)
+        for part in parts:
             if part.initial:
                 return True
     return False
