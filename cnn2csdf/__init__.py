@@ -14,20 +14,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cnn2csdf.builder import NetworkBuilder
-    from cnn2csdf.catalogue.networks import CATALOGUE, from_catalogue
-    from cnn2csdf.durations import PLATFORMS, Platform, platform_durations
-    from cnn2csdf.execution.by_parts import run_by_parts
-    from cnn2csdf.execution.calibration import calibrated_weights
-    from cnn2csdf.execution.compare import Verification, random_frames, verify
-    from cnn2csdf.execution.whole import run_whole
-    from cnn2csdf.granularity import ROWS, WHOLE, Granularity
-    from cnn2csdf.lowering import Overlap, lower
-    from cnn2csdf.network import Connection, Layer, Network, Shape
-    from cnn2csdf.parameters import layer_parameters, multiply_accumulates
-    from cnn2csdf.readers.model_files import read_model
-    from cnn2csdf.simplify import simplified
-    from cnn2csdf.weights import Model, random_weights
+    from cnn2csdf.builder import NetworkBuilder as NetworkBuilder
+    from cnn2csdf.catalogue.networks import CATALOGUE as CATALOGUE
+    from cnn2csdf.catalogue.networks import from_catalogue as from_catalogue
+    from cnn2csdf.durations import PLATFORMS as PLATFORMS
+    from cnn2csdf.durations import Platform as Platform
+    from cnn2csdf.durations import platform_durations as platform_durations
+    from cnn2csdf.execution.by_parts import run_by_parts as run_by_parts
+    from cnn2csdf.execution.calibration import calibrated_weights as calibrated_weights
+    from cnn2csdf.execution.compare import Verification as Verification
+    from cnn2csdf.execution.compare import random_frames as random_frames
+    from cnn2csdf.execution.compare import verify as verify
+    from cnn2csdf.execution.whole import run_whole as run_whole
+    from cnn2csdf.granularity import ROWS as ROWS
+    from cnn2csdf.granularity import WHOLE as WHOLE
+    from cnn2csdf.granularity import Granularity as Granularity
+    from cnn2csdf.lowering import Overlap as Overlap
+    from cnn2csdf.lowering import lower as lower
+    from cnn2csdf.network import Connection as Connection
+    from cnn2csdf.network import Layer as Layer
+    from cnn2csdf.network import Network as Network
+    from cnn2csdf.network import Shape as Shape
+    from cnn2csdf.parameters import layer_parameters as layer_parameters
+    from cnn2csdf.parameters import multiply_accumulates as multiply_accumulates
+    from cnn2csdf.readers.model_files import read_model as read_model
+    from cnn2csdf.simplify import simplified as simplified
+    from cnn2csdf.weights import Model as Model
+    from cnn2csdf.weights import random_weights as random_weights
 
 _HOMES = {
     "CATALOGUE": "cnn2csdf.catalogue.networks",

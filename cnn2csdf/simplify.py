@@ -1,4 +1,4 @@
-"""Rewrites that leave what a network computes as it is: each returns a model with fewer layers."""
+"""Rewrites that leave what a network computes as it is: fewer layers, or layers that work by rows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.elements import Stored
 from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.rewrites.turning import turn_maps
 from cnn2csdf.weights import Array, Model, Weights
 
 Rewrite = Callable[[Model], Model]
@@ -267,6 +268,7 @@ def _without(model: Model, dropped: Mapping[str, str], weights: Weights | None =
 
 REWRITES: Mapping[str, Rewrite] = {
     "drop": drop_identities,
+    "turn": turn_maps,
     "pad": fold_padding,
     "fold": fold_batch_normalization,
     "absorb": absorb_biases,

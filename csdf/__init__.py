@@ -18,69 +18,112 @@ TYPE_CHECKING = False  # as `typing` has it, which would take longest of all tha
 if TYPE_CHECKING:
     from typing import Any
 
-    from csdf.analysis.abstraction.actors import merge_actors
-    from csdf.analysis.abstraction.phases import FasterGraph, faster_graph, slower_graph
-    from csdf.analysis.bounded import limit_concurrency, with_capacities
-    from csdf.analysis.concurrency import without_auto_concurrency
-    from csdf.analysis.consistency import repetition_vector
-    from csdf.analysis.critical import CriticalCycle
-    from csdf.analysis.dependency_latency import DependencyLatency, dependency_latency
-    from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
-    from csdf.analysis.judge import check_periodic_schedule, check_schedule
-    from csdf.analysis.latency import latency
-    from csdf.analysis.liveness import Deadlock, deadlock
-    from csdf.analysis.mapping.execution import MappedExecution, mapped_execution
-    from csdf.analysis.mapping.throughput import MappedThroughput, mapped_throughput
-    from csdf.analysis.scenarios.throughput import ScenarioThroughput, scenario_throughput
-    from csdf.analysis.schedules import (
-        periodic_schedule,
-        periodic_throughput,
-        strictly_periodic_schedule,
-    )
-    from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
-    from csdf.analysis.statistics import Statistics, statistics
-    from csdf.analysis.throughput import Throughput, throughput
-    from csdf.analysis.whatif.capacity_steps import CapacitySteps, capacity_steps
-    from csdf.analysis.whatif.parameter import Parameter, added_time, added_to_phase, time_scale
-    from csdf.analysis.whatif.parametric import ParametricPeriod, parametric_period
-    from csdf.analysis.whatif.regions import ParametricRegions, parametric_regions
-    from csdf.analysis.whatif.sensitivity import (
-        ActorSensitivity,
-        ChannelSensitivity,
-        Sensitivity,
-        sensitivity,
-    )
-    from csdf.errors import CsdfError, GaveUp, InconsistentGraph, InvalidGraph
-    from csdf.generation.random_graphs import random_graph
-    from csdf.generation.sampled_graphs import SampledShape, sampled_graph
-    from csdf.generation.shape import GraphShape
-    from csdf.generation.spread import Spread
-    from csdf.io.graph_files import read_graph, write_graph
-    from csdf.io.mapping.files import read_mapping, read_platform, write_mapping, write_platform
-    from csdf.io.mapping.nsoc import MappedApplication, read_nsoc
-    from csdf.io.mapping.nsoc_writer import write_nsoc
-    from csdf.io.scenarios.files import read_scenarios
-    from csdf.model.builder import GraphBuilder
-    from csdf.model.graph import Actor, Channel, Graph
-    from csdf.model.mapping import (
-        Buffer,
-        Connection,
-        Core,
-        InvalidMapping,
-        Mapping,
-        Platform,
-        StaticOrder,
-    )
-    from csdf.model.scenarios import Scenario, ScenarioGraph, State
-    from csdf.model.schedule import Firing, PeriodicSchedule
-    from csdf.outcome import Reason, Status
-    from csdf.search.mapping.buffers import LeastBuffers, least_buffers
-    from csdf.search.mapping.fewest import FewestProcessors, fewest_processors
-    from csdf.search.mapping.search import BestMapping, best_mapping
-    from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
-    from csdf.search.trade_off import pareto_front, smallest_storage, sufficient_capacities
-    from csdf.search.variables import Choice
-    from csdf.stopping import Progress, Stop
+    from csdf.analysis.abstraction.actors import merge_actors as merge_actors
+    from csdf.analysis.abstraction.phases import FasterGraph as FasterGraph
+    from csdf.analysis.abstraction.phases import faster_graph as faster_graph
+    from csdf.analysis.abstraction.phases import slower_graph as slower_graph
+    from csdf.analysis.bounded import limit_concurrency as limit_concurrency
+    from csdf.analysis.bounded import with_capacities as with_capacities
+    from csdf.analysis.concurrency import without_auto_concurrency as without_auto_concurrency
+    from csdf.analysis.consistency import repetition_vector as repetition_vector
+    from csdf.analysis.critical import CriticalCycle as CriticalCycle
+    from csdf.analysis.expansion import hsdf as hsdf
+    from csdf.analysis.expansion import merge_parallel_channels as merge_parallel_channels
+    from csdf.analysis.expansion import unfold as unfold
+    from csdf.analysis.judge import check_periodic_schedule as check_periodic_schedule
+    from csdf.analysis.judge import check_schedule as check_schedule
+    from csdf.analysis.latencies.behind_source import SourceLatency as SourceLatency
+    from csdf.analysis.latencies.behind_source import source_latency as source_latency
+    from csdf.analysis.latencies.by_dependency import DependencyLatency as DependencyLatency
+    from csdf.analysis.latencies.by_dependency import dependency_latency as dependency_latency
+    from csdf.analysis.latencies.by_iteration import latency as latency
+    from csdf.analysis.latencies.under_orders import OrderedLatency as OrderedLatency
+    from csdf.analysis.latencies.under_orders import ordered_latency as ordered_latency
+    from csdf.analysis.liveness import Deadlock as Deadlock
+    from csdf.analysis.liveness import deadlock as deadlock
+    from csdf.analysis.mapping.execution import MappedExecution as MappedExecution
+    from csdf.analysis.mapping.execution import mapped_execution as mapped_execution
+    from csdf.analysis.mapping.throughput import MappedThroughput as MappedThroughput
+    from csdf.analysis.mapping.throughput import mapped_throughput as mapped_throughput
+    from csdf.analysis.scenarios.throughput import ScenarioThroughput as ScenarioThroughput
+    from csdf.analysis.scenarios.throughput import scenario_throughput as scenario_throughput
+    from csdf.analysis.schedules import periodic_schedule as periodic_schedule
+    from csdf.analysis.schedules import periodic_throughput as periodic_throughput
+    from csdf.analysis.schedules import strictly_periodic_schedule as strictly_periodic_schedule
+    from csdf.analysis.self_timed import SelfTimedExecution as SelfTimedExecution
+    from csdf.analysis.self_timed import self_timed_execution as self_timed_execution
+    from csdf.analysis.statistics import Statistics as Statistics
+    from csdf.analysis.statistics import statistics as statistics
+    from csdf.analysis.throughput import Throughput as Throughput
+    from csdf.analysis.throughput import throughput as throughput
+    from csdf.analysis.whatif.capacity_steps import CapacitySteps as CapacitySteps
+    from csdf.analysis.whatif.capacity_steps import capacity_steps as capacity_steps
+    from csdf.analysis.whatif.parameter import Parameter as Parameter
+    from csdf.analysis.whatif.parameter import added_time as added_time
+    from csdf.analysis.whatif.parameter import added_to_phase as added_to_phase
+    from csdf.analysis.whatif.parameter import time_scale as time_scale
+    from csdf.analysis.whatif.parametric import ParametricPeriod as ParametricPeriod
+    from csdf.analysis.whatif.parametric import parametric_period as parametric_period
+    from csdf.analysis.whatif.regions import ParametricRegions as ParametricRegions
+    from csdf.analysis.whatif.regions import parametric_regions as parametric_regions
+    from csdf.analysis.whatif.sensitivity import ActorSensitivity as ActorSensitivity
+    from csdf.analysis.whatif.sensitivity import ChannelSensitivity as ChannelSensitivity
+    from csdf.analysis.whatif.sensitivity import Sensitivity as Sensitivity
+    from csdf.analysis.whatif.sensitivity import sensitivity as sensitivity
+    from csdf.errors import CsdfError as CsdfError
+    from csdf.errors import GaveUp as GaveUp
+    from csdf.errors import InconsistentGraph as InconsistentGraph
+    from csdf.errors import InvalidGraph as InvalidGraph
+    from csdf.generation.random_graphs import random_graph as random_graph
+    from csdf.generation.sampled_graphs import SampledShape as SampledShape
+    from csdf.generation.sampled_graphs import sampled_graph as sampled_graph
+    from csdf.generation.shape import GraphShape as GraphShape
+    from csdf.generation.spread import Spread as Spread
+    from csdf.io.graph_files import read_graph as read_graph
+    from csdf.io.graph_files import write_graph as write_graph
+    from csdf.io.mapping.files import read_mapping as read_mapping
+    from csdf.io.mapping.files import read_platform as read_platform
+    from csdf.io.mapping.files import write_mapping as write_mapping
+    from csdf.io.mapping.files import write_platform as write_platform
+    from csdf.io.mapping.nsoc import MappedApplication as MappedApplication
+    from csdf.io.mapping.nsoc import read_nsoc as read_nsoc
+    from csdf.io.mapping.nsoc_writer import write_nsoc as write_nsoc
+    from csdf.io.scenarios.files import read_scenarios as read_scenarios
+    from csdf.model.builder import GraphBuilder as GraphBuilder
+    from csdf.model.graph import Actor as Actor
+    from csdf.model.graph import Channel as Channel
+    from csdf.model.graph import Graph as Graph
+    from csdf.model.mapping import Buffer as Buffer
+    from csdf.model.mapping import Connection as Connection
+    from csdf.model.mapping import Core as Core
+    from csdf.model.mapping import InvalidMapping as InvalidMapping
+    from csdf.model.mapping import Mapping as Mapping
+    from csdf.model.mapping import Platform as Platform
+    from csdf.model.mapping import StaticOrder as StaticOrder
+    from csdf.model.scenarios import Scenario as Scenario
+    from csdf.model.scenarios import ScenarioGraph as ScenarioGraph
+    from csdf.model.scenarios import State as State
+    from csdf.model.schedule import Firing as Firing
+    from csdf.model.schedule import PeriodicSchedule as PeriodicSchedule
+    from csdf.outcome import Reason as Reason
+    from csdf.outcome import Status as Status
+    from csdf.search.latency_storage import LatencyStorage as LatencyStorage
+    from csdf.search.latency_storage import storage_for_latency as storage_for_latency
+    from csdf.search.mapping.buffers import LeastBuffers as LeastBuffers
+    from csdf.search.mapping.buffers import least_buffers as least_buffers
+    from csdf.search.mapping.fewest import FewestProcessors as FewestProcessors
+    from csdf.search.mapping.fewest import fewest_processors as fewest_processors
+    from csdf.search.mapping.search import BestMapping as BestMapping
+    from csdf.search.mapping.search import best_mapping as best_mapping
+    from csdf.search.pareto import ParetoFront as ParetoFront
+    from csdf.search.pareto import ParetoPoint as ParetoPoint
+    from csdf.search.pareto import SmallestStorage as SmallestStorage
+    from csdf.search.trade_off import pareto_front as pareto_front
+    from csdf.search.trade_off import smallest_storage as smallest_storage
+    from csdf.search.trade_off import sufficient_capacities as sufficient_capacities
+    from csdf.search.variables import Choice as Choice
+    from csdf.stopping import Progress as Progress
+    from csdf.stopping import Stop as Stop
 
 _HOMES = {
     "Actor": "csdf.model.graph",
@@ -96,7 +139,7 @@ _HOMES = {
     "CriticalCycle": "csdf.analysis.critical",
     "CsdfError": "csdf.errors",
     "Deadlock": "csdf.analysis.liveness",
-    "DependencyLatency": "csdf.analysis.dependency_latency",
+    "DependencyLatency": "csdf.analysis.latencies.by_dependency",
     "FasterGraph": "csdf.analysis.abstraction.phases",
     "FewestProcessors": "csdf.search.mapping.fewest",
     "Firing": "csdf.model.schedule",
@@ -107,11 +150,13 @@ _HOMES = {
     "InconsistentGraph": "csdf.errors",
     "InvalidGraph": "csdf.errors",
     "InvalidMapping": "csdf.model.mapping",
+    "LatencyStorage": "csdf.search.latency_storage",
     "LeastBuffers": "csdf.search.mapping.buffers",
     "MappedApplication": "csdf.io.mapping.nsoc",
     "MappedExecution": "csdf.analysis.mapping.execution",
     "MappedThroughput": "csdf.analysis.mapping.throughput",
     "Mapping": "csdf.model.mapping",
+    "OrderedLatency": "csdf.analysis.latencies.under_orders",
     "Parameter": "csdf.analysis.whatif.parameter",
     "ParametricPeriod": "csdf.analysis.whatif.parametric",
     "ParametricRegions": "csdf.analysis.whatif.regions",
@@ -128,6 +173,7 @@ _HOMES = {
     "SelfTimedExecution": "csdf.analysis.self_timed",
     "Sensitivity": "csdf.analysis.whatif.sensitivity",
     "SmallestStorage": "csdf.search.pareto",
+    "SourceLatency": "csdf.analysis.latencies.behind_source",
     "Spread": "csdf.generation.spread",
     "State": "csdf.model.scenarios",
     "StaticOrder": "csdf.model.mapping",
@@ -142,17 +188,18 @@ _HOMES = {
     "check_periodic_schedule": "csdf.analysis.judge",
     "check_schedule": "csdf.analysis.judge",
     "deadlock": "csdf.analysis.liveness",
-    "dependency_latency": "csdf.analysis.dependency_latency",
+    "dependency_latency": "csdf.analysis.latencies.by_dependency",
     "faster_graph": "csdf.analysis.abstraction.phases",
     "fewest_processors": "csdf.search.mapping.fewest",
     "hsdf": "csdf.analysis.expansion",
-    "latency": "csdf.analysis.latency",
+    "latency": "csdf.analysis.latencies.by_iteration",
     "least_buffers": "csdf.search.mapping.buffers",
     "limit_concurrency": "csdf.analysis.bounded",
     "mapped_execution": "csdf.analysis.mapping.execution",
     "mapped_throughput": "csdf.analysis.mapping.throughput",
     "merge_actors": "csdf.analysis.abstraction.actors",
     "merge_parallel_channels": "csdf.analysis.expansion",
+    "ordered_latency": "csdf.analysis.latencies.under_orders",
     "parametric_period": "csdf.analysis.whatif.parametric",
     "parametric_regions": "csdf.analysis.whatif.regions",
     "pareto_front": "csdf.search.trade_off",
@@ -171,7 +218,9 @@ _HOMES = {
     "sensitivity": "csdf.analysis.whatif.sensitivity",
     "slower_graph": "csdf.analysis.abstraction.phases",
     "smallest_storage": "csdf.search.trade_off",
+    "source_latency": "csdf.analysis.latencies.behind_source",
     "statistics": "csdf.analysis.statistics",
+    "storage_for_latency": "csdf.search.latency_storage",
     "strictly_periodic_schedule": "csdf.analysis.schedules",
     "sufficient_capacities": "csdf.search.trade_off",
     "throughput": "csdf.analysis.throughput",

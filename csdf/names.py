@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Container
+from collections.abc import Container, Iterable
+from difflib import get_close_matches
 from itertools import count
 
 ACTING = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: controls, marks, halves, breaks of lines
@@ -39,6 +40,12 @@ def longer_name(wanted: str, taken: Container[str], *, by: str = "_") -> str:
     while wanted in taken:
         wanted += by
     return wanted
+
+
+def meant(wrong: str, known: Iterable[str]) -> str:
+    """Return a question after the name that a wrong one may have meant; empty where none is near."""
+    near = get_close_matches(wrong, list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _shown(character: str) -> str:

@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from csdf.analysis.latencies.by_dependency import DependencyLatency
 from csdf.analysis.liveness import Deadlock
+from csdf.analysis.mapping.throughput import MappedThroughput
+from csdf.analysis.scenarios.throughput import ScenarioThroughput
 from csdf.analysis.self_timed import SelfTimedExecution
 from csdf.analysis.statistics import Statistics
-from csdf.analysis.throughput import Throughput
+from csdf.analysis.throughput import Throughput, throughput
+from csdf.analysis.whatif.capacity_steps import CapacitySteps
+from csdf.analysis.whatif.parametric import ParametricPeriod
+from csdf.analysis.whatif.regions import ParametricRegions
+from csdf.analysis.whatif.sensitivity import Sensitivity
+from csdf.draw.graph_picture import graph_svg
 from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
-from csdf.model.shown import html
+from csdf.model.shown import drawn, html
 from csdf.notebook.pictures import Box, front_picture, lanes_picture
-from csdf.notebook.table import facts, table
+from csdf.notebook.table import facts, in_words, table
+from csdf.search.mapping.search import BestMapping
 from csdf.search.pareto import ParetoFront, SmallestStorage
+
+DRAWING = 10.0  # seconds for the bottleneck
 
 
 @html.register
@@ -32,6 +43,12 @@ def _graph(value: Graph) -> str:
     head = f"{value.name}: {value.kind}, {counted(len(value.actors), 'actor')}{unit}"
     actors = [{"actor": one.name, "durations": one.durations} for one in value.actors]
     return table(head, actors) + table(counted(len(value.channels), "channel"), value.to_records())
+
+
+@drawn.register
+def _graph_picture(value: Graph) -> str:
+    """Return the graph with its bottleneck in red."""
+    return graph_svg(value, throughput(value, budget=DRAWING))
 
 
 @html.register
@@ -93,6 +110,92 @@ def _throughput(value: Throughput) -> str:
         found |= {"limited by": cycle.actors, "over": cycle.channels}
         found |= {"time on the cycle": cycle.time, "iterations on it": cycle.tokens}
     return facts("throughput", found)
+
+
+@html.register
+def _sensitivity(value: Sensitivity) -> str:
+    """Return a row for each actor and phase, and one for each channel where more would help."""
+    if value.deadlock is not None:
+        return _deadlock(value.deadlock)
+    state = "" if value.is_complete else f", incomplete: {value.reason}"
+    rows = [
+        {
+            "actor": one.actor,
+            "phase": "all" if one.phase is None else one.phase,
+            "slack": "without limit" if one.slack is None else one.slack,
+            "gain": one.gain,
+            "until": one.until,
+            "least period": one.least_period,
+        }
+        for one in value.actors
+    ]
+    helps = [asdict(one) for one in value.channels if one.period != value.period]
+    found = table(f"sensitivity, period {in_words(value.period)}{state}", rows)
+    return found + (table("channels of which more helps", helps) if helps else "")
+
+
+@html.register
+def _parametric_period(value: ParametricPeriod) -> str:
+    """Return the pieces as a table."""
+    return table(f"period over {value.parameter.name}", value.to_records())
+
+
+@html.register
+def _parametric_regions(value: ParametricRegions) -> str:
+    """Return the regions as a table."""
+    names = " and ".join(one.name for one in value.parameters)
+    return table(f"period over {names}", value.to_records())
+
+
+@html.register
+def _capacity_steps(value: CapacitySteps) -> str:
+    """Return the steps as a table."""
+    state = "" if value.is_complete else ", incomplete"
+    return table(f"period over the capacity of {value.channel}{state}", value.to_records())
+
+
+@html.register
+def _mapped_throughput(value: MappedThroughput) -> str:
+    """Return period, limit and use of each processor as tables."""
+    if value.deadlock is not None:
+        return facts("mapped throughput", {"deadlock": value.deadlock})
+    found: dict[str, object] = {"period": value.period}
+    if value.critical_cycle is not None:
+        found |= {"limited by": value.critical_cycle.actors}
+    rows = [{"processor": core, "works": part} for core, part in value.utilization.items()]
+    return facts("mapped throughput", found) + table("processors", rows)
+
+
+@html.register
+def _best_mapping(value: BestMapping) -> str:
+    """Return the mapping with its proof as tables."""
+    known = {"period": value.period, "at least": value.lower_bound, "gap": value.gap}
+    rows = [
+        {"processor": core, "first": order.prefix, "then for ever": order.periodic,
+         "works": value.found.utilization.get(core)}
+        for core, order in value.mapping.orders.items()
+    ]  # fmt: skip
+    return facts(f"mapping, {value.status}", known) + table("static orders", rows)
+
+
+@html.register
+def _scenario_throughput(value: ScenarioThroughput) -> str:
+    """Return the worst run and the scenarios alone as tables."""
+    found: dict[str, object] = {
+        "period": value.period,
+        "throughput": value.throughput,
+        "slowest run": value.critical_scenarios,
+        "over the states": value.critical_states,
+    }
+    rows = [{"scenario": name, "period alone": period} for name, period in value.alone.items()]
+    return facts("guaranteed throughput", found) + table("scenarios", rows)
+
+
+@html.register
+def _dependency_latency(value: DependencyLatency) -> str:
+    """Return the latencies as a table."""
+    shown = {name.replace("_", " "): number for name, number in asdict(value).items()}
+    return facts("latency by dependency", shown)
 
 
 def _firings_picture(firings: Sequence[Firing]) -> str:

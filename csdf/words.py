@@ -1,4 +1,4 @@
-"""Numbers, bytes, percentages and lists of names in words: for tables, sentences and messages."""
+"""Numbers, bytes, times, percentages and lists of names in words, for tables and sentences."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 SHOWN = 6  # most names listed in a sentence
+TIMES = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))  # nanoseconds
 
 
 def exact(value: Fraction | int) -> str:
@@ -59,3 +60,22 @@ def listed(names: Sequence[str]) -> str:
     if len(shown) < 2:
         return "".join(shown)
     return f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def time_in_words(seconds: Fraction | float, digits: int = 3) -> str:
+    """Return a time with a unit of its size and so many digits, never with an exponent."""
+    return nanoseconds_in_words(Fraction(seconds) * 10**9, digits)
+
+
+def nanoseconds_in_words(nanoseconds: Fraction | float, digits: int = 3) -> str:
+    """Return a time with a unit of its size and so many digits, never with an exponent."""
+    exact = Fraction(nanoseconds)
+    if not exact:
+        return "0 s"
+    for unit, size in TIMES:
+        text = f"{float(exact / size):.{digits}g}"
+        if "e" in text:  # more digits before the point than are asked for
+            text = f"{float(exact / size):.0f}"
+        if float(text) >= 1:
+            return f"{text} {unit}"
+    return f"{float(exact):.{digits}g} ns"

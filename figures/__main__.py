@@ -26,10 +26,12 @@ SCRIPTS = (
     "samos2020_fig1_table2",
     "samos2020_table3",
     "taso_fronts",
+    "taso_pictures",
     "taso_published",
     "todaes2022_fig_6_3",
     "todaes2022_tables_6_1_to_6_3",
     *NEED_TABLE,
+    "papers",  # of all others
 )
 
 

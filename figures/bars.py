@@ -21,10 +21,10 @@ class Bars(NamedTuple):
     heights: Mapping[str, Sequence[float | None]]
 
 
-def bars_picture(title: str, plots: Sequence[Sequence[Bars]]) -> str:
-    """Return the plots in rows as SVG."""
+def bars_picture(title: str, plots: Sequence[Sequence[Bars]], *, width: float = 3.4) -> str:
+    """Return the plots in rows as SVG, each so many inches wide."""
     rows, columns = len(plots), max(map(len, plots))
-    figure = Figure(figsize=(1.4 + 3.4 * columns, 0.9 + 2.5 * rows), layout="constrained")
+    figure = Figure(figsize=(1.4 + width * columns, 0.9 + 2.5 * rows), layout="constrained")
     figure.suptitle(title, fontsize=11)
     grid = figure.subplots(rows, columns, squeeze=False)
     for row, found in zip(grid, plots, strict=True):

@@ -4,36 +4,19 @@ Run `python -m figures.liao_published`: writes the .md beside it.
 """
 
 from pathlib import Path
-from typing import NamedTuple
+from textwrap import indent
 
 from figures.liao_pair import BUFFER, BYTES, MAPS, SIZE
 from planners.traffic.convolution import Convolution
+from planners.traffic.fused.group import FusedGroup, FusedLayer
+from planners.traffic.fused.reach import Reach
 from planners.traffic.nest import Halo
 from planners.traffic.one_layer import least_traffic
+from planners.traffic.published.listing import nests
+from planners.traffic.published.pair import PairTraffic, least_pair_traffic
 
 KERNEL = 3
-COLUMNS = ((29, 27), (28, 28))  # made in both parts: of the map between, and of the output
-READ = (30, 28)  # columns of the input that the first layer reads in both parts, within the map
 SHAPES = ((28, 128), (14, 256), (7, 512))  # other pairs of ResNet-34: places along a side, maps
-
-
-class Pair(NamedTuple):
-    """The bytes that two layers move by the printed form; borders: written, and read back."""
-
-    input: int
-    weights: int
-    borders: int
-    output: int
-
-    @property
-    def total(self) -> int:
-        """T1 + T2, T1 = T_I + T_W and T2 = T_W + 2 T_O, and what goes out between the parts."""
-        return self.input + self.weights + self.borders + 2 * self.output
-
-
-def kernel_bytes(maps: int) -> int:
-    """Return the bytes of the weights of one layer."""
-    return maps * maps * KERNEL * KERNEL * BYTES
 
 
 def map_bytes(columns: int, size: int = SIZE, maps: int = MAPS) -> int:
@@ -41,28 +24,14 @@ def map_bytes(columns: int, size: int = SIZE, maps: int = MAPS) -> int:
     return columns * size * maps * BYTES
 
 
-def slides_pair() -> Pair:
-    """Return the example: two parts, all weights in each, a border of two columns."""
-    border = map_bytes(KERNEL - 1)
-    return Pair(map_bytes(sum(READ)), 4 * kernel_bytes(MAPS), 2 * border, map_bytes(SIZE))
-
-
-def fitting_pair(size: int, maps: int) -> Pair:
-    """Return a pair whose map between fits the buffer."""
-    whole = map_bytes(size, size, maps)
-    return Pair(whole, 2 * kernel_bytes(maps), 0, whole)
-
-
-def held() -> tuple[int, int]:
-    """Return the bytes in the buffer in the first and in the second nest.
-
-    The map between, with one map of the input or of the output, and W: m is innermost, so that the
-    weights of 64 filters at one place of one channel are there.
-    """
-    between = map_bytes(COLUMNS[0][0])
-    weights = MAPS * BYTES
-    taken, made = READ[0] * SIZE * BYTES, COLUMNS[1][0] * SIZE * BYTES
-    return between + taken + weights, between + made + weights
+def pair(size: int = SIZE, maps: int = MAPS) -> PairTraffic:
+    """Return two layers of 3x3 in the buffer as printed, cut so that they move least."""
+    reach = Reach(inputs=size, outputs=size, kernel=KERNEL, padding=1)
+    layer = FusedLayer(channels=maps, filters=maps, rows=reach, columns=reach)
+    found = least_pair_traffic(FusedGroup(layers=(layer, layer)), BUFFER // BYTES)
+    if found is None:
+        raise AssertionError(f"the pair of {size}x{size}x{maps} fits")
+    return found
 
 
 def alone(halo: Halo) -> int:
@@ -82,38 +51,23 @@ def alone(halo: Halo) -> int:
     return found.total_bytes + map_bytes(SIZE)
 
 
-NESTS = """
-    nest 1, layer 1, into the buffer          nest 2, layer 2
-    for mm = 1, 65, step 64                   for mm = 1, 65, step 1
-      for cc = 1, 65, step 1                    for cc = 1, 65, step 64
-        for oxx = 1, {a}     # {b} columns          for oxx = 1, {c}     # {d} columns
-          for oyy = 1, 57                           for oyy = 1, 57
-            [I]                                       [O]
-            for fy = 1, 4                             for fy = 1, 4
-              for fx = 1, 4                             for fx = 1, 4
-                [W]                                       [W]
-                for oy, ox, c, m                          for oy, ox, c, m
-                  I2 += I1 * W1                             O += I2 * W2
-
-    two columns of I2 go to DRAM              and come back before nest 4
-
-    nest 3, layer 1: oxx = {e}, {f}  # {g} columns    nest 4, layer 2: oxx = {h}, {f}  # {i} columns
-"""
 HEAD = """# Liao et al. with traffic as printed
 
-Made by `python -m figures.liao_published`. Elements of {bytes} bytes, a buffer of 512 KB (524,288
-bytes). Printed: T = T_I + T_W + 2 T_O for a layer (partial results are read back and written, the first
-time too), T1 = T_I + T_W and T2 = T_W + 2 T_O for a pair whose map between stays. Rows and columns that
-windows share are read again for each tile. Ours counts an output that is written once as once, and may
+Made by `python -m figures.liao_published`; the same from a prompt:
+`csdf plan traffic "conv:56x56x64,64,3x3,pad=1+conv:64,3x3,pad=1" --buffer 512KiB --nest --accounting
+published`. Elements of {bytes} bytes, a buffer of 512 KB (524,288 bytes). Printed:
+T = T_I + T_W + 2 T_O for a layer (partial results are read back and written, the first time too),
+T1 = T_I + T_W and T2 = T_W + 2 T_O for a pair whose map between stays. Rows and columns that windows
+share are read again for each tile. Ours counts an output that is written once as once, and may
 keep what windows share. For one layer both find the same nests, because 2 T_O is always one output
 more.
 
 | traffic in bytes | printed formula | ours |
 |---|---|---|
-| the schedule of the slides | {slides:,} | 2,281,472 |
-| of it input | {input:,} | 831,488 |
-| weights, twice each | {weights:,} | 589,824 |
-| border, written and read back | {borders:,} | 57,344 |
+| the schedule of the slides | {slides:,} | {slides_own:,} |
+| of it input | {input:,} | {input:,} |
+| weights, twice each | {weights:,} | {weights:,} |
+| border, written and read back | {borders:,} | {borders:,} |
 | output | 2 * {output:,} | {output:,} |
 | layer by layer, shared rows read again | 2 * {reloaded:,} | 2 * {reloaded_own:,} |
 | layer by layer, shared rows kept | 2 * {kept:,} | 2 * {kept_own:,} |
@@ -128,7 +82,9 @@ the innermost loop, so 256 bytes, not nine weights). Both are less than 524,288.
 ## The four nests
 
 Indices are from 1, upper ends exclusive.
+
 {nests}
+
 ## One layer: ten loops
 
 Six loops in any order (720), of which filters, channels, rows and columns are each cut into a loop of
@@ -143,45 +99,33 @@ The text of the slides prints no traffic figure; its results are pictures.
 
 def page() -> str:
     """Return the page."""
-    slides = slides_pair()
-    others = "\n".join(
-        f"| the pair of {size}x{size}x{maps}, which fits | {fitting_pair(size, maps).total:,} "
-        f"| {fitting_pair(size, maps).total - fitting_pair(size, maps).output:,} |"
-        for size, maps in SHAPES
-    )
+    slides = pair()
+    output = map_bytes(SIZE)
     reloaded, kept = alone(Halo.RELOADED), alone(Halo.KEPT)
-    first, second = held()
+    first, second = (elements * BYTES for elements in slides.held)
     return HEAD.format(
         bytes=BYTES,
-        slides=slides.total,
-        input=slides.input,
-        weights=slides.weights,
-        borders=slides.borders,
-        output=slides.output,
+        slides=slides.total * BYTES,
+        slides_own=slides.total * BYTES - output,
+        input=slides.input * BYTES,
+        weights=slides.weights * BYTES,
+        borders=slides.borders * BYTES,
+        output=output,
         reloaded=reloaded,
-        reloaded_own=reloaded - slides.output,
+        reloaded_own=reloaded - output,
         kept=kept,
-        kept_own=kept - slides.output,
-        others=others,
+        kept_own=kept - output,
+        others="\n".join(other_pair(size, maps) for size, maps in SHAPES),
         held=f"{first:,} bytes are held in nest 1, {second:,} in nest 2",
-        nests=nests(),
+        nests=indent(nests(slides), "    "),
     )
 
 
-def nests() -> str:
-    """Return the nests with the columns of the example."""
-    (first, rest), (second, last) = COLUMNS
-    return NESTS.format(
-        a=first + 1,
-        b=first,
-        c=second + 1,
-        d=second,
-        e=first + 1,
-        f=SIZE + 1,
-        g=rest,
-        h=second + 1,
-        i=last,
-    )
+def other_pair(size: int, maps: int) -> str:
+    """Return the line of a pair whose map between fits the buffer."""
+    total = pair(size, maps).total * BYTES
+    own = total - map_bytes(size, size, maps)
+    return f"| the pair of {size}x{size}x{maps}, which fits | {total:,} | {own:,} |"
 
 
 if __name__ == "__main__":

@@ -112,9 +112,9 @@ def workspace_table() -> str:
     for name in names():
         front = front_of(name, "published", Objective.WORKSPACE)
         first = front_of(name, "published").selection(front_of(name, "published").fastest)
-        taken = _workspace(name, first.chosen)
+        taken = workspace_of(name, first.chosen)
         fast = front.fastest
-        low, high = max(pairwise(front.pairs), key=_step)
+        low, high = max(pairwise(front.pairs), key=step_of)
         rows.append(
             (
                 name,
@@ -122,14 +122,14 @@ def workspace_table() -> str:
                 mb(fast.memory),
                 mb(taken - fast.memory),
                 mb(front.smallest.memory),
-                f"{_step((low, high)):.2f} from {mb(low.memory)} to {mb(high.memory)} MB",
+                f"{step_of((low, high)):.2f} from {mb(low.memory)} to {mb(high.memory)} MB",
             )
         )
     header = ("network", "A", "B", "A - B", "least", "largest step, times as fast")
     return table(header, rows)
 
 
-def _workspace(name: str, chosen: tuple) -> int:
+def workspace_of(name: str, chosen: tuple) -> int:
     """Memory by formula 15 of what was chosen by formula 13."""
     problem = problem_of(name, "published", Objective.WORKSPACE)
     sizes = []
@@ -143,7 +143,8 @@ def _workspace(name: str, chosen: tuple) -> int:
     return max(sizes)
 
 
-def _step(pairs: tuple[Pair, Pair]) -> float:
+def step_of(pairs: tuple[Pair, Pair]) -> float:
+    """Return how many times as fast the second of two neighbours is."""
     return pairs[0].nanoseconds / pairs[1].nanoseconds
 
 
@@ -205,17 +206,25 @@ The paper, on GoogLeNet: direct takes 400 s, and less than 300 MB may not be eno
 memory is about that of direct, and much faster. "Least time" and "least memory" are the ends of our
 fronts.
 
+![figure 1](taso_pictures_1.svg)
+
+![figure 5](taso_pictures_5.svg)
+
 {families}
 ## Figure 2: MB of the largest layer
 
 Input, output, weights and scratch of the largest layer, one family for all. The paper: an order of
 magnitude between direct and im2col.
 
+![figure 2](taso_pictures_2.svg)
+
 {largest}
 ## Figure 6a, and 7 to 9: the network; ms, MB
 
 A is the fastest selection, B the smallest within 15% more time. The paper, on GoogLeNet: 2.2 times less
 memory, for less than half a second; and im2col's speed at half of its memory.
+
+![figure 6](taso_pictures_6.svg)
 
 {points}
 ## Figure 6b: one workspace, as formula 15 counts; MB

@@ -1,18 +1,18 @@
 """Table 1 of TASO: how long choosing primitives takes.
 
 Wen, Anderson, Radu, O'Boyle and Gregg, TASO: Time and Space Optimization for Memory-Constrained DNN
-Inference, SBAC-PAD 2020. Run `python -m figures.taso_table1 [--profiles FOLDER]` on a quiet machine:
+Inference, SBAC-PAD 2020. Run `python -m figures.taso_table1 [--profiles FOLDER]`:
 writes the .md beside it, from the tables that taso_profiles.py measured.
 """
 
 import argparse
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
-from figures.published.taso import NETWORKS, SOLVE_SECONDS, network_of
+from figures.published.taso import NETWORKS, SOLVE_SECONDS, VARIABLES, network_of
 from planners.primitives.profile import LAYER, Profile
 from planners.primitives.profiling.table import read_profile
-from planners.primitives.selection.integer_program import fastest
+from planners.primitives.selection.integer_program import fastest, variables_of
 from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
 from planners.primitives.selection.trade_off import trade_off
 
@@ -21,8 +21,9 @@ BUDGETS = 50
 
 HEAD = """# Solve times: TASO's table 1
 
-Written by `python -m figures.taso_table1`: seconds by the clock, on {machine}. "Paper" is its integer
-program with 57 primitives in PuLP, on another machine. Ours is an integer program over layouts in
+Written by `python -m figures.taso_table1`: seconds of the processor, on {machine}.
+"Paper" is its integer program with 57 primitives in PuLP, on another machine; "variables" are those of
+both programs, explained in taso_published.md. Ours is an integer program over layouts in
 HiGHS, with a limit on the memory of the whole network: at {budgets} budgets, evenly from the least
 to that of the fastest selection, the mean, the longest, and all together. "Whole front" is dynamic
 programming, complete for all budgets at once. Both gave the same time at every budget of every
@@ -31,23 +32,23 @@ network here.
 """
 COLUMNS = (
     "| network | convolutions | ways to run | paper | one budget | longest | {budgets} budgets | "
-    "whole front | pairs |\n|---|---|---|---|---|---|---|---|---|\n"
+    "whole front | pairs | variables: paper | ours |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
 )
 
 
 def row(name: str, profile: Profile) -> str:
     """Return the line of one network."""
     problem = selection_problem(network_of(name), profile)
-    begin = perf_counter()
+    begin = process_time()
     front = trade_off(problem, Objective.NETWORK)
-    whole = perf_counter() - begin
+    whole = process_time() - begin
     times = []
     low, high = front.smallest.memory, front.fastest.memory
     for step in range(BUDGETS):
         memory = low + (high - low) * step // (BUDGETS - 1)
-        begin = perf_counter()
+        begin = process_time()
         found = fastest(problem, Objective.NETWORK, memory)
-        times.append(perf_counter() - begin)
+        times.append(process_time() - begin)
         best = front.within_memory(memory)
         if found.selection is None or found.selection.nanoseconds != best.nanoseconds:
             raise SystemExit(f"{name}: {memory} bytes: the solvers do not agree: {found}, {best}")
@@ -61,6 +62,8 @@ def row(name: str, profile: Profile) -> str:
         f"{sum(times):.2f}",
         f"{whole:.3f}",
         str(len(front.pairs)),
+        str(VARIABLES[name][0]) if name in VARIABLES else "",
+        str(len(variables_of(problem, Objective.NETWORK))),
     )
     return f"| {' | '.join(cells)} |\n"
 

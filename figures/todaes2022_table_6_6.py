@@ -7,7 +7,7 @@ and a picture of a front beside this script. It takes some minutes.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from csdf.stopping import stop_of
 from planners.reuse.application.application import Application, undivided
 from planners.reuse.application.published_applications import read_published_application
 from planners.reuse.application.published_rates import as_published
@@ -27,8 +28,10 @@ from planners.reuse.command.picture import DrawnPlan, tradeoff_picture
 from planners.reuse.cost.bounds import memory_bound
 from planners.reuse.cost.comparison import Comparison, comparison
 from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.front.candidates import least_points
 from planners.reuse.front.guided.beyond_search import BeyondFront, search_beyond
 from planners.reuse.front.offset_points import offset_point
+from planners.reuse.front.search_problem import PUBLISHED_ALLELES
 
 EVALUATIONS = 15_000
 SEED = 1
@@ -87,29 +90,34 @@ def smallest_of(found: BeyondFront) -> int:
     return min(int(point.score.objectives[0]) for point in found.front.points)
 
 
-def rows(table: str) -> Iterator[Row]:
-    """Yield the six applications."""
-    for name in PAPER:
-        is_own = name == "application 5"
-        application = application_5() if is_own else read_published_application(table, name)
-        evaluator, found = searched(application)
-        _, published = searched(as_published(application))
-        least = min(found.front.points, key=lambda point: point.score.objectives[0])
-        point = offset_point(evaluator, tuple(gene or None for gene in least.chromosome))
-        yield Row(
-            name=name,
-            published=comparison(as_published(application)),
-            smallest_published=smallest_of(published),
-            evaluator=evaluator,
-            found=found,
-            smallest=smallest_of(found),
-            offsets=point.memory,
-            in_place=point.memory_in_place,
-            bound=memory_bound(evaluator),
-        )
+def row_of(table: str, name: str) -> Row:
+    """Return one of the six applications."""
+    is_own = name == "application 5"
+    application = application_5() if is_own else read_published_application(table, name)
+    evaluator, found = searched(application)
+    _, published = searched(as_published(application))
+    least = min(found.front.points, key=lambda point: point.score.objectives[0])
+    point = min(
+        (
+            offset_point(evaluator, tuple(gene or None for gene in one.chromosome))
+            for one in (least, *least_points(evaluator, PUBLISHED_ALLELES, stop_of(None)))
+        ),
+        key=lambda one: one.memory,
+    )
+    return Row(
+        name=name,
+        published=comparison(as_published(application)),
+        smallest_published=smallest_of(published),
+        evaluator=evaluator,
+        found=found,
+        smallest=smallest_of(found),
+        offsets=point.memory,
+        in_place=point.memory_in_place,
+        bound=memory_bound(evaluator),
+    )
 
 
-def published_table(found: list[Row]) -> str:
+def published_table(found: Sequence[Row]) -> str:
     """Return the methodologies, ours in the published accounting beside the paper's."""
     lines = [
         "| application | weights | none | paper | [76] | paper | [65] | paper "
@@ -127,7 +135,7 @@ def published_table(found: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def own_table(found: list[Row]) -> str:
+def own_table(found: Sequence[Row]) -> str:
     """Return what is beyond the paper."""
     lines = [
         "| application | paper | smallest, whole buffers | offsets in one arena | and in place "
@@ -141,7 +149,7 @@ def own_table(found: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def page(found: list[Row]) -> str:
+def page(found: Sequence[Row]) -> str:
     """Return the page."""
     return f"""# Table 6.6 of TODAES 2022
 
@@ -161,14 +169,17 @@ of networks whose activations and normalisations are layers of their own (applic
 The sharing of [76] depends on the order of layers and on what shares with what. Application 5 as
 shipped holds Inception-ResNet V2; here it is Inception V2 of the onnx package, MobileNetV1 of width 1/4
 and ResNet-50 of our catalogue. For application 6 the published accounting reads strided 1x1 windows by
-their kernel, and its simulation lets shortcuts run ahead; with rates that can run, less is needed.
+their kernel, and all rows that are left with the last phase: 29 of the 56 rows that both readers of the
+first such tensor of ResNet-50 wait for, 3.3 MB. That network alone then has at least 6.3 MB in use
+together, as far as climbs from several starts find. With rates that can run, less is needed.
 
 ## Beyond: rates that can run
 
 {own_table(found)}
 
-Offsets and in-place elementwise layers are of the smallest chromosome for whole buffers, not searched
-for; each arena was shown to the judge.
+Offsets are of the smallest chromosome for whole buffers, or of that with the least in use together,
+which is climbed for network by network; in-place elementwise layers are of the same chromosome. Each
+arena was shown to the judge.
 """
 
 
@@ -190,7 +201,7 @@ def picture(row: Row) -> str:
 
 def main(table: str) -> None:
     """Write the page, and the front of application 1."""
-    found = list(rows(table))
+    found = [row_of(table, name) for name in PAPER]
     Path(__file__).with_suffix(".md").write_text(page(found))
     Path(__file__).with_name("todaes2022_table_6_6.svg").write_text(picture(found[0]))
 

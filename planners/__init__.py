@@ -15,33 +15,40 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from planners.arena.allocation import plan_arena
-    from planners.arena.banks import plan_banks
-    from planners.check import check_plan
-    from planners.fusion.chains import chain_of
-    from planners.fusion.choices import Terms
-    from planners.fusion.execution import run_fused
-    from planners.fusion.planning import best_plan
-    from planners.fusion.plans import FusionAnswer, FusionPlan
-    from planners.network_arena import parts_arena, whole_arena
-    from planners.parts_memory import (
-        MemoryComparison,
-        NetworkMemory,
-        memory_comparison,
-        network_memory,
-    )
-    from planners.plan import Bank, Buffer, MemoryPlan, Problem
-    from planners.primitives.profiling.profiler import profile_network
-    from planners.primitives.profiling.table import read_profile, write_profile
-    from planners.primitives.selection.planning import Demand, best_selection
-    from planners.primitives.selection.problem import Objective, selection_problem
-    from planners.primitives.selection.trade_off import trade_off
-    from planners.reuse.application.application import Application, undivided
-    from planners.reuse.application.application_files import read_application
-    from planners.traffic.convolution import convolution_of
-    from planners.traffic.layer_text import layers_from_text
-    from planners.traffic.network_traffic import NetworkSearch
-    from planners.traffic.one_layer import least_traffic
+    from planners.arena.allocation import plan_arena as plan_arena
+    from planners.arena.banks import plan_banks as plan_banks
+    from planners.check import check_plan as check_plan
+    from planners.fusion.chains import chain_of as chain_of
+    from planners.fusion.choices import Terms as Terms
+    from planners.fusion.execution import run_fused as run_fused
+    from planners.fusion.planning import best_plan as best_plan
+    from planners.fusion.plans import FusionAnswer as FusionAnswer
+    from planners.fusion.plans import FusionPlan as FusionPlan
+    from planners.network_arena import parts_arena as parts_arena
+    from planners.network_arena import whole_arena as whole_arena
+    from planners.parts_memory import MemoryComparison as MemoryComparison
+    from planners.parts_memory import NetworkMemory as NetworkMemory
+    from planners.parts_memory import memory_comparison as memory_comparison
+    from planners.parts_memory import network_memory as network_memory
+    from planners.plan import Bank as Bank
+    from planners.plan import Buffer as Buffer
+    from planners.plan import MemoryPlan as MemoryPlan
+    from planners.plan import Problem as Problem
+    from planners.primitives.profiling.profiler import profile_network as profile_network
+    from planners.primitives.profiling.table import read_profile as read_profile
+    from planners.primitives.profiling.table import write_profile as write_profile
+    from planners.primitives.selection.planning import Demand as Demand
+    from planners.primitives.selection.planning import best_selection as best_selection
+    from planners.primitives.selection.problem import Objective as Objective
+    from planners.primitives.selection.problem import selection_problem as selection_problem
+    from planners.primitives.selection.trade_off import trade_off as trade_off
+    from planners.reuse.application.application import Application as Application
+    from planners.reuse.application.application import undivided as undivided
+    from planners.reuse.application.application_files import read_application as read_application
+    from planners.traffic.convolution import convolution_of as convolution_of
+    from planners.traffic.layer_text import layers_from_text as layers_from_text
+    from planners.traffic.network_traffic import NetworkSearch as NetworkSearch
+    from planners.traffic.one_layer import least_traffic as least_traffic
 
 _HOMES = {
     "Application": "planners.reuse.application.application",

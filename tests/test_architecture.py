@@ -40,7 +40,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.io.json_value": VALUES,
     "csdf.draw": ANALYSES,
     "csdf.cli": ENGINE | {"csdf.draw"},
-    "csdf.views": ANALYSES | {"csdf.notebook"},
+    "csdf.views": ANALYSES | {"csdf.draw", "csdf.notebook"},
     "cnn2csdf": VALUES | {"csdf.io.files", "csdf.io.json_value"},
     "cnn2csdf.commands": TOLD | {"cnn2csdf"},
     "cnn2csdf.views": VALUES | {"csdf.notebook", "cnn2csdf"},
@@ -74,7 +74,7 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
     "ortools": ("csdf.search.mapping.exact", "planners.arena.cp_sat"),
     "scipy": ("planners.primitives.selection.integer_program",),
-    "shtab": ("csdf.cli.completion",),
+    "shtab": ("csdf.cli.about.completion",),
 }
 STOPS = (
     "csdf.stopping",

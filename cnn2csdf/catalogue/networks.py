@@ -21,6 +21,7 @@ from cnn2csdf.catalogue.vgg import vgg16, vgg19
 from cnn2csdf.catalogue.yolo import tiny_yolo_v2, yolo_v2, yolo_v2_beginning
 from cnn2csdf.network import Network
 from csdf.errors import InvalidNetwork
+from csdf.names import meant
 
 CATALOGUE: Mapping[str, Callable[..., Network]] = MappingProxyType(
     {
@@ -62,6 +63,7 @@ def from_catalogue(text: str) -> Network:
     if name not in CATALOGUE:
         raise InvalidNetwork(
             f"there is no network {name!r} in the catalogue; there are {', '.join(CATALOGUE)}"
+            + meant(name, CATALOGUE)
         )
     builder = CATALOGUE[name]
     defaults = {

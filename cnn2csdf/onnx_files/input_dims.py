@@ -89,13 +89,18 @@ def _require_fixed(name: str, sizes: Sequence[int | str]) -> None:
             f"input {name!r}: its shape is not in the file; give it, as in --shape {name}=1xCxHxW "
             "with your numbers for C, H, W"
         )
-    for place, size in enumerate(sizes):
-        if isinstance(size, str):
-            example = f"{size}=N" if size != "?" else f"{name}={_text(_with_letters(sizes))}"
-            raise UnreadableFile(
-                f"input {name!r} of shape {_text(sizes)}: dim {place} is not fixed ({size!r}); "
-                f"give it, as in --shape {example}"
-            )
+    open_dims = [(place, size) for place, size in enumerate(sizes) if isinstance(size, str)]
+    if not open_dims:
+        return
+    names = list(dict.fromkeys(size for _, size in open_dims))
+    by_name = " ".join(f"--shape {one}=N" for one in names)
+    example = f"--shape {name}={_text(_with_letters(sizes))}" if "?" in names else by_name
+    dims = " and ".join(f"dim {place} ({size!r})" for place, size in open_dims)
+    verb, object_ = ("is", "it") if len(open_dims) == 1 else ("are", "them")
+    raise UnreadableFile(
+        f"input {name!r} of shape {_text(sizes)}: {dims} {verb} not fixed; give {object_}, as in "
+        f"{example}"
+    )
 
 
 def _require_one_frame(name: str, dims: Dims) -> None:

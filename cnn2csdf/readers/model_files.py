@@ -37,6 +37,11 @@ def read_model(
     suffix = PurePath(name).suffix.lower()
     if suffix == ".onnx":
         return _read_onnx(name, shapes, with_weights=with_weights)
+    if shapes:
+        raise UnreadableFile(
+            f"{name}: shapes ({', '.join(shapes)}) are given for inputs of ONNX files only; a network "
+            "of the catalogue takes arguments in its name, as in mobilenet_v2:resolution=96"
+        )
     if suffix == ".tflite":
         return parse_tflite(read_bytes(name), name, with_weights=with_weights)
     if suffix not in (".cfg", ".json"):

@@ -77,18 +77,19 @@ class _Expansion:
                 self._add(entry, self._entry(actor, follower), int(follower == 0))
 
     def add_dependencies(self, channel: Channel) -> None:
-        """Return a channel for each firing that consumes, from the last firing whose token it needs."""
-        producer = self._graph.actor(channel.producer)
-        count = self.repetitions[producer.name]
-        is_uniform = len(set(producer.durations)) == 1 or producer.name in self._one_at_a_time
-        for firing, last in needed_firings(channel, self.repetitions[channel.consumer]):
-            sources = [last] if is_uniform else range(last, last - producer.phases, -1)
-            for source in sources:
-                if channel.production[source % producer.phases]:
-                    distance, index = divmod(source, count)
-                    name = f"{producer.name}#{index}"
-                    entry = self._entry(self._graph.actor(channel.consumer), firing)
-                    self._add(name, entry, -distance)
+        """Add a channel for each firing that consumes, from the last firing whose token it needs."""
+        count = self.repetitions[channel.producer]
+        is_single = channel.producer in self._one_at_a_time
+        found = awaited_firings(
+            self._graph.actor(channel.producer),
+            channel,
+            self.repetitions[channel.consumer],
+            is_single=is_single,
+        )
+        for firing, source in found:
+            distance, index = divmod(source, count)
+            entry = self._entry(self._graph.actor(channel.consumer), firing)
+            self._add(f"{channel.producer}#{index}", entry, -distance)
 
     def _add(self, producer: str, consumer: str, tokens: int) -> None:
         self.channels.append(
@@ -116,6 +117,22 @@ def needed_firings(channel: Channel, firings: int) -> Iterator[tuple[int, int]]:
             needed = cycles * taken[-1] + taken[phase] - channel.initial_tokens
             whole, rest = divmod(needed - 1, made[-1])
             yield firing, whole * len(made) + bisect_right(made, rest)
+
+
+def awaited_firings(
+    producer: Actor, channel: Channel, firings: int, *, is_single: bool
+) -> Iterator[tuple[int, int]]:
+    """Yield for each of so many firings that consume those of the producer that must have ended.
+
+    As `needed_firings`; but where firings of the producer may overlap and differ in time, an earlier
+    one may end later, and its tokens come first. is_single: whether it fires one at a time.
+    """
+    phases = producer.phases
+    reach = 1 if is_single or len(set(producer.durations)) == 1 else phases
+    for firing, last in needed_firings(channel, firings):
+        for source in range(last, last - reach, -1):
+            if channel.production[source % phases]:
+                yield firing, source
 
 
 def unfold(graph: Graph, factor: int) -> Graph:

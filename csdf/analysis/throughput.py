@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, get_args
 
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.component_search import ComponentSearch
@@ -19,7 +19,8 @@ from csdf.model.indexed import IndexedGraph, indexed
 from csdf.model.shown import Shown
 from csdf.stopping import ENDS, Budget, reason_of, stop_of
 
-METHODS = ("auto", "periodic", "execution")
+Method = Literal["auto", "periodic", "execution"]
+METHODS: tuple[Method, ...] = get_args(Method)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class Throughput(Shown):
         }
 
 
-def throughput(graph: Graph, *, method: str = "auto", budget: Budget = None) -> Throughput:
+def throughput(graph: Graph, *, method: Method = "auto", budget: Budget = None) -> Throughput:
     """Return the exact period of self-timed execution and the critical cycle that sets it.
 
     Capacities count. In a graph that is not strongly connected the slowest component decides; an

@@ -7,12 +7,12 @@ import sys
 import time
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from csdf.analysis.concurrency import why_unlimited
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.schedules import periodic_throughput
-from csdf.analysis.throughput import METHODS, Throughput, throughput
+from csdf.analysis.throughput import METHODS, Method, Throughput, throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency, methods
@@ -20,6 +20,7 @@ from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.graph import Graph
 from csdf.names import quoted
 from csdf.stopping import Stop
+from csdf.words import time_in_words
 
 UNKNOWN: dict[str, Any] = {  # keys of a throughput without an answer
     "deadlock": False,
@@ -144,7 +145,7 @@ def _analyse(graph: Graph, method: str, stop: Stop) -> Analysis:
         repetitions = repetition_vector(graph)
         rest, copies = telling(stop, f"analysing {graph.name}"), methods.copies_of(method)
         if copies is None:
-            result = throughput(graph, method=method, budget=rest)
+            result = throughput(graph, method=cast(Method, method), budget=rest)
         else:
             result = periodic_throughput(graph, copies, budget=rest)
     except InconsistentGraph as error:
@@ -276,7 +277,7 @@ def _result_rows(answer: Analysis, result: Throughput) -> list[tuple[str, str]]:
     else:
         rows.append(("deadlock", "no"))
         rows += _period_rows(answer.graph, result)
-    rows.append(("method", f"{result.method}, {answer.seconds * 1000:.3g} ms"))
+    rows.append(("method", f"{result.method}, {time_in_words(answer.seconds)}"))
     shown = list(answer.repetitions.items())
     rows.append(("repetitions", _names([f"{actor} {count}" for actor, count in shown])))
     return rows

@@ -24,10 +24,12 @@ from csdf.model.fifo_memory import OBJECTIVES
 from csdf.model.graph import Graph
 from csdf.names import quoted
 from csdf.outcome import Status
+from csdf.search.latency_storage import LatencyStorage, storage_for_latency
 from csdf.search.memory_search import least_memory
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
 from csdf.stopping import Stop
+from csdf.words import time_in_words
 
 DEPTHS = {"folding": "FINN-style folding JSON", "depths": "JSON by FIFO, hls4ml-style"}
 MEMORIES = {"bram": "block RAM", "lut": "LUT"}
@@ -52,11 +54,26 @@ def main(argv: Sequence[str]) -> int:
         parser.error("--objective says what the size counts; leave out --unit")
     options.unit = options.objective or options.unit
     period = options.period if options.throughput is None else 1 / options.throughput
+    _require_latency(parser, options, period)
     with limited(options.budget) as stop:
         graph = storage.read(options.file, options)
         if options.check:
             return _check(graph, period, options, stop)
         return _search(graph, period, options, stop)
+
+
+def _require_latency(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, period: Fraction | None
+) -> None:
+    """Refuse a latency without what it is measured by, and the other way round."""
+    given = [options.latency, options.source, options.sink]
+    if any(one is not None for one in given) and (None in given or period is None):
+        parser.error("--latency, --source, --sink and --period (or --throughput) belong together")
+    if options.latency is not None and (options.method != "exact" or options.check):
+        other = "--check" if options.check else f"--method {options.method}"
+        parser.error(f"--latency is for self-timed executions, not for {other}")
+    if options.latency is not None and options.objective in OBJECTIVES:
+        parser.error(f"--latency is for sizes that add up, not for --objective {options.objective}")
 
 
 def _of_a_search(options: argparse.Namespace) -> str | None:
@@ -95,12 +112,22 @@ def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace, 
 
 def _found(
     graph: Graph, period: Fraction | None, options: argparse.Namespace, stop: Stop
-) -> SmallestStorage:
+) -> SmallestStorage | LatencyStorage:
     choice = storage.choice_of(options)
     if options.objective in OBJECTIVES:
         cost = OBJECTIVES[options.objective]
         return least_memory(graph, choice, cost, period=period, budget=stop)
-    return smallest_storage(graph, choice, period=period, budget=stop)
+    if options.latency is None or period is None:
+        return smallest_storage(graph, choice, period=period, budget=stop)
+    return storage_for_latency(
+        graph,
+        options.source,
+        options.sink,
+        period=period,
+        latency=options.latency,
+        choice=choice,
+        budget=stop,
+    )
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -123,6 +150,15 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="RATE",
         help="at least so many iterations a time unit",
     )
+    parser.add_argument(
+        "--latency",
+        type=answers.above_zero,
+        metavar="TIME",
+        help="at most so long from the release of an iteration of the source, which is released evenly "
+        "in the period, to the end of what needs it at the sink",
+    )
+    parser.add_argument("--source", metavar="ACTOR", help="of --latency: whose inputs are answered")
+    parser.add_argument("--sink", metavar="ACTOR", help="of --latency: who answers")
     parsers.add_output_option(
         parser,
         "the graph with these capacities: .xml, .json or .dot; with --format folding or depths "
@@ -185,7 +221,7 @@ def _depths(graph: Graph, capacities: Mapping[str, int], style: str) -> str:
     return fifo_depths.depth_table(capacities)
 
 
-def _print_depths(graph: Graph, result: SmallestStorage, style: str) -> int:
+def _print_depths(graph: Graph, result: SmallestStorage | LatencyStorage, style: str) -> int:
     if result.point is None:
         _remark(f"{result.status}: {result.reason}")
     else:
@@ -243,14 +279,20 @@ def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace,
 
 
 def _as_json(
-    graph: Graph, result: SmallestStorage, options: argparse.Namespace, seconds: float
+    graph: Graph,
+    result: SmallestStorage | LatencyStorage,
+    options: argparse.Namespace,
+    seconds: float,
 ) -> dict[str, Any]:
     found = {"unit": options.unit, "method": options.method, **result.to_json()}
     return {"graph": graph.name, **found, "seconds": round(seconds, 6)}
 
 
 def _as_text(
-    graph: Graph, result: SmallestStorage, options: argparse.Namespace, seconds: float
+    graph: Graph,
+    result: SmallestStorage | LatencyStorage,
+    options: argparse.Namespace,
+    seconds: float,
 ) -> str:
     lines = [f"{graph.name}: {result.status}: {result.reason}"]
     if options.method != "exact":
@@ -267,10 +309,11 @@ def _as_text(
         lines += [
             f"  size       {_sized(point.size, unit)}, {proof}",
             f"  period     {_period(point.period)}",
+            *_latency(result),
             *_capacities(point.capacities),
         ]
     evaluated = answers.counted(result.evaluations, "distribution")
-    lines.append(f"  search     {evaluated}, {seconds * 1000:.3g} ms")
+    lines.append(f"  search     {evaluated}, {time_in_words(seconds)}")
     return answers.one_text(lines)
 
 
@@ -278,6 +321,12 @@ def _sized(size: int, unit: str) -> str:
     if unit in MEMORIES:
         return answers.counted(size, MEMORIES[unit])
     return f"{size} {unit}"
+
+
+def _latency(result: SmallestStorage | LatencyStorage) -> list[str]:
+    if not isinstance(result, LatencyStorage) or result.latency is None:
+        return []
+    return [f"  latency    {answers.number(result.latency)}"]
 
 
 def _period(period: Fraction | None) -> str:

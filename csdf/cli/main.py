@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # as `typing` has it, without loading that
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERSION = "0.1.0"  # the packaging reads it from here
+VERSION = "0.2.0"  # the packaging reads it from here
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -13,13 +13,13 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.mapping.execution import MappedExecution, mapped_execution
 from csdf.analysis.mapping.throughput import mapped_throughput
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after, working
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.cli.reporting import mapped
 from csdf.cli.reporting.mapped import Answer
 from csdf.errors import CsdfError
-from csdf.io.files import write_text
 from csdf.io.mapping.files import read_mapping, read_platform, write_mapping, write_platform
 from csdf.io.mapping.nsoc import holds_mapping, read_nsoc
 from csdf.io.mapping.nsoc_writer import write_nsoc
@@ -71,11 +71,13 @@ def _required(options: argparse.Namespace) -> Fraction | None:
 def _write(answer: Answer, options: argparse.Namespace) -> None:
     if options.platform_output:
         write_platform(options.platform_output, answer.platform)
+        output.remark("csdf map", f"wrote {options.platform_output}: the platform")
     if options.output and answer.mapping is not None:
         if pictures.suffix_of(options.output) == "xml":
             write_nsoc(options.output, answer.graph, answer.platform, answer.mapping)
         else:
             write_mapping(options.output, answer.mapping)
+        output.remark("csdf map", f"wrote {options.output}: the mapping")
 
 
 def _plot(path: str, answer: Answer) -> None:
@@ -84,7 +86,7 @@ def _plot(path: str, answer: Answer) -> None:
     execution = _executed(answer, _drawn_iterations(answer))
     draw, suffix = pictures.drawing("csdf.draw.gantt"), pictures.suffix_of(path)
     title = f"{answer.graph.name}: period {answer.found.period}"
-    write_text(path, draw.gantt_picture(title, execution, suffix))
+    output.write("csdf map", path, draw.gantt_picture(title, execution, suffix))
 
 
 def command_parser() -> argparse.ArgumentParser:

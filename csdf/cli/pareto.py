@@ -10,12 +10,13 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency, methods, storage
-from csdf.io.files import write_text
 from csdf.model.graph import Graph
 from csdf.search.pareto import ParetoFront, ParetoPoint
 from csdf.search.trade_off import pareto_front
+from csdf.words import time_in_words
 
 
 def main(argv: Sequence[str]) -> int:
@@ -87,7 +88,9 @@ def _add_extent_options(parser: argparse.ArgumentParser) -> None:
 
 def _plot(options: argparse.Namespace, graph: Graph, front: ParetoFront) -> None:
     draw, suffix = pictures.drawing("csdf.draw.front"), pictures.suffix_of(options.plot)
-    write_text(options.plot, draw.front_picture(graph.name, front, options.unit, suffix))
+    output.write(
+        "csdf pareto", options.plot, draw.front_picture(graph.name, front, options.unit, suffix)
+    )
 
 
 def _as_json(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> dict[str, Any]:
@@ -131,7 +134,7 @@ def _as_text(graph: Graph, front: ParetoFront, options: argparse.Namespace, seco
     if front.start is not None:
         lines += _start(front.start, front.lower_bound, unit)
     lines.append(
-        f"{answers.counted(front.evaluations, 'distribution')} evaluated, {seconds * 1000:.3g} ms"
+        f"{answers.counted(front.evaluations, 'distribution')} evaluated, {time_in_words(seconds)}"
     )
     return answers.one_text(lines)
 

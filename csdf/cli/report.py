@@ -72,7 +72,7 @@ def command_parser() -> argparse.ArgumentParser:
         "it and what to change, a drawing, the schedule, how full channels are, storage against "
         "throughput, and for networks the memory and its arena over time.",
         "csdf report models/graphs/h263decoder.xml -o report.html",
-        "csdf report person_detection --fuse --element-bytes 1 --ram 64kB -o report.html",
+        "csdf report person_detection --element-bytes 1 --ram 64kB -o report.html",
         "csdf report --compare models/graphs/h263encoder.xml models/graphs/h263decoder.xml",
     )
     inputs = " or ".join([INPUT, *(reader.INPUT for reader in readers.values())])

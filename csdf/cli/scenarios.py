@@ -11,6 +11,7 @@ from csdf.analysis.scenarios.throughput import ScenarioThroughput, scenario_thro
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import working
 from csdf.cli.frame.output import remark
+from csdf.cli.options import concurrency
 from csdf.errors import CsdfError
 from csdf.io.scenarios.files import read_scenarios
 from csdf.model.scenarios import ScenarioGraph
@@ -21,7 +22,7 @@ SHOWN = 24  # most states of the slowest run that are listed
 def main(argv: Sequence[str]) -> int:
     """Analyse the scenarios; return the exit code."""
     options = command_parser().parse_args(argv)
-    graph = read_scenarios(options.file)
+    graph = concurrency.limited_scenarios(read_scenarios(options.file), options)
     try:
         with working(f"analysing {graph.name}"):
             found = scenario_throughput(graph)
@@ -55,6 +56,7 @@ def command_parser() -> argparse.ArgumentParser:
         "file", metavar="FILE", help="scenarios and automaton: JSON (.json) or SDF3 fsmsadf (.xml)"
     )
     parsers.add_json_option(parser)
+    concurrency.add_concurrency(parser)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""`csdf schedule`: start times: self-timed, periodic or K-periodic."""
+"""`csdf schedule`: start times: self-timed, periodic or strictly periodic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from csdf.analysis.concurrency import why_unlimited
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.latency import iteration_times
+from csdf.analysis.latencies.by_iteration import iteration_times
 from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.analysis.schedules import (
     listed_firings,
@@ -21,10 +21,10 @@ from csdf.analysis.schedules import (
     strictly_periodic_schedule,
 )
 from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
-from csdf.cli import answers, parsers
+from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency
-from csdf.io.files import write_text
 from csdf.io.trace import schedule_to_trace
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
@@ -45,6 +45,7 @@ class ListedFirings(NamedTuple):
 def main(argv: Sequence[str]) -> int:
     """Print the schedule; return the exit code."""
     options = command_parser().parse_args(argv)
+    pictures.require_drawing(options.plot)
     with limited(options.budget) as stop:
         return _scheduled(options, stop)
 
@@ -70,8 +71,13 @@ def _scheduled(options: argparse.Namespace, stop: Stop) -> int:
         )
         return answers.NO
     if options.trace:
-        write_text(options.trace, schedule_to_trace(graph.name, answer.firings))
+        output.write("csdf schedule", options.trace, schedule_to_trace(graph.name, answer.firings))
     _print(graph, answer, options.format)
+    if options.plot:
+        draw, suffix = pictures.drawing("csdf.draw.gantt"), pictures.suffix_of(options.plot)
+        title, names = f"{graph.name}: {options.kind}", [one.name for one in graph.actors]
+        picture = draw.schedule_picture(title, answer.firings, names, suffix)
+        output.write("csdf schedule", options.plot, picture)
     if answer.facts["period"] == "0":
         _remark_on_period_zero(graph)
     return answers.ANSWERED
@@ -114,6 +120,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     for name, what in (("json", "as --format json"), ("csv", "as --format csv")):
         form.add_argument(f"--{name}", dest="format", action="store_const", const=name, help=what)
+    parsers.add_plot_option(parser, "the firings over time, a row for each actor,")
     parser.add_argument(
         "--trace",
         type=parsers.output_file,

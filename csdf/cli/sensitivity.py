@@ -8,18 +8,20 @@ import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from csdf.analysis.concurrency import why_unlimited
 from csdf.analysis.whatif.capacity_steps import CapacitySteps, capacity_steps
 from csdf.analysis.whatif.parameter import Parameter
 from csdf.analysis.whatif.parametric import ParametricPeriod, parametric_period
 from csdf.analysis.whatif.regions import ParametricRegions, parametric_regions
 from csdf.analysis.whatif.sensitivity import ActorSensitivity, Sensitivity, sensitivity
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency, parameters
 from csdf.errors import CsdfError
-from csdf.io.files import write_text
 from csdf.model.graph import Graph
 from csdf.stopping import Stop
+from csdf.words import time_in_words
 
 SHOWN = 40  # most rows of a table; JSON has all
 NAMES = 3  # most actors named in a row
@@ -99,11 +101,13 @@ def _print_function(
         rows = _capacity_lines(found) if isinstance(found, CapacitySteps) else (
             _piece_lines(found) if isinstance(found, ParametricPeriod) else _region_lines(found)
         )  # fmt: skip
-        taken = f"  time         {seconds * 1000:.3g} ms"
+        taken = f"  time         {time_in_words(seconds)}"
         print(answers.one_text([f"{graph.name}: {next(rows)}", *rows, taken]))
     if options.plot:
         draw, suffix = pictures.drawing("csdf.draw.parametric"), pictures.suffix_of(options.plot)
-        write_text(options.plot, draw.parametric_picture(graph.name, found, suffix))
+        output.write(
+            "csdf sensitivity", options.plot, draw.parametric_picture(graph.name, found, suffix)
+        )
     is_complete = not isinstance(found, CapacitySteps) or found.is_complete
     return answers.ANSWERED if is_complete else answers.GAVE_UP
 
@@ -181,13 +185,15 @@ def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> list[str]:
     cycle = found.critical_cycle
     limit = f"; limited by {_names(cycle.actors)}" if cycle is not None else ""
     lines = [f"{graph.name}: period {answers.number(found.period or 0)}{limit}"]
-    if not found.period and (hint := concurrency.hint(graph)):
-        lines.append(f"  hint: {hint}")
+    if not found.period:
+        lines.append(f"  because: {why_unlimited(graph)}")
+        if hint := concurrency.hint(graph):
+            lines.append(f"  hint: {hint}")
     if not found.is_complete:
         lines.append(f"  INCOMPLETE: {found.reason}")
     lines += _actor_lines(found.actors)
     lines += _channel_lines(found)
-    return [*lines, f"  time         {seconds * 1000:.3g} ms"]
+    return [*lines, f"  time         {time_in_words(seconds)}"]
 
 
 def _actor_lines(rows: Sequence[ActorSensitivity]) -> Iterator[str]:

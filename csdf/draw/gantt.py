@@ -24,6 +24,29 @@ def gantt_picture(title: str, execution: MappedExecution, suffix: str) -> str | 
     return rendered(_figure(title, execution), title, suffix)
 
 
+def schedule_picture(
+    title: str, firings: Sequence[Firing], actors: Sequence[str], suffix: str
+) -> str | bytes:
+    """Return a schedule over time, a row for each actor; firings that overlap are darker.
+
+    Raises UnwritableFile for a suffix that is no format of pictures.
+    """
+    shown = [one for one in firings if one.end > one.start][:MOST_BARS]
+    figure = Figure(figsize=(8, 1.2 + 0.3 * len(actors)), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(title)
+    axes.set_xlabel("time (units of the graph)")
+    for row, actor in enumerate(actors):
+        mine = [one for one in shown if one.actor == actor]
+        axes.broken_barh(
+            _spans(mine), (row - 0.38, 0.76), alpha=0.7, edgecolors="white", linewidth=0.5
+        )
+    axes.set_yticks(range(len(actors)), named_ticks(actors))
+    axes.invert_yaxis()
+    axes.set_xlim(left=0)
+    return rendered(figure, title, suffix)
+
+
 def _figure(title: str, execution: MappedExecution) -> Figure:
     cores = list(dict.fromkeys(execution.cores.values()))
     shown = [one for one in execution.firings if one.end > one.start][:MOST_BARS]

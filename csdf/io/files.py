@@ -6,11 +6,13 @@ import errno
 import os
 import re
 import shutil
+import sys
 from contextlib import suppress
 from typing import BinaryIO
 
 from csdf.errors import UnreadableFile, UnwritableFile
 
+STANDARD_INPUT = "-"
 LARGEST_FILE_BYTES = 64 * 2**20
 NAMED_DESCRIPTORS = {"/dev/stdout": 1, "/dev/stderr": 2}
 DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
@@ -20,13 +22,16 @@ NO_REPLACING = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> bytes:
-    """Return what the file holds.
+    """Return what the file holds; "-" is standard input.
 
     Raises UnreadableFile for a folder, a missing or forbidden file, and beyond `most` bytes.
     """
     try:
-        with open(path, "rb") as file:
-            content = file.read(most + 1)
+        if path == STANDARD_INPUT:
+            content = sys.stdin.buffer.read(most + 1)
+        else:
+            with open(path, "rb") as file:
+                content = file.read(most + 1)
     except IsADirectoryError:
         raise UnreadableFile(f"{path}: is a folder; expected a file") from None
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A graph as a directed multigraph of NetworkX, and back.
+"""A graph as a directed multigraph of NetworkX, and back; a DiGraph without parallel edges will do.
 
 Nodes are actors with the attribute `durations`. Edges are channels under their names as keys, with
 `production`, `consumption`, `initial_tokens`, `capacity`, `release`, `token_size` and `position`
@@ -43,24 +43,32 @@ def to_networkx(graph: Graph) -> nx.MultiDiGraph[str]:
     return found
 
 
-def from_networkx(found: nx.MultiDiGraph[Any], *, name: str | None = None) -> Graph:
-    """Return the graph of a multigraph whose nodes are texts.
+def from_networkx(
+    found: nx.MultiDiGraph[Any] | nx.DiGraph[Any], *, name: str | None = None
+) -> Graph:
+    """Return the graph of a DiGraph or MultiDiGraph whose nodes are texts.
+
+    A node needs the attribute `durations`, an edge `production` and `consumption`; `initial_tokens` is
+    0 and `capacity` unlimited where they are not given.
 
     A rate or a duration may be a number for all phases or a sequence, one entry a phase. Edges
     without a text as key are named `producer to consumer`, numbered where there are several.
     name: by default the attribute of the graph. Raises InvalidGraph, naming the node or the edge.
     """
-    if not found.is_directed() or not found.is_multigraph():
-        raise InvalidGraph(f"a {type(found).__name__} of NetworkX; expected a MultiDiGraph")
-    actors = tuple(_actor(node, values) for node, values in found.nodes(data=True))
+    if not found.is_directed():
+        raise InvalidGraph(
+            f"a {type(found).__name__} of NetworkX; expected a DiGraph or a MultiDiGraph"
+        )
+    multi: nx.MultiDiGraph[Any] = nx.MultiDiGraph(found)  # edges of a DiGraph get numbers as keys
+    actors = tuple(_actor(node, values) for node, values in multi.nodes(data=True))
     phases = {actor.name: actor.phases for actor in actors}
     channels: list[Channel] = []
-    taken = {str(key) for *_, key in found.edges(keys=True) if isinstance(key, str)}
-    for producer, consumer, key, values in sorted(found.edges(keys=True, data=True), key=_position):
+    taken = {str(key) for *_, key in multi.edges(keys=True) if isinstance(key, str)}
+    for producer, consumer, key, values in sorted(multi.edges(keys=True, data=True), key=_position):
         own = key if isinstance(key, str) else free_name(f"{producer} to {consumer}", taken)
         taken.add(own)
         channels.append(_channel(own, producer, consumer, values, phases))
-    about = found.graph
+    about = multi.graph
     return Graph(
         name=name if name is not None else str(about.get("name") or "graph"),
         actors=actors,

@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.errors import InvalidGraph, counted
-from csdf.model.shown import Shown
+from csdf.model.shown import Picture, Shown, picture
+from csdf.names import meant
 
 FORMAT = "csdf-graph"  # of the JSON document
 VERSION = 1
@@ -148,16 +149,25 @@ class Graph(Shown):
                     f"but actor {end!r} has {counted(len(actor.durations), 'phase')}"
                 )
 
+    def draw(self) -> Picture:
+        """Return a picture that a notebook shows: the graph, its bottleneck in red.
+
+        `str` of it is SVG. Raises InconsistentGraph, and GaveUp where the bottleneck takes long.
+        """
+        return picture(self)
+
     def actor(self, name: str) -> Actor:
         """Return the actor of that name; raise InvalidGraph if there is none."""
         if name not in self._actors:
-            raise InvalidGraph(f"graph {self.name!r}: there is no actor {name!r}")
+            near = meant(name, self._actors)
+            raise InvalidGraph(f"graph {self.name!r}: there is no actor {name!r}{near}")
         return self._actors[name]
 
     def channel(self, name: str) -> Channel:
         """Return the channel of that name; raise InvalidGraph if there is none."""
         if name not in self._channels:
-            raise InvalidGraph(f"graph {self.name!r}: there is no channel {name!r}")
+            near = meant(name, self._channels)
+            raise InvalidGraph(f"graph {self.name!r}: there is no channel {name!r}{near}")
         return self._channels[name]
 
     def to_json(self) -> dict[str, Any]:

@@ -43,7 +43,8 @@ class Evaluates(Protocol):
     count: distributions evaluated so far; firings: of one iteration.
     """
 
-    count: int
+    @property
+    def count(self) -> int: ...  # noqa: D102
 
     @property
     def firings(self) -> int: ...  # noqa: D102

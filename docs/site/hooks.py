@@ -28,7 +28,7 @@ SCHEMA_ROW = re.compile(r"^\| `([\w-]+)` \|", flags=re.MULTILINE)
 REPORTS = {  # examples of pages that csdf report makes
     "reports/graph.html": ("models/graphs/h263decoder.xml",),
     "reports/network.html": (
-        *("person_detection", "--fuse", "--element-bytes", "1", "--platform", "cortex-m7"),
+        *("person_detection", "--element-bytes", "1", "--platform", "cortex-m7"),
         *("--memory", "256kB", "--budget", "8s"),
     ),
 }

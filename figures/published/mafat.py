@@ -60,6 +60,7 @@ TABLE_4_1: Mapping[int, Choice] = MappingProxyType(
         16: Choice("5x5/8/2x2", 31095, "5x5/8/2x2", 31095),
     }
 )
+DARKNET: Mapping[int, float] = MappingProxyType({64: 1.37, 16: 2.78})  # speed-up by limit in MB
 TABLE_2_1 = (  # weights in bytes; input, output, scratch, total as printed, in MB
     (3456, "4.23", "45.13", "38.07", "87.43"),
     (0, "45.13", "11.28", "0", "56.41"),

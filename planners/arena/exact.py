@@ -7,7 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
-from csdf.kernels import placement as kernel
+from csdf.kernels import placement, placement_search
 from planners.arena.blocks import Blocks
 from planners.arena.bounds import Clique
 
@@ -40,8 +40,8 @@ class Field:
         for entries in of_block:
             start.append(start[-1] + len(entries))
         columns = blocks.neighbour_start, blocks.neighbour, blocks.rise, blocks.lift
-        self.conflicts = backend.kernel(kernel.Conflicts)(*map(backend.view, columns))
-        self.cliques = backend.kernel(kernel.Cliques)(
+        self.conflicts = backend.kernel(placement.Conflicts)(*map(backend.view, columns))
+        self.cliques = backend.kernel(placement_search.Cliques)(
             backend.array(start),
             backend.array([number for entries in of_block for number, _ in entries]),
             backend.array([weight for entries in of_block for _, weight in entries]),
@@ -60,15 +60,15 @@ class PlacementSearch:
         backend, blocks = field.backend, field.blocks
         count = len(blocks)
         self._field = field
-        self._run = backend.kernel(kernel.search)
+        self._run = backend.kernel(placement_search.search)
         self._low = backend.array(blocks.lowest)
-        self._part = backend.kernel(kernel.Part)(
+        self._part = backend.kernel(placement_search.Part)(
             *field.sizes,
             backend.array(blocks.highest(capacity)),
             backend.array(order.rank),
             (capacity + blocks.grain - 1) // blocks.unit,
         )
-        self._tree = backend.kernel(kernel.Tree)(
+        self._tree = backend.kernel(placement_search.Tree)(
             self._low,
             backend.array([0] * count if order.mode == COLD else field.heat),
             backend.blank(len(blocks.neighbour) + (2 + HEAT_ROOM) * count),

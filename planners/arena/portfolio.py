@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 from csdf.kernels import compile as compiler
-from csdf.kernels.placement import FOUND, NONE
+from csdf.kernels.placement_search import FOUND, NONE
 from planners.arena.blocks import Blocks
 from planners.arena.bounds import Bound, clique_bound, cliques_of, load_bound
 from planners.arena.exact import Field, PlacementSearch, random_order, standard_orders

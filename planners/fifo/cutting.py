@@ -66,12 +66,12 @@ def least_of(one: int | None, other: int | None) -> int | None:
 class EvenExploration(Exploration):
     """Best first, as csdf.search has it; cuts have few FIFOs and are enlarged evenly."""
 
-    evaluator: PartEvaluator  # type: ignore[assignment]
+    evaluator: PartEvaluator
 
     def __init__(
         self, evaluator: PartEvaluator, variables: Sequence[Variable], look: Callable[[], None]
     ) -> None:
-        super().__init__(evaluator, variables, look)  # type: ignore[arg-type]
+        super().__init__(evaluator, variables, look)
         self.found: list[Cut] = []  # all cuts so far
         self._sets: set[frozenset[int]] = set()  # of FIFOs of which none can be left out
 

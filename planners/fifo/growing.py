@@ -12,9 +12,15 @@ Depths = tuple[int, ...]
 
 def least_depths(evaluator: DesignEvaluator) -> Depths:
     """Return for each FIFO the least depth that does if all others have no bound."""
-    fifos = len(evaluator.system.design.fifos)
-    unbounded: list[int | None] = [None] * fifos
-    return tuple(_least(evaluator, unbounded, number, LEAST_DEPTH - 1) for number in range(fifos))
+    return tuple(
+        least_depth(evaluator, number) for number in range(len(evaluator.system.design.fifos))
+    )
+
+
+def least_depth(evaluator: DesignEvaluator, number: int) -> int:
+    """Return the least depth of one FIFO that does if all others have no bound."""
+    unbounded: list[int | None] = [None] * len(evaluator.system.design.fifos)
+    return _least(evaluator, unbounded, number, LEAST_DEPTH - 1)
 
 
 def grown(
@@ -138,3 +144,34 @@ def narrowed(
                 low = middle
         current[place] = high
     yield tuple(current)
+
+
+def exchanged(
+    evaluator: DesignEvaluator,
+    depths: Depths,
+    least: Depths,
+    most: Sequence[int | None],
+    weights: Sequence[int],
+) -> Iterator[Depths]:
+    """Yield ever cheaper depths that suffice: a FIFO is at its least, and another one grew instead."""
+    current = depths
+    for place in sorted(
+        range(len(depths)), key=lambda one: (least[one] - depths[one]) * weights[one]
+    ):
+        if current[place] == least[place]:
+            continue
+        trial = list(current)
+        trial[place] = least[place]
+        saved = (current[place] - least[place]) * weights[place]
+        circuit = evaluator.circuit(trial)
+        for other in () if circuit is None else circuit.fifos:
+            more = (saved - 1) // weights[other]
+            if other == place or most[other] is not None or more < 1:
+                continue
+            own = list(trial)
+            own[other] = trial[other] + more
+            if evaluator.circuit(own) is None:
+                own[other] = _least(evaluator, trial, other, trial[other], own[other])
+                current = tuple(own)
+                yield current
+                break

@@ -9,18 +9,25 @@ as time allows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
+from csdf.errors import GaveUp
 from csdf.outcome import Reason, Status, Why, because
 from csdf.stopping import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_system import Circuit, EventSystem
-from planners.fifo.growing import grown, least_depths, narrowed
+from planners.fifo.growing import exchanged, grown, least_depths, narrowed
 from planners.fifo.proving import Parts
 
 Look = Callable[[], None]
+
+GROWING = 0.4  # of the time, until anything that suffices will do;
+NARROWING = 0.4  # of what is left then;
+EXCHANGING = 0.7  # in a large design also of what is left then, until proving begins
+LARGE = 500_000  # events a frame
 
 
 class SizingWhy(Why):
@@ -77,10 +84,10 @@ class Sizer:
     ) -> None:
         fifos = system.design.fifos
         self._period = period
-        self._stop = stop
+        self._stop = self._now = stop
         self._weights = [one.bits for one in fifos] if weights is None else list(weights)
         self._evaluator = DesignEvaluator(
-            system, required=period, only_live=period is None, look=stop.look
+            system, required=period, only_live=period is None, look=lambda: self._now.look()
         )
         self._best: tuple[int, ...] = ()
         self._floor = list(floor or [LEAST_DEPTH] * len(fifos))
@@ -124,13 +131,44 @@ class Sizer:
         least = tuple(map(max, least_depths(self._evaluator), self._floor))
         self._start, self._bound = least, self._size(least)
         self._parts = Parts(self._evaluator, least, self._weights, self._floor, self._look)
-        for found, is_enough in grown(self._evaluator, least, self._parts.most):
+        self._stage(GROWING, self._grow)
+        if not self._best:
+            self._grow(is_hurried=True)
+        self._stage(NARROWING, lambda: self._narrow(least))
+        if self._evaluator.system.design.events > LARGE:
+            self._stage(EXCHANGING, lambda: self._exchange(least))
+
+    def _stage(self, share: float, work: Callable[[], None]) -> None:
+        """Work for a share of the time that is left; what has to end the whole passes through."""
+        self._now = self._stop.part(share=share)
+        try:
+            work()
+        except GaveUp as end:
+            self._stop.end_whole(reason_of(end))
+        finally:
+            self._now = self._stop
+
+    def _grow(self, *, is_hurried: bool = False) -> None:
+        most = [None] * len(self._start) if self._parts is None else self._parts.most
+        for found, is_enough in grown(self._evaluator, self._start, most, is_hurried=is_hurried):
             self._start = found
             if is_enough:
                 self._take(found)
+
+    def _narrow(self, least: tuple[int, ...]) -> None:
         for found in narrowed(self._evaluator, self._best, least, self._weights):
             self._take(found)
         self._is_narrow = True
+
+    def _exchange(self, least: tuple[int, ...]) -> None:
+        if self._parts is None:
+            return
+        most = self._parts.most
+        for found in exchanged(self._evaluator, self._best, least, most, self._weights):
+            self._is_narrow = False
+            self._take(found)
+        if not self._is_narrow:
+            self._narrow(least)
 
     def _take(self, depths: tuple[int, ...]) -> None:
         self._best = depths
@@ -143,6 +181,7 @@ class Sizer:
             for known in self._parts.proved():
                 self._note_bound()
                 self._improve(known)
+            raise _Proved
 
     def _improve(self, known: Mapping[int, int]) -> None:
         """Take the depths of some FIFOs, if they suffice with those of the best for all others."""
@@ -153,7 +192,7 @@ class Sizer:
 
     def _look(self) -> None:
         """Look at the stop, and whether the bound has reached what was found."""
-        self._stop.look()
+        self._now.look()
         self._note_bound()
         if self._best and self._bound >= self._size(self._best):
             raise _Proved
@@ -165,8 +204,8 @@ class Sizer:
     def _hurry(self) -> None:
         """Find anything that suffices, after the stop has ended the work."""
         self._evaluator.look = _never
-        most = [None] * len(self._start) if self._parts is None else self._parts.most
-        *_, (self._best, _) = grown(self._evaluator, self._start, most, is_hurried=True)
+        with suppress(_Proved):
+            self._grow(is_hurried=True)
 
     def _sizing(self, status: Status, reason: Reason, circuit: Circuit | None = None) -> Sizing:
         size = self._size(self._best)

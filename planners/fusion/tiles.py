@@ -14,6 +14,7 @@ from itertools import pairwise, product
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import InvalidPlan
+from planners.tiling.cuts import cut_back
 from planners.tiling.regions import (
     COLUMNS,
     ROWS,
@@ -69,15 +70,14 @@ def bands(needs: Needs, layers: Sequence[Layer], ends: Sequence[int], axis: int)
     ends: of the tiles of the last layer. Of a tensor with several readers a tile holds all from the
     first to the last place that any of them needs.
     """
-    held: dict[str, list[Range]] = {layers[-1].name: list(zip((0, *ends), ends, strict=False))}
-    for layer in reversed(layers):
-        for need in needs.of(layer, axis):
-            ranges = [need.clipped(one) for one in held[layer.name]]
-            known = held.get(need.source)
-            if known is not None:
-                ranges = [hull(*pair) for pair in zip(known, ranges, strict=True)]
-            held[need.source] = ranges
-    return {name: tuple(ranges) for name, ranges in held.items()}
+    made_by = {layer.name: layer for layer in layers}
+
+    def asks(name: str, held: tuple[Range, ...]) -> Iterator[tuple[str, tuple[Range, ...]]]:
+        for need in needs.of(made_by[name], axis):
+            yield need.source, tuple(map(need.clipped, held))
+
+    whole = {layers[-1].name: tuple(zip((0, *ends), ends, strict=False))}
+    return cut_back(whole, reversed(made_by), asks, union=hull, makes=lambda _, held: held)[0]
 
 
 def fresh(ranges: Sequence[Range]) -> tuple[Range, ...]:

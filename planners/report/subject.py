@@ -169,7 +169,7 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
         network, granularity,
         durations=durations(granularity), element_bytes=options.element_bytes,
     )  # fmt: skip
-    shared.remark_on_fusing("csdf report", network, options)
+    shared.remark_on_platform("csdf report", options)
     return NetworkSubject(value=network, options=options, graph=graph, apart=apart)
 
 

@@ -1,16 +1,15 @@
 """How much memory a network needs: every way to work it in one arena, and the best of them.
 
 The ways: layers one after the other, each as a whole; all layers at once by rows, nothing computed
-twice; and groups of lines and strips, which is the search of planners.streaming.search. All are
+twice; and groups of lines and strips, which is the search of planners.streaming.search.front. All are
 plans of one form, so their figures compare.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cnn2csdf.durations import Platform
 from cnn2csdf.network import Network
@@ -20,124 +19,35 @@ from cnn2csdf.parameters import (
     operations,
 )
 from cnn2csdf.parameters import parameter_bytes as stored_bytes
-from csdf.outcome import Reason, Status, Why, because
+from csdf.outcome import Reason, Status, because
 from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.network_arena import whole_arena
 from planners.streaming.again import worked_network
 from planners.streaming.course import Course, course_of
 from planners.streaming.making import plan_of
-from planners.streaming.moves import PARTS, Move, Moves, OnceMoves, PlainMoves, TwiceMoves
 from planners.streaming.plan import StreamingPlan
-from planners.streaming.search import ALL, GroupWay, front
+from planners.streaming.search.front import ALL, GroupWay, front
+from planners.streaming.search.moves import PARTS, Move, Moves
+from planners.streaming.search.spaces import OnceMoves, PlainMoves, TwiceMoves
 from planners.streaming.stages import Stage, StageTable
-
-RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
-ROWS = "rows"  # the input comes row by row
-OUTSIDE = "outside"  # inputs are read from, results written to memory that is not the arena's
-INPUTS = (RESIDENT, ROWS, OUTSIDE)
-RESULTS = (RESIDENT, OUTSIDE)
+from planners.streaming.ways import (
+    BY_ROWS,
+    IN_PARTS,
+    LINES,
+    OUTSIDE,
+    PLAIN,
+    RESIDENT,
+    ROWS,
+    SEARCHED_FIRST,
+    STRIPS,
+    TWICE,
+    WHOLE_LAYERS,
+    Fit,
+    FitWay,
+    FitWhy,
+)
 
 WIDTHS = (12, 100, ALL)  # labels at a place, one search after the other
-
-WHOLE_LAYERS = "whole layers"
-BY_ROWS = "rows"
-LINES = "lines, nothing twice"
-STRIPS = "lines and strips"
-IN_PARTS = "strips, channels in parts"
-TWICE = "strips, gates twice"
-SEARCHED = (LINES, STRIPS, IN_PARTS, TWICE)
-SEARCHED_FIRST = (LINES, STRIPS)  # of which there are far fewer
-PLAIN = (WHOLE_LAYERS, BY_ROWS)
-
-
-class FitWhy(Why):
-    """What the answer to whether a network fits rests on."""
-
-    FLASH = "the parameters need {needed} bytes of flash, {flash} are there"
-    LEAST_WORK = "the least work found among whole layers, rows, lines and strips"
-    LEAST_BY_THEN = (
-        "the least work found among whole layers, rows, lines and strips; "
-        "the search ended early: {end}"
-    )
-    TOO_SLOW = "the fastest way found takes {nanoseconds} ns, as the platform predicts"
-    ENDS = "what comes in and goes out takes {least} bytes whatever is planned"
-    TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
-    TOO_LARGE = (
-        "the least of whole layers, rows, lines and strips needs {least} bytes; "
-        "nothing is proved of other ways"
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitWay:
-    """A way to work a network in an arena.
-
-    work: multiply-accumulates of a frame, as a part of those of the network computed once.
-    nanoseconds: of a frame, predicted by a model of the platform; None without one.
-    """
-
-    name: str
-    plan: StreamingPlan
-    work: Fraction
-    nanoseconds: int | None
-
-    @property
-    def ram_bytes(self) -> int:
-        """Bytes of the arena."""
-        return self.plan.arena_bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
-    """Whether a network fits, and how.
-
-    ways: by growing RAM, each with less work than those before it; the plain ways are among them
-    whatever they cost. lower_bound: no way, searched or not, needs less RAM: what comes in and goes
-    out lies whole. best: the way with the least work within the RAM; None where none fits.
-    flash_bytes: the parameters as stored.
-    """
-
-    network: str
-    input: str
-    result: str
-    ram: int | None
-    flash: int | None
-    flash_bytes: int
-    ways: tuple[FitWay, ...]
-    best: FitWay | None
-    lower_bound: int
-    status: Status
-    reason: Reason
-
-    @property
-    def least(self) -> FitWay:
-        """The way with the least RAM."""
-        return min(self.ways, key=lambda way: (way.ram_bytes, way.work))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value."""
-        shown = self.best or self.least
-        return {
-            "network": self.network,
-            "fits": {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(self.status),
-            "ram_bytes": shown.ram_bytes,
-            "flash_bytes": self.flash_bytes,
-            "work": str(shown.work),
-            "lower_bound_bytes": self.lower_bound,
-            "status": str(self.status),
-            "reason": str(self.reason),
-            "input": self.input,
-            "result": self.result,
-            "ways": [
-                {
-                    "name": way.name,
-                    "ram_bytes": way.ram_bytes,
-                    "work": str(way.work),
-                    "predicted_nanoseconds": way.nanoseconds,
-                }
-                for way in self.ways
-            ],
-        }
 
 
 def fit(
@@ -208,8 +118,8 @@ class _Fitting:
             name: moves
             for name, moves in (
                 (STRIPS, self._moves),
-                (IN_PARTS, Moves(self._course, self._table, PARTS)),
                 *self._twice(),
+                (IN_PARTS, Moves(self._course, self._table, PARTS)),
             )
             if name in searched
         }

@@ -10,11 +10,11 @@ from planners.streaming.again import Span, worked_network
 from planners.streaming.course import Course, course_of
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
-from planners.streaming.moves import made_by_rows
 from planners.streaming.offsets.placement import GroupBytes, Lead, placed
 from planners.streaming.overlap import least_lead, pace_of
 from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan
-from planners.streaming.search import GroupWay
+from planners.streaming.search.front import GroupWay
+from planners.streaming.search.moves import made_by_rows
 from planners.streaming.stages import ACCUMULATOR_BYTES, Geometry, StageTable
 
 OUTSIDE_ALIGNMENT = 8  # bytes

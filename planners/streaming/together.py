@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from csdf.outcome import Status
-from planners.streaming.fit import Fit
+from planners.streaming.ways import Fit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,11 @@ from csdf.stopping import Budget
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.convolution import ArrayBytes
 from planners.traffic.fused.answers import FusedTraffic
-from planners.traffic.fused.bounds import least_of_stage, seen_elements
+from planners.traffic.fused.bounds import least_moved, least_of_stage, seen_elements
 from planners.traffic.fused.stages import Stage
+from planners.traffic.nest import Halo
 from planners.traffic.one_layer import least_traffic
+from planners.traffic.published.pair import PairTraffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +24,8 @@ class GroupTraffic:
 
     input_bytes: of all that is read but for weights. border_bytes: written and read back between
     parts. held_bytes: the most in the buffer. bound_bytes: no schedule of this group moves less,
-    whatever the buffer (a fused one), or in this buffer (a layer). layer, fused: how it runs; both
-    None where its input and output just stream.
+    whatever the buffer (a fused one), or in this buffer (a layer). layer, fused, pair: how it runs, a
+    pair as published; all None where its input and output just stream.
     """
 
     stages: tuple[Stage, ...]
@@ -35,6 +37,7 @@ class GroupTraffic:
     bound_bytes: int
     layer: LayerTraffic | None = None
     fused: FusedTraffic | None = None
+    pair: PairTraffic | None = None
 
     @property
     def total_bytes(self) -> int:
@@ -53,13 +56,16 @@ class GroupTraffic:
             "bound_bytes": self.bound_bytes,
             "held_bytes": self.held_bytes,
             **({} if self.fused is None else self.fused.to_json()),
+            **({} if self.pair is None else self.pair.to_json()),
         }
 
 
-def stage_alone(stage: Stage, buffer_bytes: int, budget: Budget = None) -> GroupTraffic:
+def stage_alone(
+    stage: Stage, buffer_bytes: int, budget: Budget = None, *, halo: Halo = Halo.KEPT
+) -> GroupTraffic:
     """Return the least traffic of one stage: its best loop nest, or all that goes in and out once.
 
-    budget: ends the search early, as in `least_traffic`.
+    budget, halo: as in `least_traffic`.
     Raises InvalidPlan, naming the layer, where the buffer is too small for it.
     """
     if stage.window is None:
@@ -86,6 +92,7 @@ def stage_alone(stage: Stage, buffer_bytes: int, budget: Budget = None) -> Group
         stage.convolution,
         buffer_bytes=buffer_bytes - operand,
         element_bytes=sizes,
+        halo=halo,
         budget=budget,
     )
     if stage.maps_apart == window.channels:
@@ -136,4 +143,18 @@ def stages_fused(stages: Sequence[Stage], found: FusedTraffic) -> GroupTraffic:
         held_bytes=found.held,
         bound_bytes=found.bound,
         fused=found,
+    )
+
+
+def pair_fused(stages: Sequence[Stage], found: PairTraffic) -> GroupTraffic:
+    """Return what two stages move that share the buffer as published."""
+    return GroupTraffic(
+        stages=tuple(stages),
+        input_bytes=found.input,
+        weight_bytes=found.weights,
+        output_bytes=found.output,
+        border_bytes=found.borders,
+        held_bytes=max(found.held),
+        bound_bytes=least_moved(found.group),
+        pair=found,
     )

@@ -97,6 +97,8 @@ class NetworkSearch:
     element_bytes: of each element and each weight; None: as the network stores them.
     """
 
+    proof: Why = TrafficWhy.LEAST  # of a search that came to its end
+
     def __init__(self, network: Network, element_bytes: int | None) -> None:
         self.network = network
         self.element_bytes = element_bytes
@@ -143,7 +145,7 @@ class NetworkSearch:
             groups=ways[-1][1],
             bound_bytes=least_of_network(self.network, self.stages, self._sizes),
             status=Status.FEASIBLE if ended else Status.OPTIMAL,
-            reason=ended or because(TrafficWhy.LEAST),
+            reason=ended or because(self.proof),
         )
 
     def _alone(self, stage: Stage, buffer_bytes: int, stop: Stop) -> GroupTraffic:

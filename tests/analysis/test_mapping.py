@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.dependency_latency import dependency_latency
-from csdf.analysis.latency import iteration_times
+from csdf.analysis.latencies.by_dependency import dependency_latency
+from csdf.analysis.latencies.by_iteration import iteration_times
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.mapping.execution import mapped_execution
 from csdf.analysis.mapping.throughput import mapped_throughput

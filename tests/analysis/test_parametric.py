@@ -99,6 +99,24 @@ def test_expressions_of_sympy_have_the_same_values():
     assert [found.to_sympy().subs(x, value) for value in (-3, 0, 7)] == [6, 8, 15]
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_expressions_of_sympy_are_the_periods_everywhere(seed):
+    sympy = pytest.importorskip("sympy", reason="SymPy is not installed; it is an extra")
+    graph = drawn(seed)
+    first, second = graph.actors[0].name, graph.actors[-1].name
+    one, other = added_time(graph, {first: 1}, name="x"), added_time(graph, {second: 1}, name="y")
+    x, y = sympy.Symbol("x", real=True), sympy.Symbol("y", real=True)
+    line = parametric_period(graph, one).to_sympy()
+    plane = parametric_regions(graph, one, other, high=(9, 9)).to_sympy()
+    for value in (0, Fraction(1, 3), 2, 9):
+        number = sympy.Rational(value)
+        alone = throughput(all_phases(graph, first, value)).period
+        assert Fraction(str(line.subs(x, number))) == alone
+        assert Fraction(str(plane.subs({x: number, y: 0}))) == alone
+        both = throughput(all_phases(all_phases(graph, first, value), second, value)).period
+        assert Fraction(str(plane.subs({x: number, y: number}))) == both
+
+
 @each("oracle", parametric_oracles())
 def test_pieces_and_slack_are_those_of_the_oracle(oracle):
     graph = graph_of(oracle["graph"])

@@ -342,6 +342,12 @@ def test_layers_that_could_be_fused_are_remarked_upon(run, words):
     assert "--fuse" not in remarks("samos_example")  # nothing to fuse
 
 
+def test_a_shape_for_a_network_that_has_its_own_is_refused(run):
+    code, _, remarks = run("cnn", "show", "resnet8", "--shape", "height=320")
+    assert code == 2
+    assert "resnet8: shapes (height) are given for inputs of ONNX files only" in remarks
+
+
 def test_show_says_elements_and_scales_of_a_quantised_network(answer, run, tmp_path):
     path = tmp_path / "small.tflite"
     path.write_bytes(small_network())
@@ -349,7 +355,7 @@ def test_show_says_elements_and_scales_of_a_quantised_network(answer, run, tmp_p
     lines = {line.split()[0]: line for line in output.splitlines()}
     assert lines["layer"].endswith("element  scales")
     # Of the file: scale 0.1 around 2; four scales of weights, the least 0.005, the largest 0.02.
-    assert lines["conv"].endswith("int8     output 0.1 from 2, kernel 0.005 to 0.02")
+    assert lines["conv"].endswith("int8     output 0.1 (zero is 2), kernel 0.005 to 0.02")
     _, found = answer("cnn", "show", path, "--scales")
     conv = next(one for one in found["layers"] if one["layer"] == "conv")
     assert conv["quantization"]["output"]["zero_point"] == 2

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from csdf.cli.frame.tree import leaves
 from csdf.cli.main import main
-from csdf.cli.tree import leaves
 
 ROOT = Path(__file__).parents[2]
 BASH = """

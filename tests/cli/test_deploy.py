@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from planners.streaming.fit import INPUTS, RESULTS
+from planners.streaming.ways import INPUTS, RESULTS
 from tests.cli.running import run
 
 __all__ = ["run"]

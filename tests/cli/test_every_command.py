@@ -11,7 +11,7 @@ import pytest
 
 from csdf.cli import answers
 from csdf.cli.frame import commands
-from csdf.cli.tree import leaves
+from csdf.cli.frame.tree import leaves
 from csdf.errors import CsdfError
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +19,7 @@ ALL = list(leaves())
 EACH = pytest.mark.parametrize("command", ALL, ids=lambda one: one.name)
 LONG = ("csdf plan primitives",)  # its examples time convolutions for a while
 REQUIRED = {  # options that a command cannot do without
+    "csdf latency": ["--source", "a", "--sink", "b"],
     "csdf plan fusion": ["--memory", "1MB"],
     "csdf plan traffic": ["--buffer", "64kB"],
 }
@@ -104,7 +105,7 @@ def test_an_option_has_one_meaning_in_all_commands(command):
 @EACH
 def test_a_command_that_answers_in_a_table_answers_in_json(command):
     options = options_of(command)
-    writes_a_file = {"csdf convert", "csdf generate", "csdf completion", "csdf report"}
+    writes_a_file = {"csdf convert", "csdf draw", "csdf generate", "csdf completion", "csdf report"}
     writes_a_file |= {"csdf cnn convert", "csdf cnn measure"}
     writes_a_file |= {"csdf examples", "csdf schema"}  # which prints JSON anyway
     assert ("--json" in options) == (command.name not in writes_a_file)

@@ -20,7 +20,7 @@ def interrupted(monkeypatch, request):
         if len(looks) == request.param:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(long_work, "shown", lambda _: report)
+    monkeypatch.setattr(long_work, "shown", lambda *_: report)
     return request.param
 
 
@@ -32,7 +32,7 @@ def interrupted(monkeypatch, request):
         (("pareto", EXAMPLE), "INCOMPLETE: interrupted"),
         (("plan", "reuse", "resnet8", "--method", "evolution"), "interrupted"),
         (("plan", "reuse", "resnet8"), "interrupted"),
-        (("plan", "traffic", "resnet8", "--buffer", "32KB"), "interrupted"),
+        (("plan", "traffic", "resnet8", "--buffer", "32KiB"), "interrupted"),
         (("fit", "resnet8"), "the search ended early: interrupted"),
     ],
     ids=lambda one: " ".join(map(str, one[:2])) if isinstance(one, tuple) else one,

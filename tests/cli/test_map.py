@@ -165,6 +165,35 @@ def test_the_slowest_run_of_scenarios_is_told(answer):
     assert (code, found["period"], found["critical_scenarios"]) == (0, "140", ["key", "still"])
 
 
+def test_scenarios_may_be_limited(answer, run):
+    _, free = answer("scenarios", DECODER)
+    document = json.loads(DECODER.read_text())
+    actor = document["scenarios"][0]["graph"]["actors"][0]["name"]
+    for words in (("--no-auto-concurrency",), ("--limit", f"{actor}=1")):
+        code, found = answer("scenarios", DECODER, *words)
+        assert code == 0
+        assert int(found["period"]) >= int(free["period"])  # a limit never makes a run faster
+    code, _, error = run("scenarios", DECODER, "--limit", "nobody=1")
+    assert code == 2
+    assert "--limit nobody: no scenario of" in error
+
+
+def test_a_limit_holds_from_one_scenario_to_the_next(answer, tmp_path):
+    """a alone takes 5 and waits for nothing: only a limit makes the next scenario wait for it."""
+    path = tmp_path / "scenarios.json"
+    document = json.loads(DECODER.read_text())
+    kept = document["scenarios"][0]
+    kept["graph"]["actors"] = [{"name": "a", "durations": [5], "processors": []}]
+    kept["graph"]["channels"] = []
+    document["scenarios"] = [{"name": kept["name"], "graph": kept["graph"]}]
+    document["states"] = [{"name": "s", "scenario": kept["name"]}]
+    document |= {"initial": "s", "transitions": [["s", "s"]]}
+    path.write_text(json.dumps(document))
+    assert answer("scenarios", path)[1]["period"] in (None, "0")
+    assert answer("scenarios", path, "--no-auto-concurrency")[1]["period"] == "5"
+    assert answer("scenarios", path, "--limit", "a=2")[1]["period"] == "5/2"
+
+
 def test_a_scenario_that_deadlocks_answers_no(answer, tmp_path):
     path = tmp_path / "stuck.json"
     document = json.loads(DECODER.read_text())

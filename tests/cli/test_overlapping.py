@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
 from csdf.io.graph_files import read_graph, write_graph
 from csdf.model.builder import GraphBuilder
+from csdf.search.trade_off import pareto_front
 from tests.cli.running import GRAPHS
 
 SWITCH = "--no-auto-concurrency"
@@ -128,3 +130,47 @@ def test_published_graphs_without_self_loops_give_their_period_with_the_switch(r
     _, output, _ = run("analyze", bare)
     is_zero = "  period       0\n" in output
     assert (SWITCH in output) == is_zero
+
+
+# As SDF3's set has them: without self-loops four of its graphs are limited by nothing.
+FREE = ("h263decoder.xml", "mp3decoder.xml", "samplerate.xml", "satellite.xml")
+SAYING = {  # command: where it says why, and the exit code
+    "analyze": ("output", 0),
+    "analyze --method periodic-1": ("output", 0),
+    "pareto --budget 1s": ("output", 3),
+    "schedule --iterations 1": ("remarks", 0),
+    "schedule --kind periodic": ("remarks", 0),
+    "sensitivity --budget 5s": ("output", 0),
+    "report --budget 2s": ("output", 0),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FREE)
+@pytest.mark.parametrize("words", SAYING)
+def test_every_command_names_the_switch_where_nothing_limits_a_graph(run, name, words, tmp_path):
+    bare = without_loops(name, tmp_path)
+    page = ["-o", tmp_path / "page.html"] if words.startswith("report") else []
+    code, output, remarks = run(*words.split(), bare, *page)
+    where, expected = SAYING[words]
+    assert code == expected
+    assert SWITCH in (output if where == "output" else remarks)
+    assert "any number of firings of one actor may overlap" in output + remarks
+    _, output, remarks = run(*words.split(), bare, *page, SWITCH)
+    assert SWITCH not in output + remarks
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_buffers_of_a_graph_that_nothing_limits_are_finite(answer, name, tmp_path):
+    code, found = answer("buffers", without_loops(name, tmp_path), "--budget", "5s")
+    assert (code, found["status"]) == (0, "optimal")
+    assert Fraction(found["period"]) > 0  # the capacities are what limits it
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_a_front_without_end_ends_from_python_too(name, tmp_path):
+    graph = read_graph(without_loops(name, tmp_path))
+    front = pareto_front(graph, budget=1)
+    assert not front.is_complete
+    assert len(front.points) <= 20
+    assert pareto_front(graph, points=2, budget=5).points == front.points[:2]

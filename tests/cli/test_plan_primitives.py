@@ -155,7 +155,7 @@ def test_an_interrupt_gives_the_best_so_far(choose, table, monkeypatch):
     def interrupted(*words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(long_work, "shown", lambda _: interrupted)
+    monkeypatch.setattr(long_work, "shown", lambda *_: interrupted)
     code, output, remarks = choose(MODEL, "--profile", table, "--memory", "600kB")
     assert code == 0
     assert "resnet8: feasible" in output

@@ -1,6 +1,5 @@
 """`csdf plan traffic` as its users see it."""
 
-import argparse
 import json
 from dataclasses import replace
 
@@ -38,27 +37,25 @@ def test_the_command_is_listed(capsys):
     assert "traffic" in capsys.readouterr().out
 
 
-def test_kilobytes_of_a_buffer_are_1024_bytes():
-    # KB as for memories on chips; the other units as in all commands.
-    assert traffic.buffer_size("512KB") == traffic.buffer_size("512KiB") == 524_288
-    assert traffic.buffer_size("512kB") == 512_000
-    assert traffic.buffer_size("4MB") == 4_000_000
-    with pytest.raises(argparse.ArgumentTypeError):
-        traffic.buffer_size("many KB")
+def test_sizes_of_a_buffer_are_those_of_all_commands(move):
+    found = [json.loads(move(SMALL, "--buffer", size, "--json")[1]) for size in ("2KiB", "2048")]
+    assert found[0]["buffer_bytes"] == found[1]["buffer_bytes"] == 2048
+    code, _, remarks = move(SMALL, "--buffer", "2KB")
+    assert (code, "write 2kB (1000 bytes each) or 2KiB (1024)" in remarks) == (2, True)
 
 
 def test_the_pair_of_the_slides(move):
-    code, output, _ = move(PAIR, "--buffer", "512KB", "--nest")
+    code, output, _ = move(PAIR, "--buffer", "512KiB", "--nest")
     assert code == 0
     # Input, weights and output once: 2 * 802,816 + 2 * 64 * 64 * 9 * 4.
     assert "(1900544 bytes)" in output
-    assert "524288 bytes (512 KB of 1024)" in output
+    assert "524288 bytes (512 KiB)" in output
     assert "1x5 parts, borders kept" in output
     assert "from each map of the input in turn, makes 64x56x12" in output
 
 
 def test_json_has_these_keys_and_no_others(move):
-    code, output, _ = move(SMALL, "--buffer", "1KB", "--json", "--nest", "--sweep", "1KB:2KB")
+    code, output, _ = move(SMALL, "--buffer", "1KiB", "--json", "--nest", "--sweep", "1KiB:2KiB")
     found = json.loads(output)
     assert code == 0
     assert set(found) == {
@@ -96,7 +93,7 @@ def test_json_has_these_keys_and_no_others(move):
 
 @pytest.mark.slow
 def test_fusing_more_is_never_worse_in_a_sweep(move):
-    _, output, _ = move("resnet8", "--sweep", "8KB:40000", "--element-bytes", 1, "--json")
+    _, output, _ = move("resnet8", "--sweep", "8KiB:40000", "--element-bytes", 1, "--json")
     sweep = json.loads(output)["sweep"]
     # Doubled from the first, and the last itself.
     assert [point["buffer_bytes"] for point in sweep] == [8192, 16384, 32768, 40000]
@@ -106,7 +103,7 @@ def test_fusing_more_is_never_worse_in_a_sweep(move):
 
 
 def test_layers_alone_have_no_groups(move):
-    _, output, _ = move(SMALL, "--buffer", "4KB", "--fuse", 1, "--json")
+    _, output, _ = move(SMALL, "--buffer", "4KiB", "--fuse", 1, "--json")
     groups = json.loads(output)["groups"]
     assert [group["layers"] for group in groups] == [["conv1"], ["conv2"], ["pool3"]]
 
@@ -120,7 +117,7 @@ def test_one_layer_of_a_model(move):
 
 
 def test_the_text_says_what_layers_move_one_by_one(move):
-    code, output, _ = move(SMALL, "--buffer", "4KB")
+    code, output, _ = move(SMALL, "--buffer", "4KiB")
     assert code == 0
     assert "chain" not in output
     assert "layer by layer" in output
@@ -129,7 +126,7 @@ def test_the_text_says_what_layers_move_one_by_one(move):
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "html"])
-@pytest.mark.parametrize("asked", [("--buffer", "4KB"), ("--sweep", "2KB:8KB")])
+@pytest.mark.parametrize("asked", [("--buffer", "4KiB"), ("--sweep", "2KiB:8KiB")])
 def test_pictures(move, tmp_path, suffix, asked):
     target = tmp_path / f"traffic.{suffix}"
     assert move(SMALL, *asked, "--plot", target)[0] == 0
@@ -143,7 +140,7 @@ def test_a_buffer_too_small_for_a_layer_is_a_no(move):
 
 
 def test_a_budget_ends_the_search_with_an_answer(move):
-    code, output, remarks = move("resnet18", "--buffer", "256KB", "--budget", "1ms")
+    code, output, remarks = move("resnet18", "--buffer", "256KiB", "--budget", "1ms")
     assert code == 0
     assert "resnet18: feasible" in output
     assert remarks.count("the budget of 0.001 s is used up") == 1
@@ -175,7 +172,7 @@ def test_an_interrupt_ends_every_search_and_what_was_found_stays(move, monkeypat
         )
 
     monkeypatch.setattr(NetworkSearch, "best", interrupted)
-    code, output, remarks = move("resnet8", "--buffer", "16KB", "--json")
+    code, output, remarks = move("resnet8", "--buffer", "16KiB", "--json")
     assert (code, asked) == (0, [1, 2])
     assert json.loads(output)["status"] == "feasible"
     assert remarks.count("interrupted") == 1
@@ -186,12 +183,54 @@ def test_an_interrupt_ends_every_search_and_what_was_found_stays(move, monkeypat
     [
         ((), "give --buffer, --sweep or both"),
         (("--buffer", "lots"), "is not a size such as"),
-        (("--sweep", "4KB"), "is not a range of sizes such as 32KB:4MiB"),
-        (("--sweep", "4KB:2KB"), "does not rise from above zero"),
-        (("--buffer", "4KB", "--fuse", "3"), "invalid choice: '3'"),
+        (("--sweep", "4KiB"), "is not a range of sizes such as 32KiB:4MiB"),
+        (("--sweep", "4KiB:2KiB"), "does not rise from above zero"),
+        (("--buffer", "4KiB", "--fuse", "3"), "invalid choice: '3'"),
     ],
 )
 def test_wrong_usage_is_one_message(move, words, complaint):
     code, output, remarks = move(SMALL, *words)
     assert (code, output) == (2, "")
     assert complaint in remarks
+
+
+def test_traffic_as_published_is_that_of_the_slides(move):
+    code, output, _ = move(PAIR, "--buffer", "512KiB", "--accounting", "published", "--nest")
+    assert code == 0
+    # Input 831,488, weights 589,824, borders 57,344, output 2 * 802,816.
+    assert "(3084288 bytes)" in output
+    # 29 columns of the map between, 30 of a map of the input, 64 weights: four bytes each.
+    assert "422720 bytes in the buffer" in output
+    assert output.count("nest ") == 4 + 1  # four nests, and the line on what crosses between them
+    assert "optimal as published" in output
+
+
+def test_published_traffic_is_of_pairs_at_most(move):
+    code, _, remarks = move(
+        PAIR, "--buffer", "512KiB", "--accounting", "published", "--fuse", "chain"
+    )
+    assert code == 2
+    assert "give --fuse 1 or 2" in remarks
+
+
+def test_published_traffic_in_json_and_over_buffers(move):
+    words = (
+        "--accounting",
+        "published",
+        "--sweep",
+        "256KiB:512KiB",
+        "--buffer",
+        "512KiB",
+        "--json",
+    )
+    found = json.loads(move(PAIR, *words)[1])
+    assert found["traffic_bytes"] == found["sweep"][-1]["fuse_2_bytes"] == 3_084_288
+    assert found["groups"][0]["held_bytes"] == 422_720
+    # Twice the best nest with rows read again, 1,810,432, and an output more.
+    assert found["sweep"][-1]["fuse_1_bytes"] == 2 * (1_810_432 + 802_816)
+
+
+def test_a_sweep_of_layers_alone_is_as_its_schema_says(move):
+    code, output, _ = move(SMALL, "--sweep", "1KiB:2KiB", "--fuse", 1, "--json")
+    assert code == 0
+    assert "fuse_2_bytes" not in json.loads(output)["sweep"][0]

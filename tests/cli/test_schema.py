@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from csdf.cli.schema import schema, schema_names
-from csdf.cli.tree import leaves
+from csdf.cli.about.schema import schema, schema_names
+from csdf.cli.frame.tree import leaves
 from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
 from tests.cli.running import GRAPHS
@@ -88,7 +88,11 @@ def test_scenarios_of_the_examples_are_as_their_schema_says():
     ("name", "words"),
     [
         ("csdf-mapping", MAP),
-        ("fit-plan", ("fit", "person_detection", "--element-bytes", 1, "--ram", "11kB")),
+        pytest.param(
+            "fit-plan",
+            ("fit", "person_detection", "--element-bytes", 1, "--ram", "11kB"),
+            marks=pytest.mark.slow,
+        ),
         ("fusion-plan", ("plan", "fusion", "resnet8", "--memory", "150kB")),
     ],
 )

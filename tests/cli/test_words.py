@@ -27,7 +27,7 @@ def test_a_missing_model_is_named_once(run, command):
 
 @pytest.mark.parametrize(
     ("command", "default"),
-    [("cnn show", "drop,absorb"), ("plan reuse", "all"), ("plan traffic", "all")],
+    [("cnn show", "all"), ("plan reuse", "all"), ("plan traffic", "all")],
 )
 def test_the_help_of_simplify_says_what_happens_without_it(run, command, default):
     _, output, _ = run(*command.split(), "--help")
@@ -40,7 +40,7 @@ def test_one_network_one_group_one_point(run):
     assert "optimal: 1 group\n" in fused
     _, shared, _ = run("plan", "reuse", "samos_example", "--rows", "0", "--generations", "1")
     assert "samos_example: 1 network, " in shared
-    assert "  front  1 point, " in shared
+    assert "  front  1 point after " in shared
 
 
 HUGE = "1e999999999"  # eleven characters, a number of a gigabit
@@ -99,3 +99,17 @@ def test_one_token_one_byte_one_buffer(run, tmp_path):
     )
     with pytest.raises(InconsistentGraph, match="'a' puts 1 token on channel 'a to b 2'"):
         repetition_vector(uneven.graph())
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (("buffers", GRAPH, "--fixed", "alpa=3"), "did you mean 'alpha'?"),
+        (("schedule", GRAPH, "--source", "aa"), "did you mean 'a'?"),
+        (("cnn", "show", "resnet81"), "did you mean 'resnet8'?"),
+    ],
+)
+def test_a_mistyped_name_is_guessed(run, words, near):
+    code, _, remarks = run(*words)
+    assert code == 2
+    assert near in remarks

@@ -9,6 +9,9 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.embedded import keyword_spotting, resnet8
 from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.granularity import ROWS
+from cnn2csdf.lowering import lower
+from cnn2csdf.rewrites.turning import turn_maps
 from cnn2csdf.simplify import (
     REWRITES,
     absorb_biases,
@@ -18,6 +21,7 @@ from cnn2csdf.simplify import (
     simplified,
 )
 from cnn2csdf.weights import Model, random_weights
+from csdf.search.trade_off import smallest_storage
 from tests.cnn2csdf.execution.random_networks import models
 
 
@@ -127,3 +131,81 @@ def test_weights_do_not_decide_which_layers_are_left(model, steps):
     bare = simplified(Model(network=model.network), tuple(steps))
     assert bare.network == simplified(model, tuple(steps)).network
     assert bare.weights is None
+
+
+LAST = (  # layers of maps with their channels behind, that treat rows and columns alike
+    op.LayerNormalization(axis=2),
+    op.MatrixProduct(units=7),
+    op.Activation(function="gelu"),
+    op.Elementwise(function="multiply", constant=(7,)),
+)
+BEHIND, BACK = op.Transpose(permutation=(1, 2, 0)), op.Transpose(permutation=(2, 0, 1))
+
+
+def with_channels_behind(*operators, back=BACK):
+    """A window over maps of 8 rows and 6 columns, layers with the channels behind, and a window."""
+    builder = NetworkBuilder("behind")
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    here = builder.add(op.Convolution(filters=5, window=window), builder.input((3, 8, 6)))
+    for operator in (BEHIND, *operators):
+        here = builder.add(operator, here)
+    here = builder.add(back, here)
+    builder.output(builder.add(op.Convolution(filters=4, window=window), here))
+    network = builder.network()
+    return Model(network=network, weights=random_weights(network, 0))
+
+
+def phases(model):
+    return [layer.shape.rows for layer in model.network.layers]
+
+
+def test_maps_with_channels_behind_are_turned_until_all_layers_work_by_rows():
+    model = with_channels_behind(*LAST)
+    turned = turn_maps(model)
+    assert_same_outputs(model, turned)
+    assert names(turned) == names(model)
+    # Before, the six columns are the parts between the transpositions; turned, the eight rows.
+    assert phases(turned) == [8] * len(LAST) + [8] * 6
+    # Rows of 6 places between layers: three of 3 maps and of 7 for the windows, one of 5 for each of
+    # the three layers that read 5 maps, one of 7 for each of the other three, and one of 4.
+    size = 6 * (3 * 3 + 3 * 7 + 3 * 5 + 3 * 7 + 4)
+    assert smallest_storage(lower(turned.network, ROWS)).point.size == size
+    # The transpositions need all 8 rows of 5 maps, and all 6 columns of 7.
+    assert smallest_storage(lower(model.network, ROWS)).point.size > 8 * 6 * (5 + 7)
+
+
+@pytest.mark.parametrize(
+    "mind",
+    [
+        op.Softmax(axis=0),
+        op.Reduction(function="mean", axes=(1,)),
+        op.Elementwise(function="add", constant=(8, 1, 1)),
+        op.Slice(axis=1, start=0, stop=6, step=1),
+    ],
+    ids=str,
+)
+def test_a_layer_that_minds_rows_and_columns_keeps_maps_as_they_are(mind):
+    model = with_channels_behind(op.LayerNormalization(axis=2), mind, LAST[2])
+    assert turn_maps(model) is model
+
+
+def test_a_result_with_channels_behind_is_not_turned():
+    builder = NetworkBuilder("result")
+    builder.output(builder.add(BEHIND, builder.input((3, 8, 6))))
+    model = Model(network=builder.network())
+    assert turn_maps(model) is model
+
+
+def test_what_all_rows_and_columns_are_scaled_by_is_turned_too():
+    # As the global response normalisation of ConvNeXt V2: a mean over both, with all of the maps.
+    builder = NetworkBuilder("response")
+    behind = builder.add(BEHIND, builder.input((5, 8, 6)))
+    mean = builder.add(op.Reduction(function="mean", axes=(0, 1)), behind)
+    scaled = builder.add(op.Elementwise(function="multiply"), behind, mean)
+    joined = builder.add(op.Concatenation(axis=2), scaled, behind)
+    builder.output(builder.add(BACK, joined))
+    network = builder.network()
+    model = Model(network=network, weights=random_weights(network, 0))
+    turned = turn_maps(model)
+    assert_same_outputs(model, turned)
+    assert turned.network.layer(joined).shape.dims == (6, 8, 10)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import figures.__main__ as command
+from figures import papers
 from figures.published.mafat import TABLE_4_1
 from figures.published.todaes import TABLE_6_6
 from planners.fusion.published import MB, Predictor, paper_name, paper_search
@@ -27,6 +28,23 @@ def test_every_link_leads_to_a_page():
 
 def test_nothing_is_left_open():
     assert "not at hand" not in PAGE
+    assert "not measured |" not in PAGE
+
+
+def test_the_page_is_what_its_script_reads_from_the_other_pages():
+    assert papers.page() == PAGE
+
+
+def test_each_claim_has_a_figure_by_the_published_method_and_by_ours():
+    claims = [line for line in PAGE.splitlines() if line.startswith("| ")][1:]
+    claims = claims[: next(n for n, line in enumerate(claims) if line.startswith("| printed"))]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in claims]
+    printed = " ".join(one[2] for one in cells)
+    for claim in ("17 to 64%", "2.3 to 5.9", "7 to 30%", "8 times", "2.2 times", "1.37", "2.78"):
+        assert claim in printed
+    assert "less than half" in printed
+    for one in cells:
+        assert all(any(sign.isdigit() for sign in cell) or "proof" in cell for cell in one[3:5])
 
 
 @pytest.mark.parametrize("limit", TABLE_4_1)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cnn2csdf.parameters import layer_parameters
-from figures import taso_fronts, taso_measured, taso_published
+from figures import taso_fronts, taso_measured, taso_pictures, taso_published
 from figures.published.taso import NETWORKS, network_of
 from planners.primitives.profiling.table import write_profile
 from planners.primitives.selection.problem import Objective
@@ -75,6 +75,33 @@ def test_the_page_and_the_pictures_are_what_the_tables_give():
 @needs_tables
 def test_the_page_with_memory_as_printed_is_what_the_tables_give():
     assert taso_published.page() == Path(taso_published.__file__).with_suffix(".md").read_text()
+
+
+@pytest.mark.slow
+@needs_tables
+def test_the_pictures_of_figures_1_2_5_and_6_are_drawn_and_kept():
+    for name, picture in taso_pictures.pictures().items():
+        assert picture.startswith("<?xml")
+        assert Path(taso_pictures.__file__).with_name(f"taso_pictures_{name}.svg").exists()
+
+
+@pytest.mark.slow
+@needs_tables
+def test_the_points_of_figure_6_are_on_the_front_or_above_it():
+    fronts = {
+        Objective.NETWORK: taso_pictures.network_points(),
+        Objective.WORKSPACE: taso_pictures.workspace_points(),
+    }
+    assert [list(points) for points in fronts.values()] == [["A", "B"], ["A", "B", "C", "D"]]
+    for objective, points in fronts.items():
+        pairs = taso_published.front_of("googlenet", "published", objective).pairs
+        places = {(pair.memory, pair.nanoseconds) for pair in pairs}
+        for name, point in points.items():
+            is_least = (point.memory, point.nanoseconds) in places
+            assert is_least or name == "A"  # the workspace of a selection for another objective
+    ends = fronts[Objective.NETWORK]
+    assert ends["B"].nanoseconds <= 1.15 * ends["A"].nanoseconds
+    assert ends["A"].memory / ends["B"].memory > 2  # the paper: 2.2
 
 
 @needs_tables

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from figures import todaes2022_algorithm_9, todaes2022_fig_6_3
+from figures import papers, todaes2022_algorithm_9, todaes2022_fig_6_3, todaes2022_table_6_6
 from figures import todaes2022_tables_6_1_to_6_3 as script
 from tests.shared_data import SHARED
 
@@ -33,3 +33,22 @@ def test_the_page_of_the_published_algorithms_is_the_one_beside_the_script():
 def test_the_page_of_figure_6_3_is_the_one_beside_the_script():
     kept = Path(todaes2022_fig_6_3.__file__).with_suffix(".md").read_text()
     assert todaes2022_fig_6_3.page() == kept
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TABLE.exists(), reason=f"no table of published applications at {TABLE}")
+@pytest.mark.parametrize("name", todaes2022_table_6_6.PAPER)
+def test_the_lines_of_table_6_6_are_those_of_a_run(name):
+    kept = Path(todaes2022_table_6_6.__file__).with_suffix(".md").read_text().splitlines()
+    found = [todaes2022_table_6_6.row_of(str(TABLE), name)]
+    for made in (
+        todaes2022_table_6_6.published_table(found),
+        todaes2022_table_6_6.own_table(found),
+    ):
+        assert made.splitlines()[-1] in kept
+
+
+def test_table_6_6_needs_at_most_what_is_printed_with_rates_that_can_run():
+    for application in todaes2022_table_6_6.PAPER:
+        least = papers.own(int(application[12:]))
+        assert float(least[3]) <= todaes2022_table_6_6.PAPER[application][3]

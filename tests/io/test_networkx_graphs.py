@@ -87,8 +87,8 @@ def test_a_wrong_edge_is_refused_by_name(edge, complaint):
 
 
 def test_a_wrong_graph_is_refused():
-    with pytest.raises(InvalidGraph, match="expected a MultiDiGraph"):
-        from_networkx(nx.DiGraph())
+    with pytest.raises(InvalidGraph, match="expected a DiGraph or a MultiDiGraph"):
+        from_networkx(nx.Graph())
     found = nx.MultiDiGraph()
     found.add_node(1, durations=1)
     with pytest.raises(InvalidGraph, match="node 1 is not a text"):
@@ -104,3 +104,19 @@ def test_a_wrong_graph_is_refused():
     found.graph["time_unit"] = 0.5
     with pytest.raises(InvalidGraph, match=r"time_unit 0.5 is not exact"):
         from_networkx(found)
+
+
+def test_a_plain_digraph_is_a_graph_too():
+    found = nx.DiGraph(name="pair")
+    found.add_node("a", durations=2)
+    found.add_node("b", durations=(3, 1))
+    found.add_edge("a", "b", production=2, consumption=1)
+    found.add_edge("b", "a", production=1, consumption=2, initial_tokens=4)
+    graph = from_networkx(found)
+    assert graph.name == "pair"
+    assert graph.actor("b").durations == (3, 1)
+    assert [(one.name, one.production, one.consumption) for one in graph.channels] == [
+        ("a to b", (2,), (1, 1)),
+        ("b to a", (1, 1), (2,)),
+    ]
+    assert graph.channels[1].initial_tokens == 4

@@ -48,6 +48,25 @@ def verified(network):
     return cnn2csdf.verify(model, graph, firings, frames)
 
 
+def newer_results(graph):
+    """Answers to what-if questions, mappings and scenarios."""
+    platform = csdf.Platform(name="two", cores=(csdf.Core(name="p"), csdf.Core(name="q")))
+    parameters = csdf.added_time(graph, {"a": 1}), csdf.added_time(graph, {"b": 1})
+    best = csdf.best_mapping(graph, platform, budget=1)
+    return {
+        "sensitivity": csdf.sensitivity(graph),
+        "parametric": csdf.parametric_period(graph, parameters[0]),
+        "regions": csdf.parametric_regions(graph, *parameters, high=(9, 9)),
+        "capacity": csdf.capacity_steps(graph, "alpha"),
+        "best mapping": best,
+        "mapped": best.found,
+        "scenarios": csdf.scenario_throughput(
+            csdf.read_scenarios(GRAPHS.parent / "scenarios" / "video_decoder.json")
+        ),
+        "latency by dependency": csdf.dependency_latency(graph, "a", "c"),
+    }
+
+
 def results():
     graph, network = example(), cnn2csdf.from_catalogue("samos_example")
     memory = planners.memory_comparison(network, cnn2csdf.ROWS)
@@ -63,6 +82,7 @@ def results():
         "stuck": csdf.self_timed_execution(csdf.read_graph(GRAPHS / "deadlocked.xml")),
         "periodic": csdf.periodic_schedule(graph),
         "statistics": csdf.statistics(graph),
+        **newer_results(graph),
         "network": network,
         "memory": memory,
         "whole": memory.whole,
@@ -86,6 +106,25 @@ def test_a_result_is_a_json_value(name):
 @ALL
 def test_a_result_shows_itself_as_well_formed_html(name):
     ElementTree.fromstring(f"<div>{RESULTS[name]._repr_html_().replace('&ndash;', '-')}</div>")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("sensitivity", ("slack", "least period", "period 12")),
+        ("parametric", ("period over",)),
+        ("regions", ("period over",)),
+        ("capacity", ("capacity of alpha",)),
+        ("best mapping", ("static orders", "then for ever", "at least")),
+        ("mapped", ("processors", "works")),
+        ("scenarios", ("slowest run", "period alone")),
+        ("latency by dependency", ("distance", "self timed")),
+    ],
+)
+def test_newer_answers_are_tables(name, told):
+    shown = RESULTS[name]._repr_html_()
+    assert "<table>" in shown
+    assert [text for text in told if text not in shown] == []
 
 
 def test_fractions_are_texts_in_json():

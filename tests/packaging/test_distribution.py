@@ -14,6 +14,7 @@ import pytest
 from tests.both_kernels import needs_compiled
 
 pytest.importorskip("setuptools", minversion="77")
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
 MACHINE_CODE = ("*.so", "*.pyd")
@@ -73,12 +74,10 @@ def installed(wheel, tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
 def test_plain_kernels_fit_every_machine(wheel):
     assert wheel.name.endswith("-py3-none-any.whl")
 
 
-@pytest.mark.slow
 def test_without_a_compiler_the_build_goes_on_and_says_so_once(source, tmp_path):
     pytest.importorskip("Cython")
     copy = shutil.copytree(source, tmp_path / "copy")
@@ -88,7 +87,6 @@ def test_without_a_compiler_the_build_goes_on_and_says_so_once(source, tmp_path)
     assert "csdf: everything works, but slower. Install a C compiler" in remarks
 
 
-@pytest.mark.slow
 def test_who_wants_compiled_kernels_gets_them_or_no_package(source, tmp_path):
     pytest.importorskip("Cython")
     copy = shutil.copytree(source, tmp_path / "copy")

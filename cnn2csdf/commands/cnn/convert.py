@@ -31,6 +31,7 @@ def main(argv: Sequence[str]) -> int:
     network = shared.read(options).network
     overlap = _overlap(options)
     graph = _bounded(_lowered(network, options, overlap), options)
+    shared.remark_on_platform("csdf cnn convert", options)
     answers.write("csdf cnn convert", options.output, graph)
     return answers.ANSWERED
 

@@ -19,7 +19,6 @@ from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
 from csdf.io.files import read_bytes
-from csdf.names import quoted
 
 MODEL_HELP = (
     "an ONNX or TensorFlow Lite model (.onnx, .tflite), a Darknet configuration (.cfg), a network in "
@@ -28,18 +27,17 @@ MODEL_HELP = (
 
 
 ALL_STEPS = tuple(REWRITES)
-LAYER_BY_LAYER = ("drop", "absorb")  # what leaves every layer with its own name and numbers
+USUAL_PLATFORM = "jetson-tx2"
 
 
 def add_model_options(
     parser: argparse.ArgumentParser,
     *,
     model_help: str = MODEL_HELP,
-    simplify: tuple[str, ...] = LAYER_BY_LAYER,
 ) -> None:
-    """Add the model and how it is to be read and simplified; simplify: steps, by default."""
+    """Add the model and how it is to be read and simplified."""
     add_model_argument(parser, "model", help=model_help)
-    add_reading_options(parser, simplify=simplify)
+    add_reading_options(parser)
 
 
 def add_model_argument(parser: argparse.ArgumentParser, name: str, **details: Any) -> None:
@@ -48,9 +46,7 @@ def add_model_argument(parser: argparse.ArgumentParser, name: str, **details: An
     parsers.takes_words(action, CATALOGUE)
 
 
-def add_reading_options(
-    parser: argparse.ArgumentParser, *, simplify: tuple[str, ...] = LAYER_BY_LAYER
-) -> None:
+def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """Add how models are to be read and simplified."""
     parser.add_argument(
         "--shape",
@@ -64,17 +60,18 @@ def add_reading_options(
         "--simplify",
         type=_rewrites,
         metavar="STEPS",
-        default=simplify,
+        default=ALL_STEPS,
         help=f"none, all, or some of {','.join(REWRITES)} (drop: dropout and reshapes that move "
-        "nothing; pad: padding with zeros before a convolution; absorb: constants added to a "
-        "layer's output); default: " + ("all" if simplify == ALL_STEPS else ",".join(simplify)),
+        "nothing; turn: rows and columns of maps between transpositions, so that they work by rows; "
+        "pad: padding with zeros before a convolution; absorb: constants added to a "
+        "layer's output); default: all",
     )
     parser.add_argument(
         "--fuse",
         action="store_const",
         const=ALL_STEPS,
         dest="simplify",
-        help="as --simplify all: batch normalisation folded, activations fused",
+        help="as --simplify all, which is the default",
     )
     parser.add_argument(
         "--repair", action="store_true", help="recompute shapes of a JSON network that do not fit"
@@ -117,20 +114,6 @@ def read_source(source: str, options: argparse.Namespace, *, with_weights: bool 
             repair=options.repair,
         )
         return simplified(model, options.simplify)
-
-
-def remark_on_fusing(command: str, network: Network, options: argparse.Namespace) -> None:
-    """Say so where layers that an inference engine fuses have buffers of their own."""
-    if options.simplify != LAYER_BY_LAYER:
-        return
-    layers = len(network.layers)
-    spare = layers - len(simplified(Model(network=network)).network.layers)
-    if spare:
-        print(
-            f"{command}: {quoted(network.name)}: {spare} of {answers.counted(layers, 'layer')} go into "
-            "others with --fuse, as in an inference engine, and need no buffers then",
-            file=sys.stderr,
-        )
 
 
 def add_granularity_options(parser: argparse.ArgumentParser, *, is_by_tensor: bool = True) -> None:
@@ -189,9 +172,7 @@ def granularity_of(options: argparse.Namespace) -> Granularity:
 def add_duration_options(parser: argparse.ArgumentParser) -> None:
     """Add where the durations of phases come from."""
     group = parser.add_argument_group("durations of phases, in nanoseconds")
-    group.add_argument(
-        "--platform", choices=PLATFORMS, default="jetson-tx2", help="default: jetson-tx2"
-    )
+    add_platform_option(group)
     group.add_argument(
         "--operations", type=answers.above_zero, metavar="N", help="per second, instead"
     )
@@ -206,6 +187,37 @@ def add_duration_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--durations", metavar="FILE", help="a measured table: layer,phase,nanoseconds (CSV)"
+    )
+
+
+class _GivenPlatform(argparse.Action):
+    """Remembers that the platform was chosen."""
+
+    def __call__(
+        self, _parser: object, options: argparse.Namespace, value: object, _option: object = None
+    ) -> None:
+        options.platform, options.is_platform_given = value, True
+
+
+def add_platform_option(parser: argparse._ActionsContainer) -> None:
+    """Add the processor whose times are predicted."""
+    parser.add_argument(
+        "--platform",
+        choices=PLATFORMS,
+        action=_GivenPlatform,
+        default=USUAL_PLATFORM,
+        help=f"whose times are predicted; default: {USUAL_PLATFORM}, and a remark says so",
+    )
+
+
+def remark_on_platform(command: str, options: argparse.Namespace) -> None:
+    """Say of which processor the predicted times are, where nobody chose it."""
+    own = ("durations", "operations", "bandwidth")
+    if "is_platform_given" in options or any(getattr(options, name, None) for name in own):
+        return
+    print(
+        f"{command}: times are predicted for {USUAL_PLATFORM}; --platform chooses",
+        file=sys.stderr,
     )
 
 

@@ -19,6 +19,7 @@ from cnn2csdf.parameters import (
 )
 from cnn2csdf.readers.supported import GENERAL, supported
 from csdf.cli import answers, parsers
+from csdf.cli.frame import tables
 from csdf.words import bytes_in_words
 
 COLUMNS = ("layer", "operator", "output", "phases", "parameters", "MACs", "output bytes")
@@ -119,7 +120,7 @@ def _scales_in_words(quantization: dict[str, Any]) -> str:
     """Return the value of a step and the integer of zero; of several scales the extremes."""
     return ", ".join(
         f"{role} {_scale_in_words(one['scales'])}"
-        + (f" from {one['zero_point']}" if one["zero_point"] else "")
+        + (f" (zero is {one['zero_point']})" if one["zero_point"] else "")
         for role, one in quantization.items()
     )
 
@@ -174,8 +175,8 @@ def _as_text(total: dict[str, Any], sizes: str) -> str:
         ]
         for row in rows
     ]
-    widths = [max(len(line[i]) for line in (columns, *cells)) for i in range(len(columns))]
-    lines = [_line(line, widths) for line in (columns, *cells)]
+    texts = {0, 1, 2, *range(len(COLUMNS), len(columns))}
+    lines = tables.aligned([columns, *cells], texts=texts)
     again = total["shared_parameters"]
     return answers.one_text(
         [
@@ -187,12 +188,3 @@ def _as_text(total: dict[str, Any], sizes: str) -> str:
             f"sizes: {sizes}" + (f"; {again:,} more uses of shared parameters" if again else ""),
         ]
     )
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Names, elements and scales to the left, numbers to the right."""
-    aligned = [
-        cell.ljust(width) if i < 3 or i >= len(COLUMNS) else cell.rjust(width)
-        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    ]
-    return "  ".join(aligned).rstrip()

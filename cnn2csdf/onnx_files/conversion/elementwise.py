@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 
 import onnx
@@ -14,13 +15,13 @@ from cnn2csdf.onnx_files.nodes import Node, unsupported
 
 BOOL = onnx.TensorProto.BOOL
 WHOLE = frozenset({onnx.TensorProto.INT64, onnx.TensorProto.INT32})
-NARROW: dict[int, int] = {  # small integers, with how many of them are not negative
+NARROW: Mapping[int, int] = {  # small integers, with how many of them are not negative
     onnx.TensorProto.UINT8: 1 << 8,
     onnx.TensorProto.INT8: 1 << 7,
     onnx.TensorProto.UINT16: 1 << 16,
     onnx.TensorProto.INT16: 1 << 15,
 }
-HELD_BY: dict[int, frozenset[int]] = {  # types all of whose numbers the target has
+HELD_BY: Mapping[int, frozenset[int]] = {  # types all of whose numbers the target has
     onnx.TensorProto.UINT16: frozenset({onnx.TensorProto.UINT8}),
     onnx.TensorProto.INT16: frozenset({onnx.TensorProto.UINT8, onnx.TensorProto.INT8}),
 }
@@ -80,7 +81,7 @@ ORDERED = ("subtract", "divide", "power", "greater", "greater or equal", "less",
 
 
 def activation(node: Node, assembly: Assembly) -> None:
-    """Add an activation whose parameters are attributes."""
+    """Add a function of each element; its parameters are attributes."""
     function, attributes = PLAIN[node.op_type]
     parameters = tuple(node.real(name, default) for name, default in attributes)
     operator = op.Activation(function=function, parameters=parameters)
@@ -130,7 +131,7 @@ def prelu(node: Node, assembly: Assembly) -> None:
 
 
 def elementwise(node: Node, assembly: Assembly) -> None:
-    """Add a function of several tensors, or of tensors and one constant."""
+    """Add a function of the elements of several tensors, or of tensors and one constant."""
     function = FUNCTIONS[node.op_type]
     operands = [node.required(index) for index in range(len(node.inputs))]
     constants = [name for name in operands if assembly.is_static(name)]
@@ -168,14 +169,14 @@ def dropout(node: Node, assembly: Assembly) -> None:
 
 
 def cast(node: Node, assembly: Assembly) -> None:
-    """Add a conversion between numbers; layers compute in float32, whatever the file says.
+    """Add a conversion to real numbers, truth values, or integers of 8, 16, 32 and 64 bits that fit.
 
     What does not fit into the integers of the target has no defined value in the file either where
     it is real; of integers it is refused, but for places along an axis that are known to fit.
     """
     tensor, target = assembly.dynamic(node, 0), node.integer("to", 0)
     source = assembly.values.element_type(tensor)
-    if target not in FLOATS | WHOLE | NARROW.keys() | {BOOL}:
+    if target not in FLOATS | WHOLE | set(NARROW) | {BOOL}:
         raise unsupported(node, f"a cast to {_type_name(target)} is not supported")
     if target in NARROW and source not in FLOATS | HELD_BY.get(target, frozenset()) | {
         BOOL,
@@ -189,7 +190,7 @@ def cast(node: Node, assembly: Assembly) -> None:
     step: op.Operator = op.Identity()
     if target == BOOL and source != target:
         step = op.Activation(function="is not zero")
-    elif target in WHOLE | NARROW.keys() and source in FLOATS:
+    elif target in WHOLE | set(NARROW) and source in FLOATS:
         step = op.Activation(function="truncate")
     assembly.add(node, step, inputs=(tensor,))
 

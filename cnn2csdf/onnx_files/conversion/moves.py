@@ -15,7 +15,7 @@ Range = tuple[int, int, int]  # start, stop, step
 
 
 def reshape(node: Node, assembly: Assembly) -> None:
-    """Add a layer that gives other dims: those the onnx package infers for the output."""
+    """Add a layer that gives the same elements other dims, which no frame changes."""
     dims = assembly.values.dims(node.outputs[0])
     frame = dims[1:] if len(dims) > 1 and dims[0] == 1 else dims
     if not frame:
@@ -139,7 +139,7 @@ def _slice_lists(node: Node, assembly: Assembly) -> list[tuple[int, ...]]:
 
 
 def pad(node: Node, assembly: Assembly) -> None:
-    """Add rows and columns around feature maps."""
+    """Add rows and columns around feature maps, or cut them off: constant, reflect, edge."""
     shape = assembly.map_shape(node, 0)
     mode = node.text("mode", "constant")
     if mode not in ("constant", "reflect", "edge"):

@@ -14,7 +14,7 @@ ROLES = ((1, "matrix"), (2, "recurrent matrix"), (3, "bias"), (5, "state"), (6, 
 
 
 def recurrence(node: Node, assembly: Assembly) -> None:
-    """Add a layer for each output that is read."""
+    """Add a recurrent layer for each output that is read: constant first states, no peepholes."""
     tensor = assembly.dynamic(node, 0)
     kind = KINDS[node.op_type]
     _require_plain(node, kind)

@@ -14,7 +14,7 @@ Dims = tuple[int, ...]
 
 
 def gather(node: Node, assembly: Assembly) -> None:
-    """Add a slice where the indices are evenly spaced, a list of places otherwise."""
+    """Add a slice or a list of places; constant indices, no embedding."""
     if assembly.is_static(node.required(0)):
         raise unsupported(node, "a table that the frame looks up (an embedding) is not supported")
     tensor = assembly.dynamic(node, 0)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import sys
 
+from csdf.io.files import write_text
 from csdf.names import quoted
 
 
 def remark(program: str, text: str) -> None:
     """Say on standard error, in one line, what is not part of the answer."""
     print(f"{program}: {quoted(text)}", file=sys.stderr)
+
+
+def write(program: str, path: str, content: str | bytes) -> None:
+    """Write a file of an answer, and say so. Raises UnwritableFile."""
+    write_text(path, content)
+    remark(program, f"wrote {path}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from csdf.analysis.bounded import limit_concurrency
 from csdf.analysis.concurrency import unlimited_actors, without_auto_concurrency
 from csdf.cli import answers
 from csdf.errors import CsdfError
 from csdf.model.graph import Graph
+from csdf.model.scenarios import ScenarioGraph
 
 SWITCH = "--no-auto-concurrency"
 HINT = f"try {SWITCH}: one firing of an actor at a time"
@@ -42,6 +44,41 @@ def limited(graph: Graph, options: argparse.Namespace) -> Graph:
     if options.no_auto_concurrency:
         return without_auto_concurrency(graph, limits)
     return limit_concurrency(graph, limits) if limits else graph
+
+
+def limited_scenarios(graph: ScenarioGraph, options: argparse.Namespace) -> ScenarioGraph:
+    """Return the scenarios with the limits that the options ask for.
+
+    A limit holds from one scenario to the next where each of them has the actor without a loop of its
+    own; else within each scenario. Raises CsdfError for an actor that no scenario has.
+    """
+    known = {actor.name for one in graph.scenarios for actor in one.graph.actors}
+    for name, _ in options.limit:
+        if name not in known:
+            raise CsdfError(f"--limit {name}: no scenario of {graph.name!r} has such an actor")
+    limited_ones = [_limited_part(one.graph, options) for one in graph.scenarios]
+    added = [
+        set(added_loops(one.graph, part))
+        for one, part in zip(graph.scenarios, limited_ones, strict=True)
+    ]
+    everywhere = set.intersection(*added)
+    scenarios = []
+    for one, part, loops in zip(graph.scenarios, limited_ones, added, strict=True):
+        own = {
+            name: ("",) * part.channel(name).initial_tokens for name in sorted(loops - everywhere)
+        }
+        scenarios.append(
+            replace(one, graph=part, taken={**one.taken, **own}, left={**one.left, **own})
+        )
+    return replace(graph, scenarios=tuple(scenarios))
+
+
+def _limited_part(graph: Graph, options: argparse.Namespace) -> Graph:
+    names = {actor.name for actor in graph.actors}
+    limits = {name: count for name, count in options.limit if name in names}
+    if options.no_auto_concurrency:
+        return without_auto_concurrency(graph, limits)
+    return limit_concurrency(graph, limits)
 
 
 def added_loops(before: Graph, after: Graph) -> list[str]:

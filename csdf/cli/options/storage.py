@@ -51,7 +51,7 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
         default="exact",
         help=f"exact (default) or {methods.BOUND}",
     )
-    parsers.add_budget_option(parser, "end with what is proved by then")
+    parsers.add_budget_option(parser, "stop after this time and print what is proved by then")
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
 

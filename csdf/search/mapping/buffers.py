@@ -24,10 +24,9 @@ from csdf.model.shown import Shown
 from csdf.outcome import Reason, Status, Why, because
 from csdf.search.bounds import capacity_step, firings_each, least_capacity
 from csdf.search.evaluator import Evaluation
-from csdf.search.exploration import Exploration
-from csdf.search.narrowing import narrowing
+from csdf.search.least import least_distribution
 from csdf.search.variables import Choice, Variable, token_weight
-from csdf.stopping import ENDS, Budget, Progress, Stop, reason_of, stop_of
+from csdf.stopping import Budget, Stop, stop_of
 
 Room = tuple[str, str]  # a channel, and the side of it
 
@@ -35,10 +34,8 @@ Room = tuple[str, str]  # a channel, and the side of it
 class BufferWhy(Why):
     """Why the search for the least buffers of a mapping ended by itself."""
 
-    NO_SMALLER = "no smaller buffers suffice for this binding and these orders"
     TOO_SLOW = "with unlimited buffers the period is {period}"
     STUCK = "with unlimited buffers the orders deadlock: {deadlock}"
-    IS_FULL = "the queue of candidates is full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +146,7 @@ class _Evaluator:
 
 
 class _Search:
-    """One search: a sufficient choice by narrowing at once, then the least one, best first."""
+    """One search for the buffers of a mapping."""
 
     def __init__(
         self,
@@ -169,57 +166,31 @@ class _Search:
         self.evaluator = _Evaluator(
             bound, mapping, repetition_vector(graph), self.rooms, self.variables
         )
-        self.exploration = Exploration(self.evaluator, self.variables, self._look)
-        self.best: tuple[int, ...] | None = None
-
-    def _look(self) -> None:
-        size = None if self.best is None else self.exploration.size(self.best)
-        bound = self.exploration.lower_bound
-        self.stop.look(Progress(done=self.evaluator.count, lower_bound=bound, best=size))
 
     def _suffices(self, period: Fraction | None) -> bool:
         return period is not None and (self.required is None or period <= self.required)
 
     def answer(self) -> LeastBuffers:
-        free = self.evaluator.throughput((None,) * len(self.rooms))
-        if not self._suffices(free.period):
-            reason = (
-                because(BufferWhy.STUCK, deadlock=free.deadlock)
-                if free.period is None
-                else because(BufferWhy.TOO_SLOW, period=free.period)
-            )
-            return self._told(Status.INFEASIBLE, reason)
-        try:
-            for trial in narrowing(self.evaluator, self.variables, self._suffices):
-                self.best = trial
-                self._look()
-            found = self.exploration.cheapest(self._suffices)
-        except ENDS as end:
-            return self._told(self._ended_status(), reason_of(end))
-        if found is None:
-            return self._told(self._ended_status(), because(BufferWhy.IS_FULL))
-        self.best = found
-        return self._told(Status.OPTIMAL, because(BufferWhy.NO_SMALLER))
-
-    def _ended_status(self) -> Status:
-        if self.best is None:
-            return Status.GAVE_UP
-        is_least = self.exploration.size(self.best) == self.exploration.lower_bound
-        return Status.OPTIMAL if is_least else Status.FEASIBLE
-
-    def _told(self, status: Status, reason: Reason) -> LeastBuffers:
-        size = None if self.best is None else self.exploration.size(self.best)
-        is_least = size is not None and status == Status.OPTIMAL
+        found = least_distribution(
+            self.evaluator, self.variables, self._suffices, self.stop, refusal=self._refusal
+        )
+        capacities = found.capacities
         return LeastBuffers(
-            mapping=None if self.best is None else self._with_buffers(self.best),
-            found=None if self.best is None else self.evaluator.throughput(self.best),
-            size=size,
-            lower_bound=size if is_least and size is not None else self.exploration.lower_bound,
+            mapping=None if capacities is None else self._with_buffers(capacities),
+            found=None if capacities is None else self.evaluator.throughput(capacities),
+            size=found.size,
+            lower_bound=found.lower_bound,
             unit=self.unit,
-            status=status,
-            reason=reason,
+            status=found.status,
+            reason=found.reason,
             evaluations=self.evaluator.count,
         )
+
+    def _refusal(self) -> Reason:
+        free = self.evaluator.throughput((None,) * len(self.rooms))
+        if free.period is None:
+            return because(BufferWhy.STUCK, deadlock=free.deadlock)
+        return because(BufferWhy.TOO_SLOW, period=free.period)
 
     def _with_buffers(self, capacities: Sequence[int]) -> Mapping:
         sizes: dict[str, dict[str, int]] = {}

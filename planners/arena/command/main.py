@@ -11,10 +11,10 @@ from importlib import import_module
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.pictures import drawing, require_drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnwritableFile
-from csdf.io.files import write_text
 from csdf.names import quoted
 from csdf.outcome import Ended, Status
 from csdf.stopping import Progress
@@ -203,7 +203,7 @@ def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
     picture = module.arena_picture(
         title, boxes, bound=plan.lower_bound, capacity=capacity, suffix=suffix_of(path)
     )
-    write_text(path, picture)
+    output.write("csdf plan arena", path, picture)
 
 
 def _write(path: str, plans: list[Timed]) -> None:
@@ -212,13 +212,13 @@ def _write(path: str, plans: list[Timed]) -> None:
     found = [plan for plan, _ in plans]
     if suffix == "json":
         document = {"problems": [plan_as_json(plan, seconds) for plan, seconds in plans]}
-        write_text(path, json.dumps(document, indent=2) + "\n")
+        output.write("csdf plan arena", path, json.dumps(document, indent=2) + "\n")
         return
     if any(plan.status in (Status.INFEASIBLE, Status.GAVE_UP) for plan in found):
         _remark(f"{path} is not written: there is not a plan that fits for every problem")
         return
     try:
-        write_text(path, _content(suffix, found))
+        output.write("csdf plan arena", path, _content(suffix, found))
     except InvalidPlan as error:
         raise UnwritableFile(f"{path}: {error}") from None
 

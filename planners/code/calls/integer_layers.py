@@ -125,9 +125,14 @@ def _all_limits(one: Described) -> tuple[int, int]:
 
 
 def _result(one: Described) -> Quantization:
-    """Return how the output is stored. Raises UnsupportedOperator for anything but 8-bit integers."""
+    """Return how the output is stored. Raises UnsupportedOperator for anything but 8-bit integers.
+
+    Those of ONNX files are rescaled in single precision, which kernels of integers do not do.
+    """
     found = [*one.given, one.layer.quantization]
     for types in found:
+        if types is not None and not types.is_fixed_point:
+            raise one.refusal(f"of integers that are rescaled in {types.arithmetic.value}")
         if types is None or types.element is not Element.INT8:
             what = "real numbers" if types is None else types.element.value
             raise one.refusal(f"with {what} in a network of 8-bit integers")
@@ -393,6 +398,8 @@ def _conversion(one: Described, _operator: op.Conversion) -> Call:
     types = given or result
     if types is None or types.element is not Element.INT8:
         raise one.refusal("of other elements than 8-bit integers and single precision")
+    if not types.is_fixed_point:
+        raise one.refusal(f"to or from integers that are rounded in {types.arithmetic.value}")
     zeros = (given.zero_point if given else 0, result.zero_point if result else 0)
     function = "dequantize_region" if given else "quantize_region"
     return Call(function, one.structure("converting", 0, 0, *zeros, number(types.scale)))

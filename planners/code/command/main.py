@@ -21,10 +21,11 @@ from planners.code.library import write_library
 from planners.code.sources import Written
 from planners.code.together import Member, write_together
 from planners.streaming.command.options import add_plan_options
-from planners.streaming.fit import RESIDENT, SEARCHED, Fit, FitWay, fit
+from planners.streaming.fit import fit
 from planners.streaming.given.as_fit import fit_of
 from planners.streaming.given.plan_text import parse_plans
 from planners.streaming.plan import StreamingPlan
+from planners.streaming.ways import RESIDENT, SEARCHED, Fit, FitWay
 
 
 class Planned(NamedTuple):
@@ -197,7 +198,7 @@ def command_parser() -> argparse.ArgumentParser:
         nargs="+",
         help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue",
     )
-    shared.add_reading_options(parser, simplify=shared.ALL_STEPS)
+    shared.add_reading_options(parser)
     add_plan_options(parser)
     parser.set_defaults(input=None, result=None)  # which with --plan are the plan's
     parser.add_argument(

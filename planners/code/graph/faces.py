@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planners.code.graph.looped import in_words
-from planners.code.graph.program import GraphProgram, shortest_round
+from planners.code.graph.program import GraphProgram
+from planners.code.graph.texts import GraphTexts, shortest_round
 from planners.code.names import comment, unlike
 from planners.code.parts import source
 
@@ -34,20 +35,7 @@ extern "C" {{
 #define {capitals}_ARENA_BYTES {planned.arena_bytes}
 #define {capitals}_ARENA_WORDS {max(planned.arena_bytes // 8, 1)} /* of 64 bits */
 
-/* Tokens of a channel that a firing may use: an input that it reads, or an output that it fills.
-   Of an input, the last `fresh` tokens are new, and those before were kept from earlier phases. */
-typedef struct {{
-    unsigned char *base;
-    uint32_t first, capacity, token_bytes, tokens, fresh;
-}} {name}_port;
-
-/* The address of a token of a port, from 0 on. */
-static inline void *{name}_token(const {name}_port *port, uint32_t number)
-{{
-    uint32_t left = port->capacity - port->first;
-    uint32_t place = number < left ? port->first + number : number - left;
-    return port->base + (uintptr_t)place * port->token_bytes;
-}}
+{port_type(name)}
 
 /* Where the graph stands. The fields are private. */
 typedef struct {{
@@ -76,7 +64,7 @@ void {name}_begin(void *context, int channel, const {name}_port *tokens);
 /* For you to fill in: one firing of each actor. Its ports are its inputs, then its outputs. */
 {functions}
 
-{_constants(texts)}#ifdef __cplusplus
+{constants(texts)}#ifdef __cplusplus
 }}
 #endif
 
@@ -84,7 +72,26 @@ void {name}_begin(void *context, int channel, const {name}_port *tokens);
 """
 
 
-def _constants(texts: GraphProgram) -> str:
+def port_type(name: str) -> str:
+    """Return the type of ports, and the function that finds a token in one."""
+    return f"""/* Tokens of a channel that a firing may use: an input that it reads, or an output that
+   it fills. Of an input, the last `fresh` tokens are new, and those before were kept from earlier
+   phases. */
+typedef struct {{
+    unsigned char *base;
+    uint32_t first, capacity, token_bytes, tokens, fresh;
+}} {name}_port;
+
+/* The address of a token of a port, from 0 on. */
+static inline void *{name}_token(const {name}_port *port, uint32_t number)
+{{
+    uint32_t left = port->capacity - port->first;
+    uint32_t place = number < left ? port->first + number : number - left;
+    return port->base + (uintptr_t)place * port->token_bytes;
+}}"""
+
+
+def constants(texts: GraphTexts) -> str:
     """Numbers of channels, and of the ports of each actor, by names."""
     taken: list[str] = []
     groups = [("Numbers of channels", [f"channel {name}" for name in texts.channels])]
@@ -107,7 +114,7 @@ def _constants(texts: GraphProgram) -> str:
     return "".join(pieces)
 
 
-def stubs(texts: GraphProgram) -> str:
+def stubs(texts: GraphTexts) -> str:
     """Return NAME_stubs.c: functions that a program with functions of its own replaces."""
     pieces = [
         f"""/* What {texts.name} calls, doing nothing. Define these functions in a file of yours:
@@ -136,12 +143,12 @@ REPLACEABLE void {texts.name}_begin(void *context, int channel, const {texts.nam
     return "\n\n".join(pieces) + "\n"
 
 
-def _port_comments(texts: GraphProgram, actor: str) -> Iterator[str]:
+def _port_comments(texts: GraphTexts, actor: str) -> Iterator[str]:
     for place, (channel, is_output) in enumerate(texts.ends(actor)):
         rates = shortest_round(channel.production if is_output else channel.consumption)
         listed = ", ".join(map(str, rates[:12])) + (", ..." if len(rates) > 12 else "")
         way = "puts" if is_output else "takes"
-        size = texts.planned.rings[texts.channels[channel.name]].token_bytes
+        size = texts.rings[texts.channels[channel.name]].token_bytes
         yield f"   ports[{place}]: {way} {listed} of {size} bytes, {comment(channel.name)}"
 
 

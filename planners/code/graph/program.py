@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from csdf.model.graph import Channel
 from planners.code.graph.looped import Fire, Interleaved, Loop, Node, leaves
 from planners.code.graph.planning import PlannedGraph
-from planners.code.names import comment, identifier, unlike, wrapped
+from planners.code.graph.texts import GraphTexts, table
+from planners.code.names import comment
 from planners.code.parts import mentioned, used
 
 
-class GraphProgram:
-    """The C texts of a planned graph, under one name."""
+class GraphProgram(GraphTexts):
+    """The C texts of a planned graph on one processor, under one name."""
 
     def __init__(self, planned: PlannedGraph, name: str) -> None:
         """Take what was planned, and what functions and files are to be named after."""
-        self.planned, self.graph = planned, planned.graph
-        self.name = identifier(name)
-        self.capitals = self.name.upper()
-        self.channels = {one.name: place for place, one in enumerate(self.graph.channels)}
-        self.actors = {one.name: place for place, one in enumerate(self.graph.actors)}
-        self.functions = dict(self.named([one.name for one in self.graph.actors], "fire_"))
-        self._arrays: dict[tuple[int, ...], str] = {}
+        super().__init__(planned.graph, planned.rings, name)
+        self.planned = planned
         self._turns: dict[Node, str] = {}
-        self._definitions: list[str] = []
-
-    def named(self, names: Sequence[str], prefix: str) -> Iterator[tuple[str, str]]:
-        """Yield each name with a symbol of the program that is like no other with that prefix."""
-        taken: list[str] = []
-        for name in names:
-            taken.append(unlike(name, taken))
-            yield name, f"{self.name}_{prefix}{taken[-1]}"
 
     @property
     def state_bytes(self) -> int:
@@ -39,33 +26,21 @@ class GraphProgram:
         counters = 3 * len(self.channels) + len(self.actors)
         return -(-(24 + 4 * max(counters, 4)) // 8) * 8
 
-    def ends(self, actor: str) -> list[tuple[Channel, bool]]:
-        """Return the channels of an actor, inputs before outputs, each with whether it is one."""
-        inputs = [(one, False) for one in self.graph.channels if one.consumer == actor]
-        return inputs + [(one, True) for one in self.graph.channels if one.producer == actor]
-
-    def signature(self, actor: str) -> str:
-        """Return the head of the function of an actor."""
-        return (
-            f"void {self.functions[actor]}"
-            f"(void *context, uint32_t phase, const {self.name}_port *ports)"
-        )
-
     def source(self) -> str:
         """Return NAME.c."""
-        rings = [self._ring(place) for place in range(len(self.channels))]
-        ends, actors = self._ends_and_actors()
+        rings = [self.ring(place) for place in range(len(self.channels))]
+        ends, actors = self.ends_and_actors()
         iterate = self._iterate()
         wanted = {"fire", "port_of"} | mentioned([iterate])
-        shared = used(wanted, ("rings.c",))
+        shared = used(wanted, ("channels.c", "rings.c"))
         types = [text for text in shared if "typedef struct" in text]
         functions = [text for text in shared if text not in types]
         tables = [
-            _table("ring", "rings", rings or ["{0, 0, 0, 0, 0, 0, 0}"]),
-            _table("end", "ends", ends or ["{0, 0, {NULL, 1}, {NULL, 1}}"]),
-            _table("actor", "actors", actors),
+            table("ring", "rings", rings or ["{0, 0, 0, 0, 0, 0, 0}"]),
+            table("end", "ends", ends or ["{0, 0, {NULL, 1}, {NULL, 1}}"]),
+            table("actor", "actors", actors),
         ]
-        pieces = [self._prologue(), *types, *self._definitions, *tables]
+        pieces = [self._prologue(), *types, *self.definitions, *tables]
         return "\n\n".join([*pieces, *functions, self._functions_text(), iterate])
 
     def _prologue(self) -> str:
@@ -86,42 +61,6 @@ typedef void (*firing_function)(void *context, uint32_t phase, const port *ports
 #define ACTORS {len(self.actors)}
 #define MOST_ENDS {max(most, 1)}
 #define MOST_TURNS {max(turns, default=1)}"""
-
-    def _ring(self, place: int) -> str:
-        channel, ring = self.graph.channels[place], self.planned.rings[place]
-        is_bounded = channel.capacity is not None and not channel.is_self_loop
-        fields = (
-            *(ring.offset, ring.capacity, ring.token_bytes, channel.initial_tokens),
-            *(self.actors[channel.producer], self.actors[channel.consumer], int(is_bounded)),
-        )
-        return f"{{{', '.join(map(str, fields))}}}, /* {comment(channel.name)} */"
-
-    def _ends_and_actors(self) -> tuple[list[str], list[str]]:
-        ends: list[str] = []
-        actors = []
-        for actor in self.graph.actors:
-            mine = self.ends(actor.name)
-            fields = (self.functions[actor.name], actor.phases, len(ends), len(mine))
-            actors.append(f"{{{', '.join(map(str, fields))}}},")
-            for channel, is_output in mine:
-                moved = channel.production if is_output else channel.consumption
-                released = (0,) if is_output else channel.release_rates
-                ends.append(
-                    f"{{{self.channels[channel.name]}, {int(is_output)}, "
-                    f"{self._rates(moved)}, {self._rates(released)}}},"
-                )
-        return ends, actors
-
-    def _rates(self, rates: Sequence[int]) -> str:
-        """The initialiser of rates, cut to where they begin to repeat; equal ones share a table."""
-        found = shortest_round(tuple(rates))
-        if found not in self._arrays:
-            symbol = self._arrays[found] = f"rates_{len(self._arrays)}"
-            items = wrapped([f"{rate}u" for rate in found])
-            self._definitions.append(
-                f"static const uint32_t {symbol}[{len(found)}] = {{\n{items}\n}};"
-            )
-        return f"{{{self._arrays[found]}, {len(found)}}}"
 
     def _functions_text(self) -> str:
         name = self.name
@@ -194,12 +133,7 @@ int {name}_is_home(const instance *state)
                 f"{{{self.actors[name]}, {count}u}},"
                 for name, count in zip(node.order, node.firings, strict=True)
             ]
-            yield _table("turn", symbol, items)
-
-
-def _table(kind: str, name: str, items: Sequence[str]) -> str:
-    listed = "\n".join(f"    {item}" for item in items)
-    return f"static const {kind} {name}[{len(items)}] = {{\n{listed}\n}};"
+            yield table("turn", symbol, items)
 
 
 def _depth(node: Node) -> int:
@@ -215,11 +149,3 @@ def _most(node: Node) -> int:
     if isinstance(node, Loop):
         return max(node.count, *(_most(inner) for inner in node.body))
     return 1
-
-
-def shortest_round(rates: tuple[int, ...]) -> tuple[int, ...]:
-    """Return rates up to where they begin to repeat."""
-    for length in range(1, len(rates)):
-        if len(rates) % length == 0 and rates == rates[:length] * (len(rates) // length):
-            return rates[:length]
-    return rates

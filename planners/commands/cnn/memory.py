@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.granularity import WHOLE
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame import output, tables
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.options import storage
-from csdf.io.files import write_text
 from csdf.names import quoted
 from csdf.outcome import Status
 from csdf.stopping import Progress
@@ -72,6 +72,7 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     pictures.require_drawing(options.plot)
     rows = [_row(model, options) for model in [options.model, *options.more]]
+    shared.remark_on_platform("csdf cnn memory", options)
     if options.json:
         found = {"kind": KIND, "networks": [_as_json(row) for row in rows]}
         print(json.dumps(found, indent=2))
@@ -91,7 +92,7 @@ def command_parser() -> argparse.ArgumentParser:
         "published baseline) and in one arena (as any runtime lays them), its parameters, the time "
         "of a frame on one processor, and the period when each layer has a processor of its own. "
         "The reduction is that of the least way by parts over the least way of whole layers.",
-        "csdf cnn memory samos_example resnet8 --fuse",
+        "csdf cnn memory samos_example resnet8",
         "csdf cnn memory resnet8 --plot memory.svg",
     )
     shared.add_model_options(parser)
@@ -130,7 +131,6 @@ def _row(model: str, options: argparse.Namespace) -> AnsweredNetwork:
         element_bytes=options.element_bytes,
         budget=stop_after(options.budget, _in_words),
     )
-    shared.remark_on_fusing("csdf cnn memory", network, options)
     if comparison.by_parts.status is not Status.OPTIMAL:
         gap = float(comparison.by_parts.gap or 0)
         print(
@@ -188,15 +188,7 @@ def _as_text(rows: Sequence[AnsweredNetwork]) -> str:
                 f"{float(pipelined):.4g}",
             )
         )
-    widths = [max(len(line[i]) for line in table) for i in range(len(HEADER))]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if i else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in table
-    ]
-    return answers.one_text([*lines, KIND])
+    return answers.one_text([*tables.aligned(table), KIND])
 
 
 def _as_csv(rows: Sequence[AnsweredNetwork]) -> str:
@@ -224,4 +216,4 @@ def _plot(path: str, rows: Sequence[AnsweredNetwork]) -> None:
         for row in rows
         for way in row.comparison.ways
     ]
-    write_text(path, draw.memory_picture(bars, pictures.suffix_of(path)))
+    output.write("csdf cnn memory", path, draw.memory_picture(bars, pictures.suffix_of(path)))

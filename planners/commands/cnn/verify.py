@@ -30,7 +30,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.cli.options import storage
 from csdf.errors import ExecutionError
 from csdf.model.graph import Graph
-from csdf.words import bytes_in_words
+from csdf.words import bytes_in_words, time_in_words
 from planners.parts_memory import NetworkMemory, network_memory
 
 STEPS = 3  # that integers may be off
@@ -205,7 +205,7 @@ def _as_text(
             *beside,
             f"  buffers             {len(buffers)}, {bytes_in_words(memory.buffers)} in all, "
             f"{memory.status}; each access inside its buffer",
-            f"  time                {seconds * 1000:.0f} ms",
+            f"  time                {time_in_words(seconds)}",
         ]
     )
 

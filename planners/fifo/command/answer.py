@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.cli import answers
+from csdf.cli.frame import tables
 from csdf.outcome import Status
 from planners.fifo.cores import Core, cost
 from planners.fifo.design import LEAST_DEPTH, Design
@@ -204,16 +205,7 @@ def _layers(found: Study, *, all_layers: bool) -> list[str]:
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows as lines, the first and the last column to the left, others to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    last = len(widths) - 1
-    return [
-        "  "
-        + "  ".join(
-            cell.ljust(width) if i in (0, last) else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    return tables.aligned(rows, texts=(0, len(rows[0]) - 1), indent="  ")
 
 
 def _assumed(design: Design) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import PurePath
 
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame.long_work import stop_after
-from csdf.cli.frame.output import remark
+from csdf.cli.frame.output import remark, write
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
 from csdf.model.fifo_memory import blocks, padded
@@ -167,7 +167,7 @@ def _front(design: Design, options: argparse.Namespace) -> int:
         picture = draw.front_picture(
             design.name, points, labels, options.clock, pictures.suffix_of(options.plot)
         )
-        write_text(options.plot, picture)
+        write(PROGRAM, options.plot, picture)
     return answers.ANSWERED
 
 
@@ -186,7 +186,9 @@ def command_parser() -> argparse.ArgumentParser:
         "much it matters. Sizes are proved for this model of the design.",
     )
     parser.add_argument("model", metavar="MODEL", help="the hardware layers: .onnx or .onnx.gz")
-    parser.add_argument("--folding", metavar="FILE", help="PE, SIMD and the like, by node, in JSON")
+    parser.add_argument(
+        "--folding", metavar="FILE", help="PE, SIMD and depths to look at, by node, in JSON"
+    )
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument(
         "--fps", type=answers.above_zero, metavar="N", help="at least so many frames per second"

@@ -30,6 +30,11 @@ def main(argv: Sequence[str]) -> int:
     if options.output and not options.output.endswith(".json"):
         raise UnwritableFile(f"{options.output}: depths are JSON; expected the suffix .json")
     source = read_source(options.project)
+    if options.in_place and not source.is_written:
+        raise UnwritableFile(
+            f"{options.project}: its project is not written yet, so there is no C++ for --in-place; "
+            "let hls4ml write it first"
+        )
     timing = TimingOptions(latencies=dict(options.latency), idle=options.idle)
     design = project_design(source, timing)
     found = study(
@@ -66,7 +71,10 @@ def command_parser() -> argparse.ArgumentParser:
         "project with strategy Resource has no interval in its source; then the reuse factor is taken.",
     )
     parser.add_argument(
-        "project", metavar="FILE", help="the folder of a project, or the hls4ml_config.yml in it"
+        "project",
+        metavar="FILE",
+        help="the folder of a project, or its hls4ml_config.yml; where the project is not written yet, "
+        "hls4ml has to be installed",
     )
     goal = parser.add_mutually_exclusive_group()
     add_goals(goal)

@@ -1,26 +1,23 @@
-"""What each operator of FINN does in a frame, from its attributes to a cluster of series."""
+"""FINN operators timed in a frame: attributes of a node become a cluster of series."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 
 import numpy as np
 
 from planners.fifo.finn import windows
+from planners.fifo.finn.layer_loops import Layer, loop, require_few
 from planners.fifo.finn.nodes import Node
+from planners.fifo.finn.stream_layers import STREAM_LAYERS, elementwise
 from planners.fifo.timing import rtl
-from planners.fifo.timing.cluster import Cluster, Numbers, counting
-from planners.fifo.timing.loops import Loop, Stream, loop_cluster
+from planners.fifo.timing.cluster import Cluster, counting
 from planners.fifo.timing.options import TimingOptions
-
-Layer = Callable[[Node, TimingOptions], Cluster]
-MOST_EVENTS = 50_000_000  # in one layer, for memory
 
 
 def layer_cluster(node: Node, options: TimingOptions) -> Cluster:
     """Return how the layer is timed. Raises UnreadableFile for attributes that make no sense."""
-    layer = _elementwise if node.operator.startswith(ELEMENTWISE) else LAYERS[node.operator]
+    layer = elementwise if node.operator.startswith(ELEMENTWISE) else LAYERS[node.operator]
     return layer(node, options)
 
 
@@ -29,7 +26,7 @@ def _matrix_vector(node: Node, options: TimingOptions) -> Cluster:
     synapse = node.divided(columns, "SIMD", "MW")
     neuron = node.divided(rows, "PE", "MH")
     vectors, simd = node.vectors, node.whole("SIMD")
-    _require_few(node, vectors * synapse * neuron)
+    require_few(node, vectors * synapse * neuron)
     bits = simd * node.bits("inputDataType"), node.whole("PE") * node.bits("outputDataType")
     if node.style == "rtl":
         core = options.core(
@@ -38,7 +35,7 @@ def _matrix_vector(node: Node, options: TimingOptions) -> Cluster:
         return _locked(rtl.matrix_vector(vectors, (synapse, neuron), core, bits=bits), core)
     steps = counting(vectors * synapse * neuron)
     reads = steps[steps % (synapse * neuron) < synapse]
-    return _loop(
+    return loop(
         node, options, len(steps), (reads, bits[0]), (steps[synapse - 1 :: synapse], bits[1])
     )
 
@@ -49,7 +46,7 @@ def _vector_vector(node: Node, options: TimingOptions) -> Cluster:
     synapse = node.divided(kernel, "SIMD", "kernel size")
     made = pixels * node.divided(channels, "PE", "Channels")
     lanes = node.whole("SIMD") * node.whole("PE")
-    _require_few(node, made * synapse)
+    require_few(node, made * synapse)
     bits = lanes * node.bits("inputDataType"), node.whole("PE") * node.bits("outputDataType")
     if node.style == "rtl":
         core = options.core(
@@ -60,7 +57,7 @@ def _vector_vector(node: Node, options: TimingOptions) -> Cluster:
         )
         return _locked(rtl.matrix_vector(made, (synapse, 1), core, bits=bits), core)
     steps = counting(made * synapse)
-    return _loop(
+    return loop(
         node, options, len(steps), (steps, bits[0]), (steps[synapse - 1 :: synapse], bits[1])
     )
 
@@ -84,46 +81,19 @@ def _assuming(cluster: Cluster, *remarks: str) -> Cluster:
     )
 
 
-def _loop(
-    node: Node,
-    options: TimingOptions,
-    iterations: int,
-    read: tuple[Numbers, int],
-    *writes: tuple[Numbers, int],
-) -> Cluster:
-    return _loop_of(node, options, iterations, [read], list(writes))
-
-
-def _loop_of(
-    node: Node,
-    options: TimingOptions,
-    iterations: int,
-    reads: list[tuple[Numbers, int]],
-    writes: list[tuple[Numbers, int]],
-) -> Cluster:
-    simd = node.whole("SIMD") if node.has("SIMD") else 1
-    latency, remark = options.latency(node.operator, node.name, simd)
-    return loop_cluster(
-        Loop(iterations=iterations, latency=latency, idle=options.idle),
-        [Stream(iterations=one, bits=bits) for one, bits in reads],
-        [Stream(iterations=one, bits=bits) for one, bits in writes],
-        (remark,) if remark else (),
-    )
-
-
 def _padding(node: Node, options: TimingOptions) -> Cluster:
     inner = windows.inner_positions(node)
     bits = node.whole("SIMD") * node.bits("inputDataType")
-    _require_few(node, len(inner))
+    require_few(node, len(inner))
     if node.is_rtl:
         return rtl.padding(inner, bits=bits)
     steps = counting(len(inner))
-    return _loop(node, options, len(steps), (np.flatnonzero(inner), bits), (steps, bits))
+    return loop(node, options, len(steps), (np.flatnonzero(inner), bits), (steps, bits))
 
 
 def _sliding_window(node: Node, _: TimingOptions) -> Cluster:
     window = windows.window_of(node)
-    _require_few(node, window.written * (window.folds if window.is_parallel else 1))
+    require_few(node, window.written * (window.folds if window.is_parallel else 1))
     simd = node.whole("SIMD")
     bits = simd * node.bits("inputDataType")
     if window.is_parallel:
@@ -151,7 +121,7 @@ def converter_cluster(
     """Return a width converter for so many bits of a frame."""
     taken, given = widths
     read, written = total // taken, total // given
-    _require_few(node, max(read, written))
+    require_few(node, max(read, written))
     if node.is_rtl and given % taken == 0 and given > taken:
         return rtl.widening(read, given // taken, bits=taken)
     if node.is_rtl and taken % given == 0 and taken > given:
@@ -172,238 +142,31 @@ def _any_ratio(
     words = np.maximum.accumulate(np.searchsorted(begin, end, side="left") - 1)
     ratio = max(read[0], write[0])
     if read[0] >= write[0]:
-        return _loop(
+        return loop(
             node, options, ratio, (counting(ratio), read[1]), (words.astype(np.int64), write[1])
         )
     first = np.searchsorted(end, begin, side="right").astype(np.int64)
-    return _loop(node, options, ratio, (first, read[1]), (counting(ratio), write[1]))
+    return loop(node, options, ratio, (first, read[1]), (counting(ratio), write[1]))
 
 
 def _thresholding(node: Node, options: TimingOptions) -> Cluster:
     words = node.vectors * node.divided(node.whole("NumChannels"), "PE", "NumChannels")
     lanes = node.whole("PE")
     bits = lanes * node.bits("inputDataType"), lanes * node.bits("outputDataType")
-    _require_few(node, words)
+    require_few(node, words)
     if not node.is_rtl:
-        return _loop(node, options, words, (counting(words), bits[0]), (counting(words), bits[1]))
+        return loop(node, options, words, (counting(words), bits[0]), (counting(words), bits[1]))
     stages = node.whole("numSteps").bit_length() * (2 if node["deep_pipeline"] else 1)
     return rtl.pipeline(words, stages + 2, stages + 3, bits=bits)
 
 
-def _one_to_one(node: Node, options: TimingOptions) -> Cluster:
-    words = node.vectors * node.divided(node.whole("NumChannels"), "PE", "NumChannels")
-    lanes, each = node.whole("PE"), counting(words)
-    taken = lanes * node.bits("inputDataType")
-    given = lanes * node.bits("outputDataType") if node.has("outputDataType") else taken
-    return _loop(node, options, words, (each, taken), (each, given))
-
-
-def _duplicate(node: Node, options: TimingOptions) -> Cluster:
-    words = node.vectors * node.divided(node.whole("NumChannels"), "PE", "NumChannels")
-    bits, each = node.whole("PE") * node.bits("inputDataType"), counting(words)
-    return _loop(node, options, words, (each, bits), *[(each, bits)] * len(node.outputs))
-
-
-def _add(node: Node, options: TimingOptions) -> Cluster:
-    if not node.has("out_shape"):
-        words = node.vectors * node.divided(node.whole("NumChannels"), "PE", "NumChannels")
-        kinds = [str(node["inputDataType"])] * len(node.inputs)
-        if node.has("inputDataTypes"):
-            kinds = [str(kind) for kind in node["inputDataTypes"]]
-        widths = [node.whole("PE") * _bits(node, kind) for kind in kinds]
-        given = node.whole("PE") * max(_bits(node, kind) + 1 for kind in kinds)
-        if node.has("outputDataType"):
-            given = node.whole("PE") * node.bits("outputDataType")
-        each = counting(words)
-        return _loop_of(node, options, words, [(each, one) for one in widths], [(each, given)])
-    return _elementwise(node, options)
-
-
-def _bits(node: Node, kind: str) -> int:
-    return Node(
-        name=node.name, operator=node.operator, style=node.style, written=node.written,
-        attributes={"type": kind}, inputs=(), outputs=(), file=node.file,
-    ).bits("type")  # fmt: skip
-
-
-def _elementwise(node: Node, options: TimingOptions) -> Cluster:
-    shape, lanes = node.wholes("out_shape"), node.whole("PE")
-    words = node.divided(prod(shape), "PE", "elements")
-    reads = []
-    for side in ("lhs", "rhs"):
-        if node[f"{side}_style"] != "input":
-            continue
-        given = prod(node.wholes(f"{side}_shape"))
-        if given not in (prod(shape), 0) and prod(shape) % given:
-            raise node.refusal(f"a {side}_shape of {given} elements for {prod(shape)}")
-        taken = max(1, given // lanes)
-        reads.append((counting(taken) * (words // taken), lanes * node.bits(f"{side}_dtype")))
-    each = counting(words)
-    return _loop_of(node, options, words, reads, [(each, lanes * node.bits("out_dtype"))])
-
-
-def _pool(node: Node, options: TimingOptions) -> Cluster:
-    folds = node.divided(node.whole("Channels"), "PE", "Channels")
-    made = node.whole("BatchSize") * prod(node.wholes("OutImgDims", 2)) * folds
-    kernel, lanes = prod(node.wholes("KernelSize", 2)), node.whole("PE")
-    steps = counting(made * kernel)
-    _require_few(node, len(steps))
-    bits = lanes * node.bits("InputDataType"), lanes * node.bits("OutputDataType")
-    return _loop(
-        node, options, len(steps), (steps, bits[0]), (steps[kernel - 1 :: kernel], bits[1])
-    )
-
-
-def _global_pool(node: Node, options: TimingOptions) -> Cluster:
-    folds = node.divided(node.whole("NumChannels"), "PE", "NumChannels")
-    read, lanes = node.vectors * folds, node.whole("PE")
-    taken = node.bits("inputDataType")
-    given = taken + (max(1, node.vectors) - 1).bit_length()
-    latency, _ = options.latency(node.operator, node.name)
-    begin = read + latency  # the second loop begins when the first has ended
-    writes = begin + counting(folds)
-    return _loop(
-        node, options, begin + folds, (counting(read), lanes * taken), (writes, lanes * given)
-    )
-
-
-def _label_select(node: Node, options: TimingOptions) -> Cluster:
-    labels, lanes, kept = node.whole("Labels"), node.whole("PE"), node.whole("K")
-    read = node.vectors * node.divided(labels, "PE", "Labels")
-    each = read // node.vectors
-    latency, _ = options.latency(node.operator, node.name)
-    length = each + latency + kept
-    begin = np.repeat(counting(node.vectors) * length, each)
-    reads = begin + np.tile(counting(each), node.vectors)
-    ends = np.repeat(counting(node.vectors) * length, kept)
-    writes = ends + np.tile(each + latency + counting(kept), node.vectors)
-    given = node.bits("outputDataType") if node.has("outputDataType") else 32
-    return _loop(
-        node,
-        options,
-        length * node.vectors,
-        (reads, lanes * node.bits("inputDataType")),
-        (writes, given),
-    )
-
-
-def _max_pool(node: Node, options: TimingOptions) -> Cluster:
-    """For each row of output all rows that it covers are read, then it is written."""
-    image, pool = node.wholes("ImgDim", 2), node.wholes("PoolDim", 2)
-    channels, lanes = node.whole("NumChannels"), node.whole("PE")
-    folds = node.divided(channels, "PE", "NumChannels")
-    made = [
-        (size + one - 1) // one if node["CeilMode"] else size // one
-        for size, one in zip(image, pool, strict=True)
-    ]
-    reading, writing = pool[0] * image[1] * folds, made[1] * folds
-    rows = counting(made[0]) * (reading + writing)
-    reads = (rows[:, None] + counting(reading)[None, :]).ravel()[: image[0] * image[1] * folds]
-    writes = (rows[:, None] + reading + counting(writing)[None, :]).ravel()
-    bits = lanes * node.bits("dataType" if node.has("dataType") else "inputDataType")
-    left = image[0] * image[1] * folds - len(reads)  # rows below the last whole window
-    end = made[0] * (reading + writing)
-    reads = np.concatenate((reads, end + counting(max(0, left))))
-    return _loop(node, options, end + max(0, left), (reads, bits), (writes, bits))
-
-
-def _upsample(node: Node, options: TimingOptions) -> Cluster:
-    """Every word of a row is read when its first copy is written; rows are kept to be repeated."""
-    size, grown = windows.resized(node)
-    lanes = "SIMD" if node.has("SIMD") else "PE"
-    folds = node.divided(node.whole("NumChannels"), lanes, "NumChannels")
-    rows, columns = (
-        np.repeat(counting(one), two // one) for one, two in zip(size, grown, strict=True)
-    )
-    is_new = np.append(True, np.diff(rows) > 0)[:, None] & np.append(True, np.diff(columns) > 0)
-    reads = np.flatnonzero(np.repeat(is_new.ravel(), folds)).astype(np.int64)
-    steps = counting(prod(grown) * folds)
-    bits = node.whole(lanes) * node.bits("inputDataType")
-    return _loop(node, options, len(steps), (reads, bits), (steps, bits))
-
-
-def _concat(node: Node, options: TimingOptions) -> Cluster:
-    parts, lanes, kinds, given = _parts(node, "inputDataTypes")
-    turns = np.repeat(counting(len(parts)), parts)
-    steps = counting(node.vectors * len(turns))
-    owner = np.tile(turns, node.vectors)
-    reads = [(steps[owner == part], lanes * _bits(node, kind)) for part, kind in enumerate(kinds)]
-    return _loop_of(node, options, len(steps), reads, [(steps, lanes * given)])
-
-
-def _split(node: Node, options: TimingOptions) -> Cluster:
-    parts, lanes, kinds, given = _parts(node, "outputDataTypes")
-    owner = np.tile(np.repeat(counting(len(parts)), parts), node.vectors)
-    steps = counting(len(owner))
-    writes = [(steps[owner == part], lanes * _bits(node, kind)) for part, kind in enumerate(kinds)]
-    return _loop_of(node, options, len(steps), [(steps, lanes * given)], writes)
-
-
-def _parts(node: Node, kinds_key: str) -> tuple[list[int], int, list[str], int]:
-    """The words of each part of a vector, the lanes, the types of the parts, the bits of all."""
-    key = "ChannelsPerStream" if node.has("ChannelsPerStream") else "ElemsPerStream"
-    lanes = node.whole("SIMD")
-    channels = node.wholes(key)
-    if any(one % lanes for one in channels):
-        raise node.refusal(f"SIMD={lanes} does not divide {key}={list(channels)}")
-    kinds = [str(node["inputDataType"])] * len(channels)
-    if node.has(kinds_key):
-        kinds = [str(kind) for kind in node[kinds_key]]
-    elif node.has("inputDataTypes"):
-        kinds = [str(kind) for kind in node["inputDataTypes"]] * len(channels)
-    kinds = kinds[: len(channels)]
-    return [one // lanes for one in channels], lanes, kinds, max(_bits(node, one) for one in kinds)
-
-
-def _lookup(node: Node, options: TimingOptions) -> Cluster:
-    if str(node["mem_mode"]) in ("external", "external_decoupled"):
-        raise node.refusal("embeddings in external memory; their delay is not in the model")
-    words = prod(node.wholes("InputShape"))
-    kind = "EmbeddingType" if node.has("EmbeddingType") else "outputDataType"
-    taken = node.bits("InputType" if node.has("InputType") else "inputDataType")
-    each = counting(words)
-    given = node.whole("EmbeddingDim") * node.bits(kind)
-    return _loop(node, options, words, (each, taken), (each, given))
-
-
-def _down_sampler(node: Node, options: TimingOptions) -> Cluster:
-    """Of every stride-th row every stride-th pixel is passed on."""
-    size = node.wholes("ImgDim", 2)
-    stride = node.wholes("Stride", 2)
-    folds = node.divided(node.whole("NumChannels"), "SIMD", "NumChannels")
-    kept = (counting(size[0]) % stride[0] == 0)[:, None] & (counting(size[1]) % stride[1] == 0)
-    writes = np.flatnonzero(np.repeat(kept.ravel(), folds)).astype(np.int64)
-    steps = counting(prod(size) * folds)
-    bits = node.whole("SIMD") * node.bits("inputDataType")
-    return _loop(node, options, len(steps), (steps, bits), (writes, bits))
-
-
-def _require_few(node: Node, events: int) -> None:
-    if events > MOST_EVENTS:
-        raise node.refusal(
-            f"{events} steps in one frame; at most {MOST_EVENTS} are simulated. Raise its folding first"
-        )
-
-
-LAYERS: dict[str, Layer] = {
-    "AddStreams": _add,
-    "ChannelwiseOp": _one_to_one,
-    "Concat": _concat,
+LAYERS: dict[str, Layer] = STREAM_LAYERS | {
     "ConvolutionInputGenerator": _sliding_window,
-    "DownSampler": _down_sampler,
-    "DuplicateStreams": _duplicate,
     "FMPadding": _padding,
     "FMPaddingPixel": _padding,
-    "GlobalAccPool": _global_pool,
-    "LabelSelect": _label_select,
-    "Lookup": _lookup,
     "MVAU": _matrix_vector,
-    "Pool": _pool,
-    "Split": _split,
     "StreamingDataWidthConverter": _converter,
-    "StreamingMaxPool": _max_pool,
     "Thresholding": _thresholding,
-    "UpsampleNearestNeighbour": _upsample,
     "VVAU": _vector_vector,
 }
 ELEMENTWISE = "Elementwise"  # operators of this beginning have two inputs and a shape

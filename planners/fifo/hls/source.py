@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from csdf.errors import UnreadableFile
 from csdf.io.files import read_bytes
+from planners.fifo.hls.conversion import converted, names_a_model, output_folder
 
 MARK = "hls-fpga-machine-learning insert layers"
 STREAM = re.compile(r'hls::stream<\s*(\w+)\s*>\s+(\w+)\s*\(\s*"')
@@ -50,11 +52,30 @@ class Source:
     widths: Mapping[str, int]
     configurations: Mapping[str, Mapping[str, int]]
     strategies: Mapping[str, str]
+    is_written: bool = True  # else the project was converted for this once, and is gone
 
 
 def read_source(path: str) -> Source:
-    """Return what a project says; path: its folder or hls4ml_config.yml. Raises UnreadableFile."""
-    folder = _firmware(path)
+    """Return what a project says; path: its folder or hls4ml_config.yml.
+
+    A configuration whose project is not written yet is converted by hls4ml, where that is installed.
+    Raises UnreadableFile.
+    """
+    place = Path(path)
+    folders = [place if place.is_dir() else place.parent, output_folder(place)]
+    found = next((one / "firmware" for one in folders if (one / "firmware").is_dir()), None)
+    if found is not None:
+        return _read(found, path)
+    if names_a_model(place):
+        with TemporaryDirectory() as folder:
+            return replace(_read(converted(place, Path(folder)), path), is_written=False)
+    raise UnreadableFile(
+        f"{path}: no folder 'firmware' beside or in it; give the folder of a project that "
+        "hls4ml has written (model.write()), or the hls4ml_config.yml in that folder"
+    )
+
+
+def _read(folder: Path, path: str) -> Source:
     file = _top(folder, path)
     text = _text(file)
     parameters, defines = (_text(folder / name) for name in ("parameters.h", "defines.h"))
@@ -78,17 +99,6 @@ def read_source(path: str) -> Source:
         },
         strategies={name: found[1] for name, body in structs if (found := STRATEGY.search(body))},
     )
-
-
-def _firmware(path: str) -> Path:
-    place = Path(path)
-    folder = (place if place.is_dir() else place.parent) / "firmware"
-    if not folder.is_dir():
-        raise UnreadableFile(
-            f"{path}: no folder 'firmware' beside or in it; give the folder of a project that "
-            "hls4ml has written (model.write()), or the hls4ml_config.yml in that folder"
-        )
-    return folder
 
 
 def _top(folder: Path, path: str) -> Path:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cnn2csdf.execution.compare import Difference
 from cnn2csdf.weights import Model
 from csdf.cli import answers
-from csdf.words import bytes_in_words
+from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.fusion.configurations import Group
 from planners.fusion.plans import FusionAnswer, FusionPlan, necessary_work
 from planners.fusion.search import merged
@@ -54,9 +54,9 @@ def as_text(
             f"  largest difference  {check.difference.largest:.3g}, "
             f"{check.difference.relative:.3g} of the largest output",
             f"  arena touched       {bytes_in_words(check.touched)}; each access inside its buffer",
-            f"  time of the run     {check.seconds * 1000:.0f} ms",
+            f"  time of the run     {time_in_words(check.seconds)}",
         ]
-    return answers.one_text([*lines, f"  time                {seconds * 1000:.0f} ms"])
+    return answers.one_text([*lines, f"  time                {time_in_words(seconds)}"])
 
 
 def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
@@ -72,7 +72,7 @@ def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
         f"{plan.chain.network.name}: {status}: {answers.counted(len(plan.groups), 'group')}",
         f"  arena               {bytes_in_words(plan.memory)} ({plan.memory} bytes)",
         f"  weights             {bytes_in_words(plan.parameter_bytes)}, outside the arena",
-        f"  predicted time      {plan.cost.nanoseconds / 1e6:.4g} ms",
+        f"  predicted time      {nanoseconds_in_words(plan.cost.nanoseconds, 4)}",
         f"  redundant work      {plan.redundant / max(1, necessary):.2%} of {necessary} "
         "multiply-accumulates",
         f"  {KIND}",
@@ -81,7 +81,7 @@ def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
 
 def _front_lines(answer: FusionAnswer) -> list[str]:
     return [
-        f"  {point.memory:>12} bytes  {point.cost.nanoseconds / 1e6:>9.4g} ms  "
+        f"  {point.memory:>12} bytes  {nanoseconds_in_words(point.cost.nanoseconds, 4):>9}  "
         f"{_groups_in_words(merged(point.groups))}"
         for point in answer.front
     ]

@@ -19,10 +19,10 @@ from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, stop_after
 from csdf.cli.options.limits import add_limit_options
 from csdf.errors import GaveUp, UnwritableFile
-from csdf.io.files import write_text
 from csdf.outcome import Status, because
 from csdf.words import bytes_in_words
 from planners.formats.c_header import format_header
@@ -78,6 +78,7 @@ def main(argv: Sequence[str]) -> int:
     if options.verify and answer.plan is not None:
         check = _verified(model, answer.plan, options.seed)
     seconds = time.perf_counter() - begin
+    shared.remark_on_platform("csdf plan fusion", options)
     if options.json:
         print(json.dumps(as_json(answer, check, seconds, options), indent=2))
     else:
@@ -143,7 +144,7 @@ def _write(path: str, plan: FusionPlan | None) -> None:
     if plan is None:
         print(f"csdf plan fusion: {path} is not written: there is no plan", file=sys.stderr)
     else:
-        write_text(path, FORMATS[pictures.suffix_of(path)](plan))
+        output.write("csdf plan fusion", path, FORMATS[pictures.suffix_of(path)](plan))
 
 
 def _exit_code(answer: FusionAnswer, check: Check | None) -> int:
@@ -169,7 +170,7 @@ def command_parser() -> argparse.ArgumentParser:
         notes="Sizes: MB is 1,000,000 bytes and MiB 2^20 (what MAFAT calls MB); kB, KiB, GB, GiB "
         "and plain bytes too.",
     )
-    shared.add_model_options(parser, simplify=shared.ALL_STEPS)
+    shared.add_model_options(parser)
     add_limit_options(
         parser,
         "at most, of the arena alone, as in MAFAT; with --with-weights of arena and parameters; "
@@ -209,9 +210,7 @@ def command_parser() -> argparse.ArgumentParser:
         default=Scratch.IM2COL.value,
         help="of convolutions; default im2col, as in Darknet",
     )
-    parser.add_argument(
-        "--platform", choices=PLATFORMS, default="jetson-tx2", help="default: jetson-tx2"
-    )
+    shared.add_platform_option(parser)
     shared.add_element_bytes_option(parser, is_by_tensor=True)
     parsers.add_budget_option(parser, "for the search; then the fastest plan by then")
     parsers.add_output_option(
@@ -286,4 +285,4 @@ def _plot(path: str, answer: FusionAnswer, name: str, limit: int | None) -> None
         is_front=True,
         suffix=pictures.suffix_of(path),
     )
-    write_text(path, picture)
+    output.write("csdf plan fusion", path, picture)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.network import Network
 from csdf.cli import answers, pictures
-from csdf.io.files import write_text
-from csdf.words import bytes_in_words
+from csdf.cli.frame import output, tables
+from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.primitives.profile import LAYER, LayerProfile, Machine
 from planners.primitives.selection.baselines import Baseline
 from planners.primitives.selection.fronts import Pair
@@ -58,7 +58,7 @@ def as_text(report: Report) -> str:
         lines += _baseline_lines(report, selection)
     if report.run is not None:
         lines += _run_lines(report.run, selection)
-    return answers.one_text([*lines, f"  search              {report.seconds * 1000:.0f} ms"])
+    return answers.one_text([*lines, f"  search              {time_in_words(report.seconds)}"])
 
 
 def _front_lines(front: Sequence[Pair]) -> list[str]:
@@ -94,8 +94,7 @@ def _layer_lines(selection: Selection) -> list[str]:
         if one.primitive != LAYER or number in changes:
             rows.append(_layer_cells(one))
         rows += changes.get(number, [])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  " + _aligned(row, widths) for row in rows]
+    return tables.aligned(rows, texts=(0, 1, 2), indent="  ")
 
 
 def _layer_cells(one: LayerProfile) -> tuple[str, ...]:
@@ -107,15 +106,6 @@ def _layer_cells(one: LayerProfile) -> tuple[str, ...]:
         bytes_in_words(one.workspace_bytes),
         bytes_in_words(one.parameter_bytes),
     )
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Words at the left, amounts at the right."""
-    found = [
-        cell.ljust(width) if column < 3 else cell.rjust(width)
-        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    ]
-    return "  ".join(found).rstrip()
 
 
 def _total_lines(report: Report, selection: Selection) -> list[str]:
@@ -180,7 +170,7 @@ def _run_lines(run: MeasuredRun, selection: Selection | None) -> list[str]:
 
 
 def _milliseconds(nanoseconds: int) -> str:
-    return f"{nanoseconds / 1e6:.4g} ms"
+    return nanoseconds_in_words(nanoseconds, 4)
 
 
 def as_json(report: Report) -> dict[str, Any]:
@@ -245,4 +235,4 @@ def plot(path: str, report: Report, greedy: Sequence[Pair]) -> None:
         across="memory (MB = 1,000,000 bytes)",
         suffix=pictures.suffix_of(path),
     )
-    write_text(path, picture)
+    output.write("csdf plan primitives", path, picture)

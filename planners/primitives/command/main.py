@@ -118,7 +118,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf plan primitives resnet8 --profile resnet8.csv --front --plot front.svg",
         notes="Sizes: MB is 1,000,000 bytes and MiB 2^20; kB, KiB, GB, GiB and plain bytes too.",
     )
-    shared.add_model_options(parser, simplify=shared.ALL_STEPS)
+    shared.add_model_options(parser)
     _add_question_options(parser)
     _add_profile_options(parser)
     parsers.add_json_option(parser)

@@ -7,14 +7,14 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from csdf.cli import answers, pictures
-from csdf.io.files import write_text
-from csdf.words import bytes_in_words
+from csdf.cli.frame import output
+from csdf.words import bytes_in_words, time_in_words
 from planners.limits import Limits
 from planners.reuse.application.application import Application
 from planners.reuse.cost.comparison import Comparison
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.deployment import Deployment
-from planners.reuse.front.problem import Front, Point
+from planners.reuse.front.problem import Front, FrontWhy, Point
 
 TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
 METHODS = {  # fields of Comparison, and what they are called
@@ -99,12 +99,18 @@ def as_text(answer: ReusePlans) -> str:
         _arena_line("smallest, offsets in one arena", answer.smallest),
         f"    {'no plan of this kind has less':<32} {bytes_in_words(answer.bound):>10}",
         f"  kind   {answer.kind}",
-        f"  front  {answers.counted(len(points), 'point')}, "
-        f"{answers.counted(answer.front.evaluations, 'evaluation')}: "
+        f"  front  {answers.counted(len(points), 'point')}{_after(answer.front)}; "
         f"{answer.front.reason}",
     ]
-    lines += [*_chosen_lines(answer), f"  time   {answer.seconds * 1000:.0f} ms"]
+    lines += [*_chosen_lines(answer), f"  time   {time_in_words(answer.seconds)}"]
     return answers.one_text(lines)
+
+
+def _after(front: Front) -> str:
+    """After how many evaluations the search ended, where its reason does not say so."""
+    if front.reason.has(FrontWhy.EVALUATIONS):
+        return ""
+    return f" after {answers.counted(front.evaluations, 'evaluation')}"
 
 
 def _arena_line(label: str, plan: Deployment) -> str:
@@ -239,4 +245,4 @@ def plot(path: str, answer: ReusePlans) -> None:
         bound=answer.bound,
         suffix=pictures.suffix_of(path),
     )
-    write_text(path, picture)
+    output.write("csdf plan reuse", path, picture)

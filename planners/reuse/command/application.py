@@ -31,7 +31,7 @@ def add_application_options(parser: argparse.ArgumentParser) -> None:
         "behind one another or with + between them; or an application in a .json, .yaml or .yml file",
     )
     parser.add_argument("--entry", metavar="NAME", help="one of a table of published applications")
-    shared.add_reading_options(parser, simplify=shared.ALL_STEPS)
+    shared.add_reading_options(parser)
 
 
 def application_of(options: argparse.Namespace) -> Application:

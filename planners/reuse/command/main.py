@@ -12,11 +12,11 @@ from fractions import Fraction
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.durations import PLATFORMS
 from csdf.cli import answers, parsers
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.options.limits import add_limit_options
 from csdf.cli.pictures import require_drawing, suffix_of
 from csdf.errors import CsdfError, UnwritableFile
-from csdf.io.files import write_text
 from planners.reuse.application.application import Application, of_one_size
 from planners.reuse.application.published_rates import as_published
 from planners.reuse.buffers.sharing import best_shared, shared_buffers
@@ -50,8 +50,11 @@ def main(argv: Sequence[str]) -> int:
         application = as_published(application)
     demands.check_names(application)
     answer = _answer(application, options, demands)
+    shared.remark_on_platform("csdf plan reuse", options)
     if options.output and answer.deployment is not None:
-        write_text(options.output, FORMATS[suffix_of(options.output)](answer.deployment))
+        output.write(
+            "csdf plan reuse", options.output, FORMATS[suffix_of(options.output)](answer.deployment)
+        )
     elif options.output:
         print(
             f"csdf plan reuse: {options.output} is not written: there is no plan", file=sys.stderr
@@ -144,9 +147,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="of one parameter; default: as --element-bytes",
     )
-    parser.add_argument(
-        "--platform", choices=PLATFORMS, default="jetson-tx2", help="default: jetson-tx2"
-    )
+    shared.add_platform_option(parser)
     add_published_options(parser)
     parser.add_argument(
         "--workers", type=answers.positive, metavar="N", default=1, help="processes; default 1"

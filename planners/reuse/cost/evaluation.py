@@ -162,6 +162,39 @@ class Evaluator:
             remember(self._known, genes, known, MOST_EVALUATIONS)
         return known
 
+    def alone(self, member: int, genes: Genes) -> int:
+        """Return the bytes of the buffers of one network, as if the others were not there.
+
+        genes: of all layers; those of the other networks have no effect. Nothing is remembered but the
+        states of the partitions.
+        """
+        states = self._states_of(member, genes)
+        sizes, conflicts = [0] * len(self.edges), list(self.parallel)
+        for number, state in states.items():
+            for edge, (buffer, _) in self.residents[number].items():
+                sizes[edge] = state.sizes.get(edge, buffer.elements)
+            for edge, mask in state.conflicts.items():
+                conflicts[edge] |= mask
+        shared = self._share(sizes, conflicts)
+        return self.costs.element_bytes * sum(buffer.size for buffer in shared)
+
+    def in_use(self, member: int, genes: Genes) -> int:
+        """Return the bytes that one network has in use together; no offsets need less."""
+        loads = [0] * len(self.groups)
+        for number, state in self._states_of(member, genes).items():
+            loads[number] = state.load(self._sizes([state]))
+        return self.costs.element_bytes * self.together(loads)
+
+    def _states_of(self, member: int, genes: Genes) -> dict[int, PartitionState]:
+        """The partitions of one network, by number."""
+        return {
+            number: self._partitions[number].state(
+                tuple([genes[place] for place in self._places[number]])
+            )
+            for number, (owner, _) in enumerate(self.application.partitions)
+            if owner == member
+        }
+
     def plan(self, genes: Genes) -> ReusePlan:
         """Return the buffers, schedules and lifetimes of a chromosome."""
         states = self._states(genes)

@@ -2,7 +2,8 @@
 
 The front of a search counts whole buffers. With offsets another order holds, and the simplest plans may
 win: all layers whole in one arena, as any runtime lays them, and all layers by parts. They are always
-candidates, beside those points of the front that are nearest.
+candidates, beside those points of the front that are nearest, and the plan with the least in use
+together.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from random import Random
 
 from csdf.stopping import Budget, Stop, stop_of
 from planners.arena.allocation import plan_arena
@@ -17,11 +19,13 @@ from planners.plan import Problem
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.cost.tensor_places import tensor_places
 from planners.reuse.front.guided.beyond_search import fitted
+from planners.reuse.front.guided.small_end import least_in_use
 from planners.reuse.front.problem import Point
 from planners.reuse.front.search_problem import WHOLE, score, search_problem
 from planners.reuse.front.selection import Demands, selected
 
 MOST_ARENAS = 20  # points of a front whose arenas are looked at
+SEED = 1  # of the climb for the least in use together
 MOST_STEPS = 100  # of the search for offsets of one candidate
 
 
@@ -48,6 +52,15 @@ def uniform_points(evaluator: Evaluator, rows: Sequence[int]) -> tuple[Point, ..
     return tuple(Point(chromosome=one, score=score(evaluator, one)) for one in chromosomes)
 
 
+def least_points(evaluator: Evaluator, rows: Sequence[int], stop: Stop) -> tuple[Point, ...]:
+    """Return the point with the least in use together, which whole buffers need not show."""
+    problem = search_problem(evaluator, tuple(dict.fromkeys((WHOLE, *rows))))
+    if stop.is_over():
+        return ()
+    found = least_in_use(evaluator, problem, random=Random(SEED), stop=stop)
+    return (Point(chromosome=found, score=score(evaluator, found)),)
+
+
 def smallest(
     evaluator: Evaluator,
     points: Sequence[Point],
@@ -66,6 +79,7 @@ def smallest(
     best: _Candidate | None = None
     nearest = sorted(_fast(evaluator, points, demands), key=_memory)[:MOST_ARENAS]
     simple = _fast(evaluator, uniform_points(evaluator, rows), demands)
+    nearest = [*_fast(evaluator, least_points(evaluator, rows, stop), demands), *nearest]
     candidates = list(_candidates(evaluator, simple, nearest, stop))
     for found in sorted(candidates, key=lambda one: (one.bound, one.time)):
         if best is not None and found.bound >= best.arena:
@@ -96,6 +110,7 @@ def fastest(
     above = [one for one in _fast(evaluator, points, demands) if _memory(one) > memory]
     nearest = [*([safe] if safe else []), *sorted(above, key=_memory)[:MOST_ARENAS]]
     simple = _fast(evaluator, uniform_points(evaluator, rows), demands)
+    nearest += _fast(evaluator, least_points(evaluator, rows, stop), demands)
     candidates = list(_candidates(evaluator, simple, nearest, stop))
     for found in sorted(candidates, key=lambda one: (one.time, one.arena)):
         if found.bound <= room and _looked_at(found, MOST_STEPS, stop).arena <= room:

@@ -8,13 +8,12 @@ from typing import Any
 from cnn2csdf.execution.compare import Difference
 from csdf.cli import answers
 from csdf.outcome import Status
-from csdf.words import bytes_in_words
-from planners.streaming.fit import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
+from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.streaming.together import Together
+from planners.streaming.ways import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
 
 HEADER = ("way", "RAM", "work", "predicted")
 WHERE = {RESIDENT: "in the arena", ROWS: "row by row", OUTSIDE: "elsewhere"}
-UNITS = (("s", 10**9), ("ms", 10**6), ("us", 10**3))
 
 
 def as_text(
@@ -34,7 +33,7 @@ def as_text(
             f"{one.network}: {verdict}: the whole network and its run in {way.ram_bytes} bytes, "
             f"largest difference {check.relative:.3g} of the largest output"
         )
-    return answers.one_text([*lines, f"  time     {seconds * 1000:.0f} ms"])
+    return answers.one_text([*lines, f"  time     {time_in_words(seconds)}"])
 
 
 def _headline(one: Fit) -> str:
@@ -79,16 +78,8 @@ def _cells(way: FitWay) -> tuple[str, ...]:
         way.name,
         bytes_in_words(way.ram_bytes),
         f"{float(way.work):.4g}",
-        "" if way.nanoseconds is None else time_in_words(way.nanoseconds),
+        "" if way.nanoseconds is None else nanoseconds_in_words(way.nanoseconds),
     )
-
-
-def time_in_words(nanoseconds: int) -> str:
-    """Return a time with three digits and a unit."""
-    for unit, size in UNITS:
-        if nanoseconds >= size:
-            return f"{nanoseconds / size:.3g} {unit}"
-    return f"{nanoseconds} ns"
 
 
 def _together(all_of: Together) -> list[str]:
@@ -99,7 +90,7 @@ def _together(all_of: Together) -> list[str]:
         Status.GAVE_UP: "gave up",
     }[status]
     time = all_of.nanoseconds
-    each = "" if time is None else f", {time_in_words(time)} for a frame of each"
+    each = "" if time is None else f", {nanoseconds_in_words(time)} for a frame of each"
     return [
         f"{answers.counted(len(all_of.fits), 'network')} in turn in one arena: {word}: "
         f"{bytes_in_words(all_of.ram_bytes)} of RAM, {bytes_in_words(all_of.flash_bytes)} of flash"

@@ -16,18 +16,19 @@ from cnn2csdf.execution.compare import Difference, difference, random_frames, wo
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import UnwritableFile
-from csdf.io.files import write_text
 from csdf.outcome import Status
 from planners.streaming.again import worked_model
 from planners.streaming.command.answer import as_json, as_text
 from planners.streaming.command.options import add_plan_options
 from planners.streaming.computing import ModelComputing
-from planners.streaming.fit import SEARCHED, Fit, FitWay, fit
+from planners.streaming.fit import fit
 from planners.streaming.given.plan_text import format_plans
 from planners.streaming.machine import Machine
 from planners.streaming.together import Together
+from planners.streaming.ways import SEARCHED, Fit, FitWay
 
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 
@@ -59,7 +60,9 @@ def main(argv: Sequence[str]) -> int:
         _write(options.output, fits)
     if options.plot:
         draw = pictures.drawing("planners.streaming.command.picture")
-        write_text(options.plot, draw.fit_picture(fits, pictures.suffix_of(options.plot)))
+        output.write(
+            "csdf fit", options.plot, draw.fit_picture(fits, pictures.suffix_of(options.plot))
+        )
     return _exit_code(all_of, checks)
 
 
@@ -110,7 +113,7 @@ def _verified(model: Model, way: FitWay, options: argparse.Namespace) -> Differe
 
 
 def _write(path: str, fits: Sequence[Fit]) -> None:
-    write_text(path, format_plans([(one.best or one.least).plan for one in fits]))
+    output.write("csdf fit", path, format_plans([(one.best or one.least).plan for one in fits]))
 
 
 def _exit_code(all_of: Together, checks: Sequence[Difference]) -> int:
@@ -142,7 +145,7 @@ def command_parser() -> argparse.ArgumentParser:
         nargs="+",
         help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue",
     )
-    shared.add_reading_options(parser, simplify=shared.ALL_STEPS)
+    shared.add_reading_options(parser)
     add_plan_options(parser)
     parser.add_argument(
         "--fps",

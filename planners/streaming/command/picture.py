@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from csdf.draw.picture import rendered
-from planners.streaming.fit import Fit
+from planners.streaming.ways import Fit
 
 COLOURS = ("#357", "#c63", "#585", "#85a", "#999", "#a33")
 

@@ -8,9 +8,9 @@ from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates, parameter_bytes
 from csdf.outcome import Reason, Status, Why, because
 from planners.streaming.course import course_of
-from planners.streaming.fit import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.plan import Kind, StreamingPlan
+from planners.streaming.ways import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
 
 GIVEN = "the plan that is given"
 

@@ -15,6 +15,8 @@ from planners.traffic.group_traffic import GroupTraffic
 from planners.traffic.listing import band_loops, listing, nested_loop
 from planners.traffic.nested import NestedTiles
 from planners.traffic.network_traffic import NetworkTraffic
+from planners.traffic.published import listing as published
+from planners.traffic.published.network import PublishedWhy
 
 COLUMNS = ("input", "weights", "output", "borders", "total", "bound", "ratio")
 PARTS = {"input": "input", "weight": "weights", "output": "output", "border": "borders"}  # in words
@@ -41,8 +43,8 @@ def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: 
     lines += [
         f"{found.name}: {_status(found)}: {answers.counted(len(found.groups), 'group')}, "
         f"{fused} of several layers",
-        f"  buffer              {found.buffer_bytes} bytes ({found.buffer_bytes / 1024:g} KB of "
-        f"1024), {_element_bytes(found)}",
+        f"  buffer              {found.buffer_bytes} bytes ({found.buffer_bytes / 1024:g} KiB), "
+        f"{_element_bytes(found)}",
         f"  traffic             {bytes_in_words(found.total_bytes)} ({found.total_bytes} bytes): "
         + ", ".join(f"{bytes_in_words(found.parts[part])} {word}" for part, word in PARTS.items()),
         f"  lower bound         {bytes_in_words(found.bound_bytes)}: inputs, weights and outputs "
@@ -66,6 +68,8 @@ def _element_bytes(found: NetworkTraffic) -> str:
 
 def _status(found: NetworkTraffic) -> str:
     """Return what is proved, with the schedules that were searched."""
+    if found.reason.has(PublishedWhy.LEAST):
+        return "optimal as published, of loop nests with halos reloaded and of even cuts of pairs"
     if found.status == Status.OPTIMAL:
         return "optimal of loop nests with up to two levels of tiles and of even cuts"
     return found.status
@@ -98,6 +102,8 @@ def schedule_in_short(one: GroupTraffic) -> str:
     """Return in a few words how a group runs."""
     if one.fused is not None:
         return in_short(one.fused.schedule)
+    if one.pair is not None:
+        return f"{published.in_short(one.pair)}, {one.held_bytes} bytes in the buffer"
     if one.layer is not None:
         return _nest_in_short(one.layer)
     return "streamed once"
@@ -128,6 +134,8 @@ def schedule_listing(one: GroupTraffic) -> str:
     """Return the loops of a group."""
     if one.fused is not None:
         return fused_listing(one.fused.schedule, [stage.layers[0] for stage in one.stages])
+    if one.pair is not None:
+        return published.nests(one.pair, [stage.layers[0] for stage in one.stages])
     if one.layer is not None:
         return listing(one.layer.convolution, one.layer.nest)
     return "read all inputs once, write the output once"

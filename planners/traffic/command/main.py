@@ -12,15 +12,18 @@ from dataclasses import replace
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.network import Network
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import InvalidPlan
-from csdf.io.files import write_text
 from csdf.outcome import Reason, Status
 from csdf.stopping import Progress, Stop
+from csdf.words import time_in_words
 from planners.traffic.command.answer import Point, as_json, as_text, sweep_as_json, sweep_as_text
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer
 from planners.traffic.network_traffic import NetworkSearch, NetworkTraffic
+from planners.traffic.published.network import PublishedSearch
 
+PUBLISHED = "published"
 LONGEST: dict[str, int | None] = {"1": 1, "2": 2, "chain": None}  # stages of a group, by --fuse
 
 
@@ -30,10 +33,13 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     if options.buffer is None and options.sweep is None:
         parser.error("give --buffer, --sweep or both")
+    if options.accounting == PUBLISHED and options.fuse == "chain":
+        parser.error("--accounting published knows pairs of layers at most; give --fuse 1 or 2")
+    options.fuse = options.fuse or ("2" if options.accounting == PUBLISHED else "chain")
     pictures.require_drawing(options.plot)
     begin = time.perf_counter()
-    network = _network(options)
-    search = NetworkSearch(network, options.element_bytes)
+    kind = PublishedSearch if options.accounting == PUBLISHED else NetworkSearch
+    search = kind(_network(options), options.element_bytes)
     stop = stop_after(options.budget, _in_words)
     try:
         points = list(_points(search, options, stop))
@@ -86,7 +92,7 @@ def _print(
         lines += as_text(found, alone, shows_nest=options.nest)
     if options.sweep:
         lines += sweep_as_text(points)
-    print(answers.one_text([*lines, f"  time                {seconds * 1000:.0f} ms"]))
+    print(answers.one_text([*lines, f"  time                {time_in_words(seconds)}"]))
 
 
 def _remark(points: Sequence[Point]) -> None:
@@ -111,28 +117,36 @@ def command_parser() -> argparse.ArgumentParser:
         "two levels of tiles; of a group the best of the even cuts, with borders kept, sent to DRAM "
         "or computed again, and weights that stay. Other schedules may move less, but none moves "
         "less than the lower bound that stands beside every answer.",
-        "csdf plan traffic resnet8 --buffer 64KB --fuse 2",
-        notes="Sizes: KB and KiB are 1024 bytes, as for memories on chips; kB is 1000, MB "
+        "csdf plan traffic resnet8 --buffer 64KiB --fuse 2",
+        notes="Sizes: KiB is 1024 bytes, as for memories on chips; kB is 1000, MB "
         "1,000,000, MiB 2^20. MODEL may also be layers in words: "
         "conv:56x56x64,64,3x3,stride=1,pad=1 is a convolution of 56 rows x 56 columns x 64 maps "
         "with 64 filters of 3x3; dilation=2 and groups=64 too; more layers follow behind a "
         "plus: +conv:64,3x3,pad=1+pool:2x2,stride=2.",
         conflict_handler="resolve",  # --fuse is about layers here, not about simplifying them
     )
-    shared.add_model_options(parser, simplify=shared.ALL_STEPS)
-    parser.add_argument("--buffer", type=buffer_size, metavar="SIZE", help="e.g. 512KB, 65536")
+    shared.add_model_options(parser)
+    parser.add_argument("--buffer", type=answers.size, metavar="SIZE", help="e.g. 512KiB, 65536")
     parser.add_argument(
         "--sweep",
         type=_range,
         metavar="FROM:TO",
-        help="buffers from one size, doubled, to another, e.g. 32KB:4MiB",
+        help="buffers from one size, doubled, to another, e.g. 32KiB:4MiB",
     )
     parser.add_argument(
         "--fuse",
         choices=tuple(LONGEST),
-        default="chain",
         help="layers that may share the buffer: 1, each alone; 2, pairs; chain, groups of any length, "
-        "with branches that part and join; default chain",
+        "with branches that part and join; default chain, and 2 as published",
+    )
+    parser.add_argument(
+        "--accounting",
+        choices=("own", PUBLISHED),
+        default="own",
+        help="own (default): each byte that crosses; published: by the formulas of Liao et al., "
+        "T = T_I + T_W + 2 T_O for a layer, T_I + T_W and T_W + 2 T_O for a pair of convolutions, "
+        "with input that tiles share read again, borders between parts sent to DRAM and all "
+        "weights once for each part",
     )
     parser.add_argument("--layer", metavar="NAME", help="this layer of the model alone")
     shared.add_element_bytes_option(parser, is_by_tensor=True)
@@ -143,16 +157,11 @@ def command_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def buffer_size(text: str) -> int:
-    """Parse bytes of a memory on a chip: as other sizes, and KB is 1024; for argparse."""
-    return answers.size(f"{text[:-2]}KiB" if text.endswith("KB") else text)
-
-
 def _range(text: str) -> tuple[int, int]:
     first, colon, last = text.partition(":")
     if not colon:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a range of sizes such as 32KB:4MiB")
-    found = buffer_size(first), buffer_size(last)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range of sizes such as 32KiB:4MiB")
+    found = answers.size(first), answers.size(last)
     if not 0 < found[0] <= found[1]:
         raise argparse.ArgumentTypeError(f"{text!r} does not rise from above zero")
     return found
@@ -216,4 +225,4 @@ def _plot(
             ],
             suffix,
         )
-    write_text(path, picture)
+    output.write("csdf plan traffic", path, picture)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from planners.tiling.regions import COLUMNS, ROWS
 from planners.traffic.fused.axis_cuts import (
-    COLUMNS,
-    ROWS,
     AxisTotals,
     Inner,
     Outer,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from operator import or_
 from typing import NamedTuple
 
+from planners.tiling.cuts import cut_back
+from planners.tiling.regions import COLUMNS, ROWS
 from planners.traffic.fused.boxes import Boxes
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.reach import Places, Reach, shares
-
-ROWS, COLUMNS = 0, 1  # axes
 
 Cut = tuple[Places, ...]  # places of each part
 
@@ -33,20 +33,24 @@ def axis_cut(
     group: FusedGroup, axis: int, parts: int, *, makes_once: bool, reads_once: bool
 ) -> AxisCut:
     """Return what `parts` even parts of the output need and make, along one axis."""
-    readers = group.readers
-    made: list[Cut] = [()] * (group.length + 1)
-    needed: list[Cut] = [()] * (group.length + 1)
-    for number in range(group.length, -1, -1):
-        asked = [made[layer] for source, layer in group.skips if source == number]
-        for reader in readers[number]:
-            layer = group.layers[reader - 1]
-            asked.append(_seen(layer.rows if axis == ROWS else layer.columns, made[reader]))
-        if not asked:
-            asked.append(shares(group.dims(number)[1 + axis], parts))
-        needed[number] = tuple(map(_union, zip(*asked, strict=True))) if asked[1:] else asked[0]
-        is_once = makes_once if number else reads_once
-        made[number] = _fresh(needed[number]) if is_once else needed[number]
-    return AxisCut(needed=tuple(needed), made=tuple(made))
+
+    def asks(number: int, made: Cut) -> Iterator[tuple[int, Cut]]:
+        if number:
+            layer = group.layers[number - 1]
+            seen = _seen(layer.rows if axis == ROWS else layer.columns, made)
+            yield from ((source, seen) for source in group.read_by(number))
+        yield from ((source, made) for source, reader in group.skips if reader == number)
+
+    def makes(number: int, needed: Cut) -> Cut:
+        return _fresh(needed) if (makes_once if number else reads_once) else needed
+
+    numbers = range(group.length + 1)
+    ends = {end: shares(group.dims(end)[1 + axis], parts) for end in group.ends}
+    needed, made = cut_back(ends, reversed(numbers), asks, union=or_, makes=makes)
+    return AxisCut(
+        needed=tuple(needed[number] for number in numbers),
+        made=tuple(made[number] for number in numbers),
+    )
 
 
 @lru_cache(maxsize=10_000)
@@ -67,10 +71,6 @@ def weights_of(group: FusedGroup) -> tuple[int, ...]:
 def _seen(reach: Reach, made: Cut) -> Cut:
     """Of each part, what the windows of a layer see; groups with the same end ask alike."""
     return tuple(map(reach.needed, made))
-
-
-def _union(asked: Iterable[Places]) -> Places:
-    return reduce(or_, asked)
 
 
 @lru_cache(maxsize=100_000)

@@ -14,6 +14,7 @@ from itertools import product
 from typing import NamedTuple
 
 from csdf.stopping import Budget, stop_of
+from planners.tiling.regions import COLUMNS, ROWS
 from planners.traffic.fused.accounting import (
     Need,
     layer_needs,
@@ -23,7 +24,6 @@ from planners.traffic.fused.accounting import (
     operations,
 )
 from planners.traffic.fused.answers import FusedTraffic
-from planners.traffic.fused.axis_cuts import COLUMNS, ROWS
 from planners.traffic.fused.bounds import least_moved
 from planners.traffic.fused.cut_tables import CutTables
 from planners.traffic.fused.group import FusedGroup

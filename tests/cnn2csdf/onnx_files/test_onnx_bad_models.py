@@ -65,9 +65,14 @@ def test_a_cycle_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("dims", "complaint"),
     [
-        ([1, 3, "rows", 7], "dim 2 is not fixed ('rows'); give it, as in --shape rows=N"),
-        ([1, 3, None, 7], "dim 2 is not fixed ('?'); give it, as in --shape x=1x3xHx7"),
-        (["N", None], "dim 1 is not fixed ('?'); give it, as in --shape x=1xN"),
+        ([1, 3, "rows", 7], "dim 2 ('rows') is not fixed; give it, as in --shape rows=N"),
+        (
+            [1, 3, "rows", "columns"],
+            "dim 2 ('rows') and dim 3 ('columns') are not fixed; give them, as in --shape rows=N "
+            "--shape columns=N",
+        ),
+        ([1, 3, None, 7], "dim 2 ('?') is not fixed; give it, as in --shape x=1x3xHx7"),
+        (["N", None], "dim 1 ('?') is not fixed; give it, as in --shape x=1xN"),
         (None, "its shape is not in the file; give it, as in --shape x=1xCxHxW"),
         (
             [2, 3, 6, 7],

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from csdf.errors import InvalidPlan
 from csdf.kernels import compile as compiler
 from csdf.kernels.compile import PLAIN
-from csdf.kernels.placement import FOUND, NONE, UNDECIDED
+from csdf.kernels.placement_search import FOUND, NONE, UNDECIDED
 from csdf.outcome import Status
 from planners.arena.allocation import plan_arena
 from planners.arena.blocks import blocks_of

@@ -45,7 +45,13 @@ def mixed(number, value):
 
 
 def simulated(graph, iterations):
-    """For each actor the mix of all its firings: plain queues, in any order that tokens allow."""
+    """For each actor the mix of all its firings of some iterations."""
+    counts = repetition_vector(graph).items()
+    return simulated_firings(graph, {name: iterations * count for name, count in counts})
+
+
+def simulated_firings(graph, left):
+    """For each actor the mix of so many firings: plain queues, in any order that tokens allow."""
     tokens = {
         one.name: [mixed(number, place) for place in range(one.initial_tokens)]
         for number, one in enumerate(graph.channels)
@@ -53,7 +59,6 @@ def simulated(graph, iterations):
     kept = {one.name: [] for one in graph.channels}
     fired = dict.fromkeys((one.name for one in graph.actors), 0)
     found = dict.fromkeys(fired, 0)
-    left = {name: iterations * count for name, count in repetition_vector(graph).items()}
     while any(left.values()):
         before = dict(left)
         for actor in graph.actors:
@@ -93,6 +98,28 @@ static uint32_t mixed(uint32_t number, uint32_t value)
 def actors_in_c(written):
     """The same in C, and a test that runs some iterations."""
     name, graph = written.name, written.planned.graph
+    pieces = functions_in_c(written, graph)
+    wanted = ", ".join(f"{value}u" for value in simulated(graph, 3))
+    pieces.append(f"""int {name}_test(void);
+int {name}_test(void)
+{{
+    static const uint32_t wanted[{len(graph.actors)}] = {{{wanted}}};
+    static uint64_t arena[{name.upper()}_ARENA_WORDS];
+    {name}_state state;
+    int failed = 0, number;
+    {name}_init(&state, arena, 0);
+    for (number = 0; number < 3; number++) {{
+        {name}_iterate(&state);
+        failed |= !{name}_is_home(&state);
+    }}
+    return failed | (memcmp(digests, wanted, sizeof digests) != 0);
+}}""")
+    return f"{written.files[f'{name}.c']}\n" + "\n\n".join(pieces)
+
+
+def functions_in_c(written, graph):
+    """What a user fills in: functions that mix the values of tokens."""
+    name = written.name
     header = written.files[f"{name}.h"]
     functions = re.findall(rf"void ({name}_fire_\w+)\(", header)
     pieces = [
@@ -126,22 +153,7 @@ def actors_in_c(written):
     }}
     digests[{number}] = mixed(digests[{number}], number);
 }}""")
-    wanted = ", ".join(f"{value}u" for value in simulated(graph, 3))
-    pieces.append(f"""int {name}_test(void);
-int {name}_test(void)
-{{
-    static const uint32_t wanted[{len(functions)}] = {{{wanted}}};
-    static uint64_t arena[{name.upper()}_ARENA_WORDS];
-    {name}_state state;
-    int failed = 0, number;
-    {name}_init(&state, arena, 0);
-    for (number = 0; number < 3; number++) {{
-        {name}_iterate(&state);
-        failed |= !{name}_is_home(&state);
-    }}
-    return failed | (memcmp(digests, wanted, sizeof digests) != 0);
-}}""")
-    return f"{written.files[f'{name}.c']}\n" + "\n\n".join(pieces)
+    return pieces
 
 
 def run_all(programs, folder):
@@ -345,6 +357,7 @@ def test_loops_of_one_round_are_none():
 ODD = ("größe */ int", "1st", "while", "a-b", "a b", "A B", "??/", "state", "%s\\n", "NULL")
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_odd_names_make_programs_that_compile(tmp_path):
     builder = GraphBuilder("int main /* */")

@@ -9,10 +9,12 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
-from planners.code.library import library
-from planners.streaming.fit import IN_PARTS, OUTSIDE, ROWS, fit
+from planners.code.library import library, write_library
+from planners.streaming.fit import fit
 from planners.streaming.plan import Kind
+from planners.streaming.ways import IN_PARTS, OUTSIDE, ROWS
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
+from tests.planners.code.test_library_on_target import make, needs_target, printed
 from tests.planners.code.test_quantised_libraries import everything, quantised, wide
 from tests.planners.streaming.streamed import random_plan
 
@@ -103,6 +105,21 @@ def test_parts_of_channels_of_integers_give_the_bytes_of_the_whole_network(tmp_p
         cases += [(model, plan)] if plan is not None else []
     assert len(cases) >= 30
     assert run_all(libraries(cases), tmp_path) == []
+
+
+@needs_target
+@pytest.mark.parametrize("target", ["qemu", "qemu-m55"])
+@pytest.mark.parametrize("element_bytes", [1, 4])
+def test_parts_of_channels_take_less_than_a_kilobyte_of_stack(tmp_path, element_bytes, target):
+    model = expanded(3)
+    model = quantised(model.network, 3) if element_bytes == 1 else model
+    plan = in_parts(model, 3, is_streamed=True, element_bytes=element_bytes)
+    write_library(model, plan, tmp_path)
+    ran = make(tmp_path, target)
+    said = ran.stdout + ran.stderr
+    assert ran.returncode == 0, said
+    assert printed(said, "arena") == plan.arena_bytes
+    assert printed(said, "stack") <= 1000
 
 
 def test_the_least_memory_of_parts_is_written():

@@ -9,8 +9,8 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
 from planners.code.library import library
 from planners.streaming.making import plan_of
-from planners.streaming.moves import WHOLE
-from planners.streaming.search import GroupWay
+from planners.streaming.search.front import GroupWay
+from planners.streaming.search.moves import WHOLE
 from planners.streaming.stages import Manner
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.streaming.streamed import random_plan, space

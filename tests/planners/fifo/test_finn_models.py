@@ -12,6 +12,7 @@ from planners.fifo.cores import Core, cost, split_cores, whole_core, with_cores
 from planners.fifo.event_system import EventSystem
 from planners.fifo.finn.folding_file import fifo_depths, folding_text, read_folding
 from planners.fifo.finn.reading import read_design
+from planners.fifo.occupancy import automatic_depths
 from planners.fifo.sizing import full_rate, period_of, smallest_depths
 from planners.fifo.timing.options import TimingOptions
 from tests.planners.fifo.designs import RESIDUAL, ROOT, cluster, fork
@@ -274,6 +275,20 @@ def test_real_designs_have_depths_without_deadlock_that_are_proved_the_smallest(
     found = smallest_depths(system, None)
     assert found.status == "optimal"
     assert period_of(system, found.depths).period is not None
+
+
+LONG = ("resnet_small_t20000", "cnv_")  # proofs that take minutes or more
+
+
+@pytest.mark.slow
+@each("model", [one for one in MODELS if not one.name.startswith(LONG)])
+def test_depths_of_real_designs_are_proved_the_smallest_at_full_rate(model):
+    system = EventSystem(read_design(str(model), OPTIONS))
+    full, _ = full_rate(system)
+    found = smallest_depths(system, full)
+    assert (found.status, found.lower_bound) == ("optimal", found.bits)
+    assert period_of(system, found.depths).period == full
+    assert found.bits <= system.design.bits(automatic_depths(system, full))
 
 
 @NO_DESIGNS

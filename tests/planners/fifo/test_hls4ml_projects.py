@@ -1,5 +1,6 @@
 import json
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from csdf.cli.main import main
 from csdf.errors import UnreadableFile
 from planners.fifo.event_system import EventSystem
+from planners.fifo.hls import conversion
 from planners.fifo.hls.reading import project_design
 from planners.fifo.hls.source import read_source, with_depths
 from planners.fifo.sizing import full_rate, period_of
@@ -84,3 +86,45 @@ def test_functions_without_a_rule_are_all_named(project):
 def test_a_folder_without_firmware_is_refused(tmp_path):
     with pytest.raises(UnreadableFile, match="hls4ml has written"):
         read_source(str(tmp_path))
+
+
+CONFIGURATION = "OnnxModel: net.onnx\nOutputDir: prj\nProjectName: small\nIOType: io_stream\n"
+
+
+def test_a_configuration_without_its_project_says_that_hls4ml_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr(conversion, "find_spec", lambda _: None)
+    file = tmp_path / "hls4ml_config.yml"
+    file.write_text(CONFIGURATION)
+    with pytest.raises(UnreadableFile, match=r"hls4ml convert -c hls4ml_config\.yml"):
+        read_source(str(file))
+
+
+def test_a_configuration_finds_the_project_where_it_says(tmp_path):
+    shutil.copytree(SMALL, tmp_path / "prj")
+    file = tmp_path / "config.yml"
+    file.write_text(CONFIGURATION)
+    assert len(project_design(read_source(str(file)), TimingOptions()).fifos) == 5
+
+
+@pytest.mark.skipif(find_spec("hls4ml") is None, reason="hls4ml is not installed")
+def test_hls4ml_converts_a_configuration_with_its_model(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    made = onnx.helper.make_graph(
+        [
+            onnx.helper.make_node("Relu", ["x"], ["m"], "relu"),
+            onnx.helper.make_node("Sigmoid", ["m"], ["y"], "sigmoid"),
+        ],
+        "net",
+        [onnx.helper.make_tensor_value_info("x", 1, [1, 8])],
+        [onnx.helper.make_tensor_value_info("y", 1, [1, 8])],
+        value_info=[onnx.helper.make_tensor_value_info("m", 1, [1, 8])],
+    )
+    onnx.save(onnx.helper.make_model(made), tmp_path / "net.onnx")
+    file = tmp_path / "hls4ml_config.yml"
+    file.write_text(
+        CONFIGURATION.replace("net.onnx", str(tmp_path / "net.onnx"))
+        + "Backend: Vitis\nHLSConfig:\n  Model:\n    Precision: fixed<16,6>\n    ReuseFactor: 1\n"
+    )
+    source = read_source(str(file))
+    assert not source.is_written
+    assert [call.function for call in source.calls] == ["relu", "sigmoid"]

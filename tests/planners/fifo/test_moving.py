@@ -1,12 +1,13 @@
 """Storage may be moved over fast layers: the rule by which the search leaves depths alone."""
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_system import EventSystem
 from planners.fifo.moving import Moves
-from planners.fifo.sizing import period_of
+from planners.fifo.sizing import full_rate, period_of, smallest_depths
 from planners.fifo.timing import rtl
 from tests.planners.fifo.designs import chain, cluster, design, fork
 
@@ -106,11 +107,39 @@ def test_the_same_holds_before_a_fork_and_behind_a_sum(depths, data):
     assert slower(system, moved(depths, move)) <= slower(system, depths)
 
 
-def forked_twice():
+def cheaper(weights, bits):
+    """All depths from 2 on that cost less than so many bits."""
+    if not weights:
+        yield ()
+        return
+    rest = 2 * sum(weights[1:])
+    for depth in range(2, (bits - 1 - rest) // weights[0] + 1):
+        for others in cheaper(weights[1:], bits - depth * weights[0]):
+            yield (depth, *others)
+
+
+@pytest.mark.slow
+def test_no_smaller_depths_of_a_fork_reach_the_full_rate():
+    # Brute force over all depths that cost less, those that the search leaves alone among them.
+    made = forked_twice(3)
+    system = EventSystem(made)
+    full, _ = full_rate(system)
+    found = smallest_depths(system, full)
+    assert found.status == "optimal"
+    assert period_of(system, found.depths).period == full
+    evaluator = DesignEvaluator(system, required=full)
+    tried = 0
+    for depths in cheaper([one.bits for one in made.fifos], found.bits):
+        assert evaluator.circuit(depths) is not None
+        tried += 1
+    assert tried > 100
+
+
+def forked_twice(size=SIDE):
     """The fork of the other tests between two layers, so that words can be moved on both sides."""
-    inner = fork(SIDE)
+    inner = fork(size)
     layers = {layer.name: layer.cluster for layer in inner.layers}
-    words = SIDE * SIDE
+    words = size * size
     layers["before"] = rtl.pipeline(words, 4, 5, bits=(8, 2))
     layers["behind"] = rtl.pipeline(words, 4, 5, bits=(3, 2))
     names = [layer.name for layer in inner.layers]

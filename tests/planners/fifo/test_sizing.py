@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from csdf.analysis.throughput import throughput
 from planners.fifo.dataflow import design_graph
+from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_system import EventSystem
+from planners.fifo.growing import exchanged, grown
 from planners.fifo.occupancy import automatic_depths
 from planners.fifo.sizing import full_rate, period_of, smallest_depths
 from planners.fifo.timing import rtl
@@ -140,6 +142,23 @@ def test_no_smaller_depths_reach_the_full_rate(kinds):
     for depths in every(design, 6):  # brute force over all smaller ones
         if design.bits(depths) < found.bits:
             assert period_of(system, depths).period > full
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(links, min_size=3, max_size=4), st.data())
+def test_exchanged_depths_cost_less_and_still_suffice(kinds, data):
+    design = drawn_chain(kinds)
+    system = EventSystem(design)
+    full, _ = full_rate(system)
+    evaluator = DesignEvaluator(system, required=full)
+    weights = [one.bits for one in design.fifos]
+    *_, (depths, _) = grown(evaluator, [2] * len(weights), [None] * len(weights))
+    depths = tuple(one + data.draw(st.integers(0, 4)) for one in depths)
+    bits = design.bits(depths)
+    for found in exchanged(evaluator, depths, [2] * len(weights), [None] * len(weights), weights):
+        assert design.bits(found) < bits
+        assert period_of(system, found).period == full
+        bits = design.bits(found)
 
 
 def test_no_smaller_depths_of_a_fork_run():

@@ -106,6 +106,7 @@ def test_tiles_that_keep_compute_no_place_twice_and_miss_none(group):
         assert set(places) == held
 
 
+@pytest.mark.slow
 @given(group=groups())
 def test_ranges_never_go_back(group):
     for held in (group.rows, group.columns):

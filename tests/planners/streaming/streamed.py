@@ -9,8 +9,8 @@ from planners.streaming.computing import ModelComputing
 from planners.streaming.course import course_of
 from planners.streaming.machine import Machine
 from planners.streaming.making import plan_of
-from planners.streaming.moves import WHOLE, Moves
-from planners.streaming.search import GroupWay
+from planners.streaming.search.front import GroupWay
+from planners.streaming.search.moves import WHOLE, Moves
 from planners.streaming.stages import StageTable
 
 

@@ -11,13 +11,15 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidPlan
 from planners.streaming.again import Span, worked_model, worked_network
 from planners.streaming.course import course_of
-from planners.streaming.fit import LINES, STRIPS, TWICE, fit
+from planners.streaming.fit import fit
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.given.plan_text import format_plans, parse_plans
 from planners.streaming.making import plan_of
-from planners.streaming.moves import WHOLE, TwiceMoves
-from planners.streaming.search import GroupWay, front
+from planners.streaming.search.front import GroupWay, front
+from planners.streaming.search.moves import WHOLE
+from planners.streaming.search.spaces import TwiceMoves
 from planners.streaming.stages import StageTable
+from planners.streaming.ways import LINES, SEARCHED, STRIPS, TWICE
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.streaming.gated import gated_block, gated_network
 from tests.planners.streaming.streamed import outputs, random_frame
@@ -101,13 +103,13 @@ def test_a_span_that_the_network_does_not_have_is_refused_by_its_ends():
 
 
 def test_fit_tells_that_gates_are_computed_twice():
-    found = fit(gated_block(2, 8, 16), element_bytes=1)
+    found = fit(gated_block(2, 8, 16), element_bytes=1, searched=SEARCHED)
     assert TWICE in {way.name for way in found.ways}
 
 
 def test_a_plan_with_layers_twice_reads_back_and_is_judged():
     network = gated_block(2, 8, 16)
-    plan = fit(network, element_bytes=1).least.plan
+    plan = fit(network, element_bytes=1, searched=SEARCHED).least.plan
     assert plan.again
     (found,) = parse_plans(format_plans([plan]), "plan.json")
     assert found == plan

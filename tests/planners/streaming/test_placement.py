@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners.streaming.labels import undominated
 from planners.streaming.offsets.placement import GroupBytes, Lead, placed
+from planners.streaming.search.labels import undominated
 
 TRIPLES = st.lists(st.tuples(*(st.integers(0, 6),) * 3), min_size=1, max_size=40)
 

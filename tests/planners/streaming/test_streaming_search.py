@@ -13,9 +13,9 @@ from cnn2csdf.operators import Activation, Convolution, Elementwise, GlobalPooli
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.streaming.lines import Keeping, kept_rows
-from planners.streaming.moves import WHOLE, made_by_rows
 from planners.streaming.overlap import least_lead
-from planners.streaming.search import front
+from planners.streaming.search.front import front
+from planners.streaming.search.moves import WHOLE, made_by_rows
 from tests.planners.streaming.streamed import random_moves, space
 
 

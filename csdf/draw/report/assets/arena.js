@@ -51,7 +51,7 @@ if (data.arenas.length) {
     pen.fillStyle = colour.critical;
     pen.fillRect(LEFT, Math.round(up(arena.bound)), width - LEFT, 2);
     pen.textAlign = "right";
-    const text = arena.bound === arena.peak ? `peak ${bytes(arena.peak)}: no plan is below` : `no plan is below ${bytes(arena.bound)}`;
+    const text = arena.bound === arena.peak ? `peak ${bytes(arena.peak)}, the lower bound` : `lower bound ${bytes(arena.bound)}`;
     pen.fillText(text, width - 8, up(arena.bound) - 9);
     pen.textAlign = "center";
     for (const tick of ticks(low, high, Math.max(2, Math.floor(width / 110)))) {

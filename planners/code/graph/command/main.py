@@ -1,4 +1,4 @@
-"""`csdf codegen`: any graph as a C program for one processor."""
+"""`csdf codegen`: any graph as a C program for one processor, or for those of a mapping."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from csdf.analysis.bounded import with_capacities
 from csdf.analysis.liveness import Deadlock
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, shown, telling
+from csdf.errors import CsdfError
+from csdf.io.mapping.files import read_mapping
 from csdf.model.graph import Graph
 from csdf.names import quoted
 from csdf.outcome import Status
@@ -19,6 +21,8 @@ from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
 from csdf.stopping import Progress, Stop
 from planners.code.graph.looped import in_words
+from planners.code.graph.mapped import OrdersBlock, mapped_graph
+from planners.code.graph.mapped_program import write_mapped_program
 from planners.code.graph.planning import ORDERS, PlannedGraph, planned_graph
 from planners.code.graph.writing import WrittenGraph, write_graph_program
 
@@ -34,15 +38,19 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _planned(options: argparse.Namespace, stop: Stop) -> int:
+    if options.map is not None and options.order is not None:
+        raise CsdfError("--order: the mapping has the orders; leave out --order or --map")
     graph = answers.read(options.file, options)
     if options.capacity:
         graph = with_capacities(graph, dict(options.capacity))
     if options.smallest:
         graph = _with_smallest(graph, stop)
+    if options.map is not None:
+        return _mapped(graph, options, stop)
     planned = planned_graph(
         graph,
         token_bytes=options.token_size,
-        order=options.order,
+        order=options.order or "least",
         budget=telling(stop, f"scheduling {graph.name}"),
     )
     if isinstance(planned, Deadlock):
@@ -53,6 +61,46 @@ def _planned(options: argparse.Namespace, stop: Stop) -> int:
         print(json.dumps(_as_json(planned, written), indent=2))
     else:
         print(_as_text(planned, written, options.output))
+    return answers.ANSWERED
+
+
+def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
+    """A function for each processor of a mapping."""
+    planned = mapped_graph(
+        graph,
+        read_mapping(options.map),
+        token_bytes=options.token_size,
+        budget=telling(stop, f"buffers of {graph.name}"),
+    )
+    if isinstance(planned, OrdersBlock):
+        print(
+            f"csdf codegen: {quoted(f'{graph.name} comes to a stand: {planned}')}", file=sys.stderr
+        )
+        return answers.NO
+    written = write_mapped_program(planned, options.output, name=options.name)
+    found = {
+        **planned.to_json(),
+        "program": written.name,
+        "state_bytes": written.state_bytes,
+        "files": list(written.files),
+    }
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return answers.ANSWERED
+    lines = [
+        f"{graph.name}: {answers.counted(len(planned.cores), 'processor')}, "
+        f"{answers.counted(planned.iterations, 'iteration')} a block, "
+        f"{planned.arena_bytes} B for all channels",
+        *(
+            f"  {core.name}: {written.name}_run_{written.functions[core.name]}, "
+            f"{answers.counted(core.firings, 'firing')} a block"
+            for core in planned.cores
+        ),
+        f"  state    at most {written.state_bytes} B beside the arena",
+        f"  wrote    {', '.join(written.files)} in {options.output}",
+        f"  next     make -C {options.output} test",
+    ]
+    print(answers.one_text(lines))
     return answers.ANSWERED
 
 
@@ -109,6 +157,7 @@ def command_parser() -> argparse.ArgumentParser:
         "program that checks the tokens.",
         "csdf codegen models/graphs/satellite.xml -o receiver",
         "csdf codegen models/graphs/csdf_example.xml --smallest --order demand -o example",
+        "csdf codegen models/graphs/mp3decoder.xml --map mapping.json -o decoder",
         notes="The code does not grow with how often actors fire. Buffers of channels that never "
         "hold tokens at the same time share their bytes.",
     )
@@ -116,7 +165,6 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--order",
         choices=ORDERS,
-        default="least",
         help="nested: loops in which each actor stands once, where no circle forbids it; demand: an "
         "actor fires when those that it feeds cannot; least: the one with fewer bytes (default)",
     )
@@ -139,6 +187,11 @@ def command_parser() -> argparse.ArgumentParser:
         default=4,
         metavar="SIZE",
         help="bytes of a token, where the graph does not say; default: 4",
+    )
+    parser.add_argument(
+        "--map",
+        metavar="MAPPING",
+        help="a mapping of csdf map -o: a function for each processor, which keeps its order",
     )
     parser.add_argument("--name", help="of functions and files; default: the graph's")
     parsers.add_budget_option(parser, "give up after that; with --smallest take the best by then")

@@ -60,7 +60,8 @@ class _PartTimes:
         member, one = list(evaluator.application.partitions)[partition]
         network = evaluator.application.members[member].network
         costs = evaluator.costs
-        self._times = LayerTimes(network, costs.platform, costs.element_bytes)
+        measured = costs.measured.get(evaluator.application.members[member].name)
+        self._times = LayerTimes(network, costs.platform, costs.element_bytes, measured)
         self._names = one.layers
         self._heights = [network.layer(name).shape.rows for name in one.layers]
 

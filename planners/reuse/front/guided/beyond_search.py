@@ -1,8 +1,9 @@
 """The search beyond the published one: exact seeds, a descent, and walks around the front.
 
 Small problems are enumerated. For others the archive begins with the seeds, such as the chromosomes
-of the exact front of loads, and with a greedy descent from layers that are all whole; walks go on from
-there, until the evaluations or the time are over.
+of the exact front of loads and the smallest of each network on its own, with a climb from the smallest
+of them, and with a greedy descent from layers that are all whole; walks go on from there, until the
+evaluations or the time are over.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.exact.load_front import LoadFront, load_front
 from planners.reuse.front.guided.guided_search import GuidedSearch
 from planners.reuse.front.guided.rationed import Rationed
+from planners.reuse.front.guided.small_end import smallest_of_each
 from planners.reuse.front.guided.walks import WalkSettings
 from planners.reuse.front.places.evaluation import Place, Serial
 from planners.reuse.front.problem import Chromosome, Front, Problem
@@ -56,7 +58,8 @@ def search_beyond(
     fronts: list[LoadFront] = []
     rationed = Rationed(place or Serial(partial(score, evaluator)), evaluations)
     search = GuidedSearch(problem, rationed, random=random, settings=settings or WalkSettings())
-    found = search.run(chain(seeds, _seeds(evaluator, problem, fronts, stop)), stop)
+    alone = smallest_of_each(evaluator, problem, rationed, random=random, stop=stop)
+    found = search.run(chain(seeds, _seeds(evaluator, problem, fronts, stop), alone), stop)
     return BeyondFront(problem=problem, front=found, load_fronts=tuple(fronts))
 
 

@@ -1,4 +1,4 @@
-"""A search that begins at seeds and a descent, and goes on by walks around the front."""
+"""A search that begins at seeds, a climb and a descent, and goes on by walks around the front."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from csdf.stopping import ENDS, Stop, reason_of
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.guided.descent import descend
 from planners.reuse.front.guided.rationed import BATCH, Rationed, Spent, evaluated_points
+from planners.reuse.front.guided.small_end import climb_smallest
 from planners.reuse.front.guided.walks import WalkSettings, walk_round
 from planners.reuse.front.problem import Chromosome, Front, FrontWhy, LostWorkers, Problem
 
@@ -53,6 +54,7 @@ class GuidedSearch:
         parts = tuple(values[len(values) > 1] for values in self._problem.alleles)
         self._add_all([whole, parts], stop)
         self._add_all(seeds, stop)
+        climb_smallest(self._problem, self._place, self._archive, random=self._random, stop=stop)
         smallest = min(allele for values in self._problem.alleles for allele in values[1:])
         descend(self._problem, self._place, self._archive, whole, allele=smallest, budget=stop)
         return self._walked(stop)
@@ -83,7 +85,7 @@ class GuidedSearch:
         return Front(
             points=self._archive.by_objectives(),
             is_finished=is_finished,
-            is_proved=self._place.evaluations == self._problem.size,
+            is_proved=self._place.seen == self._problem.size,
             reason=reason,
             generations=self._rounds,
             evaluations=self._place.evaluations,

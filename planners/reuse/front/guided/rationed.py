@@ -26,11 +26,26 @@ class Rationed:
             raise InvalidSearch(f"evaluations: found {most}; expected at least 1")
         self._cached = Cached(place)
         self._most = most
+        self._beside = 0
 
     @property
     def evaluations(self) -> int:
-        """How many different chromosomes were evaluated."""
+        """How many different chromosomes were evaluated, and what was charged."""
+        return self.seen + self._beside
+
+    @property
+    def seen(self) -> int:
+        """How many different chromosomes the place has answered."""
         return self._cached.evaluations
+
+    def share(self, parts: int) -> int | None:
+        """Return the evaluations of one of so many equal parts of all; None where there is no limit."""
+        return None if self._most is None else self._most // parts
+
+    def charge(self) -> None:
+        """Count an evaluation that was made beside this place. Raises Spent when none is left."""
+        self._room()
+        self._beside += 1
 
     def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Generator[Score, None, None]:
         """Yield the score of each chromosome. Raises Spent when the last evaluation is used."""

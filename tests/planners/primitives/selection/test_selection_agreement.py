@@ -73,6 +73,7 @@ def test_the_integer_program_finds_the_least_memory_in_a_time(problem, objective
     assert found.selection.nanoseconds <= nanoseconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [12, 41, 85, 124, *range(4)])
 def test_billions_of_bytes_and_nanoseconds_are_counted_to_the_last_one(seed):
     # A limit met exactly, and one that is missed by one, which is less than a millionth of it. For the

@@ -78,6 +78,7 @@ def test_a_worker_that_is_killed_from_outside_loses_nothing():
     assert front == search(Serial(Knapsack()))
 
 
+@pytest.mark.slow
 def test_an_error_on_a_worker_names_the_chromosome(cluster):
     with (
         cluster_place(Refusing(), cluster.scheduler_address) as place,

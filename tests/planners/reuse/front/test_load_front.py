@@ -6,7 +6,7 @@ from csdf.errors import GaveUp
 from csdf.stopping import Stop
 from figures.published.reuse_example import worked_example
 from planners.reuse.application.published_rates import as_published
-from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.front.exact import stretches as limits
 from planners.reuse.front.exact.load_front import load_front
 from tests.planners.reuse.front.small_applications import (
@@ -80,3 +80,13 @@ def test_a_watch_ends_it():
 
     with pytest.raises(GaveUp, match="enough"):
         load_front(Evaluator(alone(residual())), budget=Stop(report=watch))
+
+
+def test_measured_times_decide_where_there_are_some():
+    # All layers take one nanosecond, whole or by rows: nothing is lost by the least load.
+    application = alone(residual())
+    network = application.members[0].network
+    times = {layer.name: {1: 1, layer.shape.rows: 1} for layer in network.layers}
+    found = load_front(Evaluator(application, Costs(measured={network.name: times})))
+    assert len(found.chromosomes) == 1
+    assert len(load_front(Evaluator(application)).chromosomes) > 1

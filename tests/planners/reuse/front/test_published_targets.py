@@ -21,6 +21,7 @@ pytestmark = pytest.mark.skipif(not TABLE.exists(), reason=f"there is no {TABLE}
 MEGABYTES = {"application 2": 27.30, "application 4": 31.34}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEGABYTES)
 def test_a_chromosome_of_the_exact_front_needs_less_than_the_paper_prints(name):
     evaluator = Evaluator(as_published(read_published_application(TABLE, name)), share=best_shared)

@@ -120,6 +120,7 @@ def test_no_schedule_moves_less_than_the_best_in_any_buffer(group):
             assert search.could_fit(buffer)
 
 
+@pytest.mark.slow
 @given(st.one_of(groups(), branches()), st.integers(20, 800))
 @settings(max_examples=150, deadline=None)
 def test_the_best_schedule_is_found_again_in_just_the_buffer_it_holds(group, buffer):

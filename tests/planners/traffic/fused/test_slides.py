@@ -2,7 +2,8 @@
 
 import pytest
 
-from planners.traffic.fused.axis_cuts import COLUMNS, axis_cut
+from planners.tiling.regions import COLUMNS
+from planners.traffic.fused.axis_cuts import axis_cut
 from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, FusedSchedule
 from planners.traffic.fused.search import GroupSearch, answer_of
 from tests.planners.traffic.fused.groups import slides_pair

@@ -11,7 +11,7 @@ from zlib import crc32
 import shtab
 
 from csdf.cli import answers, parsers
-from csdf.cli.tree import parser_tree
+from csdf.cli.frame.tree import parser_tree
 from csdf.io.files import write_text
 
 HEADS = {  # what stands before the script

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from csdf.stopping import Budget, Stop, stop_of
-from planners.streaming.labels import GroupLabels, Labels, Limits
-from planners.streaming.moves import Move, Moves
 from planners.streaming.overlap import least_lead
+from planners.streaming.search.labels import GroupLabels, Labels, Limits
+from planners.streaming.search.moves import Move, Moves
 
 ALL = 10**9  # labels at a place: more than there ever are
 ANY_WORK = 2**60  # multiply-accumulates: more than any plan has

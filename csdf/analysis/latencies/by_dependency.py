@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,6 +13,7 @@ from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import CsdfError
 from csdf.model.graph import Graph
 from csdf.model.indexed import indexed
+from csdf.model.schedule import Firing
 from csdf.model.shown import Shown
 from csdf.model.untimed import ValuedRun
 
@@ -51,16 +53,9 @@ def dependency_latency(graph: Graph, source: str, sink: str) -> DependencyLatenc
     Source: Ghamarian et al., Latency minimization for synchronous data flow graphs, DSD 2007,
     section 3.
     """
-    for name in (source, sink):
-        graph.actor(name)
+    run, most = _without_source(graph, source, sink)
     repetitions = repetition_vector(graph)
-    iterations = _most_iterations(graph, repetitions)
-    most = {name: count * iterations for name, count in repetitions.items()}
-    run = _ReleasedRun(bound_channels(graph), source, sink)
-    run.exhaust({**most, source: 0})
     before = run.firings
-    if before[sink] == most[sink]:
-        raise CsdfError(f"actor {sink!r} never needs a firing of {source!r}")
     distance = before[sink] // repetitions[sink]
     place = (distance + 1) * repetitions[sink]
     run.exhaust(
@@ -76,6 +71,29 @@ def dependency_latency(graph: Graph, source: str, sink: str) -> DependencyLatenc
         minimal=minimal * graph.time_unit,
         self_timed=_self_timed(graph, source, sink, distance, repetitions),
     )
+
+
+def dependency_distance(graph: Graph, source: str, sink: str) -> int:
+    """Return how many iterations of the sink can end without any firing of the source.
+
+    Raises as `dependency_latency` does.
+    """
+    run, _ = _without_source(graph, source, sink)
+    return run.firings[sink] // repetition_vector(graph)[sink]
+
+
+def _without_source(graph: Graph, source: str, sink: str) -> tuple[_ReleasedRun, dict[str, int]]:
+    """Return what happens where the source never fires, and more firings than can."""
+    for name in (source, sink):
+        graph.actor(name)
+    repetitions = repetition_vector(graph)
+    iterations = _most_iterations(graph, repetitions)
+    most = {name: count * iterations for name, count in repetitions.items()}
+    run = _ReleasedRun(bound_channels(graph), source, sink)
+    run.exhaust({**most, source: 0})
+    if run.firings[sink] == most[sink]:
+        raise CsdfError(f"actor {sink!r} never needs a firing of {source!r}")
+    return run, most
 
 
 def _most_iterations(graph: Graph, repetitions: dict[str, int]) -> int:
@@ -98,15 +116,33 @@ def _self_timed(
         return None
     count = execution.transient + execution.steady
     execution = self_timed_execution(graph, iterations=count + distance)
+    return longest_answer(execution.firings, repetitions, (source, sink), distance, count)
+
+
+def longest_answer(
+    firings: Iterable[Firing],
+    repetitions: dict[str, int],
+    ends: tuple[str, str],
+    distance: int,
+    count: int,
+) -> Fraction:
+    """Return the longest time from the first start of the source to the last end of the sink.
+
+    In iteration n of the source, and n + distance of the sink, for the first `count` iterations.
+    ends: source and sink. firings: of that many iterations and more.
+    """
+    source, sink = ends
     starts: dict[int, Fraction] = {}
-    ends: dict[int, Fraction] = {}
-    for firing in execution.firings:
+    last: dict[int, Fraction] = {}
+    for firing in firings:
+        if firing.actor not in ends:
+            continue
         iteration = firing.index // repetitions[firing.actor]
         if firing.actor == source:
             starts[iteration] = min(starts.get(iteration, firing.start), firing.start)
         if firing.actor == sink:
-            ends[iteration] = max(ends.get(iteration, firing.end), firing.end)
-    return max(ends[iteration + distance] - starts[iteration] for iteration in range(count))
+            last[iteration] = max(last.get(iteration, firing.end), firing.end)
+    return max(last[iteration + distance] - starts[iteration] for iteration in range(count))
 
 
 class _ReleasedRun:

@@ -1,0 +1,1 @@
+"""Rewrites of networks that need more than a pair of layers."""

@@ -1,0 +1,160 @@
+"""`csdf latency`: from a source to a sink, self-timed, in static orders, or at a given rate."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from csdf.analysis.latencies.behind_source import source_latency
+from csdf.analysis.latencies.by_dependency import dependency_latency
+from csdf.analysis.latencies.by_iteration import latency
+from csdf.analysis.latencies.under_orders import ordered_latency
+from csdf.cli import answers, parsers
+from csdf.cli.frame.long_work import limited, working
+from csdf.cli.options import concurrency
+from csdf.errors import CsdfError
+from csdf.io.mapping.files import read_mapping, read_platform
+from csdf.io.mapping.nsoc import holds_mapping, read_nsoc
+from csdf.model.graph import Graph
+from csdf.model.mapping import Mapping, Platform
+from csdf.search.mapping.fewest import equal_processors
+
+UNKNOWN = dict.fromkeys(
+    ("period", "least_period", "minimal", "wait", "jitter", "steady_jitter")
+)  # what is not asked for
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the latencies; return the exit code: 1 for a source that is too fast."""
+    parser = command_parser()
+    options = parser.parse_args(argv)
+    with limited(options.budget):
+        graph, platform, mapping = _subject(options)
+        with working(f"executing {graph.name}"):
+            found = _answer(graph, platform, mapping, options)
+    if options.json:
+        print(json.dumps({"graph": graph.name, **found}, indent=2))
+    else:
+        print(
+            answers.one_text(
+                [f"{graph.name}: {options.source} to {options.sink}", *filter(None, _lines(found))]
+            )
+        )
+    return answers.NO if _is_too_fast(found) else answers.ANSWERED
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf latency",
+        "Time from the start of an iteration of one actor to the end of what answers it at another: "
+        "self-timed, in the static orders of a mapping, or behind a source of a given rate, then "
+        "with the jitter.",
+        "csdf latency models/graphs/csdf_example.xml --source a --sink c",
+        "csdf latency models/graphs/csdf_example.xml --source a --sink c --period 15",
+        notes="Exact over all iterations, by execution until a state recurs.",
+    )
+    parser.add_argument(
+        "file", metavar="FILE", help=f"{parsers.GRAPH_HELP}; or SDF3 XML with a mapping"
+    )
+    parser.add_argument("--source", metavar="ACTOR", required=True, help="from its first start")
+    parser.add_argument("--sink", metavar="ACTOR", required=True, help="to its last end")
+    rate = parser.add_mutually_exclusive_group()
+    rate.add_argument(
+        "--period",
+        type=answers.above_zero,
+        metavar="TIME",
+        help="the source is released evenly, all its firings of an iteration in this time",
+    )
+    rate.add_argument(
+        "--throughput",
+        type=answers.above_zero,
+        metavar="RATE",
+        help="the same, as iterations a time unit",
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--platform", metavar="FILE", help="with --mapping: what it maps onto")
+    where.add_argument(
+        "--processors", type=answers.positive, metavar="N", help="the same: that many equal ones"
+    )
+    parser.add_argument("--mapping", metavar="FILE", help="static orders, as csdf map writes them")
+    parsers.add_json_option(parser)
+    parsers.add_budget_option(parser, "give up after this time", None)
+    concurrency.add_concurrency(parser)
+    answers.add_reading_options(parser)
+    return parser
+
+
+def _subject(options: argparse.Namespace) -> tuple[Graph, Platform | None, Mapping | None]:
+    has_platform = options.platform is not None or options.processors is not None
+    if has_platform != (options.mapping is not None):
+        raise CsdfError("--mapping and one of --platform and --processors belong together")
+    if options.mapping is None and holds_mapping(options.file):
+        mapped = read_nsoc(options.file)
+        return concurrency.limited(mapped.graph, options), mapped.platform, mapped.mapping
+    graph = concurrency.read(options.file, options)
+    if options.mapping is None:
+        return graph, None, None
+    platform = (
+        read_platform(options.platform)
+        if options.platform is not None
+        else equal_processors(options.processors)
+    )
+    return graph, platform, read_mapping(options.mapping)
+
+
+def _answer(
+    graph: Graph, platform: Platform | None, mapping: Mapping | None, options: argparse.Namespace
+) -> dict[str, Any]:
+    ends = {"source": options.source, "sink": options.sink}
+    period: Fraction | None = options.period
+    if options.throughput is not None:
+        period = 1 / options.throughput
+    if period is not None:
+        behind = source_latency(
+            graph, options.source, options.sink, period, platform=platform, mapping=mapping
+        )
+        return {**UNKNOWN, **behind.to_json()}
+    if platform is not None and mapping is not None:
+        ordered = ordered_latency(graph, platform, mapping, options.source, options.sink)
+        same, paired, distance = map(str, ordered)
+        return {**UNKNOWN, **ends, "distance": int(distance), **_times(same, paired)}
+    free = dependency_latency(graph, options.source, options.sink)
+    same_iteration = latency(graph, source=options.source, sink=options.sink)
+    paired_time = None if free.self_timed is None else str(free.self_timed)
+    times = _times(None if same_iteration is None else str(same_iteration), paired_time)
+    return {**UNKNOWN, **ends, "distance": free.distance, **times, "minimal": str(free.minimal)}
+
+
+def _times(same: str | None, paired: str | None) -> dict[str, str | None]:
+    return {"latency": same, "dependency_latency": paired}
+
+
+def _is_too_fast(found: dict[str, Any]) -> bool:
+    return found["period"] is not None and found["latency"] is None
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    if _is_too_fast(found):
+        least = answers.number(Fraction(found["least_period"]))
+        yield f"  none: inputs pile up behind a source of period {found['period']}; at least {least}"
+        return
+    yield _row("latency", found["latency"], "to the end of the same iteration")
+    number = found["distance"]
+    later = f"the iteration that needs it, {number} later" if number else "the same one needs it"
+    yield _row("by dependency", found["dependency_latency"], later)
+    yield _row("minimal", found["minimal"], "where all that does not need it happened before")
+    yield _row("wait", found["wait"], "of the source at most, after its release")
+    steady = found["steady_jitter"]
+    note = "" if steady == found["jitter"] else f"; {steady} after the transient"
+    yield _row("jitter", found["jitter"], f"of the ends of the sink's firings{note}")
+
+
+def _row(title: str, value: str | None, note: str) -> str:
+    if value is None:
+        is_open = title in ("latency", "by dependency")
+        return f"  {title:<14} none: iterations overtake one another for ever" if is_open else ""
+    return f"  {title:<14} {answers.number(Fraction(value)):<14} {note}"

@@ -1,0 +1,116 @@
+"""The ways to work a network in an arena, and the answer to whether it fits: values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from csdf.outcome import Reason, Status, Why
+from planners.streaming.plan import StreamingPlan
+
+RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
+ROWS = "rows"  # the input comes row by row
+OUTSIDE = "outside"  # inputs are read from, results written to memory that is not the arena's
+INPUTS = (RESIDENT, ROWS, OUTSIDE)
+RESULTS = (RESIDENT, OUTSIDE)
+
+WHOLE_LAYERS = "whole layers"
+BY_ROWS = "rows"
+LINES = "lines, nothing twice"
+STRIPS = "lines and strips"
+IN_PARTS = "strips, channels in parts"
+TWICE = "strips, gates twice"
+SEARCHED = (LINES, STRIPS, IN_PARTS, TWICE)
+SEARCHED_FIRST = (LINES, STRIPS)  # of which there are far fewer
+PLAIN = (WHOLE_LAYERS, BY_ROWS)
+
+
+class FitWhy(Why):
+    """What the answer to whether a network fits rests on."""
+
+    FLASH = "the parameters need {needed} bytes of flash, {flash} are there"
+    LEAST_WORK = "the least work found among whole layers, rows, lines and strips"
+    LEAST_BY_THEN = (
+        "the least work found among whole layers, rows, lines and strips; "
+        "the search ended early: {end}"
+    )
+    TOO_SLOW = "the fastest way found takes {nanoseconds} ns, as the platform predicts"
+    ENDS = "what comes in and goes out takes {least} bytes whatever is planned"
+    TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
+    TOO_LARGE = (
+        "the least of whole layers, rows, lines and strips needs {least} bytes; "
+        "nothing is proved of other ways"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitWay:
+    """A way to work a network in an arena.
+
+    work: multiply-accumulates of a frame, as a part of those of the network computed once.
+    nanoseconds: of a frame, predicted by a model of the platform; None without one.
+    """
+
+    name: str
+    plan: StreamingPlan
+    work: Fraction
+    nanoseconds: int | None
+
+    @property
+    def ram_bytes(self) -> int:
+        """Bytes of the arena."""
+        return self.plan.arena_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Whether a network fits, and how.
+
+    ways: by growing RAM, each with less work than those before it; the plain ways are among them
+    whatever they cost. lower_bound: no way, searched or not, needs less RAM: what comes in and goes
+    out lies whole. best: the way with the least work within the RAM; None where none fits.
+    flash_bytes: the parameters as stored.
+    """
+
+    network: str
+    input: str
+    result: str
+    ram: int | None
+    flash: int | None
+    flash_bytes: int
+    ways: tuple[FitWay, ...]
+    best: FitWay | None
+    lower_bound: int
+    status: Status
+    reason: Reason
+
+    @property
+    def least(self) -> FitWay:
+        """The way with the least RAM."""
+        return min(self.ways, key=lambda way: (way.ram_bytes, way.work))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as a JSON value."""
+        shown = self.best or self.least
+        return {
+            "network": self.network,
+            "fits": {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(self.status),
+            "ram_bytes": shown.ram_bytes,
+            "flash_bytes": self.flash_bytes,
+            "work": str(shown.work),
+            "lower_bound_bytes": self.lower_bound,
+            "status": str(self.status),
+            "reason": str(self.reason),
+            "input": self.input,
+            "result": self.result,
+            "ways": [
+                {
+                    "name": way.name,
+                    "ram_bytes": way.ram_bytes,
+                    "work": str(way.work),
+                    "predicted_nanoseconds": way.nanoseconds,
+                }
+                for way in self.ways
+            ],
+        }

@@ -1,0 +1,72 @@
+"""`csdf latency` and `csdf buffers --latency`: answers, exit codes, refusals."""
+
+import json
+
+from tests.cli.running import GRAPHS
+
+EXAMPLE = GRAPHS / "csdf_example.xml"
+BUS = GRAPHS.parent / "platforms" / "two_with_a_bus.json"
+ENDS = ("--source", "a", "--sink", "c")
+
+
+def test_latency_by_iteration_and_by_dependency_are_told(answer):
+    code, found = answer("latency", EXAMPLE, *ENDS)
+    assert (code, found["distance"], found["period"]) == (0, 0, None)
+    # Tokens are where they were: no initial ones, so both pair the same iterations.
+    assert found["latency"] == found["dependency_latency"] == found["minimal"]
+
+
+def test_a_source_of_a_given_rate_has_a_jitter(answer):
+    code, found = answer("latency", EXAMPLE, *ENDS, "--period", "15")
+    assert (code, found["least_period"], found["period"]) == (0, "12", "15")
+    assert found["jitter"] == found["steady_jitter"]
+    assert answer("latency", EXAMPLE, *ENDS, "--throughput", "1/15")[1] == found
+
+
+def test_a_source_that_is_too_fast_answers_no(answer, run):
+    code, found = answer("latency", EXAMPLE, *ENDS, "--period", "11")
+    assert (code, found["latency"], found["least_period"]) == (1, None, "12")
+    _, text, _ = run("latency", EXAMPLE, *ENDS, "--period", "11")
+    assert "inputs pile up behind a source of period 11; at least 12" in text
+
+
+def test_static_orders_are_slower_than_the_graph_alone(answer, tmp_path):
+    path = tmp_path / "mapping.json"
+    # Without limits a would run ahead of b for ever.
+    answer("map", EXAMPLE, "--platform", BUS, "--least", "buffers", "--period", "16", "-o", path)
+    words = ("latency", EXAMPLE, *ENDS, "--platform", BUS, "--mapping", path)
+    code, mapped = answer(*words)
+    _, free = answer("latency", EXAMPLE, *ENDS)
+    assert code == 0
+    assert int(mapped["latency"]) >= int(free["minimal"]) + 2  # alpha or beta crosses the bus
+    code, behind = answer(*words, "--period", "20")
+    assert (code, behind["least_period"]) == (0, "16")
+
+
+def test_a_mapping_without_its_platform_is_refused(run, tmp_path):
+    path = tmp_path / "mapping.json"
+    path.write_text(json.dumps({}))
+    code, _, error = run("latency", EXAMPLE, *ENDS, "--mapping", path)
+    assert code == 2
+    assert "--mapping and one of --platform and --processors belong together" in error
+
+
+def test_the_least_storage_for_period_and_latency_is_told(answer):
+    words = ("buffers", EXAMPLE, "--period", "17")
+    _, loose = answer(*words)
+    code, tight = answer(*words, *ENDS, "--latency", "22.5")
+    assert (code, tight["status"]) == (0, "optimal")
+    assert tight["size"] > loose["size"]  # found by tests/search/test_latency_storage.py's method
+    code, none = answer(*words, *ENDS, "--latency", "10")
+    assert (code, none["status"], none["latency"]) == (1, "infeasible", None)
+
+
+def test_a_latency_without_ends_or_period_is_refused(run):
+    for words in (("--latency", "9"), ("--source", "a"), (*ENDS, "--latency", "9")):
+        code, _, error = run("buffers", EXAMPLE, *words)
+        assert code == 2
+        assert "belong together" in error
+    words = ("--period", "17", *ENDS, "--latency", "30", "--method", "periodic-1")
+    code, _, error = run("buffers", EXAMPLE, *words)
+    assert code == 2
+    assert "--latency is for self-timed executions, not for --method periodic-1" in error

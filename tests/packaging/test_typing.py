@@ -1,0 +1,36 @@
+"""Type checkers of users pass what README shows."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.docs.pages import ROOT, blocks_of
+
+README = ROOT / "README.md"
+
+
+@pytest.mark.slow
+def test_strict_types_pass_on_what_readme_calls(tmp_path):
+    pytest.importorskip("mypy", reason="needs mypy, of the extra test")
+    blocks = [block.body for block in blocks_of(README) if block.kind == "python"]
+    assert blocks
+    program = tmp_path / "program.py"
+    program.write_text("\n".join(blocks))
+    silent = "--follow-imports=silent"  # about the packages themselves others ask
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", silent, "--config-file=", str(program)],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert checked.stdout.startswith("Success"), checked.stdout
+
+
+def test_every_public_name_is_exported_for_type_checkers():
+    for package in ("csdf", "cnn2csdf", "planners"):
+        text = (ROOT / package / "__init__.py").read_text()
+        names = __import__(package).__all__
+        assert [name for name in names if f"import {name} as {name}\n" not in text] == []

@@ -1,0 +1,70 @@
+"""Ten networks of the catalogue in one program: in integers and real numbers, here and on Cortex-M."""
+
+import subprocess
+
+import pytest
+
+from cnn2csdf.catalogue.networks import from_catalogue
+from planners.code.together import Member, write_together
+from planners.streaming.fit import fit
+from planners.streaming.ways import INPUTS
+from tests.planners.code.calibrated import integer_model, real_model
+from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler
+from tests.planners.code.test_library_on_target import make, needs_target, printed
+
+pytestmark = pytest.mark.slow
+
+TEN = (
+    "samos_example",
+    "keyword_spotting:rows=25",
+    "resnet8:resolution=16",
+    "person_detection:resolution=32",
+    "mobilenet_v1:width=1/4,resolution=32,classes=10",
+    "mobilenet_v2:width=1/4,resolution=32,classes=10",
+    "mobilenet_v2:width=1/2,resolution=32,classes=4",
+    "squeezenet1_0:resolution=39,classes=4",
+    "squeezenet1_1:resolution=39,classes=4",
+    "yolo_v2_beginning:resolution=32,layers=9",
+)
+KINDS = {"integers": (integer_model, TEN), "reals": (real_model, TEN[:6])}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def written(request, tmp_path_factory):
+    """The networks, their inputs in the arena, row by row and outside in turn, in the least memory."""
+    make_model, names = KINDS[request.param]
+    members = []
+    for number, name in enumerate(names):
+        model = make_model(from_catalogue(name))
+        plan = fit(model.network, input=INPUTS[number % len(INPUTS)], budget=3).least.plan
+        members.append(Member(model=model, plan=plan))
+    folder = tmp_path_factory.mktemp(request.param)
+    return write_together(members, folder), folder
+
+
+@needs_compiler
+def test_ten_networks_in_one_arena_give_their_outputs_under_sanitizers(written):
+    found, folder = written
+    sources = [name for name in found.files if name.endswith(".c") and name != "target.c"]
+    built = subprocess.run(
+        [COMPILER, *FLAGS[:-1], "-O1", *SANITIZERS, *sources, "-lm", "-o", "all"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr[:4000]
+    ran = subprocess.run(["./all"], cwd=folder, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr[:4000]
+    assert printed(ran.stdout, "arena") == found.arena_bytes
+
+
+@needs_target
+@pytest.mark.parametrize("target", ["qemu", "qemu-m55"])
+def test_ten_networks_in_one_arena_give_their_outputs_on_a_cortex_m(written, target):
+    found, folder = written
+    ran = make(folder, target)
+    said = ran.stdout + ran.stderr
+    assert ran.returncode == 0, said[-2000:]
+    assert printed(said, "arena") == found.arena_bytes
+    assert printed(said, "stack") <= 1000
+    assert max(one.state_bytes for one in found.members) <= 1000

@@ -1,0 +1,102 @@
+"""The small end of the front: what each network needs alone, climbs, and the least in use."""
+
+from random import Random
+
+import pytest
+
+from csdf.stopping import Stop, stop_of
+from planners.reuse.application.published_applications import read_published_application
+from planners.reuse.application.published_rates import as_published
+from planners.reuse.buffers.sharing import best_shared, shared_buffers
+from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.front.candidates import least_points
+from planners.reuse.front.guided.beyond_search import search_beyond
+from planners.reuse.front.guided.small_end import climbed, free_genes, genes_of_members
+from planners.reuse.front.offset_points import offset_point
+from planners.reuse.front.problem import Problem
+from planners.reuse.front.search_problem import search_problem
+from tests.planners.reuse.front.small_applications import all_genes, together
+from tests.shared_data import SHARED
+
+TABLE = SHARED / "networks" / "applications.json"
+needs_table = pytest.mark.skipif(
+    not TABLE.exists(), reason=f"no table of published applications at {TABLE}"
+)
+
+
+def valley(chromosome):
+    """Least where all genes are 1; two of the others have to change together."""
+    ones = sum(chromosome)
+    return len(chromosome) - ones + (2 if ones == len(chromosome) - 1 else 0)
+
+
+def test_a_climb_goes_through_equal_and_larger_changes_to_the_least():
+    problem = Problem(identity="", alleles=((0, 1),) * 8, objectives=("memory",))
+    found = list(climbed((0,) * 8, range(8), problem, valley, Random(1)))
+    values = [valley(one) for one in found]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == 0
+
+
+def test_a_climb_changes_no_other_genes():
+    problem = Problem(identity="", alleles=((0, 1),) * 8, objectives=("memory",))
+    found = list(climbed((0,) * 8, (2, 5), problem, lambda one: 8 - sum(one), Random(1)))
+    assert found[-1] == (0, 0, 1, 0, 0, 1, 0, 0)
+
+
+@pytest.mark.parametrize("share", [shared_buffers, best_shared])
+def test_a_network_alone_needs_what_the_application_needs_when_the_others_need_nothing_more(share):
+    # Networks that take turns share buffers: both together need at least what each needs alone,
+    # and no more than both apart.
+    evaluator = Evaluator(together(), share=share)
+    for genes in list(all_genes(evaluator.application))[:200:9]:
+        alone = [evaluator.alone(member, genes) for member in range(2)]
+        whole = evaluator.evaluate(genes).buffers
+        assert max(alone) <= whole <= sum(alone)
+
+
+def test_what_is_in_use_of_an_application_is_what_its_largest_network_has_in_use():
+    evaluator = Evaluator(together(), share=best_shared)
+    for genes in list(all_genes(evaluator.application))[:200:9]:
+        each = [evaluator.in_use(member, genes) for member in range(2)]
+        assert max(each) == 4 * evaluator.plan(genes).live_load
+
+
+def test_the_least_in_use_is_that_of_all_chromosomes():
+    evaluator = Evaluator(together(), share=best_shared)
+    (point,) = least_points(evaluator, (0, 1), stop_of(None))
+    found = evaluator.plan(tuple(allele or None for allele in point.chromosome)).live_load
+    assert found == min(evaluator.plan(genes).live_load for genes in all_genes(together()))
+
+
+def test_a_spent_stop_has_no_point():
+    evaluator = Evaluator(together(), share=best_shared)
+    assert least_points(evaluator, (0, 1), Stop(steps=0)) == ()
+
+
+def test_genes_of_members_are_those_of_their_layers():
+    evaluator = Evaluator(together())
+    problem = search_problem(evaluator)
+    first, second = genes_of_members(evaluator)
+    assert [*first, *second] == list(range(len(problem.alleles)))
+    assert set(free_genes(problem)) <= {*first, *second}
+
+
+@needs_table
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "theirs"), [("application 1", 1.487), ("application 3", 2.28)])
+def test_with_300_evaluations_no_more_is_needed_than_the_published_tool_finds(name, theirs):
+    application = as_published(read_published_application(str(TABLE), name))
+    evaluator = Evaluator(application, share=best_shared)
+    front = search_beyond(evaluator, random=Random(1), evaluations=300).front
+    assert front.evaluations == 300
+    assert front.points[0].score.objectives[0] - evaluator.weights <= theirs * 1e6
+
+
+@needs_table
+@pytest.mark.slow
+def test_application_6_needs_no_more_with_offsets_than_is_printed():
+    evaluator = Evaluator(read_published_application(str(TABLE), "application 6"))
+    (point,) = least_points(evaluator, (0, 1), stop_of(None))
+    found = offset_point(evaluator, tuple(allele or None for allele in point.chromosome))
+    assert found.memory <= 155_000_000
