@@ -8,7 +8,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from csdf.cli.frame.exit_codes import ANSWERED as ANSWERED
@@ -18,7 +17,7 @@ from csdf.cli.frame.exit_codes import UNUSABLE as UNUSABLE
 from csdf.cli.frame.long_work import working as working
 from csdf.errors import UnreadableFile
 from csdf.errors import counted as counted
-from csdf.io.files import LARGEST_FILE_BYTES
+from csdf.io.files import LARGEST_FILE_BYTES, suffix_of
 from csdf.io.graph_files import read_graph, write_graph
 from csdf.model.exact import MalformedText, natural, rational, shown, signed_rational, whole
 from csdf.names import quoted
@@ -106,7 +105,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 
 def read(path: str, options: argparse.Namespace) -> Graph:
     """Return the graph of a file; suspicious things in it are remarked upon, once each."""
-    if PurePath(path).suffix.lower() in NETWORKS:
+    if suffix_of(path) in NETWORKS:
         raise UnreadableFile(f"{path}: a network; `csdf cnn convert` makes a graph of it")
     with working(f"reading {path}"), warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")

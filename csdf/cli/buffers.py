@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from pathlib import PurePath
 from typing import Any
 
 from csdf.analysis.bounded import with_capacities
@@ -18,7 +17,7 @@ from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import methods, storage
 from csdf.errors import UnwritableFile
-from csdf.io.files import read_bytes, write_text
+from csdf.io.files import read_bytes, suffix_of, write_text
 from csdf.io.graph_files import require_format, write_graph
 from csdf.model.fifo_memory import OBJECTIVES
 from csdf.model.graph import Graph
@@ -199,7 +198,7 @@ def _require_format(options: argparse.Namespace) -> None:
     """Refuse a suffix that promises another format than the one that -o is to write."""
     if options.format == "table":
         require_format(options.output)
-    elif PurePath(options.output).suffix.lower() != ".json":
+    elif suffix_of(options.output) != ".json":
         raise UnwritableFile(f"{options.output}: FIFO depths are JSON; expected the suffix .json")
 
 

@@ -39,7 +39,7 @@ sys.exit(code)
 
 @pytest.mark.parametrize("command", ["analyze", "buffers", "pareto"])
 def test_an_answer_as_text_loads_nothing_that_only_other_answers_need(command):
-    others = {"csv", "json", "html", "difflib", "lxml", "csdf.io.layer_table"}
+    others = {"csv", "json", "pathlib", "html", "difflib", "lxml", "csdf.io.layer_table"}
     code = f"""
 import sys
 from csdf.cli.main import main
