@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Container, Iterable
-from difflib import get_close_matches
+from importlib import import_module
 from itertools import count
 
 ACTING = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: controls, marks, halves, breaks of lines
@@ -44,7 +44,7 @@ def longer_name(wanted: str, taken: Container[str], *, by: str = "_") -> str:
 
 def meant(wrong: str, known: Iterable[str]) -> str:
     """Return a question after the name that a wrong one may have meant; empty where none is near."""
-    near = get_close_matches(wrong, list(known), 1)
+    near = import_module("difflib").get_close_matches(wrong, list(known), 1)  # slow to import
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

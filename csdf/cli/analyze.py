@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -60,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     if len(options.file) == 1 and not options.csv:
         answer = _analysed(options.file[0], options)
-        print(json.dumps(as_json(answer), indent=2) if options.json else _as_text(answer))
+        print(answers.json_text(as_json(answer)) if options.json else _as_text(answer))
         return answer.exit_code
     return _analyse_all(options)
 
@@ -98,6 +96,9 @@ def command_parser() -> argparse.ArgumentParser:
 
 def _analyse_all(options: argparse.Namespace) -> int:
     """Print a row, or a JSON object, for each file; go on after a bad one."""
+    import csv  # these are slow to import, and for several files alone
+    import json
+
     worst = answers.ANSWERED
     width = max(len(path) for path in options.file)
     table = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")

@@ -8,7 +8,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from csdf.cli.frame.exit_codes import ANSWERED as ANSWERED
@@ -18,7 +17,7 @@ from csdf.cli.frame.exit_codes import UNUSABLE as UNUSABLE
 from csdf.cli.frame.long_work import working as working
 from csdf.errors import UnreadableFile
 from csdf.errors import counted as counted
-from csdf.io.files import LARGEST_FILE_BYTES
+from csdf.io.files import LARGEST_FILE_BYTES, suffix_of
 from csdf.io.graph_files import read_graph, write_graph
 from csdf.model.exact import MalformedText, natural, rational, shown, signed_rational, whole
 from csdf.names import quoted
@@ -78,6 +77,13 @@ def one_text(lines: Iterable[str]) -> str:
     return "\n".join(map(quoted, lines))
 
 
+def json_text(answer: dict[str, Any]) -> str:
+    """Return an answer as the text that --json prints."""
+    import json  # slow to import, and seldom needed
+
+    return json.dumps(answer, indent=2)
+
+
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a graph file is to be understood."""
     parser.add_argument(
@@ -99,7 +105,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 
 def read(path: str, options: argparse.Namespace) -> Graph:
     """Return the graph of a file; suspicious things in it are remarked upon, once each."""
-    if PurePath(path).suffix.lower() in NETWORKS:
+    if suffix_of(path) in NETWORKS:
         raise UnreadableFile(f"{path}: a network; `csdf cnn convert` makes a graph of it")
     with working(f"reading {path}"), warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from pathlib import PurePath
 from typing import Any
 
 from csdf.analysis.bounded import with_capacities
@@ -19,8 +17,7 @@ from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import methods, storage
 from csdf.errors import UnwritableFile
-from csdf.io.fifo_depths import depth_table, folding_config, parse_depths
-from csdf.io.files import read_bytes, write_text
+from csdf.io.files import read_bytes, suffix_of, write_text
 from csdf.io.graph_files import require_format, write_graph
 from csdf.model.fifo_memory import OBJECTIVES
 from csdf.model.graph import Graph
@@ -106,7 +103,7 @@ def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace, 
     if options.format != "table" and not options.output:
         return _print_depths(graph, result, options.format)
     if options.json:
-        print(json.dumps(_as_json(graph, result, options, seconds), indent=2))
+        print(answers.json_text(_as_json(graph, result, options, seconds)))
     else:
         print(_as_text(graph, result, options, seconds))
     return EXIT_CODES[result.status]
@@ -201,7 +198,7 @@ def _require_format(options: argparse.Namespace) -> None:
     """Refuse a suffix that promises another format than the one that -o is to write."""
     if options.format == "table":
         require_format(options.output)
-    elif PurePath(options.output).suffix.lower() != ".json":
+    elif suffix_of(options.output) != ".json":
         raise UnwritableFile(f"{options.output}: FIFO depths are JSON; expected the suffix .json")
 
 
@@ -216,7 +213,11 @@ def _write(path: str, graph: Graph, capacities: Mapping[str, int], style: str) -
 
 
 def _depths(graph: Graph, capacities: Mapping[str, int], style: str) -> str:
-    return folding_config(graph, capacities) if style == "folding" else depth_table(capacities)
+    from csdf.io import fifo_depths  # slow to import, and seldom needed
+
+    if style == "folding":
+        return fifo_depths.folding_config(graph, capacities)
+    return fifo_depths.depth_table(capacities)
 
 
 def _print_depths(graph: Graph, result: SmallestStorage | LatencyStorage, style: str) -> int:
@@ -240,7 +241,7 @@ def _write_schedule(
         if schedule is None:
             raise AssertionError("a distribution that runs has a schedule")
         check_periodic_schedule(bounded, schedule, firings=JUDGED_CYCLES)
-    write_text(options.schedule, json.dumps(schedule.to_json(), indent=2) + "\n")
+    write_text(options.schedule, answers.json_text(schedule.to_json()) + "\n")
 
 
 def _remark(text: str) -> None:
@@ -253,6 +254,8 @@ def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace,
     The answer is "no" for a deadlock, and for a period above the required one.
     """
     name = options.check
+    from csdf.io.fifo_depths import parse_depths  # slow to import, and seldom needed
+
     depths = parse_depths(read_bytes(name).decode("utf-8", "replace"), graph, name)
     with answers.working(f"analysing {graph.name} in these depths"):
         result = throughput(with_capacities(graph, depths), budget=stop)
@@ -262,7 +265,7 @@ def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace,
         found = {"graph": graph.name, "capacities": depths, "size": total, **result.to_json()}
         if required is not None:
             found["required_period"] = str(required)
-        print(json.dumps(found, indent=2))
+        print(answers.json_text(found))
     else:
         verdict = f"deadlock: {result.deadlock}"
         if result.deadlock is None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import io
-import json
 import time
 from collections.abc import Sequence
 from fractions import Fraction
@@ -38,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
         )
     seconds = time.perf_counter() - begin
     if options.json:
-        print(json.dumps(_as_json(graph, front, options.unit, seconds), indent=2))
+        print(answers.json_text(_as_json(graph, front, options.unit, seconds)))
     else:
         print(_as_csv(front) if options.csv else _as_text(graph, front, options, seconds))
     if options.plot:
@@ -101,6 +99,8 @@ def _as_json(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> dic
 
 
 def _as_csv(front: ParetoFront) -> str:
+    import csv  # slow to import, and seldom needed
+
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     names = list(front.points[0].capacities) if front.points else []

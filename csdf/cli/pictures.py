@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import PurePath
 from types import ModuleType
 
 from csdf.errors import CsdfError, UnwritableFile
+from csdf.io import files
 
 FORMATS = ("png", "svg", "pdf", "html")
 
@@ -34,4 +34,4 @@ def require_drawing(path: str | None) -> None:
 
 def suffix_of(path: str) -> str:
     """Return what follows the last dot of a file's name, in small letters."""
-    return PurePath(path).suffix.lower().removeprefix(".")
+    return files.suffix_of(path).removeprefix(".")

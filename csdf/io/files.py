@@ -108,6 +108,16 @@ def require_writable(path: str | os.PathLike[str]) -> None:
         raise UnwritableFile(f"{path}: cannot be written: Permission denied")
 
 
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Return the end of the name behind its last dot, with the dot, in small letters; or nothing.
+
+    As pathlib has it, which takes long to import.
+    """
+    name = os.path.basename(os.fspath(path).rstrip(os.sep))
+    dot = name.rfind(".")
+    return name[dot:].lower() if 0 < dot < len(name) - 1 else ""
+
+
 def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
     """Whether two paths lead to one file that exists."""
     try:

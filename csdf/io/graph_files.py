@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import PurePath
 from typing import Any
 
 from csdf.errors import UnreadableFile, UnwritableFile
@@ -57,7 +56,7 @@ def read_graph(
 
 def _refuse_graphml(name: str, content: bytes) -> None:
     """Refuse the format of PREESM's graphs under another suffix by its name."""
-    if PurePath(name).suffix.lower() == ".pi" or b"<graphml" not in content[:PREAMBLE]:
+    if files.suffix_of(name) == ".pi" or b"<graphml" not in content[:PREAMBLE]:
         return
     raise UnreadableFile(
         f"{name}: GraphML; a PREESM graph (PiSDF) is read from a file with the suffix .pi, or from "
@@ -71,13 +70,13 @@ def write_graph(path: str | os.PathLike[str], graph: Graph, **options: Any) -> N
     Raises UnwritableFile, also for any other suffix, and leaves nothing half-written.
     """
     require_format(path)
-    module, function = FORMATTERS[PurePath(path).suffix.lower()]
+    module, function = FORMATTERS[files.suffix_of(path)]
     files.write_text(path, getattr(import_module(module), function)(graph, **options))
 
 
 def require_format(path: str | os.PathLike[str]) -> None:
     """Raise UnwritableFile unless the suffix says a format that graphs are written in."""
-    suffix = PurePath(path).suffix.lower()
+    suffix = files.suffix_of(path)
     if suffix not in FORMATTERS:
         raise UnwritableFile(
             f"{path}: cannot tell the format from {suffix!r}; expected {', '.join(FORMATTERS)}"
@@ -85,7 +84,7 @@ def require_format(path: str | os.PathLike[str]) -> None:
 
 
 def _format_of(name: str, content: bytes) -> str:
-    suffix = PurePath(name).suffix.lower()
+    suffix = files.suffix_of(name)
     if suffix in READERS:
         return suffix
     start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]

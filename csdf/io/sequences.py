@@ -57,7 +57,13 @@ def _only_rate(text: str) -> tuple[int, ...]:
 
 def parse_times(text: str, phases: int) -> tuple[int | Fraction, ...]:
     """Return the time of each phase; `phases` is a multiple of the length of the sequence."""
-    return _cycle(text, phases, _parse_time)
+    return _only_time(text) if phases == 1 else _cycle(text, phases, _parse_time)
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def _only_time(text: str) -> tuple[int | Fraction, ...]:
+    """The time of an actor with one phase; likewise."""
+    return _cycle(text, 1, _parse_time)
 
 
 def _parse_time(text: str) -> int | Fraction:

@@ -76,7 +76,8 @@ class Channel:
             raise InvalidGraph(
                 f"channel {name!r}: all {side} rates are zero; no token can ever pass"
             )
-        _require_natural((self.initial_tokens,), "channel", name, "initial tokens")
+        if type(self.initial_tokens) is not int or self.initial_tokens < 0:
+            _require_natural((self.initial_tokens,), "channel", name, "initial tokens")
         if self.token_size is not None:
             _require_natural((self.token_size,), "channel", name, "token size")
         if self.capacity is not None:
@@ -128,8 +129,11 @@ class Graph(Shown):
         object.__setattr__(self, "_channels", {channel.name: channel for channel in self.channels})
         _require_distinct([actor.name for actor in self.actors], "actor")
         _require_distinct([channel.name for channel in self.channels], "channel")
+        phases = {actor.name: len(actor.durations) for actor in self.actors}
         for channel in self.channels:
-            self._require_ends(channel)
+            known = phases.get(channel.producer), phases.get(channel.consumer)
+            if known != (len(channel.production), len(channel.consumption)):
+                self._require_ends(channel)
 
     def _require_ends(self, channel: Channel) -> None:
         for end, rates, kind in (

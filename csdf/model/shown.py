@@ -7,14 +7,14 @@ It is imported when the first value is shown.
 from __future__ import annotations
 
 from functools import singledispatch
-from html import escape
 from importlib import import_module
 
 
 @singledispatch
 def html(value: object) -> str:
     """Return a value as a piece of HTML: its text, unless a function is registered for its type."""
-    return f"<pre>{escape(repr(value))}</pre>"
+    escaped: str = import_module("html").escape(repr(value))  # slow to import, for notebooks alone
+    return f"<pre>{escaped}</pre>"
 
 
 @singledispatch

@@ -37,6 +37,20 @@ sys.exit(code)
     assert (ended.returncode, ended.stderr) == (0, "\n")
 
 
+@pytest.mark.parametrize("command", ["analyze", "buffers", "pareto"])
+def test_an_answer_as_text_loads_nothing_that_only_other_answers_need(command):
+    others = {"csv", "json", "pathlib", "html", "difflib", "lxml", "csdf.io.layer_table"}
+    code = f"""
+import sys
+from csdf.cli.main import main
+code = main()
+print(*sorted({others} & set(sys.modules)), file=sys.stderr)
+sys.exit(code)
+"""
+    ended = run_python(code, command, GRAPHS / "csdf_example.xml")
+    assert (ended.returncode, ended.stderr) == (0, "\n")
+
+
 def test_the_package_face_loads_nothing_but_itself():
     code = "import csdf, sys; print([m for m in sys.modules if m.startswith('csdf.')])"
     assert run_python(code).stdout == "[]\n"

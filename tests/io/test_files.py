@@ -1,11 +1,12 @@
 import errno
 import os
 import stat
+from pathlib import Path, PurePath
 
 import pytest
 
 from csdf.errors import UnreadableFile, UnwritableFile
-from csdf.io.files import read_bytes, require_writable, write_text
+from csdf.io.files import read_bytes, require_writable, suffix_of, write_text
 
 
 def test_a_text_replaces_what_the_file_held(tmp_path):
@@ -270,3 +271,12 @@ def test_an_open_file_is_written_on_from_where_it_is(tmp_path):
 def test_a_full_device_is_reported():
     with pytest.raises(UnwritableFile, match="/dev/full: cannot be written: No space left"):
         write_text("/dev/full", "x")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.xml", "A.XML", "a.b/c", "a/b.json/", "a.tar.gz", ".xml", "a", "", "/", "é.Pi"],
+)
+def test_the_suffix_of_a_name_is_that_of_pathlib(name):
+    assert suffix_of(name) == PurePath(name).suffix.lower()
+    assert suffix_of(Path(name)) == Path(name).suffix.lower()

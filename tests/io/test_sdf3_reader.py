@@ -352,6 +352,33 @@ def test_both_parsers_read_the_same(monkeypatch):
         assert (again, again.origin) == (graph, graph.origin)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("<throughput>3e-8<", "<throughput>\n  <![CDATA[3e]]>-8\n<"),
+        ("<throughput>3e-8<", "<throughput>&#51;e-8<"),
+        ("<throughput>3e-8<", "<throughput>&three;e-8<"),
+        ("<throughput>3e-8<", "<throughput><"),
+        ("<throughput>3e-8</throughput>", "<x:throughput xmlns:x='urn:x'>7</x:throughput>"),
+        ("<sdf3 ", "<sdf3 xmlns='urn:x' "),
+        ("</sdf3>", "</sdf4>"),
+    ],
+)
+def test_both_parsers_answer_alike_where_xml_has_many_ways(monkeypatch, old, new):
+    text = sdf3_texts.FULL.replace(old, new).encode()
+    assert new.encode() in text
+    quick = answer_to(text)
+    carefully(monkeypatch)
+    assert answer_to(text) == quick
+
+
+def answer_to(text):
+    try:
+        return parse_sdf3(text)
+    except UnreadableFile as error:
+        return str(error)
+
+
 @pytest.mark.parametrize("start", ["", "<?xml version='1.0' encoding='UTF-8'?>\n", "\ufeff"])
 def test_starts_of_files_in_utf8_take_the_quick_parser(start):
     text = start + sdf3_texts.FULL.partition("?>\n")[2]

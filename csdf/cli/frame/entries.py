@@ -10,21 +10,18 @@ for.
 
 from __future__ import annotations
 
-import ast
-import tomllib
+import os
 from collections.abc import Iterator
-from configparser import ConfigParser
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
 from csdf.errors import CsdfError
 
 PROJECT = "csdf"  # the name of the distribution
-HOME = Path(__file__).parents[3]  # the folder of the packages
+HOME = os.path.abspath(os.path.join(__file__, *[os.pardir] * 4))  # the folder of the packages
 COMMANDS = "csdf.commands"
 REPORT_SUBJECTS = "csdf.report_subjects"
 REPORT_SECTIONS = "csdf.report_sections"
@@ -92,13 +89,16 @@ def _docstring(module: str) -> str:
         return ""
     source = getattr(spec.loader, "get_source", None) if spec is not None else None
     text = source(module) if source is not None else None
+    import ast  # slow to import, and seldom needed
+
     return (ast.get_docstring(ast.parse(text)) or "") if text else ""
 
 
 @cache
 def _own_lines(group: str) -> dict[str, str]:
     """Names and modules, from the first place that says them."""
-    for lines in (_from_checkout(group), _from_installer(group)):
+    for found in (_from_checkout, _from_installer):
+        lines = found(group)
         if lines is not None:
             return lines
     raise CsdfError(
@@ -108,22 +108,42 @@ def _own_lines(group: str) -> dict[str, str]:
 
 
 def _from_checkout(group: str) -> dict[str, str] | None:
-    path = HOME / "pyproject.toml"
-    if not path.is_file():
+    path = os.path.join(HOME, "pyproject.toml")
+    if not os.path.isfile(path):
         return None
-    project = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {})
+    import tomllib  # slow to import, and needed in a checkout alone
+
+    project = tomllib.loads(_text(path)).get("project", {})
     if project.get("name") != PROJECT:
         return None
     return dict(project.get("entry-points", {}).get(group, {}))
 
 
 def _from_installer(group: str) -> dict[str, str] | None:
-    for path in sorted(HOME.glob(f"{PROJECT}-*.dist-info/entry_points.txt")):
+    from configparser import ConfigParser  # slow to import, and needed in an installation alone
+
+    for path in _metadata():
         lines = ConfigParser(delimiters="=", interpolation=None)
         lines.optionxform = str  # type: ignore[assignment, method-assign]
-        lines.read_string(path.read_text(encoding="utf-8"))
+        lines.read_string(_text(path))
         return dict(lines[group]) if group in lines else {}
     return None
+
+
+def _metadata() -> list[str]:
+    """The lists of entry points that installers wrote for this project."""
+    folders = [
+        name
+        for name in sorted(os.listdir(HOME))
+        if name.startswith(f"{PROJECT}-") and name.endswith(".dist-info")
+    ]
+    paths = [os.path.join(HOME, name, "entry_points.txt") for name in folders]
+    return [path for path in paths if os.path.isfile(path)]
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def _others(group: str) -> Iterator[Entry]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -46,6 +45,8 @@ def _message(remark: str) -> str:
 
 
 def _print(message: str, exit_code: int, output: Answers) -> None:
+    import json  # slow to import, and seldom needed
+
     try:
         print(json.dumps({"error": message, "exit_code": exit_code}), file=output, flush=True)
     except OSError:  # nothing can be printed; the remark says the same

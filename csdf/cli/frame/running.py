@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 
 from csdf.cli.frame import entries
@@ -76,6 +75,8 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
 
 def _meant(word: str, known: Iterable[str]) -> str:
     """Return the command that a wrong word may have meant, else all that there are."""
+    from difflib import get_close_matches  # slow to import, and seldom needed
+
     near = get_close_matches(word, known, 1)
     return f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}"
 

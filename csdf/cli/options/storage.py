@@ -7,7 +7,6 @@ import argparse
 from csdf.cli import answers, parsers
 from csdf.cli.options import concurrency, methods
 from csdf.io.files import read_bytes
-from csdf.io.layer_table import layer_widths
 from csdf.model.fifo_memory import OBJECTIVES
 from csdf.model.graph import Graph
 from csdf.search.variables import UNITS, Choice
@@ -82,6 +81,8 @@ def _widths(options: argparse.Namespace) -> dict[str, int]:
     """The widths that a table of layers says; other files have sizes of tokens."""
     if not options.file.lower().endswith(".csv"):
         return {}
+    from csdf.io.layer_table import layer_widths  # slow to import, for tables alone
+
     text = read_bytes(options.file, options.file_limit).decode("utf-8", "replace")
     return layer_widths(text, options.file)
 

@@ -97,6 +97,11 @@ def _actor_text(
 ) -> ActorText:
     ports = _ports(document, element, name)
     parts: tuple[Port | ProcessorTimes, ...] = (*ports.values(), *processors)
+    for part in parts:
+        if part.initial or not part.sequence.isdigit():
+            break
+    else:
+        return ActorText(name, element, ports, processors, 1)
     if any(part.initial for part in parts):
         _require_equal_starts(document, name, element, parts)
     phases = 1
@@ -174,11 +179,9 @@ def _ports(document: Sdf3Document, element: Element, actor: str) -> dict[str, Po
         name, direction, rates = get("name"), get("type"), get("rate")
         if name is None or rates is None or name in ports or direction not in ("in", "out"):
             raise _wrong_port(document, element, actor)
-        initial, cycle = sequences.split_initial(rates)
+        initial, cycle = sequences.split_initial(rates) if ";" in rates else ("", rates)
         # Equal texts are kept once: a large file has millions.
-        ports[name] = Port(
-            name, "in" if direction == "in" else "out", intern(initial), intern(cycle)
-        )
+        ports[name] = Port(name, intern(direction), initial, intern(cycle))
     return ports
 
 
@@ -202,22 +205,18 @@ def _processors(
     *,
     assume_zero_times: bool,
 ) -> tuple[ProcessorTimes, ...]:
+    if properties is None:
+        return ()
     found = []
     for name, element in document.keyed(properties, "processor", "type").items():
         time = document.only_child(element, "executionTime")
         text = "0" if time is None else time.get("time")
         if (time is None and not assume_zero_times) or text is None:
             raise _without_time(document, element if time is None else time, actor, name)
-        initial, cycle = sequences.split_initial(text)
-        found.append(
-            ProcessorTimes(
-                intern(name),
-                _is_default(document, element, actor, name),
-                intern(initial),
-                intern(cycle),
-                element if time is None else time,
-            )
-        )
+        initial, cycle = sequences.split_initial(text) if ";" in text else ("", text)
+        is_default = _is_default(document, element, actor, name)
+        stated = element if time is None else time
+        found.append(ProcessorTimes(intern(name), is_default, initial, intern(cycle), stated))
     return tuple(found)
 
 
@@ -264,8 +263,10 @@ def time_scale(document: Sdf3Document, times: Times) -> int:
     """Return the least number that turns every time of the graph into an integer."""
     scale = 1
     for name, lists in times.items():
-        for denominator in {time.denominator for values in lists for time in values}:
-            scale = math.lcm(scale, denominator)
+        for values in lists:
+            for time in values:
+                if type(time) is not int:
+                    scale = math.lcm(scale, time.denominator)
         if scale > LARGEST_TIME_SCALE:
             raise document.refusal(
                 document.structure,
@@ -275,11 +276,15 @@ def time_scale(document: Sdf3Document, times: Times) -> int:
     return scale
 
 
+def _scaled(times: tuple[Time, ...], scale: int) -> tuple[int, ...]:
+    return tuple([int(time * scale) for time in times])
+
+
 def actor_of(text: ActorText, lists: list[tuple[Time, ...]], scale: int) -> Actor:
     """Return the actor with its times as integers; processors only where there is a choice."""
-    durations = [tuple([int(time * scale) for time in values]) for values in lists]
-    if len(durations) == 1:
-        return Actor(name=text.name, durations=durations[0])
+    if len(lists) == 1:
+        return Actor(name=text.name, durations=_scaled(lists[0], scale))
+    durations = [_scaled(values, scale) for values in lists]
     chosen = chosen_processor([processor.is_default for processor in text.processors])
     if chosen is None:
         return Actor(name=text.name, durations=(0,) * text.phases)

@@ -123,11 +123,12 @@ def _read(
 
 
 def _has_initial_phases(actors: Mapping[str, ActorText]) -> bool:
-    return any(
-        any(port.initial for port in actor.ports.values())
-        or any(processor.initial for processor in actor.processors)
-        for actor in actors.values()
-    )
+    for actor in actors.values():
+        parts: tuple[Port | ProcessorTimes, ...] = (*actor.ports.values(), *actor.processors)
+        for part in parts:
+            if part.initial:
+                return True
+    return False
 
 
 @contextmanager
@@ -153,13 +154,27 @@ def read_channel_texts(
             raise document.refusal(element, f"<channelProperties>: there is no channel {name!r}")
     texts = {}
     for name, element in elements.items():
-        producer, source = _end(document, element, actors, "srcActor", "srcPort", "out")
-        consumer, destination = _end(document, element, actors, "dstActor", "dstPort", "in")
-        texts[name] = ChannelText(
-            name, element, properties.get(name), producer, consumer, source, destination
-        )
+        texts[name] = _channel_text(document, name, element, properties.get(name), actors)
     _require_own_ports(document, texts)
     return texts
+
+
+def _channel_text(
+    document: Sdf3Document,
+    name: str,
+    element: Element,
+    properties: Element | None,
+    actors: dict[str, ActorText],
+) -> ChannelText:
+    get = element.get
+    producer, consumer = actors.get(get("srcActor", "")), actors.get(get("dstActor", ""))
+    source = None if producer is None else producer.ports.get(get("srcPort", ""))
+    if producer is None or source is None or source.direction != "out":
+        raise _wrong_end(document, element, actors, "srcActor", "srcPort", "out")
+    destination = None if consumer is None else consumer.ports.get(get("dstPort", ""))
+    if consumer is None or destination is None or destination.direction != "in":
+        raise _wrong_end(document, element, actors, "dstActor", "dstPort", "in")
+    return ChannelText(name, element, properties, producer, consumer, source, destination)
 
 
 def _require_own_ports(document: Sdf3Document, texts: dict[str, ChannelText]) -> None:
@@ -177,23 +192,6 @@ def _require_own_ports(document: Sdf3Document, texts: dict[str, ChannelText]) ->
                     text.element,
                     f"channel {name!r}: its {port.label} already serves channel {other!r}",
                 )
-
-
-def _end(
-    document: Sdf3Document,
-    element: Element,
-    actors: dict[str, ActorText],
-    actor_key: str,
-    port_key: str,
-    expected: str,
-) -> tuple[ActorText, Port]:
-    """The actor and its port that these attributes of a channel name."""
-    actor = actors.get(element.get(actor_key, ""))
-    if actor is not None:
-        port = actor.ports.get(element.get(port_key, ""))
-        if port is not None and port.direction == expected:
-            return actor, port
-    raise _wrong_end(document, element, actors, actor_key, port_key, expected)
 
 
 def _wrong_end(
@@ -337,7 +335,9 @@ def natural_of(document: Sdf3Document, element: Element, text: str, channel: str
 
 
 def _token_size(document: Sdf3Document, text: ChannelText) -> int | None:
-    element = document.only_child(text.properties, "tokenSize")
+    element = None
+    if text.properties is not None:
+        element = document.only_child(text.properties, "tokenSize")
     if element is not None:
         size = document.attribute(element, "sz", f"channel {text.name!r}")
         return natural_of(document, element, size, text.name, "token size")
