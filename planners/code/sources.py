@@ -117,7 +117,7 @@ class _Writing:
             is_streamed=self.arriving is not None,
             weight_bytes=sum(array.nbytes for array in self.tables.arrays.values()),
             state_bytes=self._state_bytes(counters),
-            kernels=tuple(sorted(self.tables.wanted)),
+            kernels=tuple(sorted(one for one in self.tables.wanted if not one.endswith("_t"))),
         )
 
     def _state_bytes(self, counters: int) -> int:

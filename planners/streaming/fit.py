@@ -18,7 +18,7 @@ from cnn2csdf.parameters import (
     multiply_accumulates,
     operations,
 )
-from cnn2csdf.parameters import parameter_bytes as stored_bytes
+from cnn2csdf.rescaling import flash_bytes as stored_bytes
 from csdf.outcome import Reason, Status, because
 from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.network_arena import whole_arena

@@ -51,7 +51,8 @@ class Together:
                     return status, f"{one.network}: {one.reason}"
         if self.flash is not None and self.flash_bytes > self.flash:
             return Status.INFEASIBLE, (
-                f"the parameters of all need {self.flash_bytes} bytes of flash, {self.flash} are there"
+                f"the trained numbers of all need {self.flash_bytes} bytes of flash, "
+                f"{self.flash} are there"
             )
         time = self.nanoseconds
         if self.longest is not None and (time is None or time > self.longest):

@@ -29,7 +29,7 @@ PLAIN = (WHOLE_LAYERS, BY_ROWS)
 class FitWhy(Why):
     """Reasons for the answer to whether a network fits."""
 
-    FLASH = "the parameters need {needed} bytes of flash, {flash} are there"
+    FLASH = "the trained numbers need {needed} bytes of flash, {flash} are there"
     LEAST_WORK = "the least work found among whole layers, rows, lines and strips"
     LEAST_BY_THEN = (
         "the least work found among whole layers, rows, lines and strips; "
@@ -70,7 +70,7 @@ class Fit:
     ways: by growing RAM, each with less work than those before it; the plain ways are among them
     whatever they cost. lower_bound: no way, searched or not, needs less RAM: what comes in and goes
     out lies whole. best: the way with the least work within the RAM; None where none fits.
-    flash_bytes: the parameters as stored.
+    flash_bytes: the trained numbers as a library stores them, with the factors that rescale integers.
     """
 
     network: str

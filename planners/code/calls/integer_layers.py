@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -13,9 +13,10 @@ from cnn2csdf import operators as op
 from cnn2csdf.elements import Element, Quantization
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.fixed_point.arithmetic import SUM_BITS
-from cnn2csdf.integers import LARGEST, channel_ratios, multiplier, multipliers, quantized
+from cnn2csdf.integers import LARGEST, multiplier, multipliers, quantized
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators.ends import Input, Output
+from cnn2csdf.rescaling import is_limit, sum_ratios
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 from planners.code.calls.folds import cube_fields, reduced_to
@@ -68,7 +69,7 @@ def integer_sums_call(one: Described) -> Call:
         source = one.inputs[0]
         matrix = row_order(one.weights["matrix"], source)
         packed = matrix.reshape(operator.units, source.rows, -1).transpose(1, 0, 2)
-        fields = (operator.units, one.symbol("matrix", packed), _matrix_scaling(one, operator))
+        fields = (operator.units, one.symbol("matrix", packed), _matrix_scaling(one))
         return Call("sum_fully", one.structure("matrix", *fields))
     return Call("sum_row", _summing(one))
 
@@ -88,11 +89,12 @@ def integer_steps(one: Described) -> list[str]:
     if isinstance(one.layer.operator, op.Convolution | op.FullyConnected):
         return []
     operators = [*one.layer.epilogue]
-    if isinstance(one.layer.operator, op.Activation) and _is_limit(one, one.layer.operator):
-        operators.insert(0, one.layer.operator)
+    operator = one.layer.operator
+    if isinstance(operator, op.Activation) and is_limit(operator, _given(one), _result(one)):
+        operators.insert(0, operator)
     found = []
-    for operator in operators:
-        low, high = _limits(one, operator)
+    for behind in operators:
+        low, high = _limits(one, behind)
         one.tables.wanted.add("step_limits")
         found.append(f"{{step_limits, {low}, {high}, NULL, NULL, 0, 0}}")
     return found
@@ -154,8 +156,10 @@ def _stored_types(one: Described, role: str) -> Quantization:
     return found
 
 
-def _scaling(one: Described, ratios: Sequence[float]) -> str:
+def _scaling(one: Described) -> str:
     """The initialiser of how sums become stored integers."""
+    ratios = sum_ratios(one.layer, _given(one), _result(one))
+    assert ratios is not None
     integers, exponents = multipliers(ratios)
     bias = NULL
     if "bias" in one.weights:
@@ -171,9 +175,9 @@ def _scaling(one: Described, ratios: Sequence[float]) -> str:
     return "{" + ", ".join(fields) + "}"
 
 
-def _convolution_ratios(one: Described, filters: int) -> list[float]:
-    ratios = channel_ratios(_given(one), _stored_types(one, "kernel"), _result(one), filters)
-    return [float(ratio) for ratio in ratios]
+def _filter_scaling(one: Described) -> str:
+    _stored_types(one, "kernel")
+    return _scaling(one)
 
 
 def _convolution(one: Described, operator: op.Convolution, packed: Array | None = None) -> Call:
@@ -182,7 +186,7 @@ def _convolution(one: Described, operator: op.Convolution, packed: Array | None 
         return _dense(one, operator, packed)
     kernel = one.weights["kernel"][:, 0].transpose(1, 2, 0)
     fields = (window_text(operator.window), operator.groups, 1, 1, one.symbol("kernel", kernel))
-    scaling = _scaling(one, _convolution_ratios(one, operator.filters))
+    scaling = _filter_scaling(one)
     return Call("convolve_depthwise", one.structure("convolution", *fields, scaling))
 
 
@@ -195,20 +199,14 @@ def _dense(one: Described, operator: op.Convolution, packed: Array | None = None
         operator.filters // operator.groups,
         one.symbol("kernel", kernel),
     )
-    scaling = _scaling(one, _convolution_ratios(one, operator.filters))
+    scaling = _filter_scaling(one)
     return Call("convolve", one.structure("convolution", *fields, scaling))
 
 
-def _matrix_scaling(one: Described, operator: op.FullyConnected) -> str:
-    """Of one scale of weights, the product with that of the input is in single precision."""
-    weights, given, result = _stored_types(one, "matrix"), _given(one), _result(one)
-    if weights.zero_point:
+def _matrix_scaling(one: Described) -> str:
+    if _stored_types(one, "matrix").zero_point:
         raise one.refusal("whose weights have a zero point")
-    ratios = channel_ratios(given, weights, result, operator.units)
-    if len(weights.scales) == 1:
-        product = float(np.float32(given.scale) * np.float32(weights.scale))
-        ratios = [product / result.scale] * operator.units
-    return _scaling(one, ratios)
+    return _scaling(one)
 
 
 def packed_quads(kernel: Array, groups: int) -> Array:
@@ -234,7 +232,7 @@ def _fully_connected(one: Described, operator: op.FullyConnected) -> Call:
     matrix = row_order(one.weights["matrix"], one.inputs[0])
     rows = one.inputs[0].rows
     packed = packed_quads(matrix.reshape(operator.units, rows, -1).swapaxes(1, 2)[..., None], 1)
-    fields = (operator.units, one.symbol("matrix", packed), _matrix_scaling(one, operator))
+    fields = (operator.units, one.symbol("matrix", packed), _matrix_scaling(one))
     return Call("connect_fully", one.structure("matrix", *fields))
 
 
@@ -336,12 +334,8 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
 def _activation(one: Described, operator: op.Activation) -> Call:
     if operator.function == "prelu":
         return _prelu(one)
-    return Call("copy_region") if _is_limit(one, operator) else _looked_up(one, operator)
-
-
-def _is_limit(one: Described, operator: op.Activation) -> bool:
-    """Whether an activation keeps integers within limits, and does nothing else."""
-    return operator.function in ("relu", "clip") and _given(one) == _result(one)
+    is_bound = is_limit(operator, _given(one), _result(one))
+    return Call("copy_region") if is_bound else _looked_up(one, operator)
 
 
 def _looked_up(one: Described, operator: op.Activation) -> Call:

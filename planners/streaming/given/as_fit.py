@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from cnn2csdf.network import Network
-from cnn2csdf.parameters import multiply_accumulates, parameter_bytes
+from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.rescaling import flash_bytes
 from csdf.outcome import Reason, Status, Why, because
 from planners.streaming.course import course_of
 from planners.streaming.given.judge import require_carried_out
@@ -20,7 +21,7 @@ class GivenWhy(Why):
 
     JUDGED = "the plan that is given works this network; no other was looked for"
     TOO_LARGE = "the plan that is given takes {needed} bytes of RAM, {ram} are there"
-    FLASH = "the parameters need {needed} bytes of flash, {flash} are there"
+    FLASH = "the trained numbers need {needed} bytes of flash, {flash} are there"
 
 
 def fit_of(
@@ -34,7 +35,7 @@ def fit_of(
     once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
     work = Fraction(plan.multiply_accumulates, max(once, 1))
     way = FitWay(name=GIVEN, plan=plan, work=work, nanoseconds=None)
-    needed = parameter_bytes(network, plan.element_bytes)
+    needed = flash_bytes(network, plan.element_bytes)
     status, reason = _verdict(plan, needed, ram, flash)
     places = _places(network, plan)
     return Fit(
