@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 from csdf.analysis.bounded import limit_concurrency
 from csdf.errors import counted
@@ -49,3 +50,18 @@ def why_unlimited(graph: Graph) -> str:
         f"any number of firings of one actor may overlap: "
         f"{counted(len(free), 'actor')} without a self-loop ({named}{more})"
     )
+
+
+def overlapping_actor(graph: Graph, repetitions: Mapping[str, int], period: Fraction) -> str | None:
+    """Return the actor whose firings overlap most: one at a time they take longer than the period.
+
+    Only actors without a self-loop are looked at. None where one firing of each at a time might do.
+    """
+    work = {
+        name: Fraction(repetitions[name], len(durations)) * sum(durations) * graph.time_unit
+        for name, durations in (
+            (one, graph.actor(one).durations) for one in unlimited_actors(graph)
+        )
+    }
+    longest = max(work, key=lambda name: work[name], default=None)
+    return longest if longest is not None and work[longest] > period else None

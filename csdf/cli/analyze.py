@@ -173,6 +173,8 @@ def as_json(answer: Analysis) -> dict[str, Any]:
     if is_unlimited(result):
         found["reason"] = why_unlimited(graph)
         found["hint"] = concurrency.hint(graph)
+    elif result is not None and concurrency.overlap_rows(graph, answer.repetitions, result.period):
+        found["hint"] = concurrency.HINT
     if answer.inconsistency is not None:
         names = ("channel", "producer", "consumer", "produced", "consumed")
         found["inconsistency"] = {name: getattr(answer.inconsistency, name) for name in names}
@@ -277,6 +279,7 @@ def _result_rows(answer: Analysis, result: Throughput) -> list[tuple[str, str]]:
     else:
         rows.append(("deadlock", "no"))
         rows += _period_rows(answer.graph, result)
+        rows += concurrency.overlap_rows(answer.graph, answer.repetitions, result.period)
     rows.append(("method", f"{result.method}, {time_in_words(answer.seconds)}"))
     shown = list(answer.repetitions.items())
     rows.append(("repetitions", _names([f"{actor} {count}" for actor, count in shown])))

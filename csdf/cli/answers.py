@@ -106,7 +106,10 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 def read(path: str, options: argparse.Namespace) -> Graph:
     """Return the graph of a file; suspicious things in it are remarked upon, once each."""
     if suffix_of(path) in NETWORKS:
-        raise UnreadableFile(f"{path}: a network; `csdf cnn convert` makes a graph of it")
+        raise UnreadableFile(
+            f"{path}: a network; `csdf cnn convert` makes a graph of it, and `csdf fifo finn` "
+            "sizes the FIFOs of a model of FINN"
+        )
     with working(f"reading {path}"), warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         graph = read_graph(

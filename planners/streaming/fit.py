@@ -12,13 +12,13 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from cnn2csdf.durations import Platform
+from cnn2csdf.fixed_point.flash import flash_bytes as stored_bytes
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import (
     layer_parameter_bytes,
     multiply_accumulates,
     operations,
 )
-from cnn2csdf.rescaling import flash_bytes as stored_bytes
 from csdf.outcome import Reason, Status, because
 from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.network_arena import whole_arena

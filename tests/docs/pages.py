@@ -122,7 +122,8 @@ def is_installation(command):
 def printed_by(command):
     """The lines on a terminal after a command: remarks first, then the output.
 
-    Knows `csdf`, `cat`, `head` and `tail`; behind them `| head -N`, `| tail -N`, `> FILE`, `; echo $?`.
+    Knows `csdf`, `cat`, `head`, `tail` and `printf`; behind them `| head -N`, `| tail -N`,
+    `| grep WORD`, `> FILE`, `; echo $?`.
     """
     if is_installation(command):
         return ""
@@ -139,8 +140,11 @@ def printed_by(command):
         output.write(Path(words[1]).read_text())
     elif words[0] in ("head", "tail"):
         output.write(lines_of(Path(words[2]).read_text(), *words[:2]))
+    elif words[0] == "printf":
+        output.write(words[1].replace("\\n", "\n"))
     else:
-        raise ValueError(f"a page asks for {words[0]!r}; expected csdf, cat, head or tail")
+        known = "csdf, cat, head, tail or printf"
+        raise ValueError(f"a page asks for {words[0]!r}; expected {known}")
     text = lines_of(output.getvalue(), *part.split()) if part else output.getvalue()
     if file:
         Path(file).write_text(text)
@@ -157,7 +161,9 @@ def exit_code(words):
 
 
 def lines_of(text, which, option):
-    """The rest of a text after `head -N` or `tail -N`."""
+    """The rest of a text after `head -N`, `tail -N` or `grep WORD`."""
+    if which == "grep":
+        return "".join(line for line in text.splitlines(keepends=True) if option in line)
     count = int(option.removeprefix("-"))
     lines = text.splitlines(keepends=True)
     return "".join({"head": lines[:count], "tail": lines[-count:]}[which])

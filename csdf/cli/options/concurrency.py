@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 
 from csdf.analysis.bounded import limit_concurrency
-from csdf.analysis.concurrency import unlimited_actors, without_auto_concurrency
+from csdf.analysis.concurrency import (
+    overlapping_actor,
+    unlimited_actors,
+    without_auto_concurrency,
+)
 from csdf.cli import answers
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, counted
 from csdf.model.graph import Graph
 from csdf.model.scenarios import ScenarioGraph
 
@@ -90,6 +96,17 @@ def added_loops(before: Graph, after: Graph) -> list[str]:
 def hint(graph: Graph) -> str | None:
     """Return what to try where nothing limits the graph; None where that would change nothing."""
     return HINT if unlimited_actors(graph) else None
+
+
+def overlap_rows(
+    graph: Graph, repetitions: Mapping[str, int], period: Fraction | None
+) -> list[tuple[str, str]]:
+    """Return the lines that say that a period rests on firings of one actor at once, where it must."""
+    actor = overlapping_actor(graph, repetitions, period) if period else None
+    if actor is None:
+        return []
+    free = counted(len(unlimited_actors(graph)), "actor")
+    return [("overlap", f"{free} without a self-loop: firings of {actor} overlap"), ("hint", HINT)]
 
 
 def refuse(options: argparse.Namespace) -> None:

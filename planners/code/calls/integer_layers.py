@@ -13,10 +13,10 @@ from cnn2csdf import operators as op
 from cnn2csdf.elements import Element, Quantization
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.fixed_point.arithmetic import SUM_BITS
+from cnn2csdf.fixed_point.flash import is_limit, sum_ratios
 from cnn2csdf.integers import LARGEST, multiplier, multipliers, quantized
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators.ends import Input, Output
-from cnn2csdf.rescaling import is_limit, sum_ratios
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 from planners.code.calls.folds import cube_fields, reduced_to

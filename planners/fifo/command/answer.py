@@ -21,11 +21,17 @@ HERTZ = 10**6  # of a megahertz
 
 
 def as_text(
-    found: Study, megahertz: Fraction, *, all_layers: bool = False, builder: str = "FINN"
+    found: Study,
+    megahertz: Fraction,
+    *,
+    all_layers: bool = False,
+    builder: str = "FINN",
+    objective: str = "bits",
 ) -> str:
     """Return the answer: the rate, the depths in other ways, the depths, the layers.
 
-    builder: whose design it is; cores and their costs are those of FINN.
+    builder: whose design it is; cores and their costs are those of FINN. objective: what was to be
+    small: bits, words, or words as wide as block RAMs have them.
     """
     lines = [
         f"{found.design.name}: {_counts(found.design)}",
@@ -36,7 +42,7 @@ def as_text(
         *_given(found, megahertz),
         *_automatic(found),
         *_repair(found),
-        *_sizing(found, megahertz, builder),
+        *_sizing(found, megahertz, builder, objective),
         *_fifos(found, builder),
         *_layers(found, all_layers=all_layers),
         *[f"  remark     {one}" for one in found.design.remarks],
@@ -123,26 +129,36 @@ def _repair(found: Study) -> list[str]:
     return [f"  no more    {proof}: {', '.join(more)}; {extra} bits more"]
 
 
-def _sizing(found: Study, megahertz: Fraction, builder: str) -> list[str]:
+def _sizing(found: Study, megahertz: Fraction, builder: str, objective: str) -> list[str]:
     sizing = found.sizing
     goal = "no deadlock" if sizing.period is None else _rate(sizing.period, megahertz)
     if sizing.status is Status.INFEASIBLE:
         return [f"  depths     none for {goal}: {_why_not(found)}"]
     if not sizing.depths:
         return [f"  depths     none found for {goal}: {sizing.reason}"]
-    lines = [f"  depths     {sizing.bits} bits for {goal}: {in_proof(sizing)}"]
+    bits = found.design.bits(sizing.depths)
+    weighted = "" if objective == "bits" else f" (smallest by {_cost(sizing.bits, objective)})"
+    lines = [f"  depths     {bits} bits for {goal}: {in_proof(sizing)}{weighted}"]
     if builder != "FINN":
         return lines
     luts, blocks, ultra = found.cost.luts, found.cost.blocks, found.cost.ultra
     lines.append(
-        f"  cores      {sum(map(len, found.cores))} FIFO cores: {luts} LUTs, {blocks} block RAMs "
-        f"(18 kbit), {ultra} UltraRAMs by FINN's estimate"
+        f"  cores      {sum(map(len, found.cores))} FIFO cores: {luts} LUTs, "
+        f"{answers.counted(blocks, 'block RAM')} (18 kbit), "
+        f"{answers.counted(ultra, 'UltraRAM')} by FINN's estimate"
     )
     if found.written is not None and found.written.circuit is not None:
         period = found.written.circuit.period
         does = "DEADLOCK" if period is None else f"{answers.number(period)} cycles a frame"
         lines.append(f"  written    what the cores hold: {found.written.bits} bits, {does}")
     return lines
+
+
+def _cost(amount: int, objective: str) -> str:
+    """Say an objective other than bits: words, or words in the widths of block RAMs."""
+    return (
+        f"{amount} words" if objective == "words" else f"{amount} bits in the widths of block RAMs"
+    )
 
 
 def _why_not(found: Study) -> str:
@@ -157,7 +173,12 @@ def in_proof(sizing: Sizing) -> str:
     if sizing.status is Status.OPTIMAL:
         return "proved the smallest"
     narrow = "no single depth can be less, " if sizing.is_narrow else ""
-    return f"{narrow}at most {float(sizing.gap):.1%} above the smallest (at least {sizing.lower_bound})"
+    return f"{narrow}{_above(sizing.gap)} above the smallest (at least {sizing.lower_bound})"
+
+
+def _above(gap: Fraction) -> str:
+    """Say a gap in percent, and never as nothing."""
+    return "less than 0.1%" if gap < Fraction(1, 1000) else f"at most {float(gap):.1%}"
 
 
 def _fifos(found: Study, builder: str) -> list[str]:
@@ -304,7 +325,8 @@ def _sizing_json(design: Design, sizing: Sizing) -> dict[str, Any]:
         "status": sizing.status,
         "reason": str(sizing.reason),
         "period": None if sizing.period is None else str(sizing.period),
-        "bits": sizing.bits,
+        "bits": design.bits(sizing.depths) if sizing.depths else sizing.bits,
+        "cost": sizing.bits,  # what was to be small; lower_bound is of it
         "lower_bound": sizing.lower_bound,
         "depths": dict(design.named(sizing.depths)) if sizing.depths else {},
         "evaluations": sizing.evaluations,

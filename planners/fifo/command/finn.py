@@ -94,7 +94,7 @@ def _study(
     if options.json:
         print(json.dumps(as_json(found, options.clock), indent=2))
     else:
-        print(as_text(found, options.clock, all_layers=options.layers))
+        print(as_text(found, options.clock, all_layers=options.layers, objective=options.objective))
     if options.sensitivity and found.sizing.depths:
         other = read_design(options.model, replace(timing, more=options.sensitivity), folding)
         print(_changed(found, _found(other, options), options.sensitivity), file=sys.stderr)
@@ -146,12 +146,17 @@ def _changed(found: Study, other: Study, more: int) -> str:
         )
         if old != new
     ]
-    bits = f"{found.sizing.bits} -> {other.sizing.bits} bits"
+    before, after = (
+        one.design.bits(one.sizing.depths) if one.sizing.depths else 0 for one in (found, other)
+    )
+    bits = f"{before} -> {after} bits"
     listed = ", ".join(changes) or "no depth changes"
     return f"{PROGRAM}: with all assumed latencies {more} longer: {bits}: {listed}"
 
 
 def _front(design: Design, options: argparse.Namespace) -> int:
+    if options.objective != "bits":
+        raise CsdfError(f"--objective {options.objective} is for one rate; --front counts bits")
     points = front(design, stops=lambda: _stop(design, options))
     if not points:
         raise CsdfError(
@@ -168,6 +173,8 @@ def _front(design: Design, options: argparse.Namespace) -> int:
             design.name, points, labels, options.clock, pictures.suffix_of(options.plot)
         )
         write(PROGRAM, options.plot, picture)
+    if any(point.status is not Status.OPTIMAL for point in points):
+        remark(PROGRAM, "the time was up before all points were proved; --budget gives each more")
     return answers.ANSWERED
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
-from cnn2csdf.rescaling import flash_bytes
 from csdf.outcome import Reason, Status, Why, because
 from planners.streaming.course import course_of
 from planners.streaming.given.judge import require_carried_out

@@ -2,9 +2,9 @@
 
 import pytest
 
+from cnn2csdf.fixed_point.flash import flash_bytes, rescaling_bytes
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.readers.model_files import read_model
-from cnn2csdf.rescaling import flash_bytes, rescaling_bytes
 from cnn2csdf.simplify import simplified
 from planners.code.sources import library_sources
 from planners.streaming.fit import fit

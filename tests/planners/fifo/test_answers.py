@@ -1,0 +1,58 @@
+"""What `csdf fifo finn` says of sizes: in bits whatever was to be small, and gaps never as nothing."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from csdf.cli.main import main
+from csdf.outcome import Status
+from planners.fifo.command.answer import in_proof
+from planners.fifo.event_system import EventSystem
+from planners.fifo.finn.reading import read_design
+from planners.fifo.sizing import smallest_depths
+from planners.fifo.timing.options import TimingOptions
+from tests.planners.fifo.designs import RESIDUAL
+
+
+def line_of(output, title):
+    return next(line for line in output.splitlines() if line.split()[:1] == [title])
+
+
+@pytest.mark.parametrize("objective", ["bits", "words", "bram"])
+def test_bits_are_bits_whatever_was_to_be_small(objective, capsys):
+    assert main(["fifo", "finn", str(RESIDUAL), "--objective", objective]) == 0
+    text = capsys.readouterr().out
+    assert main(["fifo", "finn", str(RESIDUAL), "--objective", objective, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    held = sum(one["bits"] * one["depth"] for one in found["fifos"])
+    assert line_of(text, "depths").split()[1:3] == [str(held), "bits"]
+    assert found["smallest"]["bits"] == held
+
+
+def test_an_objective_other_than_bits_says_its_own_cost(capsys):
+    main(["fifo", "finn", str(RESIDUAL), "--objective", "words", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    words = sum(one["depth"] for one in found["fifos"])
+    assert found["smallest"]["cost"] == words >= found["smallest"]["lower_bound"]
+    main(["fifo", "finn", str(RESIDUAL), "--objective", "words"])
+    assert f"{words} words" in line_of(capsys.readouterr().out, "depths")
+
+
+def test_a_front_refuses_an_objective_that_it_does_not_count(capsys):
+    assert main(["fifo", "finn", str(RESIDUAL), "--front", "--objective", "words"]) == 2
+    assert "--front counts bits" in capsys.readouterr().err
+
+
+def test_a_gap_is_never_said_to_be_nothing():
+    system = EventSystem(read_design(str(RESIDUAL), TimingOptions(), {}))
+    proved = smallest_depths(system, None)
+    open_ = replace(proved, status=Status.FEASIBLE, bits=4832, lower_bound=4830)
+    assert Fraction(2, 4830) == open_.gap < Fraction(1, 1000)
+    assert "less than 0.1% above the smallest (at least 4830)" in in_proof(open_)
+
+
+def test_a_graph_command_sends_a_model_of_finn_to_its_own_command(capsys):
+    assert main(["buffers", str(RESIDUAL)]) == 2
+    assert "csdf fifo finn" in capsys.readouterr().err
