@@ -89,14 +89,18 @@ class Policy:
     u -> v, numerator / denominator being the ratio in lowest terms. cycle: (N,) the edges of the
     critical cycle, each leaving the node that the next one enters; time, height, length: of it.
     others: edges of further cycles as far as there is room, each cycle ended by -1, `reported` entries.
+    choice: (N,) the edge of each node counted from the first that enters it; in: the policy to begin
+    with, where the node has such an edge; out: the last policy. unit: of the values in the end; in: of
+    the values to begin with, 0 where neither these nor `choice` say anything.
     work: edges looked at. order, mark: (N,) scratch, like what begins with `seen`: the cycle at hand.
     low_time / low_height: only further cycles with a larger ratio are reported. limit: no sum may
     pass it.
     """
 
-    def __init__(self, value, cycle, others, blank):
+    def __init__(self, value, cycle, others, choice, blank):
         """Keep these arrays. blank: makes zeros of the kernel's kind."""
         self.value = value
+        self.choice = choice
         self.cycle = cycle
         self.others = others
         self.edge = blank(len(value))
@@ -109,6 +113,7 @@ class Policy:
         self.length = 0
         self.reported = 0
         self.work = 0
+        self.unit = 0
         self.is_raised = False
         self.is_blocked = False
         self.seen_time = 0
@@ -117,6 +122,10 @@ class Policy:
         self.low_time = 0
         self.low_height = 1
         self.limit = 0
+
+    def begin_with(self, unit):
+        """Say that `choice` holds a policy to begin with, and `value` its values times `unit`."""
+        self.unit = unit
 
     def within(self, low_time, low_height, limit):
         """Set the ratio above which cycles are reported, and the largest sum; return itself."""
@@ -216,6 +225,8 @@ def maximum_cycle_ratio(edges, time, policy):
     for edge in range(edges.start[nodes]):
         largest_height = max(largest_height, abs(edges.height[edge]))
     choose_first(edges, policy)
+    if policy.unit > 0:
+        choose_told(edges, policy)
     while True:
         if not find_cycles(edges, time, policy):
             return OVERFLOW
@@ -226,25 +237,48 @@ def maximum_cycle_ratio(edges, time, policy):
                 return OVERFLOW
             if policy.numerator > 0 and largest_height > policy.limit // policy.numerator:
                 return OVERFLOW
-            for node in range(nodes):
-                policy.value[node] = 0
+            begin_values(policy)
         if not follow(edges, time, policy):
             return OVERFLOW
         status = improve(edges, time, policy)
         policy.work += edges.start[nodes]
         if status != CHANGED:
+            for node in range(nodes):
+                policy.choice[node] = policy.edge[node] - edges.start[node]
             return status
 
 
 def choose_first(edges, policy):
     """Begin with the edge of least height that enters each node, not its order if there is another."""
     for node in range(len(policy.edge)):
-        policy.value[node] = 0
         best = edges.start[node]
         for edge in range(edges.start[node] + 1, edges.start[node + 1]):
             if best == edges.start[node] or edges.height[edge] < edges.height[best]:
                 best = edge
         policy.edge[node] = best
+
+
+def choose_told(edges, policy):
+    """Begin with the policy that was told; any will do, and one that was best nearby saves steps."""
+    for node in range(len(policy.edge)):
+        told = edges.start[node] + policy.choice[node]
+        if told < edges.start[node + 1]:
+            policy.edge[node] = told
+
+
+def begin_values(policy):
+    """Begin with zeros, or with values that were told, in the units of the ratio at hand.
+
+    Values only rise, so any will do; those that nearly fit are soon enough.
+    """
+    largest = 0
+    for node in range(len(policy.value)):
+        largest = max(largest, policy.value[node])
+    keeps = policy.unit > 0 and largest <= policy.limit // policy.denominator
+    for node in range(len(policy.value)):
+        policy.value[node] = policy.value[node] * policy.denominator // policy.unit if keeps else 0
+    if policy.unit > 0:
+        policy.unit = policy.denominator
 
 
 def find_cycles(edges, time, policy):

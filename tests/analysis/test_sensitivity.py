@@ -194,3 +194,20 @@ def assert_tokens_hold(graph, row, period):
         )
         expected = row.period if more == row.more else period
         assert period_of(replace(graph, channels=channels)) == expected, (graph.name, row, more)
+
+
+def two_ways_through():
+    """Two rings of one token through a: one by its first phase, 3 + 4, one by its second, 3 + 4."""
+    builder = GraphBuilder().actor("a", [3, 3], overlap=False)
+    builder.actor("b", 4, overlap=False).actor("c", 4, overlap=False)
+    builder.channel("a", [1, 0], "b", 1).channel("b", 1, "a", [1, 0], initial_tokens=1)
+    builder.channel("a", [0, 1], "c", 1).channel("c", 1, "a", [0, 1], initial_tokens=1)
+    return builder.graph()
+
+
+def test_an_actor_gains_where_each_critical_cycle_takes_another_phase_of_it():
+    # Each phase alone leaves the other ring at 7; both faster by 1 leave 2 + 4.
+    found = sensitivity(two_ways_through())
+    assert found.period == 7
+    assert [row_of(found, "a", phase).gain for phase in (None, 0, 1)] == [1, 0, 0]
+    assert all(row.period == 7 for row in found.channels)

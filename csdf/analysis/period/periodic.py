@@ -57,6 +57,9 @@ class PeriodicSolution:
     others: tuple[tuple[int, ...], ...]
     is_exact: bool
     work: int  # edges looked at
+    choice: (
+        Any  # (nodes,) the constraint that decides each start, from which another search may begin
+    )
 
 
 class Constraints(NamedTuple):
@@ -97,6 +100,7 @@ class PeriodicProblem:
         tokens: Sequence[int] | None = None,
         durations: Sequence[int] | None = None,
         unit_times: bool = False,
+        nearby: PeriodicSolution | None = None,
     ) -> PeriodicSolution:
         """Return the smallest period with so many copies of each actor.
 
@@ -104,6 +108,8 @@ class PeriodicProblem:
         tokens: initial tokens of each channel, durations: of each phase, actor by actor; instead of
         the graph's own.
         unit_times: every firing lasts one unit, whatever the graph says.
+        nearby: a solution with as many copies, for other tokens or durations, to begin with: the
+        period is the same, and found sooner if little has changed.
         Raises GaveUp for numbers that nothing holds.
         """
         tokens = self.graph.initial_tokens if tokens is None else tokens
@@ -113,7 +119,7 @@ class PeriodicProblem:
                 if durations is not None:
                     times = backend.array(self._layouts.times(copies, durations))
                     layout = layout._replace(times=times)
-                solution = self._solve(copies, low, tokens, backend, layout)
+                solution = self._solve(copies, low, tokens, backend, layout, nearby)
             except OverflowError:  # a number does not even fit into the arrays
                 solution = None
             if solution is not None:
@@ -127,14 +133,21 @@ class PeriodicProblem:
         tokens: Sequence[int],
         backend: compiler.Backend,
         layout: NodeArrays,
+        nearby: PeriodicSolution | None,
     ) -> PeriodicSolution | None:
         """Solve on one backend; None where its numbers do not hold the sums."""
         if max(self.scale, int(low)) > backend.limit:
             return None
         edges = self._layouts.edges(layout, tokens, backend)
-        value, cycle = backend.blank(layout.nodes), backend.blank(layout.nodes)
+        cycle = backend.blank(layout.nodes)
         others = backend.blank(2 * layout.nodes)
-        policy = backend.kernel(periodic.Policy)(value, cycle, others, backend.blank)
+        if nearby is None:
+            value, choice = backend.blank(layout.nodes), backend.blank(layout.nodes)
+        else:
+            value, choice = backend.array(nearby.starts), backend.array(nearby.choice)
+        policy = backend.kernel(periodic.Policy)(value, cycle, others, choice, backend.blank)
+        if nearby is not None:
+            policy.begin_with(nearby.scale)
         policy.within(int(low), self.scale, backend.limit)
         status = backend.kernel(periodic.maximum_cycle_ratio)(edges.listed, layout.times, policy)
         if status == periodic.OVERFLOW:
@@ -166,6 +179,7 @@ class PeriodicProblem:
             ),
             is_exact=exact,
             work=edges.number + policy.work,
+            choice=choice,
         )
 
     def circuit(

@@ -8,21 +8,19 @@ of a duration.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from functools import cached_property
 from math import gcd
 from typing import Any
 
 from csdf.analysis.bounded import SPACE
 from csdf.analysis.critical import CriticalCycle, named_cycle
 from csdf.analysis.liveness import Deadlock, deadlock
-from csdf.analysis.throughput import throughput
 from csdf.analysis.whatif.lines import LineSearch
 from csdf.analysis.whatif.parameter import added_time, added_to_phase
 from csdf.analysis.whatif.parametric import line_below_today
 from csdf.analysis.whatif.slack import ComponentSlack, Slack
-from csdf.analysis.whatif.varying import VaryingComponent, VaryingGraph
+from csdf.analysis.whatif.varying import Critical, VaryingComponent, VaryingGraph
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
 from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
@@ -135,11 +133,8 @@ class _Study:
         self._stop = stop
         self._varying = VaryingGraph(graph, stop)
         self._critical = self._varying.as_given
-        self._on_cycle = set[int]()  # places of durations on the critical cycle
-        if self._critical.component is not None and self._critical.circuit is not None:
-            self._on_cycle.update(
-                self._varying.places(self._critical.component, self._critical.circuit)
-            )
+        # Of each critical cycle known so far the places of its durations, and its channels.
+        self._known_cycles = {self._parts(self._critical)}
         self._period = self._critical.period or Fraction(0)
         self._home = {
             actor: (component, place)
@@ -169,6 +164,22 @@ class _Study:
             is_complete=not reason,
             reason=reason,
         )
+
+    def _parts(self, critical: Critical) -> tuple[frozenset[int], frozenset[int]]:
+        """The places of the durations on a cycle, and its channels."""
+        component, circuit = critical.component, critical.circuit
+        if component is None or circuit is None:
+            return frozenset(), frozenset()
+        channels = (component.channels[one] for one in circuit.channels if one >= 0)
+        return frozenset(self._varying.places(component, circuit)), frozenset(channels)
+
+    def _learn(self, critical: Critical) -> None:
+        """Where a change left the period as it was, what sets it now did so before.
+
+        Nothing helps alone, then, that is not on this cycle too. An actor is on it with any phase.
+        """
+        if critical.period == self._period:
+            self._known_cycles.add(self._parts(critical))
 
     def _cycle(self) -> CriticalCycle | None:
         component, circuit = self._critical.component, self._critical.circuit
@@ -215,8 +226,9 @@ class _Study:
         """Gain, until, and least period; only what is on a critical cycle can gain anything."""
         nothing = Fraction(0), Fraction(0), self._period
         actor = self._graph.actors[number]
-        own = range(actor.phases) if phase is None else (phase,)
-        if self._on_cycle.isdisjoint(self._varying.place(number, one) for one in own):
+        phases = range(actor.phases) if phase is None else (phase,)
+        own = {self._varying.place(number, one) for one in phases}
+        if any(own.isdisjoint(places) for places, _ in self._known_cycles):
             return nothing
         parameter = (
             added_time(self._graph, {actor.name: 1})
@@ -227,6 +239,7 @@ class _Study:
             return nothing
         search = LineSearch(self._varying, [parameter])
         line, start, first = line_below_today(search, parameter)
+        self._learn(first.critical)
         if not line.slopes[0]:
             return nothing
         return line.slopes[0], parameter.today - start, first.period(parameter.least)
@@ -243,42 +256,11 @@ class _Study:
         step = _step(self._varying, at)
         more = step - self._varying.numbers.initial_tokens[at] % step
         period = self._period
-        if at in self._critical_channels:
-            period = self._period_with(name, at, more)
+        if all(at in channels for _, channels in self._known_cycles):
+            critical = self._varying.with_more_tokens(at, more)
+            period = critical.period or Fraction(0)
+            self._learn(critical)
         return ChannelSensitivity(channel=name, kind=kind, more=more, period=period)
-
-    def _period_with(self, name: str, at: int, more: int) -> Fraction:
-        """The period with more tokens on a channel, of that name or its space."""
-        if self._graph.channel(name).is_self_loop:  # firings may overtake one another then
-            return throughput(
-                _with_tokens(self._graph, name, more), budget=self._stop
-            ).period or Fraction(0)
-        tokens = list(self._varying.numbers.initial_tokens)
-        tokens[at] += more
-        return self._varying.critical({}, tokens).period or Fraction(0)
-
-    @cached_property
-    def _critical_channels(self) -> set[int]:
-        """The channels of the critical cycle: without one of them that cycle stays as it is."""
-        component, circuit = self._critical.component, self._critical.circuit
-        if component is None or circuit is None:
-            return set()
-        return {component.channels[one] for one in circuit.channels if one >= 0}
-
-
-def _with_tokens(graph: Graph, name: str, more: int) -> Graph:
-    """The graph with more tokens on a channel, and places for them."""
-    channels = tuple(
-        replace(
-            one,
-            initial_tokens=one.initial_tokens + more,
-            capacity=None if one.capacity is None else one.capacity + more,
-        )
-        if one.name == name
-        else one
-        for one in graph.channels
-    )
-    return replace(graph, channels=channels, origin=None)
 
 
 def _step(graph: VaryingGraph, channel: int) -> int:

@@ -14,7 +14,7 @@ from csdf.analysis.consistency import cycle_vector
 from csdf.analysis.period.periodic import Circuit, PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
 from csdf.model.graph import Graph
-from csdf.model.indexed import IndexedGraph, indexed, part_of
+from csdf.model.indexed import IndexedGraph, indexed, is_ordered, part_of
 from csdf.stopping import Budget, Stop, stop_of
 
 FULL = 20_000  # firings of an iteration that are all copied at once,
@@ -35,6 +35,7 @@ class VaryingComponent:
         cycles: Sequence[int],
     ) -> None:
         self.actors, self.channels = actors, channels
+        self._cycles = cycles
         self.repeats = gcd(*(cycles[actor] for actor in actors))
         own = [cycles[actor] // self.repeats for actor in actors]
         part = part_of(graph, actors, channels)
@@ -48,6 +49,13 @@ class VaryingComponent:
             starts[actor] + phase for actor in actors for phase in range(graph.phases[actor])
         ]
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], PeriodicSolution] = {}
+        self._nearby: PeriodicSolution | None = None
+
+    def under(self, graph: IndexedGraph) -> VaryingComponent:
+        """Return this component of the same graph with other tokens, its schedules as refined."""
+        other = VaryingComponent(graph, self.actors, self.channels, self._cycles)
+        other.copies, other._nearby = self.copies, self._nearby
+        return other
 
     def solution(
         self, durations: Sequence[int], tokens: Sequence[int], stop: Stop
@@ -66,10 +74,14 @@ class VaryingComponent:
         while True:
             stop.look()
             require_room(self.problem, self.copies)
-            solution = self.problem.solve(self.copies, tokens=tokens, durations=durations)
+            solution = self.problem.solve(
+                self.copies, tokens=tokens, durations=durations, nearby=self._nearby
+            )
+            if self._nearby is None and solution.period is not None:
+                self._nearby = solution  # the first one: answers do not depend on the order asked
             if solution.is_exact:
                 return solution
-            self.copies = self.problem.refined(solution)
+            self.copies, self._nearby = self.problem.refined(solution), None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +132,7 @@ class VaryingGraph:
         for place, time in longer.items():
             times[place] += int(time / self.time_unit * scale)
         held = self.numbers.initial_tokens if tokens is None else tokens
-        return self._critical(times, held, self.time_unit / scale)
+        return self._critical(times, held, self.time_unit / scale, self.components)
 
     def only(self, durations: Mapping[int, Fraction]) -> Critical:
         """Return the period, and what sets it, where all other durations are zero."""
@@ -128,12 +140,31 @@ class VaryingGraph:
         times = [0] * len(self.numbers.duration)
         for place, time in durations.items():
             times[place] = int(time * scale)
-        return self._critical(times, self.numbers.initial_tokens, Fraction(1, scale))
+        held = self.numbers.initial_tokens
+        return self._critical(times, held, Fraction(1, scale), self.components)
 
-    def _critical(self, times: Sequence[int], tokens: Sequence[int], unit: Fraction) -> Critical:
+    def with_more_tokens(self, channel: int, more: int) -> Critical:
+        """Return the exact period, and what sets it, with more tokens on one channel."""
+        tokens = list(self.numbers.initial_tokens)
+        tokens[channel] += more
+        changed = self.numbers._replace(initial_tokens=tokens)
+        actor, components = self.numbers.producer[channel], self.components
+        if _keeps_order(self.numbers, actor) and not _keeps_order(changed, actor):
+            components = [
+                one.under(changed) if channel in one.channels else one for one in components
+            ]
+        return self._critical(self.numbers.duration, tokens, self.time_unit, components)
+
+    def _critical(
+        self,
+        times: Sequence[int],
+        tokens: Sequence[int],
+        unit: Fraction,
+        components: Sequence[VaryingComponent],
+    ) -> Critical:
         nothing = Fraction(0)
         slowest = Critical(period=nothing, time=nothing, component=None, circuit=None)
-        for component in self.components:
+        for component in components:
             solution = component.solution(times, tokens, self.stop)
             period = None
             if solution.period is not None:
@@ -161,3 +192,8 @@ class VaryingGraph:
             )
             if channel >= 0
         ]
+
+
+def _keeps_order(graph: IndexedGraph, actor: int) -> bool:
+    """Whether no firing of the actor overtakes another, whatever its durations are."""
+    return is_ordered(graph, actor, has_one_timing=False)

@@ -15,9 +15,9 @@ cdef class Edges:
 
 
 cdef class Policy:
-    cdef int64_t[::1] edge, value, cycle, others, order, mark
+    cdef int64_t[::1] edge, value, cycle, others, choice, order, mark
     cdef readonly int64_t time, height, length, reported, work
-    cdef int64_t numerator, denominator, low_time, low_height, limit
+    cdef int64_t unit, numerator, denominator, low_time, low_height, limit
     cdef int64_t seen_time, seen_height, seen_length
     cdef bint is_raised, is_blocked
 
@@ -55,6 +55,12 @@ cpdef int64_t maximum_cycle_ratio(Edges edges, int64_t[::1] time, Policy policy)
 
 @cython.locals(node=int64_t, best=int64_t, edge=int64_t)
 cdef void choose_first(Edges edges, Policy policy) noexcept
+
+@cython.locals(node=int64_t, told=int64_t)
+cdef void choose_told(Edges edges, Policy policy) noexcept
+
+@cython.locals(node=int64_t, largest=int64_t, keeps=cython.bint)
+cdef void begin_values(Policy policy) noexcept
 
 @cython.locals(nodes=int64_t, placed=int64_t, node=int64_t, first=int64_t, length=int64_t, i=int64_t)
 cdef bint find_cycles(Edges edges, int64_t[::1] time, Policy policy) noexcept
