@@ -26,7 +26,7 @@ from planners.streaming.machine import Machine
 from planners.streaming.ways import BY_ROWS, RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS, Fit, FitWay
 
 MODELS = Path(__file__).parents[1] / "models" / "networks"
-SECONDS = 4.0  # of the processor, for each network and input
+SECONDS = 8.0  # of the processor, for each network and input
 ALMOST_ONCE = Fraction(21, 20)
 
 

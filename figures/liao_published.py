@@ -54,7 +54,7 @@ def alone(halo: Halo) -> int:
 HEAD = """# Liao et al. with traffic as printed
 
 Made by `python -m figures.liao_published`; the same from a prompt:
-`csdf plan traffic "conv:56x56x64,64,3x3,pad=1+conv:64,3x3,pad=1" --buffer 512KB --nest --accounting
+`csdf plan traffic "conv:56x56x64,64,3x3,pad=1+conv:64,3x3,pad=1" --buffer 512KiB --nest --accounting
 published`. Elements of {bytes} bytes, a buffer of 512 KB (524,288 bytes). Printed:
 T = T_I + T_W + 2 T_O for a layer (partial results are read back and written, the first time too),
 T1 = T_I + T_W and T2 = T_W + 2 T_O for a pair whose map between stays. Rows and columns that windows

@@ -17,7 +17,7 @@ from figures.taso_published import (
     step_of,
     workspace_of,
 )
-from planners.primitives.command.picture import Panel, Place, primitives_picture
+from planners.primitives.command.picture import DrawnPoint, Panel, primitives_picture
 from planners.primitives.selection.problem import Objective
 
 HERE = Path(__file__)
@@ -86,14 +86,14 @@ def by_network() -> tuple[Heights, Heights]:
     return time, memory
 
 
-def network_points() -> dict[str, Place]:
+def network_points() -> dict[str, DrawnPoint]:
     """Return points A and B of figure 6a: the fastest, and the smallest within 15% more time."""
     front = front_of(PARETO, "published")
     slow = front.within_time(front.fastest.nanoseconds * MORE_TIME // 100)
     return {"A": place(front.fastest), "B": place(slow)}
 
 
-def workspace_points() -> dict[str, Place]:
+def workspace_points() -> dict[str, DrawnPoint]:
     """Return points A to D of figure 6b.
 
     A is what formula 13 chooses without a limit, B the least at its speed, C and D the two neighbours
@@ -104,7 +104,7 @@ def workspace_points() -> dict[str, Place]:
     first = network.selection(network.fastest)
     low, high = max(pairwise(front.pairs), key=step_of)
     return {
-        "A": Place(workspace_of(PARETO, first.chosen), network.fastest.nanoseconds),
+        "A": DrawnPoint(workspace_of(PARETO, first.chosen), network.fastest.nanoseconds),
         "B": place(front.within_time(network.fastest.nanoseconds)),
         "C": place(high),
         "D": place(low),

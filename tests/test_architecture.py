@@ -74,7 +74,7 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
     "ortools": ("csdf.search.mapping.exact", "planners.arena.cp_sat"),
     "scipy": ("planners.primitives.selection.integer_program",),
-    "shtab": ("csdf.cli.completion",),
+    "shtab": ("csdf.cli.about.completion",),
 }
 STOPS = (
     "csdf.stopping",

@@ -62,8 +62,8 @@ def from_catalogue(text: str) -> Network:
     name, _, arguments = text.partition(":")
     if name not in CATALOGUE:
         raise InvalidNetwork(
-            f"there is no network {name!r} in the catalogue{meant(name, CATALOGUE)}; "
-            f"there are {', '.join(CATALOGUE)}"
+            f"there is no network {name!r} in the catalogue; there are {', '.join(CATALOGUE)}"
+            + meant(name, CATALOGUE)
         )
     builder = CATALOGUE[name]
     defaults = {

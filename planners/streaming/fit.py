@@ -118,8 +118,8 @@ class _Fitting:
             name: moves
             for name, moves in (
                 (STRIPS, self._moves),
-                (IN_PARTS, Moves(self._course, self._table, PARTS)),
                 *self._twice(),
+                (IN_PARTS, Moves(self._course, self._table, PARTS)),
             )
             if name in searched
         }

@@ -2,7 +2,7 @@
 
 import json
 
-from csdf.cli.schema import schema, schema_names
+from csdf.cli.about.schema import schema, schema_names
 
 try:
     from jsonschema import Draft202012Validator

@@ -2,7 +2,7 @@
 
 import pytest
 
-from csdf.cli.examples import example_files, examples_folder
+from csdf.cli.about.examples import example_files, examples_folder
 from tests.cli.running import GRAPHS
 
 

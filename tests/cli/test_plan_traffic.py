@@ -195,7 +195,7 @@ def test_wrong_usage_is_one_message(move, words, complaint):
 
 
 def test_traffic_as_published_is_that_of_the_slides(move):
-    code, output, _ = move(PAIR, "--buffer", "512KB", "--accounting", "published", "--nest")
+    code, output, _ = move(PAIR, "--buffer", "512KiB", "--accounting", "published", "--nest")
     assert code == 0
     # Input 831,488, weights 589,824, borders 57,344, output 2 * 802,816.
     assert "(3084288 bytes)" in output
@@ -207,14 +207,22 @@ def test_traffic_as_published_is_that_of_the_slides(move):
 
 def test_published_traffic_is_of_pairs_at_most(move):
     code, _, remarks = move(
-        PAIR, "--buffer", "512KB", "--accounting", "published", "--fuse", "chain"
+        PAIR, "--buffer", "512KiB", "--accounting", "published", "--fuse", "chain"
     )
     assert code == 2
     assert "give --fuse 1 or 2" in remarks
 
 
 def test_published_traffic_in_json_and_over_buffers(move):
-    words = ("--accounting", "published", "--sweep", "256KB:512KB", "--buffer", "512KB", "--json")
+    words = (
+        "--accounting",
+        "published",
+        "--sweep",
+        "256KiB:512KiB",
+        "--buffer",
+        "512KiB",
+        "--json",
+    )
     found = json.loads(move(PAIR, *words)[1])
     assert found["traffic_bytes"] == found["sweep"][-1]["fuse_2_bytes"] == 3_084_288
     assert found["groups"][0]["held_bytes"] == 422_720
@@ -223,6 +231,6 @@ def test_published_traffic_in_json_and_over_buffers(move):
 
 
 def test_a_sweep_of_layers_alone_is_as_its_schema_says(move):
-    code, output, _ = move(SMALL, "--sweep", "1KB:2KB", "--fuse", 1, "--json")
+    code, output, _ = move(SMALL, "--sweep", "1KiB:2KiB", "--fuse", 1, "--json")
     assert code == 0
     assert "fuse_2_bytes" not in json.loads(output)["sweep"][0]

@@ -11,7 +11,7 @@ from csdf.cli.frame.output import remark
 from csdf.errors import CsdfError, counted
 from csdf.io import files
 
-PACKAGE = Path(__file__).parents[1]
+PACKAGE = Path(__file__).parents[2]
 HOMES = (PACKAGE / "examples", PACKAGE.parent / "models")  # as installed; in a checkout
 FOLDER = "models"
 

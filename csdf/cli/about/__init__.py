@@ -1,0 +1,1 @@
+"""Commands about csdf itself: its examples, its schemas, completion in shells."""
