@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
 from fractions import Fraction
 
 from csdf.search.evaluator import Evaluation
@@ -10,6 +11,44 @@ from planners.fifo.event_system import Circuit, EventSystem, Restricted
 
 Look = Callable[[], None]
 Depths = Sequence[int | None]
+
+LATEST = 64  # answers of each kind that are compared with a new question
+
+
+class Dominance:
+    """What earlier answers say about other depths: more depth is never slower, less never faster."""
+
+    def __init__(self) -> None:
+        self._enough: dict[tuple[int, ...], deque[Depths]] = {}
+        self._circuits: deque[tuple[Circuit, tuple[int | None, ...]]] = deque(maxlen=LATEST)
+
+    def note(
+        self, layers: Sequence[int], own: Depths, circuit: Circuit | None, depths: Depths
+    ) -> None:
+        """Keep an answer. own: depths inside a group of layers; depths: of all FIFOs."""
+        if circuit is None:
+            self._enough.setdefault(tuple(layers), deque(maxlen=LATEST)).append(own)
+        else:
+            self._circuits.append((circuit, tuple(depths[one] for one in circuit.fifos)))
+
+    def suffices(self, layers: Sequence[int], own: Depths) -> bool:
+        """Whether no more than these depths sufficed in this group of layers."""
+        return any(_is_within(one, own) for one in self._enough.get(tuple(layers), ()))
+
+    def circuit(self, inside: Collection[int], depths: Depths) -> Circuit | None:
+        """Return a circuit among some layers that these depths do not break, if one is known."""
+        for circuit, limits in self._circuits:
+            own = [depths[one] for one in circuit.fifos]
+            if _is_within(own, limits) and all(one in inside for one in circuit.layers):
+                return circuit
+        return None
+
+
+def _is_within(less: Depths, more: Depths) -> bool:
+    return all(
+        high is None or (low is not None and low <= high)
+        for low, high in zip(less, more, strict=True)
+    )
 
 
 class DesignEvaluator:
@@ -36,6 +75,7 @@ class DesignEvaluator:
         self.look = look
         self._required = required
         self._only_live = only_live
+        self._dominance = Dominance()
         self._known: dict[tuple[tuple[int, ...], tuple[int | None, ...]], Circuit | None] = {}
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
@@ -82,14 +122,27 @@ class DesignEvaluator:
         key = (tuple(layers), own)
         if key not in self._known:
             self.look()
-            part = self.system.restricted(layers, depths)
-            if self._only_live:
-                self._known[key] = part.deadlock()
-            elif self._required is not None:
-                self._known[key] = part.circuit_above(self._required, self.look)
+            if self._only_live or self._required is not None:
+                self._known[key] = self._above(layers, own, depths)
             else:
+                part = self.system.restricted(layers, depths)
                 self._known[key] = critical(part, self._slowest(layers), self.look)
         return self._known[key]
+
+    def _above(self, layers: Sequence[int], own: Depths, depths: Depths) -> Circuit | None:
+        """A circuit that must not be, by what is known of other depths or by simulation."""
+        if self._dominance.suffices(layers, own):
+            return None
+        found = self._dominance.circuit(set(layers), depths)
+        if found is not None:
+            return found
+        part = self.system.restricted(layers, depths)
+        if self._required is None:
+            found = part.deadlock()
+        else:
+            found = part.circuit_above(self._required, self.look)
+        self._dominance.note(layers, own, found, depths)
+        return found
 
     def enough(self, depths: Depths, place: int) -> int | None:
         """Return a depth of one FIFO that does where it does without a bound, or None if unknown.

@@ -191,7 +191,7 @@ class Restricted:
                 enabled[system._space[number]] = 1
                 shift[system._space[number]] = -depth
                 back = max(back, -(-depth // fifo.words))
-        self._back = max(back, 1 + system_reach(system, kept))
+        self._back = max(back, system_reach(system, kept))
         make = system._array
         self._active, self._base = make(active), make(base)
         self._enabled, self._shift = make(enabled), make(shift)

@@ -24,7 +24,8 @@ from planners.fifo.proving import Parts
 
 Look = Callable[[], None]
 
-GROWING = 0.4  # of the time, until anything that suffices will do;
+GROWING = 0.4  # of the time, until anything that suffices will do; in a large design
+HURRYING = 0.1  # of the time only;
 NARROWING = 0.4  # of what is left then;
 EXCHANGING = 0.7  # in a large design also of what is left then, until proving begins
 LARGE = 500_000  # events a frame
@@ -131,11 +132,12 @@ class Sizer:
         least = tuple(map(max, least_depths(self._evaluator), self._floor))
         self._start, self._bound = least, self._size(least)
         self._parts = Parts(self._evaluator, least, self._weights, self._floor, self._look)
-        self._stage(GROWING, self._grow)
+        is_large = self._evaluator.system.design.events > LARGE
+        self._stage(HURRYING if is_large else GROWING, self._grow)
         if not self._best:
             self._grow(is_hurried=True)
         self._stage(NARROWING, lambda: self._narrow(least))
-        if self._evaluator.system.design.events > LARGE:
+        if is_large:
             self._stage(EXCHANGING, lambda: self._exchange(least))
 
     def _stage(self, share: float, work: Callable[[], None]) -> None:

@@ -34,7 +34,7 @@ from planners.fifo.study import Study, front, study
 from planners.fifo.timing.options import TimingOptions
 
 PROGRAM = "csdf fifo finn"
-BUDGET = 3.0  # seconds
+BUDGET = 3.8  # seconds
 OBJECTIVES = ("bits", "words", "bram")
 
 

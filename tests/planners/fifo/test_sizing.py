@@ -188,6 +188,27 @@ def test_more_depth_is_never_slower():
     assert known == sorted(known, reverse=True)
 
 
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(2, 12) | st.none(), min_size=5, max_size=5), max_size=12),
+    st.integers(-1, 9),
+)
+def test_earlier_answers_do_not_change_a_verdict(questions, more):
+    design = fork()
+    system = EventSystem(design)
+    only_live = more < 0
+    asked = {"required": None if only_live else full_rate(system)[0] + more, "only_live": only_live}
+    experienced = DesignEvaluator(system, **asked)
+    for depths in questions:
+        found = experienced.circuit(depths)
+        fresh = DesignEvaluator(system, **asked).circuit(depths)
+        assert (found is None) == (fresh is None)
+        if found is not None:
+            # All that it names is small enough to be on it: with those FIFOs alone it is there.
+            alone = [one if at in found.fifos else None for at, one in enumerate(depths)]
+            assert DesignEvaluator(system, **asked).circuit(alone) is not None
+
+
 def test_a_rate_above_that_of_the_slowest_layer_is_refused_with_that_layer():
     design = fork()
     system = EventSystem(design)
