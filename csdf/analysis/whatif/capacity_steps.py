@@ -13,7 +13,7 @@ from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
 from csdf.analysis.whatif.varying import Critical, VaryingGraph
 from csdf.errors import CsdfError
-from csdf.model.graph import Channel, Graph
+from csdf.model.graph import Channel, Graph, require_graph
 from csdf.model.shown import Shown
 from csdf.stopping import Budget, Stop, stop_of
 
@@ -82,6 +82,7 @@ def capacity_steps(
     self-loop, or a graph that deadlocks whatever the capacity is; GaveUp where the budget, a stop or
     seconds, ends it.
     """
+    require_graph(graph)
     stop = stop_of(budget)
     one = graph.channel(channel)
     if one.is_self_loop:
