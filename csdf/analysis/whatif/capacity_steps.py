@@ -14,6 +14,7 @@ from csdf.analysis.throughput import throughput
 from csdf.analysis.whatif.varying import Critical, VaryingGraph
 from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph, require_graph
+from csdf.model.records import with_floats
 from csdf.model.shown import Shown
 from csdf.stopping import Budget, Stop, stop_of
 
@@ -63,9 +64,13 @@ class CapacitySteps(Shown):
             "complete": self.is_complete,
         }
 
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each step, as for a data frame."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Return an exact row for each step."""
         return [{"capacity": one.capacity, "period": one.period} for one in self.steps]
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each step, as for a data frame: floats, and exact texts beside them."""
+        return with_floats(self.rows(), "period")
 
 
 def capacity_steps(
