@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from os import PathLike
 
 from csdf.outcome import Reason, told
 
@@ -22,6 +23,23 @@ class Suspicious(UserWarning):
 
 class InvalidGraph(CsdfError):
     """A graph that breaks a rule of the model."""
+
+
+class NotRead(CsdfError, TypeError):
+    """A path, or another value, where a function wants what a reader makes of a file."""
+
+    def __init__(self, found: object, *, expected: str, reader: str) -> None:
+        if isinstance(found, str | PathLike):
+            path = str(found)
+            super().__init__(
+                f"expected a {expected}, found the path {path!r}; "
+                f"read it first: csdf.{reader}({path!r})"
+            )
+        else:
+            super().__init__(
+                f"expected a {expected}, found a {type(found).__name__}; "
+                f"csdf.{reader} makes one of a file"
+            )
 
 
 class InconsistentGraph(CsdfError):

@@ -33,7 +33,7 @@ DRAWING = 10.0  # seconds for the bottleneck
 def _periodic_schedule(value: PeriodicSchedule) -> str:
     """Return period and starts as tables."""
     head = facts("periodic schedule", {"period": value.period})
-    return head + table("first starts", value.to_records())
+    return head + table("first starts", value.rows())
 
 
 @html.register
@@ -58,7 +58,7 @@ def _pareto_front(value: ParetoFront) -> str:
     head = f"{counted(len(value.points), 'point')}, {state}: {value.reason}"
     places = [(point.size, point.period or 0) for point in value.points]
     picture = front_picture(places, across="size", up="period")
-    return picture + table(head, value.to_records())
+    return picture + table(head, value.rows())
 
 
 @html.register
@@ -137,21 +137,21 @@ def _sensitivity(value: Sensitivity) -> str:
 @html.register
 def _parametric_period(value: ParametricPeriod) -> str:
     """Return the pieces as a table."""
-    return table(f"period over {value.parameter.name}", value.to_records())
+    return table(f"period over {value.parameter.name}", value.rows())
 
 
 @html.register
 def _parametric_regions(value: ParametricRegions) -> str:
     """Return the regions as a table."""
     names = " and ".join(one.name for one in value.parameters)
-    return table(f"period over {names}", value.to_records())
+    return table(f"period over {names}", value.rows())
 
 
 @html.register
 def _capacity_steps(value: CapacitySteps) -> str:
     """Return the steps as a table."""
     state = "" if value.is_complete else ", incomplete"
-    return table(f"period over the capacity of {value.channel}{state}", value.to_records())
+    return table(f"period over the capacity of {value.channel}{state}", value.rows())
 
 
 @html.register

@@ -18,6 +18,7 @@ from cnn2csdf.parameters import parameter_bytes
 from csdf.analysis.bounded import with_capacities
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
+from csdf.model.records import with_floats
 from csdf.model.shown import Shown
 from csdf.outcome import Status, Why, because
 from csdf.search.pareto import ParetoPoint, SmallestStorage
@@ -108,8 +109,8 @@ class NetworkMemory(Shown):
             "capacities": dict(self.capacities),
         }
 
-    def to_record(self) -> dict[str, Any]:
-        """Return the needs as a row, without the single buffers."""
+    def row(self) -> dict[str, Any]:
+        """Return the needs as an exact row, without the single buffers."""
         names = ("buffers", "parameters", "total", "status", "sequential", "pipelined")
         return {name: getattr(self, name) for name in names}
 
@@ -170,8 +171,8 @@ class MemoryComparison(Shown):
             "throughput_decrease": str(self.slowdown),
         }
 
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each way, as for a data frame; an arena takes as long as its layers."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Return an exact row for each way; an arena takes as long as its layers."""
         found = []
         for way, arena, memory in zip(
             self.ways,
@@ -181,8 +182,12 @@ class MemoryComparison(Shown):
         ):
             size = {"buffers": way.buffers, "total": way.total}
             status = memory.status if arena is None else arena.status
-            found.append({"way": way.title, **memory.to_record(), **size, "status": status})
+            found.append({"way": way.title, **memory.row(), **size, "status": status})
         return found
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each way, as for a data frame: floats, and exact texts beside them."""
+        return with_floats(self.rows(), "pipelined")
 
 
 def way_apart(title: str, memory: NetworkMemory) -> MemoryWay:

@@ -27,13 +27,13 @@ def _deployment(value: Deployment) -> str:
 @html.register
 def _network_memory(value: NetworkMemory) -> str:
     """Return the needs as a table."""
-    return table("bytes, and time units of a frame", [value.to_record()])
+    return table("bytes, and time units of a frame", [value.row()])
 
 
 @html.register
 def _memory_comparison(value: MemoryComparison) -> str:
     """Return both ways as a table."""
-    return table("bytes, and time units of a frame", value.to_records())
+    return table("bytes, and time units of a frame", value.rows())
 
 
 @html.register

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from csdf.errors import InvalidGraph
-from csdf.model.graph import Channel, Graph
+from csdf.model.graph import Channel, Graph, require_graph
 from csdf.model.space import with_space_channels
 from csdf.names import free_name
 
@@ -20,6 +20,7 @@ def bound_channels(graph: Graph, *, with_self_loops: bool = False) -> Graph:
     `with_self_loops`: one that holds a single token would need a capacity of two, because space and
     token overlap.
     """
+    require_graph(graph)
     if all(channel.capacity is None and channel.release is None for channel in graph.channels):
         return graph
     bounded = {
@@ -42,6 +43,7 @@ def with_capacities(graph: Graph, capacities: Mapping[str, int]) -> Graph:
 
     Raises InvalidGraph for an unknown channel, or a capacity below the initial tokens.
     """
+    require_graph(graph)
     for name in capacities:
         graph.channel(name)
     channels = tuple(
@@ -58,6 +60,7 @@ def limit_concurrency(graph: Graph, limits: Mapping[str, int]) -> Graph:
     "<actor> (limit)", numbered where that is taken. Raises InvalidGraph for an unknown actor or a
     limit below one.
     """
+    require_graph(graph)
     taken = {channel.name for channel in graph.channels}
     loops = []
     for name, limit in limits.items():

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from csdf.analysis.bounded import limit_concurrency
 from csdf.errors import counted
-from csdf.model.graph import Channel, Graph
+from csdf.model.graph import Channel, Graph, require_graph
 
 SHOWN = 6  # most actors that are named in one sentence
 
@@ -19,6 +19,7 @@ def without_auto_concurrency(graph: Graph, limits: Mapping[str, int] | None = No
     limits: actors of which so many firings may go on at once instead. Raises InvalidGraph for an
     unknown actor or a limit below one.
     """
+    require_graph(graph)
     limits = limits or {}
     single = {one.producer for one in graph.channels if is_single_firing_loop(one)}
     ones = {actor.name: 1 for actor in graph.actors if actor.name not in single | limits.keys()}

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import lcm
 
 from csdf.errors import InconsistentGraph
-from csdf.model.graph import Channel, Graph
+from csdf.model.graph import Channel, Graph, require_graph
 
 
 def repetition_vector(graph: Graph) -> dict[str, int]:
@@ -28,6 +28,7 @@ def cycle_vector(graph: Graph) -> dict[str, int]:
 
     Raises InconsistentGraph as `repetition_vector` does.
     """
+    require_graph(graph)
     touching: dict[str, list[Channel]] = {actor.name: [] for actor in graph.actors}
     for channel in graph.channels:
         touching[channel.producer].append(channel)

@@ -12,7 +12,7 @@ from csdf.analysis.bounded import bound_channels
 from csdf.analysis.concurrency import is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
 from csdf.errors import CsdfError
-from csdf.model.graph import Actor, Channel, Graph
+from csdf.model.graph import Actor, Channel, Graph, require_graph
 
 EXPANSION_LIMIT = 2_000_000  # most firings that are written out as actors
 
@@ -140,6 +140,7 @@ def unfold(graph: Graph, factor: int) -> Graph:
 
     One of its iterations is `factor` of the given graph's; tokens and capacities stay.
     """
+    require_graph(graph)
     if factor < 1:
         raise CsdfError(f"unfolding by {factor}; at least 1")
     actors = tuple(
@@ -170,6 +171,7 @@ def merge_parallel_channels(graph: Graph) -> Graph:
     Of unbounded channels with the same ends and proportional rates only the one with the fewest
     tokens, in proportion, can ever delay a firing. The behaviour of all actors is the same.
     """
+    require_graph(graph)
     tightest: dict[tuple[object, ...], tuple[int, str]] = {}
     for channel in graph.channels:
         key, tokens = _proportions(channel)

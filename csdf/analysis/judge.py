@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from csdf.errors import InvalidSchedule, counted
-from csdf.model.graph import Channel, Graph
+from csdf.model.graph import Channel, Graph, require_graph
 from csdf.model.schedule import Firing, PeriodicSchedule
 
 
@@ -18,6 +18,7 @@ def check_schedule(graph: Graph, firings: Iterable[Firing]) -> None:
     capacity, all the space that the firing fills must be free by then. Compares every firing with
     all of its partners: O(n^2) in the firings at one channel.
     """
+    require_graph(graph)
     by_actor: dict[str, list[Firing]] = {actor.name: [] for actor in graph.actors}
     for firing in firings:
         if firing.actor not in by_actor:
@@ -39,6 +40,7 @@ def check_periodic_schedule(graph: Graph, schedule: PeriodicSchedule, *, firings
     A periodic schedule lists infinitely many; those of one actor that run dry of partners within the
     list are judged as far as their partners reach.
     """
+    require_graph(graph)
     listed = [
         Firing(
             start=(start := schedule.start(actor.name, index)),

@@ -16,6 +16,7 @@ from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph
 from csdf.model.indexed import indexed
+from csdf.model.records import with_floats
 from csdf.model.schedule import Firing
 from csdf.model.shown import Shown
 from csdf.stopping import Budget, stop_of
@@ -58,10 +59,14 @@ class SelfTimedExecution(Shown):
             "firings": [one.to_json() for one in self.firings],
         }
 
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each firing, as for a data frame."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Return an exact row for each firing."""
         names = ("actor", "index", "phase", "start", "end")
         return [{name: getattr(one, name) for name in names} for one in self.firings]
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each firing, as for a data frame: floats, and exact texts beside them."""
+        return with_floats(self.rows(), "start", "end")
 
 
 def self_timed_execution(

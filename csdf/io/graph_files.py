@@ -9,7 +9,7 @@ from typing import Any
 
 from csdf.errors import UnreadableFile, UnwritableFile
 from csdf.io import files
-from csdf.model.graph import Graph
+from csdf.model.graph import Graph, require_graph
 
 PREAMBLE = 4096  # bytes in which a file says what it is
 # Modules and their functions. Each is imported when a file has its format: a start takes long else.
@@ -69,6 +69,7 @@ def write_graph(path: str | os.PathLike[str], graph: Graph, **options: Any) -> N
 
     Raises UnwritableFile, also for any other suffix, and leaves nothing half-written.
     """
+    require_graph(graph)
     require_format(path)
     module, function = FORMATTERS[files.suffix_of(path)]
     files.write_text(path, getattr(import_module(module), function)(graph, **options))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from csdf.model.records import with_floats
 from csdf.model.shown import Shown
 
 
@@ -57,9 +58,13 @@ class PeriodicSchedule(Shown):
             "recurrence": {name: str(time) for name, time in self.recurrence.items()},
         }
 
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each actor, as for a data frame."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Return an exact row for each actor."""
         return [
             {"actor": name, "starts": times, "recurrence": self.recurrence[name]}
             for name, times in self.starts.items()
         ]
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each actor, as for a data frame: floats, and exact texts beside them."""
+        return with_floats(self.rows(), "starts", "recurrence")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from csdf.model.records import with_floats
 from csdf.model.shown import Shown
 from csdf.outcome import Reason, Status
 
@@ -37,8 +38,8 @@ class ParetoPoint:
             "capacities": dict(self.capacities),
         }
 
-    def to_record(self) -> dict[str, Any]:
-        """Return the point as a row: size, period, throughput, and a column for each channel."""
+    def row(self) -> dict[str, Any]:
+        """Return the point as an exact row: size, period, throughput, and a column for each channel."""
         found = {"size": self.size, "period": self.period, "throughput": self.throughput}
         return found | {f"capacity of {name}": value for name, value in self.capacities.items()}
 
@@ -84,9 +85,13 @@ class ParetoFront(Shown):
             "evaluations": self.evaluations,
         }
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return an exact row for each point."""
+        return [point.row() for point in self.points]
+
     def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each point, as for a data frame."""
-        return [point.to_record() for point in self.points]
+        """Return a row for each point, as for a data frame: floats, and exact texts beside them."""
+        return with_floats(self.rows(), "period", "throughput")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 
 from csdf.errors import CsdfError
-from csdf.model.graph import Channel, Graph
+from csdf.model.graph import Channel, Graph, require_graph
 from csdf.model.indexed import IndexedGraph, indexed
 from csdf.model.space import space_channel
 from csdf.search.bounds import capacity_step, firings_each, least_capacity
@@ -61,6 +61,7 @@ def prepared(graph: Graph, choice: Choice) -> tuple[Graph, tuple[Variable, ...],
     Raises InvalidGraph for an unknown channel, CsdfError for a channel without a token size where
     bytes are counted, or one that is named twice.
     """
+    require_graph(graph)
     if choice.unit not in UNITS:
         raise CsdfError(f"unit {choice.unit!r}; expected {', '.join(UNITS)}")
     fixed = dict(choice.fixed or {})

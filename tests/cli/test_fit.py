@@ -65,6 +65,13 @@ def test_flash_is_a_limit_of_its_own(run):
     assert "of flash" in output
 
 
+def test_a_platform_that_nobody_chose_is_named(run):
+    _, _, remarks = run("fit", "resnet8", *INT8)
+    assert remarks == "csdf fit: times are predicted for cortex-m7; --platform chooses\n"
+    _, _, chosen = run("fit", "resnet8", *INT8, "--platform", "cortex-m7")
+    assert chosen == ""
+
+
 def test_a_rate_that_the_platform_does_not_reach_is_a_no(run):
     code, output, _ = run("fit", "resnet8", *INT8, "--ram", "64kB", "--fps", "100000")
     assert code == 1

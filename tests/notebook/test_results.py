@@ -6,6 +6,7 @@ import subprocess
 import sys
 from fractions import Fraction
 from importlib import import_module
+from math import inf
 from xml.etree import ElementTree
 
 import pytest
@@ -15,6 +16,7 @@ import csdf
 import planners
 from csdf.analysis.expansion import unfold
 from csdf.io.json_graph import graph_from_json
+from csdf.model.records import with_floats
 from csdf.model.shown import html
 from csdf.notebook.table import MOST_ROWS, in_words, table
 from tests.cli.running import GRAPHS, answer, run  # noqa: F401  (fixtures)
@@ -177,11 +179,54 @@ def test_rows_are_exact_and_one_each():
     ]
 
 
+def test_records_have_floats_and_exact_texts_beside_them():
+    # The first point of the front has period 17, and 1/17 of an iteration a time unit.
+    found = RESULTS["front"].to_records()[0]
+    assert (found["period"], found["period_exact"]) == (17.0, "17")
+    assert (found["throughput"], found["throughput_exact"]) == (1 / 17, "1/17")
+    assert type(found["period"]) is float
+    assert RESULTS["front"].rows()[0]["throughput"] == Fraction(1, 17)
+
+
+@pytest.mark.parametrize("name", sorted(RESULTS))
+def test_no_record_holds_a_fraction(name):
+    for row in getattr(RESULTS[name], "to_records", list)():
+        assert not any(isinstance(one, Fraction) for one in leaves(list(row.values())))
+
+
+def leaves(value):
+    """All that is not a sequence, in sequences of any depth."""
+    if not isinstance(value, list | tuple):
+        return [value]
+    return [leaf for one in value for leaf in leaves(one)]
+
+
+def test_each_float_of_a_record_is_that_of_its_exact_text():
+    records = [row for one in RESULTS.values() for row in getattr(one, "to_records", list)()]
+    pairs = [
+        (leaves(row[name.removesuffix("_exact")]), leaves(row[name]))
+        for row in records
+        for name in row
+        if name.endswith("_exact") and name != "is_exact"  # of a slack: whether it is one
+    ]
+    assert len(pairs) > len(RESULTS["front"].points)
+    for floats, texts in pairs:
+        exact = [None if text is None else float(Fraction(text)) for text in texts]
+        assert floats == exact
+
+
+def test_a_number_beyond_any_float_is_infinite_and_exact_beside():
+    found = with_floats([{"period": Fraction(10**400), "to": None}], "period", "to")
+    text = "1" + 400 * "0"
+    assert found == [{"period": inf, "period_exact": text, "to": None, "to_exact": None}]
+
+
 def test_rows_make_a_data_frame_where_pandas_is():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(RESULTS["front"].to_records())
     assert list(frame["size"]) == [11, 12, 13, 14, 16]
-    assert list(frame.columns)[3:] == ["capacity of alpha", "capacity of beta"]
+    assert frame["period"].dtype.kind == frame["throughput"].dtype.kind == "f"
+    assert list(frame.columns)[5:] == ["capacity of alpha", "capacity of beta"]
 
 
 @pytest.mark.slow

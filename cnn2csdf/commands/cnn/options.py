@@ -199,14 +199,14 @@ class _GivenPlatform(argparse.Action):
         options.platform, options.is_platform_given = value, True
 
 
-def add_platform_option(parser: argparse._ActionsContainer) -> None:
-    """Add the processor whose times are predicted."""
+def add_platform_option(parser: argparse._ActionsContainer, usual: str = USUAL_PLATFORM) -> None:
+    """Add the processor whose times are predicted; usual: where nobody chooses one."""
     parser.add_argument(
         "--platform",
         choices=PLATFORMS,
         action=_GivenPlatform,
-        default=USUAL_PLATFORM,
-        help=f"whose times are predicted; default: {USUAL_PLATFORM}, and a remark says so",
+        default=usual,
+        help=f"whose times are predicted; default: {usual}, and a remark says so",
     )
 
 
@@ -216,7 +216,7 @@ def remark_on_platform(command: str, options: argparse.Namespace) -> None:
     if "is_platform_given" in options or any(getattr(options, name, None) for name in own):
         return
     print(
-        f"{command}: times are predicted for {USUAL_PLATFORM}; --platform chooses",
+        f"{command}: times are predicted for {options.platform}; --platform chooses",
         file=sys.stderr,
     )
 

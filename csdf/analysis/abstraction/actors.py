@@ -25,7 +25,7 @@ from csdf.analysis.bounded import bound_channels, limit_concurrency
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import CsdfError, InvalidGraph, counted
-from csdf.model.graph import Actor, Channel, Graph
+from csdf.model.graph import Actor, Channel, Graph, require_graph
 from csdf.model.schedule import Firing
 from csdf.names import free_name
 from csdf.stopping import Budget
@@ -43,6 +43,7 @@ def merge_actors(
     Raises InvalidGraph for an unknown actor, one given twice, or actors that no channels connect;
     CsdfError for a graph that deadlocks, and for one with too many firings an iteration.
     """
+    require_graph(graph)
     chosen = _chosen(graph, names)
     order = _shortest(_order(graph, chosen, budget))
     others = [actor for actor in graph.actors if actor.name not in chosen]

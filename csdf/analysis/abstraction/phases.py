@@ -36,7 +36,7 @@ from itertools import pairwise
 from csdf.analysis.bounded import limit_concurrency
 from csdf.analysis.concurrency import is_single_firing_loop
 from csdf.errors import InvalidGraph
-from csdf.model.graph import Actor, Channel, Graph
+from csdf.model.graph import Actor, Channel, Graph, require_graph
 
 Block = range  # phases of one actor that become one
 
@@ -113,6 +113,7 @@ def faster_graph(graph: Graph, phases: int | Mapping[str, int] = 1) -> FasterGra
 
 def _blocks(graph: Graph, phases: int | Mapping[str, int]) -> dict[str, list[Block]]:
     """The blocks of each actor that has more phases than it may have."""
+    require_graph(graph)
     if isinstance(phases, int):
         phases = {actor.name: phases for actor in graph.actors}
     blocks = {}

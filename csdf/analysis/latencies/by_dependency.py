@@ -11,7 +11,7 @@ from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import CsdfError
-from csdf.model.graph import Graph
+from csdf.model.graph import Graph, require_graph
 from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing
 from csdf.model.shown import Shown
@@ -84,6 +84,7 @@ def dependency_distance(graph: Graph, source: str, sink: str) -> int:
 
 def _without_source(graph: Graph, source: str, sink: str) -> tuple[_ReleasedRun, dict[str, int]]:
     """Return what happens where the source never fires, and more firings than can."""
+    require_graph(graph)
     for name in (source, sink):
         graph.actor(name)
     repetitions = repetition_vector(graph)

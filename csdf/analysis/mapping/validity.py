@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.errors import counted
-from csdf.model.graph import Graph
+from csdf.model.graph import Graph, require_graph
 from csdf.model.mapping import InvalidMapping, Mapping, Platform
 
 
@@ -16,6 +16,7 @@ def require_valid(graph: Graph, platform: Platform, mapping: Mapping) -> None:
     Each order has to hold exactly the actors of its processor, in its periodic list all equally
     often against the repetition vector.
     """
+    require_graph(graph)
     for actor, core in mapping.binding.items():
         if actor not in {one.name for one in graph.actors}:
             raise InvalidMapping(

@@ -10,7 +10,7 @@ from typing import Any
 
 from csdf.analysis.scenarios.cycle_ratio import Edge, maximum_cycle_ratio
 from csdf.analysis.scenarios.matrices import Matrix, scenario_matrix
-from csdf.errors import InvalidGraph
+from csdf.errors import InvalidGraph, NotRead
 from csdf.model.scenarios import Scenario, ScenarioGraph
 from csdf.model.shown import Shown
 
@@ -57,6 +57,8 @@ def scenario_throughput(graph: ScenarioGraph) -> ScenarioThroughput:
     one takes, and for a cycle of the automaton without reward.
     Source: Geilen, Stuijk, CODES+ISSS 2010, section 5.
     """
+    if not isinstance(graph, ScenarioGraph):
+        raise NotRead(graph, expected="ScenarioGraph", reader="read_scenarios")
     states = {one.name: graph.scenario(one.scenario) for one in graph.states}
     reachable = graph.reachable
     used = {states[name].name: states[name] for name in reachable}

@@ -13,7 +13,8 @@ from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
 from csdf.analysis.whatif.varying import Critical, VaryingGraph
 from csdf.errors import CsdfError
-from csdf.model.graph import Channel, Graph
+from csdf.model.graph import Channel, Graph, require_graph
+from csdf.model.records import with_floats
 from csdf.model.shown import Shown
 from csdf.stopping import Budget, Stop, stop_of
 
@@ -63,9 +64,13 @@ class CapacitySteps(Shown):
             "complete": self.is_complete,
         }
 
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each step, as for a data frame."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Return an exact row for each step."""
         return [{"capacity": one.capacity, "period": one.period} for one in self.steps]
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each step, as for a data frame: floats, and exact texts beside them."""
+        return with_floats(self.rows(), "period")
 
 
 def capacity_steps(
@@ -82,6 +87,7 @@ def capacity_steps(
     self-loop, or a graph that deadlocks whatever the capacity is; GaveUp where the budget, a stop or
     seconds, ends it.
     """
+    require_graph(graph)
     stop = stop_of(budget)
     one = graph.channel(channel)
     if one.is_self_loop:

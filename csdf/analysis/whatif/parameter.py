@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from csdf.errors import CsdfError
 from csdf.model.exact import Exact, exact
-from csdf.model.graph import Actor, Graph
+from csdf.model.graph import Actor, Graph, require_graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +39,7 @@ def added_time(
     weights: for each actor one for all of its phases, or one for each phase.
     Raises InvalidGraph for an unknown actor, CsdfError for weights that do not fit.
     """
+    require_graph(graph)
     found = {actor: _row(graph.actor(actor), given) for actor, given in weights.items()}
     least = max(
         (
@@ -54,6 +55,7 @@ def added_time(
 
 def added_to_phase(graph: Graph, actor: str, phase: int) -> Parameter:
     """Return the parameter that is added to one phase of an actor."""
+    require_graph(graph)
     phases = graph.actor(actor).phases
     if not 0 <= phase < phases:
         raise CsdfError(f"actor {actor!r} has phases 0 to {phases - 1}; there is no {phase}")
@@ -63,6 +65,7 @@ def added_to_phase(graph: Graph, actor: str, phase: int) -> Parameter:
 
 def time_scale(graph: Graph, actors: Sequence[str], *, name: str = "") -> Parameter:
     """Return the factor by which all durations of the actors are multiplied; it is 1 today."""
+    require_graph(graph)
     weights = {
         actor: tuple(graph.time_unit * time for time in graph.actor(actor).durations)
         for actor in actors

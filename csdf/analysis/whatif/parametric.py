@@ -22,6 +22,7 @@ from csdf.analysis.whatif.varying import VaryingGraph
 from csdf.errors import CsdfError
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Graph
+from csdf.model.records import with_floats
 from csdf.model.shown import Shown
 from csdf.stopping import Budget
 
@@ -110,13 +111,17 @@ class ParametricPeriod(Shown):
             "evaluations": self.evaluations,
         }
 
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each piece, as for a data frame."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Return an exact row for each piece."""
         return [
             {"from": one.start, "to": one.end, "slope": one.slope, "period": one.period(one.start),
              "actors": () if one.cycle is None else one.cycle.actors}
             for one in self.pieces
         ]  # fmt: skip
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each piece, as for a data frame: floats, and exact texts beside them."""
+        return with_floats(self.rows(), "from", "to", "slope", "period")
 
 
 def parametric_period(

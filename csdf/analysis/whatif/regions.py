@@ -24,6 +24,7 @@ from csdf.analysis.whatif.varying import VaryingGraph
 from csdf.errors import CsdfError
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Graph
+from csdf.model.records import with_floats
 from csdf.model.shown import Shown
 from csdf.stopping import Budget
 
@@ -95,13 +96,17 @@ class ParametricRegions(Shown):
             "evaluations": self.evaluations,
         }
 
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each region, as for a data frame."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Return an exact row for each region."""
         return [
             {"time": one.time, "counts": one.counts, "tokens": one.tokens, "corners": one.corners,
              "actors": () if one.cycle is None else one.cycle.actors}
             for one in self.regions
         ]  # fmt: skip
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each region, as for a data frame: floats, and exact texts beside them."""
+        return with_floats(self.rows(), "time", "counts", "corners")
 
 
 def parametric_regions(

@@ -22,6 +22,7 @@ from csdf.analysis.whatif.parametric import line_below_today
 from csdf.analysis.whatif.slack import ComponentSlack, Slack
 from csdf.analysis.whatif.varying import Critical, VaryingComponent, VaryingGraph
 from csdf.model.graph import Graph
+from csdf.model.records import with_floats
 from csdf.model.shown import Shown
 from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 
@@ -103,9 +104,13 @@ class Sensitivity(Shown):
             "reason": self.reason,
         }
 
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each actor and phase, as for a data frame."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Return an exact row for each actor and phase."""
         return [asdict(one) for one in self.actors]
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each actor and phase: floats, and exact texts beside them."""
+        return with_floats(self.rows(), "slack", "gain", "until", "least_period")
 
 
 def sensitivity(graph: Graph, *, budget: Budget = None) -> Sensitivity:

@@ -14,7 +14,7 @@ from csdf.io import files, xml_edit
 from csdf.io.sdf3 import source as sdf3_source
 from csdf.io.sdf3.document import Sdf3Document
 from csdf.io.sdf3.writer import DECLARATION, format_sdf3
-from csdf.model.graph import Actor, Channel, Graph, Processor
+from csdf.model.graph import Actor, Channel, Graph, Processor, require_graph
 from csdf.model.mapping import Buffer, Connection, Core, Mapping, Platform
 from csdf.names import free_name
 
@@ -32,6 +32,7 @@ def write_nsoc(
     the way: every actor is bound, tokens cross a connection one at a time, the slice is at the end of
     its wheel, and a token that arrives may wait for it. Nothing is left half-written.
     """
+    require_graph(graph)
     text = _Document(os.fspath(path), graph, platform, mapping).text()
     files.write_text(path, text)
 

@@ -30,6 +30,7 @@ from planners.streaming.machine import Machine
 from planners.streaming.together import Together
 from planners.streaming.ways import SEARCHED, Fit, FitWay
 
+USUAL_PLATFORM = "cortex-m7"  # a microcontroller, whose memory is what the question is about
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 
 
@@ -49,6 +50,7 @@ def main(argv: Sequence[str]) -> int:
     begin = time.perf_counter()
     found = [_fitted(source, options) for source in options.models]
     seconds = time.perf_counter() - begin
+    shared.remark_on_platform("csdf fit", options)
     fits = [one.fit for one in found]
     all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
     checks = [one.check for one in found if one.check is not None]
@@ -153,12 +155,7 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="frames per second at least, as the platform predicts",
     )
-    parser.add_argument(
-        "--platform",
-        choices=PLATFORMS,
-        default="cortex-m7",
-        help="for the predicted time; default: cortex-m7",
-    )
+    shared.add_platform_option(parser, usual=USUAL_PLATFORM)
     shared.add_element_bytes_option(parser, is_by_tensor=True)
     parser.add_argument(
         "--parameter-bytes",
