@@ -16,14 +16,14 @@ from planners.traffic.group_traffic import GroupTraffic
 from planners.traffic.network_traffic import NetworkSearch, NetworkTraffic
 
 BYTES = 4
-KB = 1024
-BUFFERS = tuple(size * KB for size in (32, 64, 128, 256, 512, 1024, 2048, 4096))
+KIBIBYTE = 1024
+BUFFERS = tuple(size * KIBIBYTE for size in (32, 64, 128, 256, 512, 1024, 2048, 4096))
 WAYS: dict[str, int | None] = {"1": 1, "2": 2, "chain": None}
-SHOWN = 512 * KB
+SHOWN = 512 * KIBIBYTE
 
 HEAD = """# DRAM traffic of ResNet-34
 
-Made by `python -m figures.liao_resnet34`: frames of 224x224, elements of {bytes} bytes, a KB of 1024
+Made by `python -m figures.liao_resnet34`: frames of 224x224, elements of {bytes} bytes, a KiB of 1024
 bytes. Batch normalisation is folded and activations are fused; an addition works on the output of
 the convolution before it and reads its other operand from DRAM, or from the buffer where a group
 holds it; a projection beside two convolutions may be of their group. Biases are not counted. The
@@ -32,14 +32,14 @@ weights; no schedule moves less, fused or not, whatever the buffer.
 
 Bytes, and how many times the bound; groups of more than one layer in brackets.
 
-| buffer (KB) | layer by layer | pairs | groups |
+| buffer (KiB) | layer by layer | pairs | groups |
 |---|---|---|---|
 """
 
 LAYERS = """
 ![traffic over the buffer](liao_resnet34.svg)
 
-## Layer by layer with 512 KB
+## Layer by layer with 512 KiB
 
 Bytes of each layer on its own, with the bound for this layer in this buffer, and the groups of the
 best pairs and groups, at the line of their first layer.
@@ -73,7 +73,7 @@ def sweep_row(buffer: int) -> str:
         f"[{sum(len(group.stages) > 1 for group in one.groups)}]"
         for one in found(buffer).values()
     ]
-    return f"| {buffer // KB} | {' | '.join(cells)} |\n"
+    return f"| {buffer // KIBIBYTE} | {' | '.join(cells)} |\n"
 
 
 def layer_rows() -> list[str]:
@@ -136,7 +136,7 @@ def layers_drawing() -> str:
         )
         for one in found(SHOWN)["1"].groups
     ]
-    return str(bars_picture("ResNet-34, each layer on its own, 512 KB", bars, "svg"))
+    return str(bars_picture("ResNet-34, each layer on its own, 512 KiB", bars, "svg"))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import io
 import warnings
 from collections.abc import Iterable
 from html import escape
+from typing import NamedTuple
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
@@ -16,6 +17,21 @@ from csdf.names import quoted, quoted_lines
 
 TEXT_FORMATS = ("svg", "html")
 BINARY_FORMATS = ("png", "pdf")
+
+
+class AxisUnit(NamedTuple):
+    """A unit of bytes along an axis."""
+
+    bytes: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.bytes:,} bytes"
+
+
+def axis_unit(largest: int) -> AxisUnit:
+    """Return kB for an axis that ends below a megabyte, else MB."""
+    return AxisUnit(10**6, "MB") if largest >= 10**6 else AxisUnit(10**3, "kB")
 
 
 def rendered(figure: Figure, title: str, suffix: str) -> str | bytes:

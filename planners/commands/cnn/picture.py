@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from csdf.draw.picture import named_ticks, rendered
+from csdf.draw.picture import axis_unit, named_ticks, rendered
 
 
 class MemoryBar(NamedTuple):
@@ -31,8 +31,9 @@ def _figure(bars: Sequence[MemoryBar]) -> Figure:
     figure = Figure(figsize=(7.2, 1.2 + 0.42 * len(bars)), layout="constrained")
     axes = figure.add_subplot()
     places = range(len(bars))
-    parameters = [bar.parameters / 1e6 for bar in bars]
-    buffers = [bar.buffers / 1e6 for bar in bars]
+    unit = axis_unit(max(bar.parameters + bar.buffers for bar in bars))
+    parameters = [bar.parameters / unit.bytes for bar in bars]
+    buffers = [bar.buffers / unit.bytes for bar in bars]
     axes.barh(places, parameters, color="#9ab", label="parameters")
     axes.barh(places, buffers, left=parameters, color="#357", label="buffers")
     for place, (low, more) in enumerate(zip(parameters, buffers, strict=True)):
@@ -41,7 +42,7 @@ def _figure(bars: Sequence[MemoryBar]) -> Figure:
     axes.set_yticks(places, named_ticks(f"{bar.network}\n{bar.label}" for bar in bars), fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, max(low + more for low, more in zip(parameters, buffers, strict=True)) * 1.25)
-    axes.set_xlabel("memory (MB = 1,000,000 bytes)")
+    axes.set_xlabel(f"memory ({unit})")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize=8)
     return figure

@@ -69,7 +69,7 @@ def lines_picture(
             axes.axvline(place / scale, color="#777", linewidth=1.1, linestyle=style, label=label)
     if ticks:
         axes.set_xticks(range(len(ticks)), named_ticks(ticks), fontsize=8)
-    axes.set_xlabel(across)
+    axes.set_xlabel(f"{across}, log scale" if is_front else across)
     axes.set_ylabel(up)
     _scale(axes, [value for line in lines for value in line.y], is_front=is_front)
     axes.spines[["top", "right"]].set_visible(False)

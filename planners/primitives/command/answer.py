@@ -232,7 +232,8 @@ def plot(path: str, report: Report, greedy: Sequence[Pair]) -> None:
     picture = draw.primitives_picture(
         f"{report.network.name}: time over memory",
         [panel],
-        across="memory (MB = 1,000,000 bytes)",
+        across="memory (MB = 1,000,000 bytes), log scale",
+        up="time of a frame (ms), log scale",
         suffix=pictures.suffix_of(path),
     )
     output.write("csdf plan primitives", path, picture)

@@ -47,7 +47,12 @@ class Panel:
 
 
 def primitives_picture(
-    title: str, panels: Sequence[Panel], *, across: str, suffix: str
+    title: str,
+    panels: Sequence[Panel],
+    *,
+    across: str,
+    up: str = "time of a frame (ms)",
+    suffix: str,
 ) -> str | bytes:
     """Return the panels, two in a row, in the format of that suffix.
 
@@ -65,7 +70,7 @@ def primitives_picture(
     for axes, panel in zip(grid.flat, panels, strict=False):
         _draw(axes, panel, names)
         axes.set_xlabel(across, fontsize=8)
-        axes.set_ylabel("time of a frame (ms)", fontsize=8)
+        axes.set_ylabel(up, fontsize=8)
     shown: dict[str, Artist] = {}
     for axes in grid.flat:
         shown |= dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))

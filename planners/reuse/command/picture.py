@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from csdf.draw.picture import rendered
+from csdf.draw.picture import axis_unit, rendered
 
-MEGABYTE = 10**6
 MARKERS = "sDv^<>"  # of other methods, one each
 MARGIN = 0.08  # of the range, on both sides
 
@@ -37,26 +36,26 @@ def tradeoff_picture(
     Raises UnwritableFile for another format.
     """
     places = [*front, *others]
-    unit = MEGABYTE if max(place.memory for place in places) >= MEGABYTE else 1000
+    unit = axis_unit(max(place.memory for place in places))
     figure = Figure(figsize=(7.2, 4.6), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title, fontsize=10)
-    axes.set_xlabel(f"memory ({'MB' if unit == MEGABYTE else 'kB'} = {unit:,} bytes)")
+    axes.set_xlabel(f"memory ({unit})")
     axes.set_ylabel("time of a frame of every network (ms)")
-    axes.step(*_axis_values(_outline(front), unit), where="post", color="#357", linewidth=1.2)
-    axes.plot(*_axis_values(front, unit), "o", color="#357", markersize=3.5, label="front")
+    axes.step(*_axis_values(_outline(front), unit.bytes), where="post", color="#357", linewidth=1.2)
+    axes.plot(*_axis_values(front, unit.bytes), "o", color="#357", markersize=3.5, label="front")
     for place, marker in zip(others, cycle(MARKERS), strict=False):
-        values = _axis_values([place], unit)
+        values = _axis_values([place], unit.bytes)
         axes.plot(*values, marker, color="#888", markersize=5, label=place.label, linestyle="")
     if chosen is not None:
         axes.plot(
-            *_axis_values([chosen], unit), "o", color="#c33", markersize=8,
+            *_axis_values([chosen], unit.bytes), "o", color="#c33", markersize=8,
             fillstyle="none", markeredgewidth=2, label=chosen.label or "chosen",
         )  # fmt: skip
-    axes.axvline(bound / unit, color="#c33", linestyle=":", label="no plan has less")
+    axes.axvline(bound / unit.bytes, color="#c33", linestyle=":", label="no plan has less")
     shown = places if chosen is None else [*places, chosen]
-    axes.set_xlim(_limits([bound / unit, *_axis_values(shown, unit)[0]]))
-    axes.set_ylim(_limits(_axis_values(shown, unit)[1]))
+    axes.set_xlim(_limits([bound / unit.bytes, *_axis_values(shown, unit.bytes)[0]]))
+    axes.set_ylim(_limits(_axis_values(shown, unit.bytes)[1]))
     axes.ticklabel_format(useOffset=False, style="plain")
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside lower center", ncols=5, fontsize=8, frameon=False)

@@ -34,7 +34,7 @@ def fit_picture(fits: Sequence[Fit], suffix: str) -> str | bytes:
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
-    axes.set_xlabel("RAM in kB")
+    axes.set_xlabel("RAM (kB = 1,000 bytes, log scale)")
     axes.set_ylabel("work, of the network computed once")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)

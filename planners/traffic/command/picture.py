@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from csdf.draw.picture import named_ticks, rendered
+from csdf.draw.picture import axis_unit, named_ticks, rendered
 
 COLOURS = {"input": "#357", "weights": "#9ab", "output": "#c63", "borders": "#a33"}
 WAYS = {"1": "layer by layer", "2": "pairs", "chain": "groups"}
@@ -70,6 +70,7 @@ def sweep_picture(
     """
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     draw_sweep(figure.add_subplot(), title, buffers, ways, bound)
+    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return rendered(figure, title, suffix)
 
 
@@ -81,24 +82,26 @@ def draw_sweep(
     bound: int,
 ) -> None:
     """Draw the lines."""
+    unit = axis_unit(max(max(sizes) for sizes in ways.values()))
     for way, sizes in ways.items():
         axes.plot(
             [size / 1024 for size in buffers],
-            [size / 1e6 for size in sizes],
+            [size / unit.bytes for size in sizes],
             "o-",
             markersize=3.5,
             linewidth=1.4,
             color=LINES[way],
             label=WAYS[way],
         )
-    axes.axhline(bound / 1e6, color="#777", linewidth=1.1, linestyle="--", label="lower bound")
+    axes.axhline(
+        bound / unit.bytes, color="#777", linewidth=1.1, linestyle="--", label="lower bound"
+    )
     axes.set_xscale("log", base=2)
     axes.set_xticks([size / 1024 for size in buffers])
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_ylim(0, max(max(sizes) for sizes in ways.values()) / 1e6 * 1.08)
+    axes.set_ylim(0, max(max(sizes) for sizes in ways.values()) / unit.bytes * 1.08)
     axes.set_title(title, fontsize=10)
-    axes.set_xlabel("buffer (KB of 1024 bytes)")
-    axes.set_ylabel("DRAM traffic (MB = 1,000,000 bytes)")
+    axes.set_xlabel("buffer (KiB, log scale)")
+    axes.set_ylabel(f"DRAM traffic ({unit})")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)

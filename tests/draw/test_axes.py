@@ -1,0 +1,45 @@
+"""What axes of bytes and logarithmic axes say, and where legends stand."""
+
+import re
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from planners.commands.cnn.picture import MemoryBar, memory_picture
+from planners.fusion.command.picture import Line, lines_picture
+from planners.traffic.command.picture import sweep_picture
+
+
+def texts_of(picture):
+    """All that is written in the picture: letters are drawn, each text is a comment beside them."""
+    return re.findall(r"<!-- (.+?) -->", picture)
+
+
+@pytest.mark.parametrize(
+    ("buffers", "unit"),
+    [(700_000, "memory (kB = 1,000 bytes)"), (800_000, "memory (MB = 1,000,000 bytes)")],
+)
+def test_memory_is_in_megabytes_from_one_on(buffers, unit):
+    # 200,000 bytes of parameters: 900,000 in all, or a whole megabyte.
+    assert unit in texts_of(memory_picture([MemoryBar("n", "whole", 200_000, buffers)], "svg"))
+
+
+@pytest.mark.parametrize("largest", [200_000, 2_000_000])
+def test_traffic_has_a_unit_of_its_magnitude_and_buffers_are_in_kibibytes(largest):
+    texts = texts_of(sweep_picture("n", [4096, 8192], {"1": [largest, 50]}, 40, "svg"))
+    unit = "kB = 1,000" if largest < 10**6 else "MB = 1,000,000"
+    assert f"DRAM traffic ({unit} bytes)" in texts
+    assert "buffer (KiB, log scale)" in texts
+
+
+def test_the_legend_of_a_sweep_stands_outside_the_lines():
+    texts = texts_of(sweep_picture("n", [4096, 8192], {"1": [90, 50]}, 40, "svg"))
+    assert texts[-2:] == ["layer by layer", "lower bound"]
+
+
+@pytest.mark.parametrize(("is_front", "across"), [(True, "arena, log scale"), (False, "arena")])
+def test_only_a_logarithmic_axis_says_so(is_front, across):
+    lines = [Line("found", [1, 10], [3, 2])]
+    picture = lines_picture("n", lines, across="arena", up="ms", is_front=is_front, suffix="svg")
+    assert across in texts_of(picture)
