@@ -325,21 +325,12 @@ def test_onnx_is_written_and_reads_back(run, answer, tmp_path):
     assert found["parameters"] == original["parameters"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "words",
-    [("cnn", "memory", "{}"), ("report", "{}", "-o", "/dev/null")],
-    ids=lambda words: words[0],
-)
-def test_layers_that_could_be_fused_are_remarked_upon(run, words):
+def test_layers_are_fused_unless_it_is_said_otherwise(answer):
     # resnet8 by its source: a normalisation behind the first convolution and the two of each of three
     # blocks, 7, and a relu behind the first and twice in each block, 7 too.
-    def remarks(name, *more):
-        return run(*(word.format(name) for word in words), *more)[2]
-
-    assert "14 of 31 layers go into others with --fuse" in remarks("resnet8")
-    assert "--fuse" not in remarks("resnet8", "--fuse")
-    assert "--fuse" not in remarks("samos_example")  # nothing to fuse
+    _, fused = answer("cnn", "show", "resnet8")
+    _, apart = answer("cnn", "show", "resnet8", "--simplify", "none")
+    assert len(apart["layers"]) == len(fused["layers"]) + 14
 
 
 def test_a_shape_for_a_network_that_has_its_own_is_refused(run):

@@ -187,9 +187,9 @@ def command_parser() -> argparse.ArgumentParser:
         "targets test, qemu and size run it here, on an emulated Cortex-M4, and tell its size. Several "
         "networks take turns in one arena, as large as the largest needs.",
         "csdf deploy keyword_spotting --ram 16kB -o firmware",
-        "csdf deploy keyword_spotting --plan plan.json -o firmware",
         "csdf deploy resnet8 keyword_spotting --input rows -o library --name senses",
-        notes="Trained numbers of a network that has none are random. Tensors lie row by row, in a "
+        notes="`csdf fit MODEL -o plan.json` writes a plan for --plan. Trained numbers of a network "
+        "that has none are random. Tensors lie row by row, in a "
         "row column by column, the feature maps of a place side by side.",
     )
     shared.add_model_argument(

@@ -157,9 +157,9 @@ def command_parser() -> argparse.ArgumentParser:
         "program that checks the tokens.",
         "csdf codegen models/graphs/satellite.xml -o receiver",
         "csdf codegen models/graphs/csdf_example.xml --smallest --order demand -o example",
-        "csdf codegen models/graphs/mp3decoder.xml --map mapping.json -o decoder",
-        notes="The code does not grow with how often actors fire. Buffers of channels that never "
-        "hold tokens at the same time share their bytes.",
+        notes="`csdf map FILE --processors 2 -o mapping.json` writes a mapping for --map. The code "
+        "does not grow with how often actors fire. Buffers of channels that never hold tokens at the "
+        "same time share their bytes.",
     )
     parser.add_argument("file", metavar="FILE", help=parsers.GRAPH_HELP)
     parser.add_argument(
