@@ -1,4 +1,4 @@
-"""What quantised layers need to rescale integers, beside trained numbers: factors and tables."""
+"""Factors and tables with which quantised layers rescale integers, beside trained numbers."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ LATEST = 64  # answers of each kind that are compared with a new question
 
 
 class Dominance:
-    """What earlier answers say about other depths: more depth is never slower, less never faster."""
+    """Answers that follow from earlier ones: more depth is never slower, less never faster."""
 
     def __init__(self) -> None:
         self._enough: dict[tuple[int, ...], deque[Depths]] = {}

@@ -113,7 +113,7 @@ def test_the_picture_is_drawn(run, tmp_path):
     pytest.importorskip("matplotlib")
     file = tmp_path / "front.svg"
     assert run("fit", "keyword_spotting", *INT8, "--plot", file)[0] == 0
-    assert "RAM in kB" in file.read_text()
+    assert "RAM (kB = 1,000 bytes, log scale)" in file.read_text()
 
 
 def test_a_plan_counted_in_bytes_is_run_on_real_numbers(run):

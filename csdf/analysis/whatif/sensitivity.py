@@ -179,7 +179,7 @@ class _Study:
         return frozenset(self._varying.places(component, circuit)), frozenset(channels)
 
     def _learn(self, critical: Critical) -> None:
-        """Where a change left the period as it was, what sets it now did so before.
+        """A change that left the period as it was shows another cycle that set it before.
 
         Nothing helps alone, then, that is not on this cycle too. An actor is on it with any phase.
         """

@@ -85,17 +85,24 @@ function ticks(low, high, most) {
   return found;
 }
 
+// What names take beside a time axis, of schedule and channels alike.
+const nameWidth = (width) => Math.min(190, Math.max(116, width * 0.16));
+
+// Beginning and end of a name. Where few letters are left the end gets fewer: numbers of layers, as
+// in conv10_depthwise, stand after the first word.
+function cutTo(text, letters) {
+  const tail = letters < 12 ? letters >> 2 : letters >> 1;
+  return text.slice(0, letters - tail) + "…" + text.slice(text.length - tail);
+}
+
 function fitted(pen, text, width) {
   if (pen.measureText(text).width <= width) return text;
   let [low, high] = [0, text.length];
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    const tail = middle >> 1;
-    const cut = text.slice(0, middle - tail) + "…" + text.slice(text.length - tail);
-    if (pen.measureText(cut).width <= width) low = middle; else high = middle - 1;
+    if (pen.measureText(cutTo(text, middle)).width <= width) low = middle; else high = middle - 1;
   }
-  const tail = low >> 1;
-  return low < 1 ? "" : text.slice(0, low - tail) + "…" + text.slice(text.length - tail);
+  return low < 1 ? "" : cutTo(text, low);
 }
 
 const tooltip = byId("tooltip");

@@ -36,7 +36,6 @@ if (runs.length) {
     return low;
   }
 
-  const nameWidth = (width) => Math.min(190, Math.max(84, width * 0.16));
   const critical = new Set(data.critical);
   const bars = { count: 0, draws: 0 };
 

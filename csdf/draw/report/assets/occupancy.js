@@ -18,7 +18,7 @@ if (runs.length) {
     return low - 1;
   }
 
-  const left = (width) => Math.min(190, Math.max(84, width * 0.16));
+  const left = nameWidth;
 
   function draw() {
     const width = frame.clientWidth;
