@@ -18,7 +18,7 @@ from csdf.model.space import space_channel
 from csdf.outcome import Reason, Status, Why, because
 from csdf.search.evaluator import Evaluation, Evaluator
 from csdf.search.least import least_distribution
-from csdf.search.pareto import ParetoPoint
+from csdf.search.pareto import ParetoPoint, relative_gap
 from csdf.search.trade_off import EVERYTHING
 from csdf.search.variables import Choice, Variable, prepared
 from csdf.stopping import Budget, Progress, stop_of
@@ -55,9 +55,7 @@ class LatencyStorage(Shown):
     @property
     def gap(self) -> Fraction | None:
         """How far the size may be above the smallest, relative to the lower bound."""
-        if self.point is None or not self.lower_bound:
-            return None if self.point is None else Fraction(0)
-        return Fraction(self.point.size - self.lower_bound, self.lower_bound)
+        return relative_gap(self.point, self.lower_bound)
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON value; fractions as texts."""

@@ -94,6 +94,13 @@ class ParetoFront(Shown):
         return with_floats(self.rows(), "period", "throughput")
 
 
+def relative_gap(point: ParetoPoint | None, lower_bound: int) -> Fraction | None:
+    """Return how far the size of a point may be above the smallest, relative to the bound."""
+    if point is None or not lower_bound:
+        return None if point is None else Fraction(0)
+    return Fraction(point.size - lower_bound, lower_bound)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallestStorage(Shown):
     """The smallest storage that meets a requirement, or what is known about it.
@@ -111,9 +118,7 @@ class SmallestStorage(Shown):
     @property
     def gap(self) -> Fraction | None:
         """How far the size may be above the smallest, relative to the lower bound."""
-        if self.point is None or not self.lower_bound:
-            return None if self.point is None else Fraction(0)
-        return Fraction(self.point.size - self.lower_bound, self.lower_bound)
+        return relative_gap(self.point, self.lower_bound)
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON value; fractions as texts."""

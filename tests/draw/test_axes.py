@@ -1,4 +1,4 @@
-"""What axes of bytes and logarithmic axes say, and where legends stand."""
+"""Titles of byte axes and logarithmic axes, and places of legends."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What is said of a path where a graph is wanted."""
+"""The message for a path where a graph is wanted."""
 
 import inspect
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `csdf fifo finn` says of sizes: in bits whatever was to be small, and gaps never as nothing."""
+"""Sizes as `csdf fifo finn` prints them: always in bits, and an open gap never as nothing."""
 
 import json
 from dataclasses import replace
