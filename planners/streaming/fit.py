@@ -24,9 +24,9 @@ from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.network_arena import whole_arena
 from planners.streaming.again import worked_network
 from planners.streaming.course import Course, course_of
-from planners.streaming.making import plan_of
+from planners.streaming.making import plan_of, smaller_plan
 from planners.streaming.plan import StreamingPlan
-from planners.streaming.search.front import ALL, GroupWay, front
+from planners.streaming.search.front import ALL, GroupWay, collecting, front
 from planners.streaming.search.moves import PARTS, Move, Moves
 from planners.streaming.search.spaces import OnceMoves, PlainMoves, TwiceMoves
 from planners.streaming.stage import Stage
@@ -48,6 +48,7 @@ from planners.streaming.ways import (
     FitWhy,
 )
 
+ANY_BYTES = 2**62  # more than any arena has
 WIDTHS = (12, 100, ALL)  # labels at a place, one search after the other
 
 
@@ -167,13 +168,20 @@ class _Fitting:
     def _add_whole_layers(self) -> None:
         """Add one arena of whole tensors: the answer of planners.network_arena, as a plan."""
         network, course = self._course.network, self._course
-        groups = [
+        begun = [collecting(self._table.arena_bytes(course.at(0)))] if self._is_streamed else []
+        groups = begun + [
             GroupWay(0, 0, cut, cut + 1, (self._moves.apart(cut)[0],), is_apart=True)
             for cut in range(len(course.cuts) - 1)
         ]
         size, outside = self._table.element_bytes, self._table.outside
         arena = whole_arena(network, element_bytes=size, outside=outside).plan
-        plan = plan_of(course, self._table, groups, is_streamed=False, offsets=arena.offsets)
+        plan = plan_of(
+            course,
+            self._table,
+            groups,
+            is_streamed=self._is_streamed,
+            offsets=arena.offsets,
+        )
         self._add_plan(WHOLE_LAYERS, plan)
 
     def _by_rows(self) -> list[GroupWay]:
@@ -217,11 +225,16 @@ class _Fitting:
             if key in self._planned:
                 continue
             self._planned.add(key)
-            if not any(
-                known.ram_bytes <= way.memory and known.plan.multiply_accumulates <= way.work
-                for known in self._ways
-            ):
-                self._add(name, way.groups)
+            known = (one for one in self._ways if one.plan.multiply_accumulates <= way.work)
+            plan = smaller_plan(
+                self._course,
+                self._table,
+                way.groups,
+                is_streamed=self._is_streamed,
+                than=min((one.ram_bytes for one in known), default=ANY_BYTES),
+            )
+            if plan is not None:
+                self._add_plan(name, plan)
         return found.is_complete
 
     def _nanoseconds(self, plan: StreamingPlan) -> int | None:

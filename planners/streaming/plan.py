@@ -63,7 +63,8 @@ class PlannedStage:
 class PlannedGroup:
     """Stages that work at the same time, the last one asking, and what passes into and out of them.
 
-    arriving: the network's input where it comes row by row; it is made like a result.
+    arriving: the network's input where it comes row by row; it is made like a result. A group
+    without stages collects it, and the groups behind find it whole.
     """
 
     stages: tuple[PlannedStage, ...]
@@ -86,6 +87,11 @@ class StreamingPlan:
     arena_bytes: int
     multiply_accumulates: int
     again: tuple[Span, ...] = ()
+
+    @property
+    def collects_input(self) -> bool:
+        """Whether the input comes row by row, and lies whole before the first layer works."""
+        return not self.groups[0].stages
 
     @property
     def all_bytes(self) -> int:

@@ -77,9 +77,10 @@ def _span(found: JsonValue) -> Span:
 def _group(found: JsonValue) -> PlannedGroup:
     found.require_keys(("arriving", "stages"))
     stages = tuple(_stage(one) for one in found["stages"].items())
-    if not stages:
-        raise found["stages"].refusal("expected at least one stage")
-    return PlannedGroup(stages=stages, arriving=_text_or_none(found["arriving"]))
+    arriving = _text_or_none(found["arriving"])
+    if not stages and arriving is None:
+        raise found["stages"].refusal("expected at least one stage, or an input that arrives")
+    return PlannedGroup(stages=stages, arriving=arriving)
 
 
 def _stage(found: JsonValue) -> PlannedStage:
