@@ -48,6 +48,7 @@ from planners.streaming.ways import (
     FitWhy,
 )
 
+NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 ANY_BYTES = 2**62  # more than any arena has
 WIDTHS = (12, 100, ALL)  # labels at a place, one search after the other
 
@@ -276,7 +277,7 @@ class _Fitting:
             for way in ways
             if (self._ram is None or way.ram_bytes <= self._ram) and self._is_fast(way)
         ]
-        best = min(fitting, key=lambda way: (way.work, way.ram_bytes), default=None)
+        best = _chosen(fitting, is_limited=self._ram is not None)
         status, reason = self._verdict(ways, best)
         return Fit(
             network=self._course.network.name,
@@ -306,7 +307,7 @@ class _Fitting:
         if best is not None and self._ended is not None:
             return Status.FEASIBLE, because(FitWhy.LEAST_BY_THEN, end=self._ended)
         if best is not None:
-            return Status.FEASIBLE, because(FitWhy.LEAST_WORK)
+            return Status.FEASIBLE, because(_why_chosen(best, ways))
         least = min(way.ram_bytes for way in ways)
         if self._ram is None or least <= self._ram:
             fastest = min(way.nanoseconds or 0 for way in ways)
@@ -324,6 +325,26 @@ class _Fitting:
             sum(self._table.arena_bytes(name) for name in inputs),
             sum(self._table.arena_bytes(name) for name in self._course.results),
         )
+
+
+def _chosen(fitting: Sequence[FitWay], *, is_limited: bool) -> FitWay | None:
+    """The way with the least work, of several the one with the least RAM.
+
+    is_limited: RAM within the limit costs nothing, so the fastest comes first, as far as predicted
+    times differ by more than NEARLY_AS_FAST.
+    """
+    lowest = min((way.work for way in fitting), default=None)
+    ways = [way for way in fitting if way.work == lowest]
+    times = [way.nanoseconds for way in ways if way.nanoseconds is not None]
+    if is_limited and times:
+        most = min(times) * (1 + NEARLY_AS_FAST)
+        ways = [way for way in ways if way.nanoseconds is None or way.nanoseconds <= most]
+    return min(ways, key=lambda way: way.ram_bytes, default=None)
+
+
+def _why_chosen(best: FitWay, ways: Sequence[FitWay]) -> FitWhy:
+    is_smaller = any(way.work == best.work and way.ram_bytes < best.ram_bytes for way in ways)
+    return FitWhy.FASTEST if is_smaller else FitWhy.LEAST_WORK
 
 
 def _outside(course: Course, ends: tuple[str, str]) -> frozenset[str]:
