@@ -133,7 +133,8 @@ def command_parser() -> argparse.ArgumentParser:
         "Does a network fit into some RAM and flash, and how? Whole layers, all layers by rows, and "
         "groups of lines and strips are planned in one arena; of the ways that fit the one with the "
         "least work is taken, and of several the fastest. Without --ram, every trade-off between RAM "
-        "and work. Several networks work in turn in one arena. Ctrl-C and the budget give the best by then.",
+        "and work. Several networks work in turn in one arena. Ctrl-C and the budget "
+        "give the best by then.",
         "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
         "csdf fit keyword_spotting --element-bytes 1 --plot front.svg -o plan.json",
         notes="Work counts multiply-accumulates; 1 is the network computed once. Strips repeat rows "
