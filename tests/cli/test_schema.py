@@ -93,6 +93,7 @@ def test_scenarios_of_the_examples_are_as_their_schema_says():
             ("fit", "person_detection", "--element-bytes", 1, "--ram", "11kB"),
             marks=pytest.mark.slow,
         ),
+        ("fit-plan", ("cnn", "memory", "resnet8")),
         ("fusion-plan", ("plan", "fusion", "resnet8", "--memory", "150kB")),
     ],
 )
