@@ -25,8 +25,9 @@ from planners.network_arena import whole_arena
 from planners.streaming.again import worked_network
 from planners.streaming.course import Course, course_of
 from planners.streaming.making import plan_of, smaller_plan
+from planners.streaming.ordered.plain import whole_layers
 from planners.streaming.plan import StreamingPlan
-from planners.streaming.search.front import ALL, GroupWay, collecting, front
+from planners.streaming.search.front import ALL, GroupWay, front
 from planners.streaming.search.moves import PARTS, Move, Moves
 from planners.streaming.search.spaces import OnceMoves, PlainMoves, TwiceMoves
 from planners.streaming.stage import Stage
@@ -168,20 +169,10 @@ class _Fitting:
 
     def _add_whole_layers(self) -> None:
         """Add one arena of whole tensors: the answer of planners.network_arena, as a plan."""
-        network, course = self._course.network, self._course
-        begun = [collecting(self._table.arena_bytes(course.at(0)))] if self._is_streamed else []
-        groups = begun + [
-            GroupWay(0, 0, cut, cut + 1, (self._moves.apart(cut)[0],), is_apart=True)
-            for cut in range(len(course.cuts) - 1)
-        ]
         size, outside = self._table.element_bytes, self._table.outside
-        arena = whole_arena(network, element_bytes=size, outside=outside).plan
-        plan = plan_of(
-            course,
-            self._table,
-            groups,
-            is_streamed=self._is_streamed,
-            offsets=arena.offsets,
+        arena = whole_arena(self._course.network, element_bytes=size, outside=outside).plan
+        plan = whole_layers(
+            self._course, self._table, arena.offsets, is_streamed=self._is_streamed
         )
         self._add_plan(WHOLE_LAYERS, plan)
 

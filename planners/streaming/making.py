@@ -147,7 +147,7 @@ class _Making:
         buffers, inside = self._buffers, self._inner
         offsets = self._placed() if known is None else known
         arena = max((offsets.get(one.name, 0) + one.size for one in inside), default=0)
-        offsets = {**offsets, **_behind(arena, buffers)}
+        offsets = {**offsets, **behind(arena, buffers)}
         done = tuple(replace(one, offset=offsets.get(one.name, 0)) for one in buffers)
         return StreamingPlan(
             network=self._course.network.name,
@@ -260,8 +260,8 @@ class _Making:
         return most
 
 
-def _behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
-    """Offsets of what lies outside, one behind the other from the end of the arena on."""
+def behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
+    """Return offsets of what lies outside, one behind the other from the end of the arena on."""
     offset, found = -(-arena // OUTSIDE_ALIGNMENT) * OUTSIDE_ALIGNMENT, {}
     for one in buffers:
         if one.kind is Kind.OUTSIDE:

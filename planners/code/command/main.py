@@ -190,8 +190,8 @@ def command_parser() -> argparse.ArgumentParser:
         "networks take turns in one arena, as large as the largest needs.",
         "csdf deploy keyword_spotting --ram 16kB -o firmware",
         "csdf deploy resnet8 keyword_spotting --input rows -o library --name senses",
-        notes="`csdf fit MODEL -o plan.json` writes a plan for --plan. Trained numbers of a network "
-        "that has none are random. Tensors lie row by row, in a "
+        notes="`csdf fit MODEL -o plan.json` and `csdf cnn memory MODEL -o plan.json` write a plan for "
+        "--plan. Trained numbers of a network that has none are random. Tensors lie row by row, in a "
         "row column by column, the feature maps of a place side by side.",
     )
     shared.add_model_argument(
@@ -204,7 +204,9 @@ def command_parser() -> argparse.ArgumentParser:
     add_plan_options(parser)
     parser.set_defaults(input=None, result=None)  # which with --plan are the plan's
     parser.add_argument(
-        "--plan", metavar="FILE", help="what csdf fit -o wrote; default: the plan is looked for"
+        "--plan",
+        metavar="FILE",
+        help="what csdf fit -o or csdf cnn memory -o wrote; default: the plan is looked for",
     )
     parser.add_argument(
         "--name", help="of functions and files; default: the network's, or networks"
