@@ -75,11 +75,11 @@ def _possible(
 
 def _sums(sizes: Sequence[int], cap: int) -> Array:
     """The sums of some of the sizes up to a cap, growing; 0 is the first."""
-    sums = np.zeros(1, np.int64)
+    sums = 1  # bit n: whether n is a sum
     for size in sizes:
-        sums = np.unique(np.concatenate((sums, sums + size)))
-        sums = sums[sums <= cap]
-    return sums
+        sums |= sums << size
+    bits = np.frombuffer((sums & ((1 << (cap + 1)) - 1)).to_bytes(cap // 8 + 1, "little"), np.uint8)
+    return np.flatnonzero(np.unpackbits(bits, bitorder="little")[: cap + 1])
 
 
 def _largest(sums: Array, most: Array) -> Array:
