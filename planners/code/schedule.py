@@ -68,6 +68,10 @@ class Schedule:
         self.network, self.plan, self.tables = model.network, plan, tables
         self._weights = model.weights or {}
         self.is_integer = any(layer.quantization is not None for layer in self.network.layers)
+        self.is_single = any(
+            layer.quantization is not None and not layer.quantization.is_fixed_point
+            for layer in self.network.layers
+        )
         self.unit = 1 if self.is_integer else 4  # bytes of an element of the arena
         self.stages = tuple(_placed_stages(self.network, plan.groups))
         self.tensors = _tensors(self.network, plan)
