@@ -46,6 +46,8 @@ class PlacedStage:
         """The word for how it works."""
         if self.running.is_arriving:
             return "ARRIVING"
+        if self.running.planned.stage.tiles is not None:
+            raise InvalidPlan(f"no C code for {self.running.result!r} in tiles")
         if self.running.planned.stage.summing is not None:
             return "BY_PARTS"
         return {
