@@ -53,9 +53,7 @@ class DaskCluster:
         self._unseen = 0  # answers and ticks since the last look
         self._client = connected(address, connect)
         try:
-            self._look()
-            while not any(worker.is_ready for worker in self._workers.values()):
-                self._pause()
+            self._begin(round(connect / TICK))
         except LostWorkers:
             self._client.close()
             raise
@@ -122,9 +120,14 @@ class DaskCluster:
         for address in set(there).difference(self._workers):
             self._workers[address] = Worker(self._client, address, self._content)
 
-    def _pause(self) -> None:
-        time.sleep(TICK)
-        self._look(is_urgent=False)
+    def _begin(self, ticks: int) -> None:
+        """Wait for a worker that is ready; one that has other work is waited for later."""
+        self._look()
+        for _ in range(ticks):
+            if any(worker.is_ready for worker in self._workers.values()):
+                return
+            time.sleep(TICK)
+            self._look(is_urgent=False)
 
     def _is_gone(self) -> LostWorkers:
         return LostWorkers(f"{self._address}: the Dask scheduler is gone")
