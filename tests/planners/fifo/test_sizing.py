@@ -13,6 +13,7 @@ from planners.fifo.event_system import EventSystem
 from planners.fifo.growing import exchanged, grown
 from planners.fifo.occupancy import automatic_depths
 from planners.fifo.sizing import full_rate, period_of, smallest_depths
+from planners.fifo.stepping import cheapest_depths
 from planners.fifo.timing import rtl
 from tests.both_kernels import BOTH, use
 from tests.planners.fifo import recurrences
@@ -175,6 +176,32 @@ def test_no_cheaper_depths_of_a_fork_reach_a_rate(costs, more):
     for depths in every(design, 9):  # brute force over all cheaper ones
         if sum(map(int.__mul__, depths, costs)) < found.bits:
             assert evaluator.circuit(depths) is not None
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(2, 5), st.integers(0, 9), st.integers(0, 20))
+def test_no_depths_of_a_fork_have_cheaper_memories(words, fixed, more):
+    # A memory has so many words; the first costs nothing, as shift registers have no block RAMs.
+    def cost(depth, bits):
+        memories = -(-depth // words) - 1
+        return memories * bits + (fixed if memories else 0)
+
+    design = fork()
+    system = EventSystem(design)
+    asked = full_rate(system)[0] + more
+    found = cheapest_depths(system, asked, cost)
+    evaluator = DesignEvaluator(system, required=asked)
+
+    def price(depths):
+        return sum(cost(depth, one.bits) for depth, one in zip(depths, design.fifos, strict=True))
+
+    assert (found.status, found.bits) == ("optimal", price(found.depths))
+    assert evaluator.circuit(found.depths) is None
+    for depths in every(design, 9):  # brute force over all cheaper ones
+        if price(depths) < found.bits:
+            assert evaluator.circuit(depths) is not None
+    ended = cheapest_depths(system, asked, cost, stop=Stop(steps=3))
+    assert ended.lower_bound <= found.bits <= ended.bits
 
 
 @settings(max_examples=10, deadline=None)
