@@ -83,7 +83,7 @@ class Tiles:
         results = self._course.results & set(layers[:-1])
         return not results and self._table.can_be_stage(layers)
 
-    def _groups(self, begin: int, end: int, layers: Sequence[str]) -> Iterator[GroupWay]:
+    def _groups(self, begin: int, end: int, layers: tuple[str, ...]) -> Iterator[GroupWay]:
         network, whole = self._table.network, self._moves.whole_bytes
         made = [network.layer(name) for name in layers]
         shape = made[-1].shape
