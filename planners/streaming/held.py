@@ -99,9 +99,12 @@ class MarkedArena:
 class HeldTensor:
     """A tensor on its way: rows made, rows that readers are done with, and where rows lie."""
 
-    def __init__(self, layer: Layer, buffer: StreamBuffer) -> None:
+    def __init__(self, layer: Layer, *buffers: StreamBuffer) -> None:
+        """Take the buffers in which it lies; each of several is read by some layers."""
         self.layer = layer
-        self.buffer = buffer
+        self.buffer = buffers[0]
+        self.buffers = buffers
+        self._of_reader = {name: one for one in buffers for name in one.readers}
         self.made = 0
         self.done: dict[str, int] = {}  # first row that each reader still needs
         self.staged: tuple[int, int] | None = None  # first staged row, and where it lies
@@ -111,13 +114,23 @@ class HeldTensor:
         """The first row that a reader still needs."""
         return min(min(self.done.values(), default=self.made), self.made)
 
-    def place(self, row: int, row_bytes: int) -> int:
-        """Return the place of a row."""
+    def place(self, row: int, row_bytes: int, reader: str | None = None) -> int:
+        """Return the place of a row, where a layer reads it; by default in the first buffer."""
         if self.staged is not None and row >= self.staged[0]:
             return self.staged[1] + (row - self.staged[0]) * row_bytes
-        if self.buffer.has_all_rows:
-            return self.buffer.offset + row * row_bytes
-        return self.buffer.offset + row % max(self.buffer.rows, 1) * row_bytes
+        return _place(self._of_reader.get(reader or "", self.buffer), row, row_bytes)
+
+    def places(self, row: int, row_bytes: int) -> list[int]:
+        """Return all places of a row that is written."""
+        if len(self.buffers) == 1:
+            return [self.place(row, row_bytes)]
+        return [_place(one, row, row_bytes) for one in self.buffers]
+
+
+def _place(buffer: StreamBuffer, row: int, row_bytes: int) -> int:
+    if buffer.has_all_rows:
+        return buffer.offset + row * row_bytes
+    return buffer.offset + row % max(buffer.rows, 1) * row_bytes
 
 
 class HeldStrip(NamedTuple):
