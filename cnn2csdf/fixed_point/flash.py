@@ -7,7 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Quantization
+from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.fixed_point.short_functions import (
+    exponential_table,
+    reciprocal_table,
+    sigmoid_table,
+)
 from cnn2csdf.fixed_point.single_precision import POWERS
 from cnn2csdf.integers import channel_ratios, multipliers
 from cnn2csdf.network import Layer, Network
@@ -36,6 +41,8 @@ def rescaling_bytes(network: Network) -> int:
             found |= _sizes(layer, given, result)
             if not result.is_fixed_point:
                 found |= _sizes_in_single(network, layer, result)
+            if given.element is Element.INT16:
+                found |= _sizes_of_short(layer)
     return sum(found.values())
 
 
@@ -74,6 +81,8 @@ def _sizes(layer: Layer, given: Quantization, result: Quantization) -> dict[obje
     precision a factor takes 32 bits, and a softmax has a table of powers.
     """
     operator = layer.operator
+    if isinstance(operator, op.Activation) and given.element is Element.INT16:
+        return {}
     if isinstance(operator, op.Activation):
         is_table = operator.function != "prelu" and not is_limit(operator, given, result)
         return {(operator, given, result): TABLE_BYTES} if is_table else {}
@@ -88,6 +97,19 @@ def _sizes(layer: Layer, given: Quantization, result: Quantization) -> dict[obje
     integers, exponents = multipliers(ratios)
     arrays = (integers.astype(np.int32).tobytes(), exponents.astype(np.int8).tobytes())
     return {array: len(array) for array in arrays}
+
+
+def _sizes_of_short(layer: Layer) -> dict[object, int]:
+    """Return the bytes of tables of curves and of softmax, and of biases of 64 bits in all layers."""
+    match layer.operator:
+        case op.Activation(function="sigmoid" | "tanh"):
+            return {"curve": sigmoid_table().size * 4}
+        case op.Softmax():
+            return {"powers": exponential_table().size * 4, "shares": reciprocal_table().size * 4}
+        case op.Convolution(filters=filters) | op.FullyConnected(units=filters):
+            is_narrow = layer.operator.has_bias and layer.stored_as("bias").element.bytes <= 4
+            return {(layer.name, "bias"): 4 * filters} if is_narrow else {}
+    return {}
 
 
 def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> dict[object, int]:

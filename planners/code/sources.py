@@ -11,7 +11,7 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.ends import Ends, Port
 from planners.code.names import comment, identifier, unlike, wrapped
-from planners.code.parts import INTEGERS, REALS, SCHEDULER, SINGLES, mentioned, used
+from planners.code.parts import INTEGERS, REALS, SCHEDULER, SHORTS, SINGLES, mentioned, used
 from planners.code.schedule import Schedule
 from planners.code.signed import as_signed
 from planners.code.tables import TYPES, Tables, array_items
@@ -107,7 +107,7 @@ class _Writing:
             layer=layer.name,
             tensor=tensor,
             elements=layer.shape.elements,
-            kind="float" if layer.quantization is None else "int8_t",
+            kind="float" if layer.quantization is None else self._integer(),
             unit=self.schedule.width_of(tensor),
             outside=outside,
             is_shifted=self._given.layer(layer.name).element is Element.UINT8,
@@ -141,7 +141,10 @@ class _Writing:
         return sum(1 for stage in self.schedule.stages if stage.group == number)
 
     def _element(self) -> str:
-        return "int8_t" if self.schedule.is_integer else "float"
+        return self._integer() if self.schedule.is_integer else "float"
+
+    def _integer(self) -> str:
+        return "int16_t" if self.schedule.is_short else "int8_t"
 
     def _header(self, counters: int) -> str:
         name, capitals = self.name, self.capitals
@@ -215,10 +218,7 @@ void {name}_profile_end(int stage);
         wanted |= {"step", self._sweep(), "turns", "duplicate"}
         copies = ["give_copies"] if self.schedule.copies else []
         scheduler = used([self._advance(), "begin_group", *copies], SCHEDULER)
-        integers = SINGLES if self.schedule.is_single else INTEGERS
-        kernels = used(
-            wanted | mentioned(scheduler), integers if self.schedule.is_integer else REALS
-        )
+        kernels = used(wanted | mentioned(scheduler), self._files())
         externs = [
             f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];"
             for symbol, array in self.tables.arrays.items()
@@ -227,6 +227,20 @@ void {name}_profile_end(int stage);
         return "\n\n".join(
             [self._prologue(), *kernels, *definitions, tables, *scheduler, self.ends.definitions()]
         )
+
+    def _files(self) -> tuple[str, ...]:
+        """The C files that have kernels for the elements of the network."""
+        if not self.schedule.is_integer:
+            return REALS
+        return (
+            SHORTS if self.schedule.is_short else SINGLES if self.schedule.is_single else INTEGERS
+        )
+
+    def _limits(self) -> tuple[str, str]:
+        """The least and the largest element, in C."""
+        if not self.schedule.is_integer:
+            return "-INFINITY", "INFINITY"
+        return ("-32768", "32767") if self.schedule.is_short else ("-128", "127")
 
     def _sweep(self) -> str:
         """The C function that goes along the columns of a stage."""
@@ -248,7 +262,8 @@ void {name}_profile_end(int stage);
 typedef {name}_element element;
 typedef {name}_state instance;
 
-#define LEAST ({"-128" if schedule.is_integer else "-INFINITY"})
+#define LEAST ({self._limits()[0]})
+#define MOST ({self._limits()[1]})
 #define GROUPS {len(self.plan.groups)}
 #define MOST_TAPS {schedule.most_taps}
 #define MOST_RANGES {schedule.most_ranges}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cnn2csdf.elements import Element
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
@@ -40,7 +41,9 @@ def random_frame(network: Network, seed: int) -> dict[str, Array]:
 
 
 def _random_integers(generator: np.random.Generator, layer: Layer) -> Array:
-    least = 0 if np.iinfo(layer.array_type).min == 0 else -SHIFT
+    if layer.element is Element.INT16:
+        return generator.integers(-(2**15), 2**15, layer.shape.dims, np.int16)
+    least = 0 if layer.element is Element.UINT8 else -SHIFT
     return generator.integers(least, least + 2 * SHIFT, layer.shape.dims, layer.array_type)
 
 
@@ -146,6 +149,12 @@ def _test_of(port: Port) -> str:
     return "is_near" if port.kind == "float" else "is_same"
 
 
+def _count(port: Port, number: int) -> str:
+    """Elements, or bytes where these are compared."""
+    array = f"{port.parameter}_{number}"
+    return f"sizeof {array}" if _test_of(port) == "is_same" else str(port.elements)
+
+
 _TESTS = {
     "is_near": """static int is_near(const float *found, const float *wanted, int32_t count)
 {
@@ -163,9 +172,9 @@ _TESTS = {
     }
     return furthest <= 1e-5f * largest; /* of the largest */
 }""",
-    "is_same": """static int is_same(const int8_t *found, const int8_t *wanted, int32_t count)
+    "is_same": """static int is_same(const void *found, const void *wanted, size_t bytes)
 {
-    return memcmp(found, wanted, (size_t)count) == 0;
+    return memcmp(found, wanted, bytes) == 0;
 }""",
 }
 
@@ -193,7 +202,7 @@ def _check(written: Written, number: int) -> str:
     results = [f"found_{port.parameter}" for port in written.outputs]
     lines = [f"    {_run_of(written, number)}"]
     lines += [
-        f"    failed |= !{_test_of(port)}({result}, {port.parameter}_{number}, {port.elements});"
+        f"    failed |= !{_test_of(port)}({result}, {port.parameter}_{number}, {_count(port, number)});"
         for result, port in zip(results, written.outputs, strict=True)
     ]
     if written.is_streamed:
@@ -213,7 +222,7 @@ def _by_rows(written: Written, number: int) -> list[str]:
         "        }",
         *(
             f"        failed |= !{_test_of(port)}({name}_output(&state, {place}), "
-            f"{port.parameter}_{number}, {port.elements});"
+            f"{port.parameter}_{number}, {_count(port, number)});"
             for place, port in enumerate(written.outputs)
         ),
         "    }",

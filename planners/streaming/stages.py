@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from cnn2csdf import operators as op
+from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from planners.streaming.firing import Firings, Reading
@@ -281,7 +282,7 @@ class StageTable:
             if layer.inputs != (before,) or self._readers[before] != (name,):
                 return None
             if isinstance(layer.operator, op.Convolution) and layer.operator.groups == 1:
-                return name
+                return None if has_wide_sums(self.network, layer) else name
             if not _works_by_channels(layer, is_first=False):
                 return None
         return None
@@ -334,7 +335,9 @@ def sums_over_rows(network: Network, layer: Layer) -> bool:
     if not source.is_map or layer.shape.rows != 1 or source.rows == 1:
         return False
     match layer.operator:
-        case op.GlobalPooling() | op.FullyConnected():
+        case op.FullyConnected():
+            return not has_wide_sums(network, layer)
+        case op.GlobalPooling():
             return True
         case op.Reduction(function="mean" | "sum" | "max", axes=axes):
             return {1, 2} == set(axes)
@@ -346,6 +349,12 @@ def sums_over_rows(network: Network, layer: Layer) -> bool:
                 and not any(window.overhang)
             )
     return False
+
+
+def has_wide_sums(network: Network, layer: Layer) -> bool:
+    """Whether its sums have more than the 32 bits that a plan counts for each."""
+    types = network.layer(layer.inputs[0]).quantization
+    return types is not None and types.element is Element.INT16
 
 
 def _within(span: Range, limit: int) -> Range:

@@ -31,24 +31,6 @@ static int32_t rescaled(int32_t value, int32_t multiplier, int32_t exponent)
     return divided_narrow(high_product(value, multiplier), exponent < 0 ? -exponent : 0);
 }
 
-/* How sums become stored integers: for each channel a multiplier and an exponent, and limits. */
-typedef struct {
-    const int32_t *bias, *multipliers;
-    const int8_t *exponents;
-    int32_t zero_in, zero_out, least, most;
-} scaling;
-
-static void store_sums(element *to, const int32_t *sums, const scaling *s, int32_t first,
-                       int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        int32_t value = rescaled(sums[i], s->multipliers[first + i], s->exponents[first + i]);
-        value += s->zero_out;
-        to[i] = (element)(value < s->least ? s->least : value > s->most ? s->most : value);
-    }
-}
-
 /* The mean of many with another scale: multiplier and exponent have their number in them. */
 typedef struct {
     int32_t count, multiplier, exponent, zero_in, zero_out;

@@ -39,6 +39,11 @@ static element stored_real(float value, float scale, int32_t zero)
     return stored(nearest_even(value / scale) + zero);
 }
 
+/* Sums of products of integers with trained ones. */
+typedef int32_t total;
+typedef int32_t bias_sum;
+typedef int8_t trained;
+
 /* How sums become stored integers: a factor for each channel, and limits. */
 typedef struct {
     const int32_t *bias;
@@ -46,7 +51,7 @@ typedef struct {
     int32_t zero_in, zero_out, least, most;
 } scaling;
 
-static void store_sums(element *to, const int32_t *sums, const scaling *s, int32_t first,
+static void store_sums(element *to, const total *sums, const scaling *s, int32_t first,
                        int32_t count)
 {
     int32_t i;

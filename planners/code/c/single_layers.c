@@ -188,7 +188,7 @@ static void share_by_table(const run *r, const layer *l, range rows, range colum
     for_each_fold(r, l, rows, columns, share_fold);
 }
 
-/* Single-precision numbers take four elements each. */
+/* Single-precision numbers take several elements each. */
 typedef struct {
     float scale;
     int32_t zero;
@@ -201,9 +201,7 @@ static void round_cell(const void *numbers, const element *from, element *to, in
     int32_t c;
     (void)channel;
     for (c = 0; c < count; c++) {
-        float value;
-        memcpy(&value, from + 4 * c, sizeof value);
-        to[c] = stored_real(value, p->scale, p->zero);
+        to[c] = stored_real(real_at(from, c), p->scale, p->zero);
     }
 }
 
@@ -218,9 +216,8 @@ static void widen_cell(const void *numbers, const element *from, element *to, in
     const rounding *p = numbers;
     int32_t c;
     (void)channel;
-    for (c = 0; c < count / 4; c++) {
-        float value = real_of(from[c] - p->zero, p->scale);
-        memcpy(to + 4 * c, &value, sizeof value);
+    for (c = 0; c < count / REAL; c++) {
+        store_real(to, c, real_of(from[c] - p->zero, p->scale));
     }
 }
 

@@ -25,14 +25,17 @@ from planners.code.calls.layers import (
 )
 from planners.code.calls.moves import pad_call
 from planners.code.calls.rescaling import (
+    ELEMENTS,
     averaging,
     given_types,
     limits,
+    operand_types,
     result_types,
     scaling,
     stored_types,
     table_symbol,
 )
+from planners.code.calls.short_layers import short_activation, short_softmax_call
 from planners.code.calls.single_layers import (
     SINGLE_CALLS,
     mean_call,
@@ -67,8 +70,7 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
         if not _is_single(one) and set(one.given) != {one.layer.quantization}:
             raise one.refusal("of inputs with other scales than the result")
         return call_of(one)
-    calls = {**_CALLS, **SINGLE_CALLS} if _is_single(one) else _CALLS
-    found = calls.get(type(operator))
+    found = _calls(one).get(type(operator))
     if found is None:
         raise one.refusal("of quantised integers")
     result_types(one)
@@ -105,7 +107,9 @@ def _convolution(one: Described, operator: op.Convolution, packed: Array | None 
 
 
 def _dense(one: Described, operator: op.Convolution, packed: Array | None = None) -> Call:
-    kernel = packed_quads(one.weights["kernel"], operator.groups) if packed is None else packed
+    kernel = packed
+    if kernel is None:
+        kernel = _packing(one)(one.weights["kernel"], operator.groups)
     fields = (
         window_text(operator.window),
         operator.groups,
@@ -138,9 +142,27 @@ def integer_steps(one: Described) -> list[str]:
     return found
 
 
+def _is_short(one: Described) -> bool:
+    result = one.layer.quantization
+    return result is not None and result.element is Element.INT16
+
+
+def _calls(one: Described) -> dict[type, Callable[[Described, Any], Call]]:
+    return {**_CALLS, **SINGLE_CALLS} if _is_single(one) else _CALLS
+
+
 def _is_single(one: Described) -> bool:
     """Whether integers that it reads or writes are rescaled in single precision."""
     return any(types and not types.is_fixed_point for types in (*one.given, one.layer.quantization))
+
+
+def packed_blocks(kernel: Array, groups: int) -> Array:
+    """Return filters as add_products reads them: block by block, tap by tap, input by input."""
+    return packed_filters(kernel, groups, BLOCK)
+
+
+def _packing(one: Described) -> Callable[[Array, int], Array]:
+    return packed_blocks if _is_short(one) else packed_quads
 
 
 def packed_quads(kernel: Array, groups: int) -> Array:
@@ -151,7 +173,7 @@ def packed_quads(kernel: Array, groups: int) -> Array:
     """
     filters, inputs = len(kernel) // groups, kernel.shape[1]
     if inputs % QUAD:
-        return packed_filters(kernel, groups, BLOCK)
+        return packed_blocks(kernel, groups)
     pieces = []
     for first in range(0, len(kernel), filters):
         for begin in range(first, first + filters, BLOCK):
@@ -165,7 +187,8 @@ def packed_quads(kernel: Array, groups: int) -> Array:
 def _fully_connected(one: Described, operator: op.FullyConnected) -> Call:
     matrix = row_order(one.weights["matrix"], one.inputs[0])
     rows = one.inputs[0].rows
-    packed = packed_quads(matrix.reshape(operator.units, rows, -1).swapaxes(1, 2)[..., None], 1)
+    filters = matrix.reshape(operator.units, rows, -1).swapaxes(1, 2)[..., None]
+    packed = _packing(one)(filters, 1)
     fields = (operator.units, one.symbol("matrix", packed), scaling(one, "matrix"))
     return Call("connect_fully", one.structure("matrix", *fields))
 
@@ -206,6 +229,8 @@ def _reduction(one: Described, operator: op.Reduction) -> Call:
 
 
 def _softmax(one: Described, operator: op.Softmax) -> Call:
+    if _is_short(one):
+        return short_softmax_call(one, operator)
     result = result_types(one)
     if operator.is_logarithm or (result.scale, result.zero_point) != (1 / 256, -128):
         raise one.refusal("of quantised integers, but to shares of 256")
@@ -236,7 +261,7 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
         place = 0 if operator.constant_first else len(operands)
         symbol, steps = laid_constant(one, one.weights["constant"], "constant")
         operands.insert(place, f"{{{symbol}, 0, 0, {', '.join(map(str, steps))}}}")
-        types.insert(place, stored_types(one, "constant"))
+        types.insert(place, operand_types(one, "constant"))
     if len(operands) != 2 or operator.function not in ("add", "subtract", "multiply"):
         raise one.refusal(f"of quantised integers: {operator.function} of {len(operands)} tensors")
     if operator.function == "multiply":
@@ -248,7 +273,9 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
     else:
         step = 2 * max(one_.scale for one_ in types)
         pairs = [multiplier(one_.scale / step) for one_ in types]
-        pairs.append(multiplier(step / (2 ** SUM_BITS[Element.INT8] * result_types(one).scale)))
+        pairs.append(
+            multiplier(step / (2 ** SUM_BITS[result_types(one).element] * result_types(one).scale))
+        )
     one.tables.wanted.add("operand")
     fields = (
         "{" + ", ".join(operands) + "}",
@@ -264,6 +291,8 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
 def _activation(one: Described, operator: op.Activation) -> Call:
     if operator.function == "prelu":
         return _prelu(one)
+    if _is_short(one):
+        return short_activation(one, operator)
     is_bound = is_limit(operator, given_types(one), result_types(one))
     if is_bound:
         return Call("copy_region")
@@ -300,8 +329,8 @@ def _conversion(one: Described, _operator: op.Conversion) -> Call:
         result_types(one)
         return _rescaled(one)
     types = given or result
-    if types is None or types.element is not Element.INT8:
-        raise one.refusal("of other elements than 8-bit integers and single precision")
+    if types is None or types.element not in ELEMENTS:
+        raise one.refusal("of other elements than integers of 8 or 16 bits and single precision")
     zeros = (given.zero_point if given else 0, result.zero_point if result else 0)
     function = "dequantize_region" if given else "quantize_region"
     return Call(function, one.structure("converting", 0, 0, *zeros, number(types.scale)))

@@ -1,6 +1,7 @@
 """Integers that are rescaled in single precision, as ONNX Runtime does, in C: the same bytes."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.slow
 
 WINDOW = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
 # A compiler that may make one operation of a product and a sum, where the processor has one.
+HAS_FUSED = "fma" in Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else False
 FUSING = ("-std=gnu99", "-O3", "-march=native", "-ffp-contract=fast", "-w")
 
 
@@ -149,6 +151,39 @@ def test_networks_give_the_bytes_of_the_whole_network(tmp_path):
     # products and sums are rounded each, whatever the compiler would rather do
     (tmp_path / "fused").mkdir()
     assert run_all(made, tmp_path / "fused", FUSING) == []
+
+
+def halves():
+    """A model of all 256 integers, times a factor, plus an offset: every second is halfway.
+
+    (0.1 * q * 0.7 + 0.07) / 0.14 is (q + 1) / 2, so the last bit of each operation decides.
+    """
+    builder = NetworkBuilder("halves")
+    builder.output(builder.add(op.BatchNormalization(epsilon=0.0), builder.input((1, 16, 16))))
+    model = quantised(builder.network(), 0)
+    layers = []
+    for layer, scale in zip(model.network.layers, (0.1, 0.14, 0.14), strict=True):
+        types = replace(layer.quantization, scales=(float(np.float32(scale)),), zero_point=0)
+        layers.append(replace(layer, quantization=types))
+    numbers = {"scale": 0.7, "shift": 0.07, "mean": 0.0, "variance": 1.0}
+    arrays = {role: np.array([number], np.float32) for role, number in numbers.items()}
+    weights = {layers[1].name: arrays}
+    return Model(network=replace(model.network, layers=tuple(layers)), weights=weights)
+
+
+@needs_compiler
+def test_halves_are_rounded_alike_whatever_the_compiler_fuses(tmp_path):
+    model = halves()
+    frame = {model.network.inputs[0].name: np.arange(-128, 128, dtype=np.int8).reshape(1, 16, 16)}
+    plan = fit(model.network, searched=()).ways[0].plan
+    made = library(model, plan, name="halves", frames=[frame])
+    assert run_all([made], tmp_path, FUSING) == []
+    # without a rounding of its own for each operation the same compiler gives other bytes
+    (tmp_path / "loose").mkdir()
+    kept, lost = "volatile float kept", "float kept"
+    loose = {name: text.replace(kept, lost) for name, text in made.files.items()}
+    differing = run_all([replace(made, files=loose)], tmp_path / "loose", FUSING)
+    assert differing == ["halves"] or not HAS_FUSED
 
 
 @needs_compiler
