@@ -88,7 +88,8 @@ class PlannedGroup:
     """Stages that work at the same time, and what passes into and out of them.
 
     arriving: the network's input where it comes row by row, or a tensor that lies whole, whose rows are
-    copied into rings; it is made like a result. order: in which
+    copied into rings; it is made like a result. A group without stages collects an input, and the
+    groups behind find it whole. order: in which
     the stages fire; where there is none, the last one asks, and whoever it waits for fires first.
     """
 
@@ -113,6 +114,11 @@ class StreamingPlan:
     arena_bytes: int
     multiply_accumulates: int
     again: tuple[Span, ...] = ()
+
+    @property
+    def collects_input(self) -> bool:
+        """Whether the input comes row by row, and lies whole before the first layer works."""
+        return not self.groups[0].stages
 
     @property
     def all_bytes(self) -> int:

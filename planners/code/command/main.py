@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.trained import with_weights
+from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import stop_after
@@ -20,7 +21,7 @@ from csdf.words import bytes_in_words
 from planners.code.library import write_library
 from planners.code.sources import Written
 from planners.code.together import Member, write_together
-from planners.streaming.command.options import add_plan_options
+from planners.streaming.command.options import USUAL_PLATFORM, add_plan_options
 from planners.streaming.fit import fit
 from planners.streaming.given.as_fit import fit_of
 from planners.streaming.given.plan_text import parse_plans
@@ -111,6 +112,7 @@ def _fitted(model: Model, options: argparse.Namespace) -> Fit:
         input=options.input or RESIDENT,
         result=options.result or RESIDENT,
         searched=SEARCHED,
+        platform=PLATFORMS[USUAL_PLATFORM],  # so that it takes what csdf fit shows
         budget=stop_after(options.budget, f"{model.network.name}: lines and strips"),
     )
 

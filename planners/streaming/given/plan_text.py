@@ -115,11 +115,12 @@ def _span(found: JsonValue) -> Span:
 def _group(found: JsonValue) -> PlannedGroup:
     found.require_keys(GROUP)
     stages = tuple(_stage(one) for one in found["stages"].items())
-    if not stages:
-        raise found["stages"].refusal("expected at least one stage")
+    arriving = _text_or_none(found["arriving"])
+    if not stages and arriving is None:
+        raise found["stages"].refusal("expected at least one stage, or an input that arrives")
     return PlannedGroup(
         stages=stages,
-        arriving=_text_or_none(found["arriving"]),
+        arriving=arriving,
         order=tuple(_turns(one) for one in found["order"].items()),
     )
 

@@ -13,19 +13,25 @@ from planners.streaming.course import Course
 from planners.streaming.making import behind, plan_of
 from planners.streaming.ordered.turns import turns_of
 from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan
-from planners.streaming.search.front import GroupWay
+from planners.streaming.search.front import GroupWay, collecting
 from planners.streaming.search.moves import Move
 from planners.streaming.stage import Stage
 from planners.streaming.stages import StageTable
 
 
-def whole_layers(course: Course, table: StageTable, offsets: Mapping[str, int]) -> StreamingPlan:
-    """Return the plan of layers that work one after another, each whole, at known offsets."""
-    groups = [
+def whole_layers(
+    course: Course, table: StageTable, offsets: Mapping[str, int], *, is_streamed: bool = False
+) -> StreamingPlan:
+    """Return the plan of layers that work one after another, each whole, at known offsets.
+
+    is_streamed: the input comes row by row, and is collected before the first layer works.
+    """
+    begun = [collecting(table.arena_bytes(course.at(0)))] if is_streamed else []
+    groups = begun + [
         GroupWay(0, 0, cut, cut + 1, (Move(cut, cut + 1, stages),), is_apart=True)
         for cut, stages in enumerate(_stages_apart(course, table))
     ]
-    return plan_of(course, table, groups, is_streamed=False, offsets=offsets)
+    return plan_of(course, table, groups, is_streamed=is_streamed, offsets=offsets)
 
 
 def _stages_apart(course: Course, table: StageTable) -> Iterator[tuple[Stage, ...]]:
