@@ -46,6 +46,7 @@ class Machine:
         self.computing = computing
         self.needs = Needs(self.network)
         self._whole: dict[str, HeldTensor] = {}
+        self.group = self.firings = 0  # where it stands; firings that have begun
 
     def run(self) -> None:
         """Carry out all groups. Raises ExecutionError where the plan cannot be carried out."""
@@ -58,6 +59,7 @@ class Machine:
                 self._put(tensor, row, self._frame_row(layer.name, row))
             tensor.made = layer.shape.rows
         for number, group in enumerate(self.plan.groups):
+            self.group = number
             _GroupRun(self, group, number).run()
 
     def output(self, name: str) -> Array:
@@ -183,6 +185,7 @@ class _GroupRun:
 
     def fire(self, stage: RunningStage) -> None:
         """Carry out the next firing of a stage."""
+        self.machine.firings += 1
         if self.pending is not None and self.pending.tensor.layer.name not in stage.needs:
             self._settle()
         tensor = self.tensors[stage.result]

@@ -88,9 +88,9 @@ class PlannedGroup:
     """Stages that work at the same time, and what passes into and out of them.
 
     arriving: the network's input where it comes row by row, or a tensor that lies whole, whose rows
-    are copied into rings; it is made like a result. A group without stages collects the input, and the
-    groups behind find it whole. order: in which
-    the stages fire; where there is none, the last one asks, and whoever it waits for fires first.
+    are copied into rings; it is made like a result. A group without stages collects an input, and the
+    groups behind find it whole. order: in which the stages fire; where there is none, the last one
+    asks, and whoever it waits for fires first.
     """
 
     stages: tuple[PlannedStage, ...]
