@@ -24,6 +24,7 @@ from planners.code.described import Call, Described, described
 from planners.code.names import comment
 from planners.code.rules import Rule, all_of, rule_of
 from planners.code.tables import NULL, Tables
+from planners.inlays import Inlay, channels_of
 from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage, arriving_stage
 from planners.streaming.stage import Manner
@@ -70,6 +71,7 @@ class Schedule:
         self.unit = 1 if self.is_integer else 4  # bytes of an element of the arena
         self.stages = tuple(_placed_stages(self.network, plan.groups))
         self.tensors = _tensors(self.network, plan)
+        self._inlays = {one.tensor: one for one in plan.inlays}
         self.outside = tuple(one.tensor for one in plan.buffers if one.kind is Kind.OUTSIDE)
         self._slices: dict[str, Slice] = {}
         for placed in self.stages:
@@ -162,19 +164,36 @@ class Schedule:
         offset = rows = 0
         if name in self._placed():
             offset, rows = self._place(name)
-        row = shape.row_elements * self.width_of(name)
-        channels = self._channels(name) if name in self._slices else row // shape.width
-        fields = (offset, rows, row, shape.rows, shape.width, channels)
+        host = self.network.layer(self._inlay(name).host).shape
+        row = host.row_elements * self.width_of(name)
+        channels = self._place_elements(name)
+        place = row // host.width
+        fields = (offset, rows, row, place, shape.rows, shape.width, channels)
         number = -1 if maker is None else maker.number
         listed = ", ".join(map(str, (*fields, number, *self._first_reader[name])))
         return f"{{{listed}}}, /* {comment(name)} */"
 
+    def _inlay(self, name: str) -> Inlay:
+        """The place of a tensor in another, or in itself."""
+        return self._inlays.get(name, Inlay(name, name))
+
     def _place(self, name: str) -> tuple[int, int]:
         """Return the place of a tensor, and its rows there; below nought for a tensor outside."""
+        rows = self.network.layer(name).shape.rows
         if name in self.outside:
-            return -1 - self.outside.index(name), self.network.layer(name).shape.rows
-        buffer = self.buffer(name, (Kind.WHOLE, Kind.LINE), self._placed()[name])
-        return self.elements(buffer.offset), buffer.rows
+            return -1 - self.outside.index(name), rows
+        inlay = self._inlay(name)
+        buffer = self.buffer(inlay.host, (Kind.WHOLE, Kind.LINE), self._placed()[name])
+        shape = self.network.layer(inlay.host).shape
+        place = (inlay.row * shape.width + inlay.column) * channels_of(shape) + inlay.channel
+        offset = self.elements(buffer.offset) + place * self.width_of(name)
+        return offset, rows if buffer.has_all_rows else buffer.rows
+
+    def _place_elements(self, name: str) -> int:
+        """Elements of a place of a tensor, all of its channels if it is not cut into parts."""
+        if name in self._slices:
+            return self._channels(name)
+        return channels_of(self.network.layer(name).shape) * self.width_of(name)
 
     def _channels(self, name: str) -> int:
         """Elements of a place of a tensor that are there at a time."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from planners.inlays import Inlay, inlays_of, joint_lives, worth_it
 from planners.streaming.again import Span, worked_network
 from planners.streaming.course import Course, course_of
 from planners.streaming.firing import Firings
@@ -55,7 +56,26 @@ def plan_of(
         course = course_of(worked_network(course.network, again))
         table = table.of(course.network)
     made = list(_groups(course, table, groups, is_streamed=is_streamed))
-    return replace(_Making(course, table, made).plan(offsets), again=again)
+    inlays = (
+        inlays_of(course.network, table.bytes_of, _barred(table, made)) if offsets is None else {}
+    )
+    plans = [_Making(course, table, made, some).plan(offsets) for some in _tried(made, inlays)]
+    return replace(min(plans, key=lambda plan: plan.arena_bytes), again=again)
+
+
+def _barred(table: StageTable, groups: Sequence[_Group]) -> frozenset[str]:
+    """Tensors that neither lie in others nor have others in them."""
+    arriving = {group.arriving for group in groups if group.arriving is not None}
+    return table.outside | arriving
+
+
+def _tried(groups: Sequence[_Group], inlays: Mapping[str, Inlay]) -> Iterator[Mapping[str, Inlay]]:
+    """Tensors that lie in others: all that can, where it makes the arena no larger; or none."""
+    made = {one.firings.result for group in groups for one in group.geometry}
+    found = {name: one for name, one in inlays.items() if {name, one.host} <= made}
+    if found:
+        yield found
+    yield {}
 
 
 def _groups(
@@ -73,11 +93,23 @@ def _groups(
 class _Making:
     """The groups of a plan on their way to buffers."""
 
-    def __init__(self, course: Course, table: StageTable, groups: Sequence[_Group]) -> None:
+    def __init__(
+        self,
+        course: Course,
+        table: StageTable,
+        groups: Sequence[_Group],
+        inlays: Mapping[str, Inlay],
+    ) -> None:
+        """Take the tensors that may lie in others, of which those do where both would lie whole."""
         self._course = course
         self._table = table
         self._groups = groups
-        self._whole = self._lifetimes()
+        lives = self._lifetimes()
+        inside = {name: one for name, one in inlays.items() if {name, one.host} <= set(lives)}
+        sizes = {name: table.arena_bytes(name) for name in lives}
+        self._inlays = worth_it(inside, lives, sizes)
+        self._joint = {name for one in self._inlays.values() for name in (one.tensor, one.host)}
+        self._whole = joint_lives(self._inlays, lives)
         self._widest = max(table.bytes_of(name) for name in course.layers)
 
     def _lifetimes(self) -> dict[str, tuple[int, int]]:
@@ -138,6 +170,7 @@ class _Making:
             buffers=done,
             arena_bytes=arena,
             multiply_accumulates=sum(one.work for group in self._groups for one in group.geometry),
+            inlays=tuple(self._inlays.values()),
         )
 
     def _placed(self, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
@@ -172,7 +205,9 @@ class _Making:
             firings.insert(0, made_by_rows(group.arriving, self._table.height(group.arriving), 1))
             strips.insert(0, 0)
         keeping = {
-            one.result: Keeping.WHOLE if one.result in self._whole else Keeping.LINE
+            one.result: Keeping.WHOLE
+            if one.result in self._whole or one.result in self._inlays
+            else Keeping.LINE
             for one in firings
         }
         sizes = {one.result: self._table.row_bytes(one.result) for one in firings}
@@ -202,11 +237,11 @@ class _Making:
         firings: list[Firings] = [one.firings for one in group.geometry]
         row_bytes = self._table.row_bytes
         read = {reading.tensor for one in firings for reading in one.readings}
-        if group.result in self._table.outside:
+        if group.result in self._table.outside | self._joint:
             return
         for name, (_, end) in self._whole.items():
             is_dead = end == number + 1 and name not in self._course.results
-            if name in read and is_dead and name not in self._table.outside:
+            if name in read and is_dead and name not in self._table.outside | self._joint:
                 pace = pace_of(firings, name)
                 lead = least_lead([pace], row_bytes(name), row_bytes(group.result))
                 yield Lead(group.result, name, lead)

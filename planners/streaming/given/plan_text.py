@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TypeVar
 
 from csdf.io.json_value import JsonValue
+from planners.inlays import Inlay
 from planners.streaming.again import Span
 from planners.streaming.plan import (
     VERSION,
@@ -25,7 +26,7 @@ from planners.streaming.stage import Manner, Stage
 
 PLAN = (
     *("version", "network", "element_bytes", "arena_bytes", "multiply_accumulates"),
-    *("again", "groups", "buffers"),
+    *("again", "inlays", "groups", "buffers"),
 )
 STAGE = ("layers", "course", "rows", "parts", "summing", "strips")
 BUFFER = ("name", "kind", "tensor", "rows", "size", "offset", "groups")
@@ -62,6 +63,7 @@ def _plan(found: JsonValue) -> StreamingPlan:
         network=found["network"].text(),
         element_bytes=None if unit.is_null else unit.whole(1, MOST),
         again=tuple(_span(one) for one in found["again"].items()),
+        inlays=tuple(_inlay(one) for one in found["inlays"].items()),
         groups=tuple(_group(one) for one in found["groups"].items()),
         buffers=tuple(_buffer(one) for one in found["buffers"].items()),
         arena_bytes=found["arena_bytes"].whole(0, MOST),
@@ -72,6 +74,12 @@ def _plan(found: JsonValue) -> StreamingPlan:
 def _span(found: JsonValue) -> Span:
     found.require_keys(("from", "to"))
     return Span(found["from"].text(), found["to"].text())
+
+
+def _inlay(found: JsonValue) -> Inlay:
+    found.require_keys(Inlay._fields)
+    places = (found[key].whole(0, MOST) for key in ("row", "column", "channel"))
+    return Inlay(found["tensor"].text(), found["host"].text(), *places)
 
 
 def _group(found: JsonValue) -> PlannedGroup:
