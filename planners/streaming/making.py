@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from planners.streaming.course import Course, course_of
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
 from planners.streaming.offsets.placement import GroupBytes, Lead, placed
+from planners.streaming.offsets.rings import Ring, rings_of
 from planners.streaming.overlap import least_lead, pace_of
 from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan
 from planners.streaming.search.front import GroupWay
@@ -31,6 +32,14 @@ class _Group(NamedTuple):
     @property
     def result(self) -> str:
         return self.geometry[-1].firings.result
+
+
+class _KeptIn(NamedTuple):
+    """Rows of the lines of a group, the most bytes that come and go, and lines that are rings."""
+
+    rows: Mapping[str, int]
+    passing: int
+    rings: Mapping[str, Ring]
 
 
 def plan_of(
@@ -59,7 +68,7 @@ def plan_of(
     inlays = (
         inlays_of(course.network, table.bytes_of, _barred(table, made)) if offsets is None else {}
     )
-    plans = [_Making(course, table, made, some).plan(offsets) for some in _tried(made, inlays)]
+    plans = [one.plan(offsets) for one in _tried(course, table, made, inlays)]
     return replace(min(plans, key=lambda plan: plan.arena_bytes), again=again)
 
 
@@ -69,13 +78,22 @@ def _barred(table: StageTable, groups: Sequence[_Group]) -> frozenset[str]:
     return table.outside | arriving
 
 
-def _tried(groups: Sequence[_Group], inlays: Mapping[str, Inlay]) -> Iterator[Mapping[str, Inlay]]:
-    """Tensors that lie in others: all that can, where it makes the arena no larger; or none."""
-    made = {one.firings.result for group in groups for one in group.geometry}
-    found = {name: one for name, one in inlays.items() if {name, one.host} <= made}
-    if found:
-        yield found
-    yield {}
+def _tried(
+    course: Course, table: StageTable, groups: Sequence[_Group], inlays: Mapping[str, Inlay]
+) -> Iterator[_Making]:
+    """The same groups with more or fewer tensors that lie in others, of which the least is taken.
+
+    Of equal ones the first, with the fewest copies: where also those that a group would keep as lines
+    lie in hosts that lie whole.
+    """
+    found = [
+        _Making(course, table, groups, inlays, is_eager=True),
+        _Making(course, table, groups, inlays),
+        _Making(course, table, groups, {}),
+    ]
+    for number, one in enumerate(found):
+        if one.inlays not in [before.inlays for before in found[:number]]:
+            yield one
 
 
 def _groups(
@@ -99,18 +117,50 @@ class _Making:
         table: StageTable,
         groups: Sequence[_Group],
         inlays: Mapping[str, Inlay],
+        *,
+        is_eager: bool = False,
     ) -> None:
-        """Take the tensors that may lie in others, of which those do where both would lie whole."""
+        """Take the tensors that may lie in others.
+
+        Those do whose hosts lie whole and that would lie whole themselves, or, where it is eager,
+        are made by a stage; and those that make a ring with a host that is a line.
+        """
         self._course = course
         self._table = table
         self._groups = groups
         lives = self._lifetimes()
-        inside = {name: one for name, one in inlays.items() if {name, one.host} <= set(lives)}
+        hosts = set(lives)
         sizes = {name: table.arena_bytes(name) for name in lives}
+        if is_eager:
+            lives |= self._lives_of_lines({one.tensor for one in inlays.values()} - hosts)
+        inside = {name: one for name, one in inlays.items() if name in lives and one.host in hosts}
+        lives = {name: life for name, life in lives.items() if name in hosts or name in inside}
+        sizes |= {name: table.row_bytes(name) for name in inside if name not in hosts}
         self._inlays = worth_it(inside, lives, sizes)
         self._joint = {name for one in self._inlays.values() for name in (one.tensor, one.host)}
-        self._whole = joint_lives(self._inlays, lives)
+        self._whole = {
+            name: life for name, life in joint_lives(self._inlays, lives).items() if name in hosts
+        }
         self._widest = max(table.bytes_of(name) for name in course.layers)
+        left = [one for name, one in inlays.items() if name not in self._inlays]
+        self._kept = [self._kept_in(group, left) for group in groups]
+
+    @property
+    def inlays(self) -> tuple[Inlay, ...]:
+        """The tensors that lie in others."""
+        in_rings = (
+            one for kept in self._kept for ring in kept.rings.values() for one in ring.inlays
+        )
+        return (*self._inlays.values(), *in_rings)
+
+    def _lives_of_lines(self, names: Collection[str]) -> dict[str, tuple[int, int]]:
+        """The lives of tensors that a stage makes for its own group."""
+        return {
+            one.firings.result: (number, number + 1)
+            for number, group in enumerate(self._groups)
+            for one in group.geometry
+            if one.firings.result in names
+        }
 
     def _lifetimes(self) -> dict[str, tuple[int, int]]:
         """Tensors that lie whole, with the first group and one past the last that has them."""
@@ -170,7 +220,7 @@ class _Making:
             buffers=done,
             arena_bytes=arena,
             multiply_accumulates=sum(one.work for group in self._groups for one in group.geometry),
-            inlays=tuple(self._inlays.values()),
+            inlays=self.inlays,
         )
 
     def _placed(self, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
@@ -197,8 +247,8 @@ class _Making:
             return self._widest
         return self._table.bytes_of(buffer.tensor)
 
-    def _inside(self, group: _Group, number: int) -> Iterator[StreamBuffer]:
-        """Lines, sums and the pool of a group."""
+    def _kept_in(self, group: _Group, inlays: Collection[Inlay]) -> _KeptIn:
+        """The rows that a group keeps, and its rings."""
         firings = [one.firings for one in group.geometry]
         strips = [one.strip_bytes for one in group.geometry]
         if group.arriving is not None:
@@ -212,12 +262,24 @@ class _Making:
         }
         sizes = {one.result: self._table.row_bytes(one.result) for one in firings}
         kept = kept_rows(firings, sizes, strips, keeping)
+        rings = rings_of(self._course.network, firings, inlays, kept.rows, sizes)
+        for host, ring in rings.items():
+            keeping |= dict.fromkeys((host, *(one.tensor for one in ring.inlays)), Keeping.WHOLE)
+        if rings:
+            kept = kept_rows(firings, sizes, strips, keeping)
+        rows = {**kept.rows, **{host: ring.rows for host, ring in rings.items()}}
+        return _KeptIn(rows, max(kept.passing), rings)
+
+    def _inside(self, group: _Group, number: int) -> Iterator[StreamBuffer]:
+        """Lines, sums and the pool of a group."""
+        kept = self._kept[number]
         for tensor, rows in kept.rows.items():
-            yield self._buffer(Kind.LINE, tensor, rows, rows * sizes[tensor], number)
+            size = rows * self._table.row_bytes(tensor)
+            yield self._buffer(Kind.LINE, tensor, rows, size, number)
         for one in group.geometry:
             if one.accumulator:
                 yield self._buffer(Kind.SUMS, one.firings.result, 0, one.accumulator, number)
-        size = -(-max(kept.passing) // self._widest) * self._widest
+        size = -(-kept.passing // self._widest) * self._widest
         yield self._buffer(Kind.POOL, group.result, 0, size, number)
 
     def _buffer(self, kind: Kind, tensor: str, rows: int, size: int, group: int) -> StreamBuffer:

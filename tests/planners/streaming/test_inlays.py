@@ -9,14 +9,20 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.inlays import Inlay, inlays_of, most_bytes, worth_it
-from planners.streaming import making
+from planners.streaming import machine, making
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.given.plan_text import format_plans, parse_plans
 from planners.streaming.machine import Machine
 from planners.streaming.making import plan_of
+from planners.streaming.offsets import rings
+from planners.streaming.plan import Kind
 from planners.streaming.search.front import GroupWay
+from planners.streaming.search.moves import Move
+from planners.streaming.stage import Stage
 from tests.planners.streaming.joined import Drawing, joined_model
 from tests.planners.streaming.streamed import outputs, random_frame, random_plan, space
 from tests.planners.streaming.test_streamed_runs import require_equal
@@ -140,12 +146,17 @@ def test_hosts_whose_long_life_costs_more_than_the_copy_are_left_out():
     assert worth_it(inlays, lives, small) == inlays
 
 
+def eager_alone(*given):
+    """The one plan in which as many tensors as can lie in others."""
+    return [making._Making(*given, is_eager=True)]
+
+
 @pytest.fixture
 def everywhere(monkeypatch):
     """Plans in which every tensor that may lies in another, whether that helps or not."""
     monkeypatch.setattr(making, "worth_it", lambda inlays, lives, sizes: dict(inlays))
-    tried = making._tried
-    monkeypatch.setattr(making, "_tried", lambda *given: [next(iter(tried(*given)))])
+    monkeypatch.setattr(rings, "pays", lambda ring, apart: True)
+    monkeypatch.setattr(making, "_tried", eager_alone)
 
 
 def whole_layers(network, element_bytes=4):
@@ -190,9 +201,9 @@ def test_the_arena_has_the_bytes_that_are_touched():
     for seed in range(20):
         model = joined_model(seed)
         plan = whole_layers(model.network, element_bytes=1)
-        machine = Machine(model.network, plan)
-        machine.run()
-        assert machine.arena.most == plan.arena_bytes
+        ran = Machine(model.network, plan)
+        ran.run()
+        assert ran.arena.most == plan.arena_bytes
 
 
 @pytest.mark.usefixtures("everywhere")
@@ -204,6 +215,55 @@ def test_a_tensor_at_the_place_of_another_is_refused():
     moved = replace(plan, inlays=(first._replace(channel=other.channel), *others))
     with pytest.raises(ExecutionError):
         Machine(model.network, moved).run()
+
+
+def test_by_rows_densenet_has_a_ring_for_each_block():
+    # Each dense layer waits a row for its 3x3 convolution: of 6 layers the last reads the first tensor
+    # 6 rows behind its newest, of 12 layers 12; maps of 14 and 7 rows are no longer than that. The last
+    # concatenation of a block normalises what it joins, so it copies.
+    network = simplified(Model(network=from_catalogue("densenet121"))).network
+    moves = space(network, element_bytes=1)
+    stages = tuple(Stage(layers=(name,)) for name in moves.course.layers[1:])
+    last = len(moves.course.cuts) - 1
+    group = GroupWay(0, 0, 0, last, (Move(0, last, stages),))
+    plan = plan_of(moves.course, moves.table, [group], is_streamed=False)
+    hosts = {one.host for one in plan.inlays}
+    rows = {one.tensor: one.rows for one in plan.buffers if one.tensor in hosts}
+    assert rows == {
+        "dense1_5_concatenation": 7,
+        "dense2_11_concatenation": 13,
+        "dense3_23_concatenation": 14,
+        "dense4_15_concatenation": 7,
+    }
+
+
+@pytest.mark.usefixtures("everywhere")
+def test_a_ring_that_is_a_row_short_is_refused(monkeypatch):
+    """Brute force of the rows of rings: one row fewer, and a row is overwritten before it is read."""
+    has_no_room = machine._GroupRun._has_no_room
+    short = {}  # a ring has no other place for a row
+
+    def stages(group, tensor, rows):
+        return tensor.buffer.tensor not in short and has_no_room(group, tensor, rows)
+
+    monkeypatch.setattr(machine._GroupRun, "_has_no_room", stages)
+    refused = []
+    for seed in range(60):
+        model = joined_model(seed)
+        plan = random_plan(model.network, seed, is_streamed=False, element_bytes=1)
+        lines = {one.tensor: one for one in plan.buffers if one.kind is Kind.LINE}
+        for host in {one.host for one in plan.inlays if one.host in lines}:
+            if lines[host].rows == 1:
+                continue
+            short = {host: replace(lines[host], rows=lines[host].rows - 1)}
+            buffers = tuple(short.get(one.tensor, one) for one in plan.buffers)
+            try:
+                Machine(model.network, replace(plan, buffers=buffers)).run()
+                refused.append(False)
+            except ExecutionError:
+                refused.append(True)
+    assert len(refused) > 10
+    assert all(refused)
 
 
 WRONG = {
