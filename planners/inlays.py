@@ -126,10 +126,10 @@ class _Along:
     def _fill(self, host: str, found: dict[str, Inlay]) -> None:
         hosts = {one.host for one in found.values()}
         for layer in self._network.layers:
-            if layer.name in found or layer.name in hosts or not self._may_lie(layer, host):
+            if layer.name in found or layer.name in hosts:
                 continue
             place = _place_in(self._contents[host], self._contents[layer.name])
-            if place is not None:
+            if place is not None and self._may_lie(layer, host):
                 at = [place if axis == self._axis else 0 for axis in (ROWS, COLUMNS, CHANNELS)]
                 found[layer.name] = Inlay(layer.name, host, *at)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from planners.inlays import Inlay, inlays_of, joint_lives, worth_it
+from planners.inlays import Inlay, joint_lives, worth_it
 from planners.streaming.again import Span, worked_network
 from planners.streaming.course import Course, course_of
 from planners.streaming.firing import Firings
@@ -65,17 +65,9 @@ def plan_of(
         course = course_of(worked_network(course.network, again))
         table = table.of(course.network)
     made = list(_groups(course, table, groups, is_streamed=is_streamed))
-    inlays = (
-        inlays_of(course.network, table.bytes_of, _barred(table, made)) if offsets is None else {}
-    )
+    inlays = table.inlays if offsets is None else {}
     plans = [one.plan(offsets) for one in _tried(course, table, made, inlays)]
     return replace(min(plans, key=lambda plan: plan.arena_bytes), again=again)
-
-
-def _barred(table: StageTable, groups: Sequence[_Group]) -> frozenset[str]:
-    """Tensors that neither lie in others nor have others in them."""
-    arriving = {group.arriving for group in groups if group.arriving is not None}
-    return table.outside | arriving
 
 
 def _tried(

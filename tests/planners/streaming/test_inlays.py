@@ -1,6 +1,7 @@
 """Tensors that lie inside others: who may, and plans of them carried out byte by byte."""
 
 from dataclasses import replace
+from itertools import combinations
 from random import Random
 
 import pytest
@@ -23,7 +24,7 @@ from planners.streaming.plan import Kind
 from planners.streaming.search.front import GroupWay
 from planners.streaming.search.moves import Move
 from planners.streaming.stage import Stage
-from tests.planners.streaming.joined import Drawing, joined_model
+from tests.planners.streaming.joined import Drawing, joined_model, joined_network
 from tests.planners.streaming.streamed import outputs, random_frame, random_plan, space
 from tests.planners.streaming.test_streamed_runs import require_equal
 
@@ -264,6 +265,60 @@ def test_a_ring_that_is_a_row_short_is_refused(monkeypatch):
                 refused.append(True)
     assert len(refused) > 10
     assert all(refused)
+
+
+@pytest.mark.slow
+def test_the_search_counts_sections_as_the_best_choice_of_places_has_it():
+    """Brute force over all choices of tensors that lie in others, where they are few."""
+    counted = []
+    for seed in range(80):
+        moves = space(joined_network(seed), element_bytes=1)
+        for cut in range(len(moves.course.cuts) - 1):
+            move, peak = moves.apart(cut)
+            names = [stage.result for stage in move.stages]
+            inlays = [one for one in moves.table.inlays.values() if {*one[:2]} <= set(names)]
+            if 0 < len(inlays) <= 7:
+                every = [least_alive(moves, cut, names, some) for some in subsets(inlays)]
+                assert min(every) <= peak <= every[0]
+                counted.append((peak, min(every), every[0]))
+    assert len(counted) > 40
+    assert sum(peak == best for peak, best, _ in counted) > 0.95 * len(counted)
+    assert any(best < apart for _, best, apart in counted)
+
+
+def subsets(things):
+    """All of them, the empty one first."""
+    for count in range(len(things) + 1):
+        yield from combinations(things, count)
+
+
+def least_alive(moves, cut, names, inlays):
+    """The most bytes alive at a step, step by step, layer by layer."""
+    network, hosts = moves.course.network, {one.tensor: one.host for one in inlays}
+    results, first = moves.course.results, moves.course.at(cut)
+    alive_at = []
+    for step in range(len(names)):
+        alive = set()
+        for name in (first, *names):
+            made = names.index(name) if name in names else 0
+            readers = [names.index(one) for one in network.consumers[name] if one in names]
+            last = (
+                len(names) if name in results or name == names[-1] else max(readers, default=made)
+            )
+            if made <= step <= last:
+                alive.add(hosts.get(name, name))
+        alive_at.append(alive)
+    # A host lives on from the first to the last step at which one of its tensors does.
+    every = set().union(*alive_at)
+    spans = {name: [step for step, some in enumerate(alive_at) if name in some] for name in every}
+    return max(
+        sum(
+            moves.table.tensor_bytes(name)
+            for name, steps in spans.items()
+            if steps[0] <= step <= steps[-1]
+        )
+        for step in range(len(names))
+    )
 
 
 WRONG = {
