@@ -99,10 +99,12 @@ def _layer_durations(
         consumed = reading_rates(layer, index, inputs, granularity).consumed
         for phase, count in enumerate(consumed):
             moved[phase] += count * row_bytes
-    return tuple(
-        platform.nanoseconds(work_of_row * count, Fraction(size))
-        for count, size in zip(rows, moved, strict=True)
-    )
+    phases = list(zip(rows, moved, strict=True))
+    times = {  # most phases of a layer are alike
+        (count, size): platform.nanoseconds(work_of_row * count, Fraction(size))
+        for count, size in dict.fromkeys(phases)
+    }
+    return tuple(times[phase] for phase in phases)
 
 
 def format_durations(durations: Mapping[str, Sequence[int]]) -> str:

@@ -7,10 +7,12 @@ the rows that its readers need, and a step is the firing of one part on one proc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from cnn2csdf.granularity import Granularity
-from cnn2csdf.network import Network
+from cnn2csdf.network import Connection, Network
 from cnn2csdf.operators import Output
 from csdf.outcome import because
 from csdf.stopping import Budget, Stop, stop_of
@@ -19,16 +21,25 @@ from planners.plan import Buffer, MemoryPlan, Problem
 from planners.reuse.application.application import Application, undivided, with_one_size
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.cost.tensor_places import tensor_places
+from planners.streaming.course import course_of
+from planners.streaming.ordered.plain import PartsInOrder, Ring, in_order, whole_layers
+from planners.streaming.plan import StreamingPlan
+from planners.streaming.stages import StageTable
 
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkArena:
-    """The offsets of all buffers of a network, and the layer that fires in each step."""
+    """The offsets of all buffers of a network, and the layer that fires in each step.
+
+    By parts: rows of a part of each layer, and for each buffer the connections whose rows it holds.
+    """
 
     plan: MemoryPlan
     order: tuple[str, ...]
+    rows: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, tuple[Connection, ...]] = field(default_factory=dict)
 
 
 def whole_tensors(
@@ -94,10 +105,56 @@ def parts_arena(
     names = application.members[0].layers
     plan = evaluator.plan(tuple(granularity.layers.get(one, granularity.rows) for one in names))
     layers = [layer.name for layer in evaluator.models[0].table.layers]
+    places = tensor_places(evaluator, plan)
+    held: dict[str, list[Connection]] = defaultdict(list)
+    for edge in plan.edges:
+        held[places.place_of[edge.name]].append(edge.connection)
     return NetworkArena(
-        plan=plan_arena(tensor_places(evaluator, plan).tensors, budget=_at_most(budget)),
+        plan=plan_arena(places.tensors, budget=_at_most(budget)),
         order=tuple(layers[number] for number in plan.orders[0]),
+        rows=dict(zip(layers, plan.rows[0], strict=True)),
+        held={name: tuple(found) for name, found in held.items()},
     )
+
+
+def whole_plan(
+    network: Network, arena: NetworkArena, *, element_bytes: int | None = None
+) -> StreamingPlan:
+    """Return what `whole_arena` found as a plan that can be judged and run.
+
+    element_bytes: as there.
+    """
+    table = StageTable(network, element_bytes=element_bytes)
+    return whole_layers(course_of(network), table, arena.plan.offsets)
+
+
+def parts_plan(
+    network: Network, arena: NetworkArena, *, element_bytes: int | None = None
+) -> StreamingPlan:
+    """Return what `parts_arena` found as a plan that can be judged and run.
+
+    element_bytes: as there. Raises InvalidNetwork for a network of several inputs.
+    """
+    rings = tuple(
+        Ring(
+            name=buffer.name,
+            tensor=arena.held[buffer.name][0].producer,
+            readers=tuple(dict.fromkeys(one.consumer for one in arena.held[buffer.name])),
+            size=buffer.size,
+            offset=arena.plan.offsets[buffer.name],
+            last=buffer.end - 1,
+        )
+        for buffer in arena.plan.problem.buffers
+    )
+    parts = PartsInOrder(
+        network=network,
+        element_bytes=element_bytes,
+        rings=rings,
+        rows=arena.rows,
+        order=arena.order,
+        arena_bytes=arena.plan.peak,
+    )
+    return in_order(parts)
 
 
 def _at_most(budget: Budget) -> Stop:

@@ -34,8 +34,15 @@ from planners.memory_ways import (
     least_way,
     reduction,
 )
-from planners.network_arena import parts_arena, whole_arena
+from planners.network_arena import (
+    NetworkArena,
+    parts_arena,
+    parts_plan,
+    whole_arena,
+    whole_plan,
+)
 from planners.plan import MemoryPlan
+from planners.streaming.plan import StreamingPlan
 
 
 class MemoryWhy(Why):
@@ -119,14 +126,37 @@ class NetworkMemory(Shown):
 class MemoryComparison(Shown):
     """A network as a whole and by parts: the columns of Table III of SAMOS 2020, and arenas.
 
-    whole, by_parts: each buffer apart, as the paper counts. whole_arena, parts_arena: offsets in one
-    arena, of whole tensors and of the buffers by parts.
+    whole, by_parts: each buffer apart, as the paper counts. whole_in_arena, parts_in_arena: offsets
+    in one arena, of whole tensors and of the buffers by parts.
     """
 
+    network: Network
+    element_bytes: int | None
     whole: NetworkMemory
     by_parts: NetworkMemory
-    whole_arena: MemoryPlan
-    parts_arena: MemoryPlan
+    whole_in_arena: NetworkArena
+    parts_in_arena: NetworkArena
+
+    @property
+    def whole_arena(self) -> MemoryPlan:
+        """Return the offsets of whole tensors."""
+        return self.whole_in_arena.plan
+
+    @property
+    def parts_arena(self) -> MemoryPlan:
+        """Return the offsets of the buffers by parts."""
+        return self.parts_in_arena.plan
+
+    def plan(self) -> StreamingPlan:
+        """Return the smaller of the two arenas as a plan that can be judged, run and deployed.
+
+        Of equal ones that of whole layers. Raises InvalidNetwork where parts are smaller, and the
+        network has several inputs.
+        """
+        size = self.element_bytes
+        if self.whole_arena.peak <= self.parts_arena.peak:
+            return whole_plan(self.network, self.whole_in_arena, element_bytes=size)
+        return parts_plan(self.network, self.parts_in_arena, element_bytes=size)
 
     @property
     def ways(self) -> tuple[MemoryWay, ...]:
@@ -283,10 +313,10 @@ def memory_comparison(
     stop = stop_of(budget)
     apart = memory_apart(network, granularity, durations, element_bytes=element_bytes, budget=stop)
     return MemoryComparison(
+        network=network,
+        element_bytes=element_bytes,
         whole=apart.whole,
         by_parts=apart.by_parts,
-        whole_arena=whole_arena(network, element_bytes=element_bytes, budget=stop).plan,
-        parts_arena=parts_arena(
-            network, granularity, element_bytes=element_bytes, budget=stop
-        ).plan,
+        whole_in_arena=whole_arena(network, element_bytes=element_bytes, budget=stop),
+        parts_in_arena=parts_arena(network, granularity, element_bytes=element_bytes, budget=stop),
     )

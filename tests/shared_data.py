@@ -28,7 +28,7 @@ def each(argument, values):
 
 
 def shared_graph(name):
-    """The graph of that file; what is suspicious about it is as it is. A test skips where it is missing."""
+    """The graph of that file, be it suspicious; where it is missing, the test skips."""
     if not (GRAPHS / name).exists():
         pytest.skip(f"the graph is not at {GRAPHS / name}")
     with warnings.catch_warnings():

@@ -149,7 +149,7 @@ void *{name}_input(instance *state, int number)
 void {name}_run({self.parameters()})
 {{
 {taken}{self._pointed(self.outputs)}    {name}_init(state, state->arena);
-    advance(state, NULL);
+    ADVANCE(state, NULL);
 {self._copied_outputs()}}}
 """
 
@@ -172,7 +172,7 @@ int {name}_push_row(instance *state, const {port.kind} *row)
     if (state->group >= GROUPS) {{
         {name}_init(state, state->arena);
     }}
-    return advance(state, (const element *)row);
+    return ADVANCE(state, (const element *)row);
 }}
 
 void {name}_run({self.parameters()})

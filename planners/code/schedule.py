@@ -22,6 +22,7 @@ from planners.code.calls.shares import Slice, share_call, slices_of
 from planners.code.calls.steps import most_neighbours, steps_of
 from planners.code.described import Call, Described, described
 from planners.code.names import comment
+from planners.code.order import copies_of, order_of
 from planners.code.rules import Rule, all_of, rule_of
 from planners.code.tables import NULL, Tables
 from planners.inlays import Inlay, channels_of
@@ -72,6 +73,8 @@ class Schedule:
         self.stages = tuple(_placed_stages(self.network, plan.groups))
         self.tensors = _tensors(self.network, plan)
         self._inlays = {one.tensor: one for one in plan.inlays}
+        self.order = order_of(plan)
+        self.copies = copies_of(plan)
         self.outside = tuple(one.tensor for one in plan.buffers if one.kind is Kind.OUTSIDE)
         self._slices: dict[str, Slice] = {}
         for placed in self.stages:
@@ -113,6 +116,7 @@ class Schedule:
     def text(self) -> str:
         """Return the tables, each behind what it refers to."""
         tensors = [self._tensor(name) for name in self.tensors]
+        tensors += [self._copied(one) for one in self.copies]
         groups = [self._group(number) for number in range(len(self.plan.groups))]
         tables = (
             ("tensor", "tensors", tensors),
@@ -122,6 +126,9 @@ class Schedule:
             ("stage", "stages", self._stages),
             ("reader", "readers", self._readers or ["{0, 0, 0}"]),
             ("group", "groups", groups),
+            ("duplicate", "duplicates", self._duplicates()),
+            ("turns", "all_turns", self.order.turns),
+            ("uint16_t", "order", [f"{self._makers[name].number}," for name in self.order.results]),
         )
         return "\n\n".join(
             f"static const {kind} {name}[{len(lines)}] = {{\n"
@@ -148,7 +155,8 @@ class Schedule:
             maker = self._makers.get(name)
             first = len(self._readers)
             for stage in self.stages:
-                if maker is not None and stage.group == maker.group and name in stage.sources:
+                is_near = maker is not None and stage.group == maker.group
+                if is_near and name in stage.sources and not self._copy_for(stage, name):
                     local = len(stage.running.layers) + stage.sources.index(name)
                     ahead = looking_ahead(
                         stage.running.needs[name], self.network.layer(name).shape.rows
@@ -177,13 +185,38 @@ class Schedule:
         """The place of a tensor in another, or in itself."""
         return self._inlays.get(name, Inlay(name, name))
 
+    def _copied(self, buffer: StreamBuffer) -> str:
+        """A further ring of a tensor; it has no maker, and nothing is staged for it."""
+        name = buffer.tensor
+        shape = self.network.layer(name).shape
+        row = shape.row_elements * self.width_of(name)
+        fields = (
+            *(self.elements(buffer.offset), buffer.rows, row, row // shape.width),
+            *(shape.rows, shape.width, row // shape.width, -1, 0, 0),
+        )
+        return f"{{{', '.join(map(str, fields))}}}, /* {comment(buffer.name)} */"
+
+    def _duplicates(self) -> list[str]:
+        first = len(self.tensors)
+        return [
+            f"{{tensors + {self._numbers[one.tensor]}, tensors + {first + place}}},"
+            for place, one in enumerate(self.copies)
+        ]
+
+    def _copy_for(self, stage: PlacedStage, name: str) -> int | None:
+        """The number of the ring in which a stage reads a tensor, where that is a further one."""
+        for place, one in enumerate(self.copies):
+            if one.tensor == name and stage.running.layers[0].name in one.readers:
+                return len(self.tensors) + place
+        return None
+
     def _place(self, name: str) -> tuple[int, int]:
         """Return the place of a tensor, and its rows there; below nought for a tensor outside."""
         rows = self.network.layer(name).shape.rows
         if name in self.outside:
             return -1 - self.outside.index(name), rows
         inlay = self._inlay(name)
-        buffer = self.buffer(inlay.host, (Kind.WHOLE, Kind.LINE), self._placed()[name])
+        buffer = self.buffer(inlay.host, (Kind.WHOLE, Kind.LINE, Kind.RING), self._placed()[name])
         shape = self.network.layer(inlay.host).shape
         place = (inlay.row * shape.width + inlay.column) * channels_of(shape) + inlay.channel
         offset = self.elements(buffer.offset) + place * self.width_of(name)
@@ -270,7 +303,8 @@ class Schedule:
             columns = NULL
             if is_inside and stage.manner in ("BY_ROWS", "BY_PARTS"):
                 columns = self.tables.rule(self._rule(layer, index, COLUMNS))
-            self._inputs.append(self._input(source, local[source], rows, columns))
+            number = self._copy_for(stage, source)
+            self._inputs.append(self._input(source, local[source], rows, columns, number))
         first_step = f"steps + {len(self._steps)}" if steps else NULL
         self._steps += [f"{step}," for step in steps]
         fields = (
@@ -299,8 +333,11 @@ class Schedule:
             return all_of(limit)
         return rule_of(lambda place: needed((place, place + 1)), places, limit)
 
-    def _input(self, source: str, local: int, rows: str, columns: str) -> str:
-        return f"{{tensors + {self._numbers[source]}, {local}, {rows}, {columns}}},"
+    def _input(
+        self, source: str, local: int, rows: str, columns: str, number: int | None = None
+    ) -> str:
+        number = self._numbers[source] if number is None else number
+        return f"{{tensors + {number}, {local}, {rows}, {columns}}},"
 
     def _strip(self, stage: PlacedStage, layer: Layer) -> tuple[int, int, int]:
         """Return the place of a tensor inside a stage from its first strip: elements, rows, columns."""

@@ -76,7 +76,7 @@ class _Writing:
         self._read = {layer.name for layer in self.network.inputs}
         self._written: set[str] = set()  # tensors with a port
         self.inputs = [self._port(layer, layer.name, taken) for layer in self.network.inputs]
-        self.outputs = [self._port(layer, layer.inputs[0], taken) for layer in self.network.outputs]
+        self.outputs = [self._port(one, self._leaving(one), taken) for one in self.network.outputs]
         self.ends = Ends(
             name=self.name,
             network=self.network,
@@ -85,6 +85,10 @@ class _Writing:
             inputs=self.inputs,
             outputs=self.outputs,
         )
+
+    def _leaving(self, layer: Layer) -> str:
+        """The tensor that goes out at an output: its own, where a stage writes it row by row."""
+        return layer.name if layer.name in self.schedule.tensors else layer.inputs[0]
 
     def _port(self, layer: Layer, tensor: str, taken: list[str]) -> Port:
         if isinstance(self.network.layer(tensor).operator, Input) and tensor == self.arriving:
@@ -124,7 +128,10 @@ class _Writing:
         """At most; structures are padded."""
         scratch = self.schedule.scratch * self.schedule.unit
         pointers = 8 * len(self.schedule.outside)
-        return -(-(STATE_BYTES + 2 * counters + 4) // 8) * 8 + -(-scratch // 8) * 8 + pointers
+        turn = 6 if self.schedule.order.turns else 0
+        return (
+            -(-(STATE_BYTES + turn + 2 * counters + 4) // 8) * 8 + -(-scratch // 8) * 8 + pointers
+        )
 
     def _stages_of(self, number: int) -> int:
         return sum(1 for stage in self.schedule.stages if stage.group == number)
@@ -141,6 +148,7 @@ class _Writing:
         scratch = f"    {name}_element scratch[{self.schedule.scratch}];\n"
         scratch = scratch if self.schedule.scratch else ""
         outside = self.ends.field()
+        turn = "    uint16_t turn, place, round;\n" if self.schedule.order.turns else ""
         text = f"""/* {comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes. */
 #ifndef {capitals}_H
 #define {capitals}_H
@@ -163,7 +171,7 @@ typedef struct {{
     int16_t staged;
     uint16_t staged_first, staged_end, group, last;
     uint16_t fired[{counters}];
-{scratch}{outside}}} {name}_state;
+{turn}{scratch}{outside}}} {name}_state;
 
 /* Begin with an arena of {capitals}_ARENA_ELEMENTS elements, which stays in use as long as the
    state. Each instance has an arena and a state of its own. */
@@ -195,8 +203,9 @@ void {name}_profile_end(int stage);
     def _source(self) -> str:
         tables = self.schedule.text()
         wanted = self.tables.wanted | {"tensor", "input", "layer", "stage", "reader", "group"}
-        wanted |= {"step", self._sweep()}
-        scheduler = used(["advance", "begin_group"], SCHEDULER)
+        wanted |= {"step", self._sweep(), "turns", "duplicate"}
+        copies = ["give_copies"] if self.schedule.copies else []
+        scheduler = used([self._advance(), "begin_group", *copies], SCHEDULER)
         kernels = used(
             wanted | mentioned(scheduler), INTEGERS if self.schedule.is_integer else REALS
         )
@@ -212,6 +221,10 @@ void {name}_profile_end(int stage);
     def _sweep(self) -> str:
         """The C function that goes along the columns of a stage."""
         return "sweep_parts" if self.schedule.has_parts else "sweep"
+
+    def _advance(self) -> str:
+        """The C function that goes on with a frame."""
+        return "advance_in_order" if self.schedule.order.turns else "advance"
 
     def _prologue(self) -> str:
         name, capitals, schedule = self.name, self.capitals, self.schedule
@@ -235,6 +248,12 @@ typedef {name}_state instance;
 #define SWEEP {self._sweep()}
 #define OUTSIDE(state) {"(state)->outside" if schedule.outside else "NULL"}
 #define BASE(from, tensor) {self._base()}
+#define ADVANCE {self._advance()}
+#define CAN_STAGE {0 if schedule.order.turns else 1}
+#define TURNS {len(schedule.order.turns)}
+#define DUPLICATES {len(schedule.copies)}
+#define GIVE_COPIES(run) {"give_copies(run)" if schedule.copies else "((void)0)"}
+#define BEGIN_ORDER(state) {self._begin_order()}
 
 #ifdef {capitals}_PROFILE
 #define PROFILE_BEGIN(stage) {name}_profile_begin(stage)
@@ -243,6 +262,11 @@ typedef {name}_state instance;
 #define PROFILE_BEGIN(stage) ((void)0)
 #define PROFILE_END(stage) ((void)0)
 #endif"""
+
+    def _begin_order(self) -> str:
+        if not self.schedule.order.turns:
+            return "((void)0)"
+        return "((state)->turn = (state)->place = (state)->round = 0)"
 
     def _base(self) -> str:
         """C for where a tensor begins, of a run or a state."""

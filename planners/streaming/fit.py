@@ -24,7 +24,8 @@ from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.network_arena import whole_arena
 from planners.streaming.again import worked_network
 from planners.streaming.course import Course, course_of
-from planners.streaming.making import plan_of
+from planners.streaming.making import plan_of, smaller_plan
+from planners.streaming.ordered.plain import whole_layers
 from planners.streaming.plan import StreamingPlan
 from planners.streaming.search.front import ALL, GroupWay, front
 from planners.streaming.search.moves import PARTS, Move, Moves
@@ -48,6 +49,8 @@ from planners.streaming.ways import (
     FitWhy,
 )
 
+NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
+ANY_BYTES = 2**62  # more than any arena has
 WIDTHS = (12, 100, ALL)  # labels at a place, one search after the other
 
 
@@ -166,14 +169,9 @@ class _Fitting:
 
     def _add_whole_layers(self) -> None:
         """Add one arena of whole tensors: the answer of planners.network_arena, as a plan."""
-        network, course = self._course.network, self._course
-        groups = [
-            GroupWay(0, 0, cut, cut + 1, (self._moves.apart(cut)[0],), is_apart=True)
-            for cut in range(len(course.cuts) - 1)
-        ]
         size, outside = self._table.element_bytes, self._table.outside
-        arena = whole_arena(network, element_bytes=size, outside=outside).plan
-        plan = plan_of(course, self._table, groups, is_streamed=False, offsets=arena.offsets)
+        arena = whole_arena(self._course.network, element_bytes=size, outside=outside).plan
+        plan = whole_layers(self._course, self._table, arena.offsets, is_streamed=self._is_streamed)
         self._add_plan(WHOLE_LAYERS, plan)
 
     def _by_rows(self) -> list[GroupWay]:
@@ -217,11 +215,16 @@ class _Fitting:
             if key in self._planned:
                 continue
             self._planned.add(key)
-            if not any(
-                known.ram_bytes <= way.memory and known.plan.multiply_accumulates <= way.work
-                for known in self._ways
-            ):
-                self._add(name, way.groups)
+            known = (one for one in self._ways if one.plan.multiply_accumulates <= way.work)
+            plan = smaller_plan(
+                self._course,
+                self._table,
+                way.groups,
+                is_streamed=self._is_streamed,
+                than=min((one.ram_bytes for one in known), default=ANY_BYTES),
+            )
+            if plan is not None:
+                self._add_plan(name, plan)
         return found.is_complete
 
     def _nanoseconds(self, plan: StreamingPlan) -> int | None:
@@ -263,7 +266,7 @@ class _Fitting:
             for way in ways
             if (self._ram is None or way.ram_bytes <= self._ram) and self._is_fast(way)
         ]
-        best = min(fitting, key=lambda way: (way.work, way.ram_bytes), default=None)
+        best = _chosen(fitting, is_limited=self._ram is not None)
         status, reason = self._verdict(ways, best)
         return Fit(
             network=self._course.network.name,
@@ -293,7 +296,7 @@ class _Fitting:
         if best is not None and self._ended is not None:
             return Status.FEASIBLE, because(FitWhy.LEAST_BY_THEN, end=self._ended)
         if best is not None:
-            return Status.FEASIBLE, because(FitWhy.LEAST_WORK)
+            return Status.FEASIBLE, because(_why_chosen(best, ways))
         least = min(way.ram_bytes for way in ways)
         if self._ram is None or least <= self._ram:
             fastest = min(way.nanoseconds or 0 for way in ways)
@@ -311,6 +314,26 @@ class _Fitting:
             sum(self._table.arena_bytes(name) for name in inputs),
             sum(self._table.arena_bytes(name) for name in self._course.results),
         )
+
+
+def _chosen(fitting: Sequence[FitWay], *, is_limited: bool) -> FitWay | None:
+    """The way with the least work, of several the one with the least RAM.
+
+    is_limited: RAM within the limit costs nothing, so the fastest comes first, as far as predicted
+    times differ by more than NEARLY_AS_FAST.
+    """
+    lowest = min((way.work for way in fitting), default=None)
+    ways = [way for way in fitting if way.work == lowest]
+    times = [way.nanoseconds for way in ways if way.nanoseconds is not None]
+    if is_limited and times:
+        most = min(times) * (1 + NEARLY_AS_FAST)
+        ways = [way for way in ways if way.nanoseconds is None or way.nanoseconds <= most]
+    return min(ways, key=lambda way: way.ram_bytes, default=None)
+
+
+def _why_chosen(best: FitWay, ways: Sequence[FitWay]) -> FitWhy:
+    is_smaller = any(way.work == best.work and way.ram_bytes < best.ram_bytes for way in ways)
+    return FitWhy.FASTEST if is_smaller else FitWhy.LEAST_WORK
 
 
 def _outside(course: Course, ends: tuple[str, str]) -> frozenset[str]:

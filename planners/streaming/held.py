@@ -167,32 +167,47 @@ class HeldTensor:
     """A tensor on its way: rows made, rows that readers are done with, and where rows lie."""
 
     def __init__(
-        self, layer: Layer, buffer: StreamBuffer, host: Layer, inlay: Inlay, unit: int
+        self, layer: Layer, host: Layer, inlay: Inlay, unit: int, *buffers: StreamBuffer
     ) -> None:
-        """Take the tensor that the buffer is for, how this one lies in it, and bytes of an element."""
+        """Take the buffers in which it lies; each of several is read by some layers.
+
+        host: the tensor that the buffers are for; inlay: how this one lies in it. unit: bytes of an
+        element.
+        """
         self.layer = layer
-        self.buffer = buffer
+        self.buffer = buffers[0]
+        self.buffers = buffers
+        self._of_reader = {name: one for one in buffers for name in one.readers}
         self.made = 0
         self.done: dict[str, int] = {}  # first row that each reader still needs
         self.staged: tuple[int, int] | None = None  # first staged row, and where it lies
         self.place_bytes = _place_elements(host) * unit
         self.row_bytes = host.shape.row_elements * unit
         self._first_row = inlay.row
-        self._offset = buffer.offset + inlay.column * self.place_bytes + inlay.channel * unit
+        self._within = inlay.column * self.place_bytes + inlay.channel * unit
 
     @property
     def first(self) -> int:
         """The first row that a reader still needs."""
         return min(min(self.done.values(), default=self.made), self.made)
 
-    def place(self, row: int) -> int:
-        """Return the place of a row."""
+    def place(self, row: int, reader: str | None = None) -> int:
+        """Return the place of a row, where a layer reads it; by default in the first buffer."""
         if self.staged is not None and row >= self.staged[0]:
             return self.staged[1] + (row - self.staged[0]) * self.row_bytes
+        return self._place(self._of_reader.get(reader or "", self.buffer), row)
+
+    def places(self, row: int) -> list[int]:
+        """Return all places of a row that is written."""
+        if len(self.buffers) == 1:
+            return [self.place(row)]
+        return [self._place(one, row) for one in self.buffers]
+
+    def _place(self, buffer: StreamBuffer, row: int) -> int:
         row += self._first_row
-        if not self.buffer.has_all_rows:
-            row %= max(self.buffer.rows, 1)
-        return self._offset + row * self.row_bytes
+        if not buffer.has_all_rows:
+            row %= max(buffer.rows, 1)
+        return buffer.offset + self._within + row * self.row_bytes
 
 
 class HeldStrip(NamedTuple):

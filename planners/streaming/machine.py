@@ -20,6 +20,7 @@ from planners.inlays import Inlay
 from planners.streaming.again import worked_network
 from planners.streaming.computations import Computing
 from planners.streaming.held import HeldTensor, MarkedArena
+from planners.streaming.ordered.turns import fire_in_turn, results_in_order
 from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage, arriving_stage, rows_of_input
 from planners.streaming.stage import Manner
@@ -61,8 +62,10 @@ class Machine:
             _GroupRun(self, group, number).run()
 
     def output(self, name: str) -> Array:
-        """Return a tensor that lies whole, (rows, columns, channels)."""
-        tensor = self._whole[name]
+        """Return a tensor that lies whole, or of which all rows went out; (rows, columns, channels)."""
+        out = [one.name for one in self.network.outputs if one.name in self._whole]
+        went = [one for one in out if self.network.layer(one).inputs == (name,)]
+        tensor = self._whole[name if name in self._whole else next(iter(went), name)]
         shape = tensor.layer.shape
         return np.stack([self._get(tensor, row) for row in range(shape.rows)])
 
@@ -78,11 +81,11 @@ class Machine:
                 return buffer
         raise ExecutionError(f"group {group + 1}: there is no {kind.value} buffer for {tensor!r}")
 
-    def _held(self, name: str, buffer: StreamBuffer) -> HeldTensor:
-        """A tensor in a buffer of its own or of its host."""
+    def _held(self, name: str, *buffers: StreamBuffer) -> HeldTensor:
+        """A tensor in buffers of its own or of its host."""
         inlay = self._inlays.get(name, Inlay(name, name))
         layer, host = self.network.layer(name), self.network.layer(inlay.host)
-        return HeldTensor(layer, buffer, host, inlay, self.arena.element_bytes(name))
+        return HeldTensor(layer, host, inlay, self.arena.element_bytes(name), *buffers)
 
     def host_of(self, name: str) -> str:
         """The tensor in whose buffer a tensor lies: itself, or another."""
@@ -96,12 +99,12 @@ class Machine:
 
     def _put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
         size = tensor.layer.shape.row_elements
-        at = tensor.place(row)
-        self.arena.write(at, tensor.layer.name, row * size, values, size)
+        for at in tensor.places(row):
+            self.arena.write(at, tensor.layer.name, row * size, values, size)
 
-    def _get(self, tensor: HeldTensor, row: int) -> Array:
+    def _get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
         shape = tensor.layer.shape
-        at = tensor.place(row)
+        at = tensor.place(row, reader)
         found = self.arena.read(at, tensor.layer.name, row * shape.row_elements, shape.row_elements)
         return found.reshape(shape.width, -1)
 
@@ -120,6 +123,7 @@ class _GroupRun:
 
     def __init__(self, machine: Machine, group: PlannedGroup, number: int) -> None:
         self.machine = machine
+        self.group = group
         self.number = number
         network = machine.network
         self.stages = [RunningStage(one, network, None) for one in group.stages]
@@ -138,36 +142,48 @@ class _GroupRun:
     def _new_tensor(self, stage: RunningStage) -> HeldTensor:
         machine = self.machine
         host = machine.host_of(stage.result)
-        for buffer in machine.plan.buffers:
-            if (
-                buffer.tensor == host
-                and (buffer.has_all_rows or buffer.kind is Kind.LINE)
-                and buffer.begin <= self.number < buffer.end
-            ):
-                return machine._held(stage.result, buffer)
-        raise ExecutionError(f"group {self.number + 1}: no buffer for the result {stage.result!r}")
+        found = [
+            buffer
+            for buffer in machine.plan.buffers
+            if buffer.tensor == host
+            and (buffer.has_all_rows or buffer.kind in (Kind.LINE, Kind.RING))
+            and buffer.begin <= self.number < buffer.end
+        ]
+        if not found:
+            raise ExecutionError(
+                f"group {self.number + 1}: no buffer for the result {stage.result!r}"
+            )
+        if len(found) > 1 and not all(one.readers for one in found):
+            raise ExecutionError(
+                f"group {self.number + 1}: of several buffers for {stage.result!r} one has no readers"
+            )
+        return machine._held(stage.result, *found)
 
     def run(self) -> None:
         """Fire until every stage has made its result."""
         maker = {stage.result: stage for stage in self.stages}
+        for result in results_in_order(self.group.order):
+            fire_in_turn(self, maker.get(result), result)
         for last in reversed(self.stages):
             while not last.is_done:
                 stage = last
-                while (lacking := self._lacking(stage)) is not None:
+                while (lacking := self.lacking(stage)) is not None:
                     stage = maker[lacking]
-                self._fire(stage)
+                self.fire(stage)
         for name, tensor in self.tensors.items():
             if tensor.buffer.has_all_rows:
                 tensor.done = {}
                 self.machine._whole[name] = tensor
 
-    def _lacking(self, stage: RunningStage) -> str | None:
+    def lacking(self, stage: RunningStage) -> str | None:
+        """Return a tensor of which the next firing of a stage lacks rows; None where it lacks none."""
         for source in stage.needs:
             if self.tensors[source].made < stage.wants(source):
                 return source
         return None
 
-    def _fire(self, stage: RunningStage) -> None:
+    def fire(self, stage: RunningStage) -> None:
+        """Carry out the next firing of a stage."""
         if self.pending is not None and self.pending.tensor.layer.name not in stage.needs:
             self._settle()
         tensor = self.tensors[stage.result]
@@ -191,7 +207,7 @@ class _GroupRun:
         self.pending = staged
 
     def _has_no_room(self, tensor: HeldTensor, rows: int) -> bool:
-        if tensor.buffer.has_all_rows:
+        if tensor.buffer.has_all_rows or tensor.buffer.kind is Kind.RING:
             return False
         return tensor.made - tensor.first + rows > tensor.buffer.rows
 
@@ -232,20 +248,20 @@ class _GroupRun:
             Sweep(machine, self.tensors, stage, room).run()
             return
         layer = stage.layers[0]
-        inputs = self._whole_rows(layer, stage.ranges[stage.fired])
+        inputs = self.whole_rows(layer, stage.ranges[stage.fired])
         found = None
         if computing is not None:
             found = computing.region(layer, Region((first, end), (0, layer.shape.width)), inputs)
         for row in range(first, end):
             machine._put(tensor, row, None if found is None else found[row - first])
 
-    def _whole_rows(self, layer: Layer, ranges: Mapping[str, Range]) -> list[tuple[Region, Array]]:
+    def whole_rows(self, layer: Layer, ranges: Mapping[str, Range]) -> list[tuple[Region, Array]]:
         """The rows of its inputs that a layer reads, from the first column to the last."""
         machine = self.machine
         inputs = []
         for source in layer.inputs:
             span = ranges[source]
-            rows = [machine._get(self.tensors[source], row) for row in range(*span)]
+            rows = [machine._get(self.tensors[source], row, layer.name) for row in range(*span)]
             shape = machine.network.layer(source).shape
             empty = np.empty((0, shape.width, shape.row_elements // shape.width))
             inputs.append((Region(span, (0, shape.width)), np.stack(rows) if rows else empty))
@@ -255,7 +271,7 @@ class _GroupRun:
         """The first layer, map by map, each summed up by the second at once."""
         machine, computing = self.machine, self.machine.computing
         layer, last = stage.layers
-        inputs = self._whole_rows(layer, stage.ranges[0])
+        inputs = self.whole_rows(layer, stage.ranges[0])
         found = None
         if computing is not None:
             shape = layer.shape

@@ -24,13 +24,19 @@ OUTSIDE_ALIGNMENT = 8  # bytes
 
 
 class _Group(NamedTuple):
-    """Stages that work at the same time. arriving: the input, where it comes row by row."""
+    """Stages that work at the same time, or none, while the input is collected.
+
+    arriving: the input, where it comes row by row.
+    """
 
     geometry: tuple[Geometry, ...]
     arriving: str | None
 
     @property
     def result(self) -> str:
+        if not self.geometry:
+            assert self.arriving is not None
+            return self.arriving
         return self.geometry[-1].firings.result
 
 
@@ -55,6 +61,40 @@ def plan_of(
     offsets: of the tensors, where nothing but tensors takes room, and their places are known; by
     default they are looked for, and a result may lie over dead rows of what its group reads.
     """
+    is_joined = offsets is None
+    makings, again = _makings(course, table, groups, is_streamed=is_streamed, is_joined=is_joined)
+    plans = (making.plan(offsets) for making in makings)
+    return replace(min(plans, key=lambda plan: plan.arena_bytes), again=again)
+
+
+def smaller_plan(
+    course: Course,
+    table: StageTable,
+    groups: Sequence[GroupWay],
+    *,
+    is_streamed: bool,
+    than: int,
+) -> StreamingPlan | None:
+    """Return the plan of a chain of groups, unless no offsets make it smaller than that."""
+    makings, again = _makings(course, table, groups, is_streamed=is_streamed, is_joined=True)
+    plans = [making.plan(None) for making in makings if making.least < than]
+    if not plans:
+        return None
+    return replace(min(plans, key=lambda plan: plan.arena_bytes), again=again)
+
+
+def _makings(
+    course: Course,
+    table: StageTable,
+    groups: Sequence[GroupWay],
+    *,
+    is_streamed: bool,
+    is_joined: bool,
+) -> tuple[list[_Making], tuple[Span, ...]]:
+    """A chain of groups on its way to a plan, and the spans that it works twice.
+
+    is_joined: whether tensors may lie in others.
+    """
     again = tuple(
         Span(course.at(move.begin), course.at(move.end))
         for group in groups
@@ -65,9 +105,8 @@ def plan_of(
         course = course_of(worked_network(course.network, again))
         table = table.of(course.network)
     made = list(_groups(course, table, groups, is_streamed=is_streamed))
-    inlays = table.inlays if offsets is None else {}
-    plans = [one.plan(offsets) for one in _tried(course, table, made, inlays)]
-    return replace(min(plans, key=lambda plan: plan.arena_bytes), again=again)
+    inlays = table.inlays if is_joined else {}
+    return list(_tried(course, table, made, inlays)), again
 
 
 def _tried(
@@ -91,9 +130,9 @@ def _tried(
 def _groups(
     course: Course, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
 ) -> Iterator[_Group]:
-    for group in groups:
+    for number, group in enumerate(groups):
         stages = [table.geometry(stage) for move in group.moves for stage in move.stages]
-        arriving = course.at(0) if is_streamed and group.begin == 0 else None
+        arriving = course.at(0) if is_streamed and number == 0 else None
         if group.is_apart:
             yield from (_Group((stage,), None) for stage in stages)
         else:
@@ -137,6 +176,12 @@ class _Making:
         left = [one for name, one in inlays.items() if name not in self._inlays]
         self._kept = [self._kept_in(group, left) for group in groups]
 
+        self._buffers = tuple(self._sized())
+        self._inner = [one for one in self._buffers if one.kind is not Kind.OUTSIDE]
+        self._laid_over = [
+            lead for number, group in enumerate(groups) for lead in self._leads(group, number)
+        ]
+
     @property
     def inlays(self) -> tuple[Inlay, ...]:
         """The tensors that lie in others."""
@@ -157,7 +202,9 @@ class _Making:
     def _lifetimes(self) -> dict[str, tuple[int, int]]:
         """Tensors that lie whole, with the first group and one past the last that has them."""
         begin: dict[str, int] = {}
-        if self._groups[0].arriving is None:
+        first = self._groups[0]
+        passing = first.arriving if first.geometry else None  # the input, if it never lies whole
+        if passing is None:
             begin[self._course.at(0)] = 0
         begin |= dict.fromkeys(self._course.others, 0)
         made = {
@@ -177,33 +224,17 @@ class _Making:
                 begin[name] = number
         last = len(self._groups)
         return {
-            name: (first, last if name in self._course.results else end.get(name, first + 1))
-            for name, first in begin.items()
-            if name != self._groups[0].arriving
+            name: (number, last if name in self._course.results else end.get(name, number + 1))
+            for name, number in begin.items()
+            if name != passing
         }
 
     def plan(self, known: Mapping[str, int] | None) -> StreamingPlan:
         """Return the plan, at known offsets or at those that are found."""
-        outside = self._table.outside
-        buffers = [
-            StreamBuffer(
-                name=name,
-                kind=Kind.OUTSIDE if name in outside else Kind.WHOLE,
-                tensor=name,
-                rows=self._table.height(name),
-                size=self._table.tensor_bytes(name),
-                offset=0,
-                begin=begin,
-                end=end,
-            )
-            for name, (begin, end) in self._whole.items()
-        ]
-        for number, group in enumerate(self._groups):
-            buffers += self._inside(group, number)
-        inside = [one for one in buffers if one.kind is not Kind.OUTSIDE]
-        offsets = self._placed(inside) if known is None else known
+        buffers, inside = self._buffers, self._inner
+        offsets = self._placed() if known is None else known
         arena = max((offsets.get(one.name, 0) + one.size for one in inside), default=0)
-        offsets = {**offsets, **_behind(arena, buffers)}
+        offsets = {**offsets, **behind(arena, buffers)}
         done = tuple(replace(one, offset=offsets.get(one.name, 0)) for one in buffers)
         return StreamingPlan(
             network=self._course.network.name,
@@ -215,10 +246,24 @@ class _Making:
             inlays=self.inlays,
         )
 
-    def _placed(self, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
-        leads = [
-            lead for number, group in enumerate(self._groups) for lead in self._leads(group, number)
-        ]
+    def _sized(self) -> Iterator[StreamBuffer]:
+        """The buffers with exact sizes, at no offset yet."""
+        outside = self._table.outside
+        for name, (begin, end) in self._whole.items():
+            yield StreamBuffer(
+                name=name,
+                kind=Kind.OUTSIDE if name in outside else Kind.WHOLE,
+                tensor=name,
+                rows=self._table.height(name),
+                size=self._table.tensor_bytes(name),
+                offset=0,
+                begin=begin,
+                end=end,
+            )
+        for number, group in enumerate(self._groups):
+            yield from self._inside(group, number)
+
+    def _placed(self) -> dict[str, int]:
         pieces = [
             GroupBytes(
                 name=one.name,
@@ -228,9 +273,9 @@ class _Making:
                 alignment=self._alignment(one),
                 is_inner=one.kind is not Kind.WHOLE,
             )
-            for one in buffers
+            for one in self._inner
         ]
-        return placed(pieces, leads, enough=self._least(buffers, leads))
+        return placed(pieces, self._laid_over, enough=self.least)
 
     def _alignment(self, buffer: StreamBuffer) -> int:
         if buffer.kind is Kind.SUMS:
@@ -300,8 +345,10 @@ class _Making:
                 lead = least_lead([pace], row_bytes(name), row_bytes(group.result))
                 yield Lead(group.result, name, lead)
 
-    def _least(self, buffers: Sequence[StreamBuffer], leads: Sequence[Lead]) -> int:
+    @property
+    def least(self) -> int:
         """Bytes that no offsets go below: the neediest group, its result over what it reads."""
+        buffers, leads = self._inner, self._laid_over
         size = {one.name: one.size for one in buffers}
         most = 0
         for number, group in enumerate(self._groups):
@@ -315,8 +362,8 @@ class _Making:
         return most
 
 
-def _behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
-    """Offsets of what lies outside, one behind the other from the end of the arena on."""
+def behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
+    """Return offsets of what lies outside, one behind the other from the end of the arena on."""
     offset, found = -(-arena // OUTSIDE_ALIGNMENT) * OUTSIDE_ALIGNMENT, {}
     for one in buffers:
         if one.kind is Kind.OUTSIDE:

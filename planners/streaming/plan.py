@@ -6,6 +6,9 @@ columns column x is column x mod K, with the channels of one part. What is stage
 the group, at its bottom or at its top in turn; strips, and behind them the sums of a firing, lie in
 the pool between the two. A tensor that lies inside another (planners.inlays) has its places where
 that one has them.
+
+Stages of a group take turns as they ask for one another, or in an order that the plan gives. Then rows
+go where they stay at once: into rings, of which a tensor may have several for different readers.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from planners.inlays import Inlay
 from planners.streaming.again import Span
 from planners.streaming.stage import Stage
 
-VERSION = 2  # of the JSON form
+VERSION = 2  # of the JSON form; version 1 knew neither orders, rings nor inlays
 
 
 class Kind(Enum):
@@ -27,6 +30,7 @@ class Kind(Enum):
     WHOLE = "whole"  # all rows of a tensor
     OUTSIDE = "outside"  # all rows of an input or result, in the caller's memory
     LINE = "line"  # a window of full rows
+    RING = "ring"  # a window of full rows, with room for those that a firing makes
     SUMS = "sums"  # a sum for each element of a result
     POOL = "pool"  # staged batches, and strips
 
@@ -35,7 +39,8 @@ class Kind(Enum):
 class StreamBuffer:
     """Bytes at an offset, for some groups: begin <= group < end.
 
-    rows: of the tensor, as far as the buffer has room. Nought for a pool.
+    rows: of the tensor, as far as the buffer has room. Nought for a pool. readers: layers that read
+    the tensor here, and not in another buffer of it; none where all do.
     """
 
     name: str
@@ -46,6 +51,7 @@ class StreamBuffer:
     offset: int
     begin: int
     end: int
+    readers: tuple[str, ...] = ()
 
     @property
     def has_all_rows(self) -> bool:
@@ -62,14 +68,30 @@ class PlannedStage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedGroup:
-    """Stages that work at the same time, the last one asking, and what passes into and out of them.
+class Turns:
+    """Firings that follow one another, so many times: the results of the stages that fire."""
 
-    arriving: the network's input where it comes row by row; it is made like a result.
+    times: int
+    results: tuple[str, ...]
+
+    @property
+    def firings(self) -> int:
+        """Firings of all times."""
+        return self.times * len(self.results)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedGroup:
+    """Stages that work at the same time, and what passes into and out of them.
+
+    arriving: the network's input where it comes row by row; it is made like a result. A group
+    without stages collects it, and the groups behind find it whole. order: in which
+    the stages fire; where there is none, the last one asks, and whoever it waits for fires first.
     """
 
     stages: tuple[PlannedStage, ...]
     arriving: str | None
+    order: tuple[Turns, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +114,11 @@ class StreamingPlan:
     inlays: tuple[Inlay, ...] = ()
 
     @property
+    def collects_input(self) -> bool:
+        """Whether the input comes row by row, and lies whole before the first layer works."""
+        return not self.groups[0].stages
+
+    @property
     def all_bytes(self) -> int:
         """Bytes of the arena and of what is outside."""
         ends = (one.offset + one.size for one in self.buffers if one.kind is Kind.OUTSIDE)
@@ -110,6 +137,9 @@ class StreamingPlan:
             "groups": [
                 {
                     "arriving": group.arriving,
+                    "order": [
+                        {"times": one.times, "results": list(one.results)} for one in group.order
+                    ],
                     "stages": [
                         {
                             "layers": list(one.stage.layers),
@@ -132,6 +162,7 @@ class StreamingPlan:
                     "name": buffer.name,
                     "kind": buffer.kind.value,
                     "tensor": buffer.tensor,
+                    "readers": list(buffer.readers),
                     "rows": buffer.rows,
                     "size": buffer.size,
                     "offset": buffer.offset,

@@ -31,6 +31,10 @@ class FitWhy(Why):
 
     FLASH = "the trained numbers need {needed} bytes of flash, {flash} are there"
     LEAST_WORK = "the least work found among whole layers, rows, lines and strips"
+    FASTEST = (
+        "the least work found among whole layers, rows, lines and strips, and within the RAM the "
+        "fastest of that work"
+    )
     LEAST_BY_THEN = (
         "the least work found among whole layers, rows, lines and strips; "
         "the search ended early: {end}"
@@ -69,7 +73,8 @@ class Fit:
 
     ways: by growing RAM, each with less work than those before it; the plain ways are among them
     whatever they cost. lower_bound: no way, searched or not, needs less RAM: what comes in and goes
-    out lies whole. best: the way with the least work within the RAM; None where none fits.
+    out lies whole. best: the way with the least work within the RAM, the fastest of those as far as
+    times are predicted; None where none fits.
     flash_bytes: the trained numbers as a library stores them, with the factors that rescale integers.
     """
 

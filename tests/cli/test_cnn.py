@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -377,3 +378,14 @@ def test_what_is_said_of_operators_in_integers_is_what_is_tested():
     said = {(kind, dtype) for kind, types in IN_INTEGERS.items() for dtype in types}
     assert tested <= said
     assert set(IN_INTEGERS) | set(RESTRICTIONS) <= set(CONVERTERS)
+
+
+def test_the_smaller_arena_is_written_as_a_plan_of_its_bytes(answer, run, tmp_path):
+    path = tmp_path / "plan.json"
+    _, found = answer("cnn", "memory", "resnet8", "keyword_spotting", "-o", path)
+    for network, plan in zip(found["networks"], json.loads(path.read_text()), strict=True):
+        whole, parts = (network[way]["buffer_bytes"] for way in ("whole_arena", "by_parts_arena"))
+        assert plan["arena_bytes"] == min(whole, parts)
+        assert (plan["groups"][0]["arriving"] is not None) == (parts < whole)
+    code, _, error = run("cnn", "memory", "resnet8", "-o", tmp_path / "plan.h")
+    assert (code, "expected .json" in error) == (2, True)

@@ -14,7 +14,6 @@ from tests.cli.schemas import closed
 
 ROOT = Path(__file__).parents[2]
 FORMATS = {"csdf-graph", "csdf-platform", "csdf-mapping", "csdf-scenarios"}
-VERSIONS = {"fit-plan": 2}  # of formats that have changed
 FORMATS |= {"fit-plan", "fusion-plan", "arena-problems"}
 NAMES = schema_names()
 MAP = ("map", GRAPHS / "csdf_example.xml", "--processors", 2)
@@ -41,7 +40,8 @@ def test_each_command_with_json_has_a_schema_and_each_format():
 def test_a_schema_is_one_and_says_its_name_and_version(name):
     found = schema(name)
     assert found["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    assert found["$id"] == f"urn:csdf:schema:{name}:{VERSIONS.get(name, 1)}"
+    version = found.get("properties", {}).get("version", {}).get("const", 1)
+    assert found["$id"] == f"urn:csdf:schema:{name}:{version}"
     validator(name).check_schema(found)
 
 
@@ -94,6 +94,7 @@ def test_scenarios_of_the_examples_are_as_their_schema_says():
             ("fit", "person_detection", "--element-bytes", 1, "--ram", "11kB"),
             marks=pytest.mark.slow,
         ),
+        ("fit-plan", ("cnn", "memory", "resnet8")),
         ("fusion-plan", ("plan", "fusion", "resnet8", "--memory", "150kB")),
     ],
 )

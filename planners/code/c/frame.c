@@ -76,6 +76,16 @@ typedef struct {
     int32_t first_stage, stages, pool, pool_size;
 } group;
 
+/* Firings that follow one another, so many times: stages from a place of the order on. */
+typedef struct {
+    int32_t first, length, times;
+} turns;
+
+/* A tensor whose rows lie in another ring too. */
+typedef struct {
+    const tensor *of, *to;
+} duplicate;
+
 enum { ARRIVING, BY_ROWS, INTO_SUMS, BY_CHANNELS, BY_PARTS };
 
 /* Rows of a tensor that lie in the pool. */

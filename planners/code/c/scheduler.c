@@ -184,6 +184,21 @@ static void set_staged(instance *state, const run *r, int32_t bottom)
     }
 }
 
+/* Copy the rows that a firing made into the other rings of their tensor. */
+static void give_copies(const run *r)
+{
+    int32_t number, row;
+    view from = tensor_view(r, r->stage->result);
+    for (number = 0; number < DUPLICATES; number++) {
+        if (duplicates[number].of == r->stage->result) {
+            view to = tensor_view(r, duplicates[number].to);
+            for (row = r->made.first; row < r->made.end; row++) {
+                copy_elements(row_at(&to, row), row_at(&from, row), from.stride);
+            }
+        }
+    }
+}
+
 static void fire(instance *state, int32_t number, const element *row)
 {
     range found[MOST_RANGES];
@@ -217,7 +232,7 @@ static void fire(instance *state, int32_t number, const element *row)
     r.made.first = made;
     r.made.end = made + rows;
     r.made.offset = 0;
-    if (rows > 0 && s->result->rows < s->result->height &&
+    if (CAN_STAGE && rows > 0 && s->result->rows < s->result->height &&
         made - first_needed(state, s->result, made) + rows > s->result->rows) {
         int32_t size = rows * s->result->stride;
         r.made.of = s->result;
@@ -228,6 +243,7 @@ static void fire(instance *state, int32_t number, const element *row)
     r.strips = g->pool + bottom;
     PROFILE_BEGIN((int)number);
     work(&r, row);
+    GIVE_COPIES(&r);
     PROFILE_END((int)number);
     state->fired[number - g->first_stage]++;
     if (staged >= 0) {
@@ -241,6 +257,7 @@ static void begin_group(instance *state)
     memset(state->fired, 0, sizeof state->fired);
     state->last = (uint16_t)(state->group < GROUPS ? groups[state->group].stages : 0);
     forget_staged(state);
+    BEGIN_ORDER(state);
 }
 
 /* Work until a row of the input is needed (0) or the frame is done (1). row: the next row. */
@@ -266,5 +283,32 @@ static int advance(instance *state, const element *row)
         state->group++;
         begin_group(state);
     }
+    return 1;
+}
+
+/* Work as advance does, in the order of the plan. */
+static int advance_in_order(instance *state, const element *row)
+{
+    while (state->turn < TURNS) {
+        const turns *t = &all_turns[state->turn];
+        int32_t number = order[t->first + state->place];
+        if (stages[number].course == ARRIVING && !row) {
+            return 0;
+        }
+        fire(state, number, row);
+        if (stages[number].course == ARRIVING) {
+            row = NULL;
+        }
+        state->place++;
+        if (state->place == t->length) {
+            state->place = 0;
+            state->round++;
+        }
+        if (state->round == t->times) {
+            state->round = 0;
+            state->turn++;
+        }
+    }
+    state->group = GROUPS;
     return 1;
 }

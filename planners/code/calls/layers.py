@@ -234,5 +234,6 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.Choice: _choice,
     op.Recurrence: recurrence_call,
     op.Identity: _copy,
+    op.Output: _copy,
     op.Conversion: _copy,
 }

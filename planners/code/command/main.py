@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.trained import with_weights
+from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import stop_after
@@ -20,7 +21,7 @@ from csdf.words import bytes_in_words
 from planners.code.library import write_library
 from planners.code.sources import Written
 from planners.code.together import Member, write_together
-from planners.streaming.command.options import add_plan_options
+from planners.streaming.command.options import USUAL_PLATFORM, add_plan_options
 from planners.streaming.fit import fit
 from planners.streaming.given.as_fit import fit_of
 from planners.streaming.given.plan_text import parse_plans
@@ -111,6 +112,7 @@ def _fitted(model: Model, options: argparse.Namespace) -> Fit:
         input=options.input or RESIDENT,
         result=options.result or RESIDENT,
         searched=SEARCHED,
+        platform=PLATFORMS[USUAL_PLATFORM],  # so that it takes what csdf fit shows
         budget=stop_after(options.budget, f"{model.network.name}: lines and strips"),
     )
 
@@ -188,8 +190,8 @@ def command_parser() -> argparse.ArgumentParser:
         "networks take turns in one arena, as large as the largest needs.",
         "csdf deploy keyword_spotting --ram 16kB -o firmware",
         "csdf deploy resnet8 keyword_spotting --input rows -o library --name senses",
-        notes="`csdf fit MODEL -o plan.json` writes a plan for --plan. Trained numbers of a network "
-        "that has none are random. Tensors lie row by row, in a "
+        notes="`csdf fit MODEL -o plan.json` and `csdf cnn memory MODEL -o plan.json` write a plan for "
+        "--plan. Trained numbers of a network that has none are random. Tensors lie row by row, in a "
         "row column by column, the feature maps of a place side by side.",
     )
     shared.add_model_argument(
@@ -202,7 +204,9 @@ def command_parser() -> argparse.ArgumentParser:
     add_plan_options(parser)
     parser.set_defaults(input=None, result=None)  # which with --plan are the plan's
     parser.add_argument(
-        "--plan", metavar="FILE", help="what csdf fit -o wrote; default: the plan is looked for"
+        "--plan",
+        metavar="FILE",
+        help="what csdf fit -o or csdf cnn memory -o wrote; default: the plan is looked for",
     )
     parser.add_argument(
         "--name", help="of functions and files; default: the network's, or networks"

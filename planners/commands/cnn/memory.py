@@ -18,11 +18,13 @@ from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame import output, tables
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.options import storage
+from csdf.errors import UnwritableFile
 from csdf.names import quoted
 from csdf.outcome import Status
 from csdf.stopping import Progress
 from csdf.words import bytes_in_words
 from planners.parts_memory import MemoryComparison, memory_comparison
+from planners.streaming.given.plan_text import format_plans
 
 NANOSECONDS = 10**9
 HEADER = (
@@ -71,6 +73,8 @@ def main(argv: Sequence[str]) -> int:
     """Print the comparison; return the exit code."""
     options = command_parser().parse_args(argv)
     pictures.require_drawing(options.plot)
+    if options.output and pictures.suffix_of(options.output) != "json":
+        raise UnwritableFile(f"{options.output}: expected .json")
     rows = [_row(model, options) for model in [options.model, *options.more]]
     shared.remark_on_platform("csdf cnn memory", options)
     if options.json:
@@ -78,6 +82,9 @@ def main(argv: Sequence[str]) -> int:
         print(json.dumps(found, indent=2))
     else:
         print(_as_csv(rows) if options.csv else _as_text(rows))
+    if options.output:
+        plans = [row.comparison.plan() for row in rows]
+        output.write("csdf cnn memory", options.output, format_plans(plans))
     if options.plot:
         _plot(options.plot, rows)
     return answers.ANSWERED
@@ -94,6 +101,7 @@ def command_parser() -> argparse.ArgumentParser:
         "The reduction is that of the least way by parts over the least way of whole layers.",
         "csdf cnn memory samos_example resnet8",
         "csdf cnn memory resnet8 --plot memory.svg",
+        "csdf cnn memory resnet8 -o plan.json",
     )
     shared.add_model_options(parser)
     shared.add_model_argument(
@@ -113,6 +121,9 @@ def command_parser() -> argparse.ArgumentParser:
         "--csv", action="store_true", help="print one line a network; bytes, frames/s"
     )
     parsers.add_plot_option(parser, "memory as bars")
+    parsers.add_output_option(
+        parser, "the smaller of the two arenas as a plan, in JSON", required=False
+    )
     return parser
 
 

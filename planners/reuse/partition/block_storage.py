@@ -36,7 +36,7 @@ def block_storage(rates: BlockRates) -> BlockStorage:
     bound.
     """
     least = _least_rows(rates)
-    used = _rows_deepest_first(rates)
+    used = least if len(rates.edges) == 1 else _rows_deepest_first(rates)
     if used == least:
         return _storage(rates, used, _size(rates, used))
     return _searched(rates, used, _size(rates, least))
@@ -98,8 +98,11 @@ def _rows_deepest_first(rates: BlockRates) -> list[int]:
 
 def _has_input(rates: BlockRates, inputs: Sequence[int], fired: Sequence[int]) -> bool:
     """Whether the layer that reads these edges can fire its next phase."""
-    edges = [rates.edges[number] for number in inputs]
-    return all(fired[edge.producer] >= edge.needed[fired[edge.consumer]] for edge in edges)
+    for number in inputs:
+        edge = rates.edges[number]
+        if fired[edge.producer] < edge.needed[fired[edge.consumer]]:
+            return False
+    return True
 
 
 def _searched(rates: BlockRates, used: Sequence[int], lower_bound: int) -> BlockStorage:

@@ -10,57 +10,76 @@ Source: Minakova and Stefanov, TODAES 28(1), 2022, section 4, Algorithm 10.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from csdf.errors import InvalidNetwork
+from csdf.kernels import compile as compiler
+from csdf.kernels import turns as kernel
 
 
-class Wait(NamedTuple):
-    """Firings of another layer that each phase of a layer waits for."""
+class Waits:
+    """The firings of other layers that each phase of each layer waits for.
 
-    layer: int
-    firings: Sequence[int]
+    numbers: firings, those of one wait behind one another. Layers are added in their order.
+    """
+
+    def __init__(self, numbers: array[int]) -> None:
+        self.numbers = numbers
+        self.waiting = [0]
+        self.source: list[int] = []
+        self.start: list[int] = []
+
+    def add(self, layer: int, start: int) -> None:
+        """Let the phases of the layer that is next wait for so many firings of this one.
+
+        start: of the firings, among the numbers.
+        """
+        self.source.append(layer)
+        self.start.append(start)
+
+    def end_layer(self) -> None:
+        """Go on with the layer behind."""
+        self.waiting.append(len(self.source))
+
+
+class Turns(NamedTuple):
+    """The layer of each step of a schedule, and the steps at which each layer fires first and last.
+
+    first, last: -1 for a layer that fired before the schedule.
+    """
+
+    order: Sequence[int]
+    first: list[int]
+    last: list[int]
 
 
 def firing_order(
     phases: Sequence[int],
-    waits: Sequence[Sequence[Wait]],
+    waits: Waits,
     *,
-    gates: Sequence[bool] = (),
+    gates: Sequence[bool],
     is_started: bool = False,
-) -> list[int]:
-    """Return the layer of each step of the schedule of one frame.
+) -> Turns:
+    """Return the schedule of one frame.
 
-    phases: of each layer. waits: of each layer, for input and for room. gates: of each layer,
-    whether all layers behind it depend on it. is_started: the first layer has fired already, and is
-    left out. Raises InvalidNetwork if the layers are stuck. O(passes * layers).
+    phases: of each layer. waits: for input and for room. gates: of each layer, whether all layers
+    behind it depend on it. is_started: the first layer has fired already, and is left out. Raises
+    InvalidNetwork if the layers are stuck. O(passes * layers).
     """
-    fired = [0] * len(phases)
-    gates = gates or [False] * len(phases)
-    order: list[int] = []
+    backend = compiler.backend(fits=True)
+    order = backend.blank(sum(phases))
+    first, last = (backend.array([-1] * len(phases)) for _ in range(2))
+    fired = backend.blank(len(phases))
     fired[0] = phases[0] if is_started else 0
-    low = 1 if is_started else 0  # every layer before it is done
-    while low < len(phases):
-        before = len(order)
-        for layer in range(low, len(phases)):
-            phase = fired[layer]
-            if phase == phases[layer]:
-                continue
-            if _is_ready(waits[layer], fired, phase):
-                fired[layer] = phase + 1
-                order.append(layer)
-            elif not phase and gates[layer]:
-                break
-        if len(order) == before:
-            raise InvalidNetwork("the buffers are too small: every layer waits for another one")
-        while low < len(phases) and fired[low] == phases[low]:
-            low += 1
-    return order
-
-
-def _is_ready(waits: Sequence[Wait], fired: Sequence[int], phase: int) -> bool:
-    for layer, firings in waits:  # noqa: SIM110 - half the time of an evaluation is spent here
-        if fired[layer] < firings[phase]:
-            return False
-    return True
+    layers = backend.kernel(kernel.Layers)(
+        *map(backend.array, (phases, gates, waits.waiting, waits.source, waits.start)),
+        waits.numbers,
+        fired,
+    )
+    steps = backend.kernel(kernel.take_turns)(layers, order, first, last)
+    del layers  # which keeps the numbers from growing
+    if steps == kernel.STUCK:
+        raise InvalidNetwork("the buffers are too small: every layer waits for another one")
+    return Turns(order[:steps], list(first), list(last))

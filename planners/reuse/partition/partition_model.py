@@ -16,7 +16,7 @@ from csdf.search.blocks import live_blocks
 from planners.reuse.application.application import Partition
 from planners.reuse.partition.block_rates import Block, BlockRates, block_rates
 from planners.reuse.partition.block_storage import BlockStorage, block_storage
-from planners.reuse.partition.firing_order import Wait, firing_order
+from planners.reuse.partition.firing_order import Turns, Waits, firing_order
 from planners.reuse.partition.partition_rows import Edge, PartitionRows
 from planners.reuse.partition.remember import remember
 
@@ -45,11 +45,11 @@ class PartitionModel:
         self.above, self.below = _reached(len(partition.layers), self.table.edges)
         self.gates = _gates(self.above, self._waiting())
         self._is_gate = [layer in self.gates for layer in range(len(partition.layers))]
-        self._inputs: list[list[int]] = [[] for _ in partition.layers]
-        self._outputs: list[list[int]] = [[] for _ in partition.layers]
+        self._inputs: list[list[tuple[int, int]]] = [[] for _ in partition.layers]
+        self._outputs: list[list[tuple[int, int]]] = [[] for _ in partition.layers]
         for number, edge in enumerate(self.table.edges):
-            self._inputs[edge.consumer].append(number)
-            self._outputs[edge.producer].append(number)
+            self._inputs[edge.consumer].append((number, edge.producer))
+            self._outputs[edge.producer].append((number, edge.consumer))
         self._storages: list[dict[tuple[int, ...], BlockStorage]] = [{} for _ in self.blocks]
         self._by_rates: dict[BlockRates, BlockStorage] = {}
         self._stretches: dict[tuple[int, tuple[int, ...]], Steps] = {}
@@ -117,7 +117,8 @@ class PartitionModel:
             key = (begin, tuple(rows[begin:end]))
             stretch = self._stretches.get(key)
             if stretch is None:
-                stretch = _steps(self._order(begin, end, rows, capacities), end - begin)
+                order, first_steps, last_steps = self._turns(begin, end, rows, capacities)
+                stretch = Steps(first_steps, last_steps, len(order))
                 remember(self._stretches, key, stretch, MOST_STRETCHES)
             skipped = 1 if begin else 0
             first += [step + count for step in stretch.first[skipped:]]
@@ -130,7 +131,7 @@ class PartitionModel:
         return [
             begin + layer
             for begin, end in self._cuts(rows)
-            for layer in self._order(begin, end, rows, capacities)
+            for layer in self._turns(begin, end, rows, capacities).order
         ]
 
     def _cuts(self, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -143,44 +144,36 @@ class PartitionModel:
         if begin + 1 < len(rows) or not begin:
             yield begin, len(rows)
 
-    def _order(
-        self, begin: int, end: int, rows: Sequence[int], capacities: Sequence[int]
-    ) -> list[int]:
-        waits = [
-            [
-                *self._input_waits(layer, begin, rows),
-                *self._room_waits(layer, end, rows, capacities),
-            ]
-            for layer in range(begin, end)
-        ]
-        waits = [[Wait(one.layer - begin, one.firings) for one in some] for some in waits]
+    def _turns(self, begin: int, end: int, rows: Sequence[int], capacities: Sequence[int]) -> Turns:
+        """The schedule of the layers of a stretch."""
+        waits = Waits(self.table.numbers)
+        for layer in range(begin, end):
+            self._wait_for_input(waits, layer, begin, rows)
+            self._wait_for_room(waits, layer, (begin, end), rows, capacities)
+            waits.end_layer()
         phases = [len(self.table.written(layer, rows[layer])) for layer in range(begin, end)]
         return firing_order(phases, waits, gates=self._is_gate[begin:end], is_started=begin > 0)
 
-    def _input_waits(self, layer: int, begin: int, rows: Sequence[int]) -> Iterator[Wait]:
-        for number in self._inputs[layer]:
-            producer = self.table.edges[number].producer
+    def _wait_for_input(self, waits: Waits, layer: int, begin: int, rows: Sequence[int]) -> None:
+        for number, producer in self._inputs[layer]:
             if producer >= begin:
-                yield Wait(producer, self.table.needed(number, rows[producer], rows[layer]))
+                start = self.table.needed_at(number, rows[producer], rows[layer])
+                waits.add(producer - begin, start)
 
-    def _room_waits(
-        self, layer: int, end: int, rows: Sequence[int], capacities: Sequence[int]
-    ) -> Iterator[Wait]:
-        for number in self._outputs[layer]:
-            edge, capacity = self.table.edges[number], capacities[number]
-            if edge.consumer < end and capacity < edge.rows:
-                room = self.table.room(number, rows[layer], rows[edge.consumer], capacity)
-                yield Wait(edge.consumer, room)
-
-
-def _steps(order: Sequence[int], layers: int) -> Steps:
-    """First and last places; a layer that does not occur has fired before the first step."""
-    first, last = [-1] * layers, [-1] * layers
-    for step, layer in enumerate(order):
-        last[layer] = step
-    for step in range(len(order) - 1, -1, -1):
-        first[order[step]] = step
-    return Steps(first, last, len(order))
+    def _wait_for_room(
+        self,
+        waits: Waits,
+        layer: int,
+        stretch: tuple[int, int],
+        rows: Sequence[int],
+        capacities: Sequence[int],
+    ) -> None:
+        begin, end = stretch
+        for number, consumer in self._outputs[layer]:
+            capacity = capacities[number]
+            if consumer < end and capacity < self.table.edges[number].rows:
+                start = self.table.room_at(number, rows[layer], rows[consumer], capacity)
+                waits.add(consumer - begin, start)
 
 
 def _blocks(layers: int, edges: Sequence[Edge]) -> tuple[Block, ...]:

@@ -6,6 +6,7 @@ part are a number for every layer: the height of its output where it works as a 
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
@@ -57,7 +58,10 @@ def inner_edges(network: Network, partition: Partition, unit: int) -> tuple[Edge
 
 
 class PartitionRows:
-    """The rates of a partition, each computed when it is first asked for."""
+    """The rates of a partition, each computed when it is first asked for.
+
+    numbers: firings that phases wait for, as `needed_at` and `room_at` find them.
+    """
 
     def __init__(self, network: Network, partition: Partition, unit: int) -> None:
         self.layers: tuple[Layer, ...] = tuple(network.layer(name) for name in partition.layers)
@@ -66,7 +70,9 @@ class PartitionRows:
         self._written: dict[tuple[int, int], tuple[int, ...]] = {}
         self._reading: dict[tuple[int, int], Reading] = {}
         self._needed: dict[tuple[int, int, int], tuple[int, ...]] = {}
-        self._room: dict[tuple[int, int, int, int], tuple[int, ...]] = {}
+        self.numbers: array[int] = array("q")
+        self._needed_at: dict[tuple[int, int, int], int] = {}
+        self._room_at: dict[tuple[int, int, int, int], int] = {}
 
     def part_rows(self, layer: int, wanted: int | None) -> int:
         """Return the rows of a part that the layer really has: its height if it works as a whole."""
@@ -97,24 +103,36 @@ class PartitionRows:
             ),
         )
 
-    def room(
-        self, edge: int, producer_rows: int, consumer_rows: int, capacity: int
-    ) -> tuple[int, ...]:
-        """Return the firings of the consumer that each phase of the producer waits for.
+    def needed_at(self, edge: int, producer_rows: int, consumer_rows: int) -> int:
+        """Return where in `numbers` begins what `needed` returns."""
+        key = edge, producer_rows, consumer_rows
+        return _remembered(self._needed_at, key, lambda: self._kept(self.needed(*key)))
 
-        capacity: rows that the buffer holds. Space is claimed when a firing starts.
+    def room_at(self, edge: int, producer_rows: int, consumer_rows: int, capacity: int) -> int:
+        """Return where in `numbers` the firings of the consumer are that the producer waits for.
+
+        One number for each phase of the producer. capacity: rows that the buffer holds. Space is
+        claimed when a firing starts.
         """
         return _remembered(
-            self._room,
+            self._room_at,
             (edge, producer_rows, consumer_rows, capacity),
-            lambda: _firings_to(
-                self.reading(edge, consumer_rows).released,
-                [
-                    total - capacity
-                    for total in self.written(self.edges[edge].producer, producer_rows)
-                ],
+            lambda: self._kept(
+                _firings_to(
+                    self.reading(edge, consumer_rows).released,
+                    [
+                        total - capacity
+                        for total in self.written(self.edges[edge].producer, producer_rows)
+                    ],
+                )
             ),
         )
+
+    def _kept(self, firings: Sequence[int]) -> int:
+        """Keep firings among the numbers; return where they begin."""
+        start = len(self.numbers)
+        self.numbers.extend(firings)
+        return start
 
     def _new_reading(self, edge: int, rows: int) -> Reading:
         consumer, index = self.edges[edge].consumer, self.edges[edge].connection.index

@@ -53,8 +53,10 @@ def _headline(one: Fit) -> str:
 
 def _counted(one: Fit) -> str:
     """Return what the bytes are those of, and the bound that no plan is below."""
+    collects = (one.best or one.least).plan.collects_input
+    source = WHERE[one.input] + (", collected before the first layer" if collects else "")
     return (
-        f"  counted  tensors, sums and staged rows; input {WHERE[one.input]}, result "
+        f"  counted  tensors, sums and staged rows; input {source}, result "
         f"{WHERE[one.result]}; no plan needs less than {bytes_in_words(one.lower_bound)}"
     )
 

@@ -22,7 +22,7 @@ from csdf.errors import UnwritableFile
 from csdf.outcome import Status
 from planners.streaming.again import worked_model
 from planners.streaming.command.answer import as_json, as_text
-from planners.streaming.command.options import add_plan_options
+from planners.streaming.command.options import USUAL_PLATFORM, add_plan_options
 from planners.streaming.computing import ModelComputing
 from planners.streaming.fit import fit
 from planners.streaming.given.plan_text import format_plans
@@ -30,7 +30,6 @@ from planners.streaming.machine import Machine
 from planners.streaming.together import Together
 from planners.streaming.ways import SEARCHED, Fit, FitWay
 
-USUAL_PLATFORM = "cortex-m7"  # a microcontroller, whose memory is what the question is about
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 
 
@@ -133,8 +132,9 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf fit",
         "Does a network fit into some RAM and flash, and how? Whole layers, all layers by rows, and "
         "groups of lines and strips are planned in one arena; of the ways that fit the one with the "
-        "least work is taken. Without --ram, every trade-off between RAM and work. Several networks "
-        "work in turn in one arena. Ctrl-C and the budget give the best by then.",
+        "least work is taken, and of several the fastest. Without --ram, every trade-off between RAM "
+        "and work. Several networks work in turn in one arena. Ctrl-C and the budget "
+        "give the best by then.",
         "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
         "csdf fit keyword_spotting --element-bytes 1 --plot front.svg -o plan.json",
         notes="Work counts multiply-accumulates; 1 is the network computed once. Strips repeat rows "

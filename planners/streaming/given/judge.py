@@ -7,6 +7,7 @@ computing, in an arena whose bytes know what they hold.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from cnn2csdf.network import Network
@@ -47,6 +48,7 @@ class _Judged:
             if not isinstance(layer.operator, Input | Output)
         }
         self._inputs = {layer.name for layer in network.inputs}
+        self._outputs = {layer.name: layer for layer in network.outputs}
         self._results = {source for layer in network.outputs for source in layer.inputs}
         self._group_of: dict[str, int] = {}
 
@@ -62,6 +64,7 @@ class _Judged:
             self._require_inlay(inlay)
         self._require_arena()
         self._require_whole()
+        self._require_orders()
         self._require_work()
 
     def _stages(self) -> Iterator[tuple[int, PlannedStage]]:
@@ -72,16 +75,17 @@ class _Judged:
     def _require_layers(self) -> None:
         """Each layer once, behind those that it reads."""
         of = f"the plan of network {self._plan.network!r}"
+        known = self._works | self._outputs  # an output whose rows go out one by one is worked too
         for number, planned in self._stages():
             for name in planned.stage.layers:
-                if name not in self._works:
+                if name not in known:
                     raise InvalidPlan(
                         f"{of} works layer {name!r}, which network {self._network.name!r} has "
                         "not; give the model, and the options of reading, that it was planned with"
                     )
                 if name in self._group_of:
                     raise InvalidPlan(f"{of} works layer {name!r} twice")
-                for source in self._works[name].inputs:
+                for source in known[name].inputs:
                     if source not in self._group_of and source not in self._inputs:
                         raise InvalidPlan(f"{of} works layer {name!r} before {source!r}")
                 self._group_of[name] = number
@@ -106,7 +110,7 @@ class _Judged:
             raise InvalidPlan(f"{named} makes {stage.rows} rows of {table.height(stage.result)}")
         manners = {
             Manner.SUMS: len(stage.layers) == 1
-            and sums_over_rows(self._network, self._works[stage.result]),
+            and sums_over_rows(self._network, self._network.layer(stage.result)),
             Manner.CHANNELS: table.can_go_by_channels(stage.layers),
             Manner.ROWS: table.can_be_stage(stage.layers),
         }
@@ -143,7 +147,7 @@ class _Judged:
     def _require_buffer(self, buffer: StreamBuffer) -> None:
         """Its size is that of its rows, and it lies in the arena where it is no outside one."""
         named = f"buffer {buffer.name!r}"
-        if buffer.tensor not in self._works and buffer.tensor not in self._inputs:
+        if buffer.tensor not in {*self._works, *self._inputs, *self._outputs}:
             raise InvalidPlan(f"{named} holds tensor {buffer.tensor!r}, which the network has not")
         if buffer.end > len(self._plan.groups):
             raise InvalidPlan(f"{named} lives to group {buffer.end} of {len(self._plan.groups)}")
@@ -151,9 +155,13 @@ class _Judged:
             Kind.WHOLE: self._table.tensor_bytes(buffer.tensor),
             Kind.OUTSIDE: self._table.tensor_bytes(buffer.tensor),
             Kind.LINE: buffer.rows * self._table.row_bytes(buffer.tensor),
+            Kind.RING: buffer.rows * self._table.row_bytes(buffer.tensor),
             Kind.SUMS: self._network.layer(buffer.tensor).shape.elements * ACCUMULATOR_BYTES,
             Kind.POOL: buffer.size,
         }
+        for name in buffer.readers:
+            if name not in self._network.consumers[buffer.tensor]:
+                raise InvalidPlan(f"{named}: layer {name!r} does not read {buffer.tensor!r}")
         if buffer.size != sizes[buffer.kind]:
             raise InvalidPlan(
                 f"{named} has {buffer.size} bytes; its rows take {sizes[buffer.kind]}"
@@ -167,7 +175,8 @@ class _Judged:
 
     def _require_outside(self, tensor: str) -> None:
         is_read = bool(set(self._network.consumers[tensor]) & set(self._works))
-        if tensor not in self._inputs and (tensor not in self._results or is_read):
+        ends = self._inputs | set(self._outputs)
+        if tensor not in ends and (tensor not in self._results or is_read):
             raise InvalidPlan(
                 f"tensor {tensor!r} lies outside the arena; only inputs may, and results that no "
                 "layer reads"
@@ -215,9 +224,11 @@ class _Judged:
         whole = {one.tensor for one in self._plan.buffers if one.has_all_rows}
         whole |= {one.tensor for one in self._plan.inlays if one.host in whole}
         arriving = {group.arriving for group in self._plan.groups}
-        wanted = set(self._results) | (self._inputs - arriving)
+        going = {name: layer for name, layer in self._outputs.items() if name in self._group_of}
+        kept = {one.inputs[0] for name, one in self._outputs.items() if name not in going}
+        wanted = kept | set(going) | (self._inputs - arriving)
         for name, number in self._group_of.items():
-            for source in self._works[name].inputs:
+            for source in (self._works | self._outputs)[name].inputs:
                 if self._group_of.get(source, number) != number or (
                     source in arriving and number > 0
                 ):
@@ -225,6 +236,28 @@ class _Judged:
         for name in sorted(wanted):
             if name not in whole:
                 raise InvalidPlan(f"tensor {name!r} outlives its group, but does not lie whole")
+
+    def _require_orders(self) -> None:
+        """Each stage of a group with an order has as many turns as it fires."""
+        for number, group in enumerate(self._plan.groups):
+            if not group.order:
+                continue
+            turns: Counter[str] = Counter()
+            for one in group.order:
+                for name, count in Counter(one.results).items():
+                    turns[name] += one.times * count
+            firings = {
+                one.stage.result: self._table.geometry(one.stage).firings.count
+                for one in group.stages
+            }
+            if group.arriving is not None:
+                firings[group.arriving] = self._table.height(group.arriving)
+            for name in sorted({*turns, *firings}):
+                if turns[name] != firings.get(name, 0):
+                    raise InvalidPlan(
+                        f"group {number + 1}: {name!r} has {turns[name]} turns; it is made in "
+                        f"{firings.get(name, 0)} firings"
+                    )
 
     def _require_work(self) -> None:
         work = sum(self._table.geometry(planned.stage).work for _, planned in self._stages())

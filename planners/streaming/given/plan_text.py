@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import TypeVar
 
@@ -21,6 +22,7 @@ from planners.streaming.plan import (
     PlannedStage,
     StreamBuffer,
     StreamingPlan,
+    Turns,
 )
 from planners.streaming.stage import Manner, Stage
 
@@ -29,7 +31,9 @@ PLAN = (
     *("again", "inlays", "groups", "buffers"),
 )
 STAGE = ("layers", "course", "rows", "parts", "summing", "strips")
-BUFFER = ("name", "kind", "tensor", "rows", "size", "offset", "groups")
+GROUP = ("arriving", "order", "stages")
+BUFFER = ("name", "kind", "tensor", "readers", "rows", "size", "offset", "groups")
+LATER = (("groups", "order"), ("buffers", "readers"))  # lists that version 1 has not: empty ones
 MOST = 2**31 - 1  # of rows, parts, bytes: what C counts in 32 bits
 MOST_WORK = 2**63 - 1
 
@@ -55,9 +59,11 @@ def parse_plans(text: str, name: str) -> tuple[StreamingPlan, ...]:
 
 
 def _plan(found: JsonValue) -> StreamingPlan:
+    if type(found.value) is dict and found.value.get("version") == 1:
+        found = _of_version_1(found)
     found.require_keys(PLAN)
-    if found["version"].natural() != VERSION:
-        raise found["version"].refusal(f"this program reads version {VERSION}")
+    if not 1 <= found["version"].natural() <= VERSION:
+        raise found["version"].refusal(f"this program reads versions 1 to {VERSION}")
     unit = found["element_bytes"]
     return StreamingPlan(
         network=found["network"].text(),
@@ -69,6 +75,15 @@ def _plan(found: JsonValue) -> StreamingPlan:
         arena_bytes=found["arena_bytes"].whole(0, MOST),
         multiply_accumulates=found["multiply_accumulates"].whole(0, MOST_WORK),
     )
+
+
+def _of_version_1(found: JsonValue) -> JsonValue:
+    """The document with the keys that came later, in groups and buffers that are objects."""
+    value = {"inlays": [], **found.value}
+    for key, later in LATER:
+        if type(value.get(key)) is list:
+            value[key] = [{later: [], **one} if type(one) is dict else one for one in value[key]]
+    return replace(found, value=value)
 
 
 def _span(found: JsonValue) -> Span:
@@ -83,16 +98,29 @@ def _inlay(found: JsonValue) -> Inlay:
 
 
 def _group(found: JsonValue) -> PlannedGroup:
-    found.require_keys(("arriving", "stages"))
+    found.require_keys(GROUP)
     stages = tuple(_stage(one) for one in found["stages"].items())
-    if not stages:
-        raise found["stages"].refusal("expected at least one stage")
-    return PlannedGroup(stages=stages, arriving=_text_or_none(found["arriving"]))
+    arriving = _text_or_none(found["arriving"])
+    if not stages and arriving is None:
+        raise found["stages"].refusal("expected at least one stage, or an input that arrives")
+    return PlannedGroup(
+        stages=stages,
+        arriving=arriving,
+        order=tuple(_turns(one) for one in found["order"].items()),
+    )
+
+
+def _turns(found: JsonValue) -> Turns:
+    found.require_keys(("times", "results"))
+    results = _texts(found["results"])
+    if not results:
+        raise found["results"].refusal("expected the result of at least one stage")
+    return Turns(times=found["times"].whole(1, MOST), results=results)
 
 
 def _stage(found: JsonValue) -> PlannedStage:
     found.require_keys(STAGE)
-    layers = tuple(one.text() for one in found["layers"].items())
+    layers = _texts(found["layers"])
     if not layers:
         raise found["layers"].refusal("expected at least one layer")
     stage = Stage(
@@ -124,7 +152,12 @@ def _buffer(found: JsonValue) -> StreamBuffer:
         offset=found["offset"].whole(0, MOST),
         begin=groups[0],
         end=groups[1],
+        readers=_texts(found["readers"]),
     )
+
+
+def _texts(found: JsonValue) -> tuple[str, ...]:
+    return tuple(one.text() for one in found.items())
 
 
 def _text_or_none(found: JsonValue) -> str | None:

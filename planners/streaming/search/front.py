@@ -4,14 +4,16 @@ A plan carries out one group after the other; what passes between two groups lie
 bytes that a group needs are those of the tensors that lie whole beside it, of its lines, and of
 what comes and goes; the plan needs as many as its neediest group. Inside a group lines add up, what
 comes and goes does not, work adds up: so the ways to each cut are extended by one move after the
-other, and of those that end alike only the triples survive that no other improves on. Exact in the
-space of moves.Moves, unless the number of labels at a place is limited.
+other, and of those that end alike only the triples survive that no other improves on. An input that
+comes row by row is taken by the first group as it comes, or collected first: then all plans of a
+resident input follow. Exact in the space of moves.Moves, unless the number of labels at a place is
+limited.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +38,14 @@ class GroupWay(NamedTuple):
     is_apart: bool = False  # whether its layers work one after the other, each as a whole
 
 
+def collecting(size: int) -> GroupWay:
+    """Return the group in which no layer works: the input comes row by row until it lies whole.
+
+    size: bytes of the input.
+    """
+    return GroupWay(size, 0, 0, 0, ())
+
+
 class PlanWay(NamedTuple):
     """A chain of groups with its peak and its work."""
 
@@ -44,8 +54,15 @@ class PlanWay(NamedTuple):
     groups: tuple[GroupWay, ...]
 
 
+Chains = dict[int, list[PlanWay]]  # to each cut, those that no other improves on
+
+
 class PlanFront(NamedTuple):
-    """Plans by growing memory, and whether none is missing within the limits."""
+    """Plans by growing memory, and whether none is missing within the limits.
+
+    Behind the plans of an input that comes row by row are those that collect it first, again by
+    growing memory: their offsets decide which are better.
+    """
 
     plans: list[PlanWay]
     is_complete: bool
@@ -82,28 +99,50 @@ class _GroupSearch:
     def front(self) -> PlanFront:
         """Return the plans from the first cut to the last."""
         last = len(self._moves.course.cuts) - 1
-        best: dict[int, list[PlanWay]] = defaultdict(list)
-        best[0] = [PlanWay(0, 0, ())]
+        chains = self._begun()
         for cut in range(last):
             self._stop.look()
-            if not best[cut]:
-                continue
-            least = min(plan.work for plan in best[cut])
-            for end, groups in self._groups(cut, self._limits.work - least).items():
-                best[end] = _improving(best[end] + _joined(best[cut], groups))
-        return PlanFront(best[last], self._is_complete)
+            for is_streamed, alike in self._to_extend(chains, cut):
+                least = min(plan.work for best in alike for plan in best[cut])
+                groups = self._groups(cut, self._limits.work - least, is_streamed=is_streamed)
+                for best in alike:
+                    for end, some in groups.items():
+                        best[end] = _improving(best[end] + _joined(best[cut], some))
+        return PlanFront([plan for best in chains for plan in best[last]], self._is_complete)
 
-    def _groups(self, begin: int, work: int) -> dict[int, list[GroupWay]]:
+    def _begun(self) -> list[Chains]:
+        """The plans to the first cut: nothing, and behind it an input that was collected."""
+        ways = [PlanWay(0, 0, ())]
+        collected = collecting(self._moves.whole_bytes(0))
+        if self._is_streamed and collected.memory <= self._limits.memory:
+            ways += _joined(ways, [collected])
+        return [defaultdict(list, {0: [way]}) for way in ways]
+
+    def _to_extend(
+        self, chains: Sequence[Chains], cut: int
+    ) -> Iterator[tuple[bool, Sequence[Chains]]]:
+        """The chains that have come to a cut, by whether its tensor comes row by row."""
+        if cut == 0 and self._is_streamed:
+            yield True, chains[:1]
+            chains = chains[1:]
+        come = [best for best in chains if best[cut]]
+        if come:
+            yield False, come
+
+    def _groups(self, begin: int, work: int, *, is_streamed: bool) -> dict[int, list[GroupWay]]:
         """The groups behind a cut that no other improves on, by their end."""
         limits = self._limits._replace(work=work)
-        search = GroupLabels(self._moves, begin, limits, is_streamed=self._is_streamed)
+        search = GroupLabels(self._moves, begin, limits, is_streamed=is_streamed)
         found: dict[int, list[Labels]] = defaultdict(list)
         for end, labels in search.ends():
             self._stop.look()
             found[end].append(labels)
         self._is_complete &= not search.has_left_out
-        groups = {end: self._best(search, begin, end, some) for end, some in found.items()}
-        if not (begin == 0 and self._is_streamed):
+        groups = {
+            end: self._best(search, (begin, end), some, is_streamed=is_streamed)
+            for end, some in found.items()
+        }
+        if not is_streamed:
             groups.setdefault(begin + 1, []).extend(self._apart(begin))
         return groups
 
@@ -116,9 +155,10 @@ class _GroupSearch:
         return [GroupWay(peak, work, begin, begin + 1, (move,), is_apart=True)]
 
     def _best(
-        self, search: GroupLabels, begin: int, end: int, found: list[Labels]
+        self, search: GroupLabels, ends: tuple[int, int], found: list[Labels], *, is_streamed: bool
     ) -> list[GroupWay]:
         """The groups that no other improves on, each with the bytes that it really needs."""
+        begin, end = ends
         labels = Labels(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
         order = np.lexsort((labels.lines, labels.work))
         memory = labels.lines[order]
@@ -127,7 +167,8 @@ class _GroupSearch:
         while place < len(order):
             number = int(order[place])
             moves = search.moves_of(labels, number)
-            exact = int(memory[place]) + self._beyond(begin, end, moves)
+            beyond = 0 if is_streamed else self._beyond(begin, end, moves)
+            exact = int(memory[place]) + beyond
             if exact < least:
                 kept.append(GroupWay(exact, int(labels.work[number]), begin, end, moves))
                 least = exact
@@ -138,8 +179,6 @@ class _GroupSearch:
 
     def _beyond(self, begin: int, end: int, moves: tuple[Move, ...]) -> int:
         """Bytes that the two ends of a group need beyond the larger of them."""
-        if begin == 0 and self._is_streamed:
-            return 0
         known, table = self._moves, self._moves.table
         source, result = known.whole_bytes(begin), known.whole_bytes(end)
         lead = least_lead(

@@ -9,7 +9,7 @@ from planners.streaming.computing import ModelComputing
 from planners.streaming.course import course_of
 from planners.streaming.machine import Machine
 from planners.streaming.making import plan_of
-from planners.streaming.search.front import GroupWay
+from planners.streaming.search.front import GroupWay, collecting
 from planners.streaming.search.moves import WHOLE, Moves
 from planners.streaming.stages import StageTable
 
@@ -25,8 +25,14 @@ def space(network, *, element_bytes=4, ends=(), parts=()):
 
 
 def random_groups(moves, source: Random, *, is_streamed):
-    """Groups from the input to the end, each with moves drawn at random, long stages preferred."""
+    """Groups from the input to the end, each with moves drawn at random, long stages preferred.
+
+    An input that comes row by row is collected first now and then.
+    """
     groups, cut, last = [], 0, len(moves.course.cuts) - 1
+    if is_streamed and source.random() < 0.3:
+        groups.append(collecting(moves.whole_bytes(0)))
+        is_streamed = False
     while cut < last:
         end = source.randint(cut + 1, last)
         streams = cut == 0 and is_streamed

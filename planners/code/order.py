@@ -1,0 +1,45 @@
+"""The order in which the stages of a plan fire, and rings that a tensor has for some of its readers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from csdf.errors import InvalidPlan
+from planners.streaming.plan import StreamBuffer, StreamingPlan
+
+MOST_TURNS = 65535  # of firings that repeat, and times: they are counted in 16 bits
+
+
+class Order(NamedTuple):
+    """The order of a plan in C: turns, and the results of their stages, one behind the other."""
+
+    turns: list[str]
+    results: list[str]
+
+
+def order_of(plan: StreamingPlan) -> Order:
+    """Return the order in which the stages of a plan fire; an empty one where they ask one another.
+
+    Raises InvalidPlan for an order in one of several groups.
+    """
+    found = Order([], [])
+    if len(plan.groups) > 1 and any(group.order for group in plan.groups):
+        raise InvalidPlan("no C code for a plan of several groups of which one has an order")
+    for turns in plan.groups[0].order:
+        if turns.times > MOST_TURNS or len(turns.results) > MOST_TURNS:
+            raise InvalidPlan(f"turns of more than {MOST_TURNS} firings, or times")
+        found.turns.append(f"{{{len(found.results)}, {len(turns.results)}, {turns.times}}},")
+        found.results.extend(turns.results)
+    return found
+
+
+def copies_of(plan: StreamingPlan) -> tuple[StreamBuffer, ...]:
+    """Return the rings of each tensor but its first."""
+    known: set[str] = set()
+    found = []
+    for one in plan.buffers:
+        if one.readers and one.tensor in known:
+            found.append(one)
+        if one.readers:
+            known.add(one.tensor)
+    return tuple(found)

@@ -1,0 +1,53 @@
+"""Networks by parts in the order of their plan, as C: compiled, run, compared with the whole."""
+
+import pytest
+
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.granularity import ROWS, Granularity
+from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
+from planners.streaming.given.plan_text import format_plans, parse_plans
+from planners.streaming.plan import Kind
+from tests.planners.code.calibrated import integer_model, real_model
+from tests.planners.code.compiling import libraries, needs_compiler, run_all
+from tests.planners.code.test_random_libraries import drawn
+
+CATALOGUE = ("resnet8:resolution=16", "keyword_spotting:rows=25", "yolo_v2_beginning:resolution=32")
+
+
+def by_parts(model, rows):
+    """The plan of an arena by parts, as it reads back from its document."""
+    plan = parts_plan(model.network, parts_arena(model.network, Granularity(rows=rows)))
+    return parse_plans(format_plans([plan]), "plan.json")[0]
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_random_networks_by_parts_give_in_c_what_the_whole_gives(tmp_path):
+    cases = [
+        (model, by_parts(model, 1 + number % 3)) for number, (model, _) in enumerate(drawn(24))
+    ]
+    plans = [plan for _, plan in cases]
+    assert any(one.readers for plan in plans for one in plan.buffers)
+    assert any(one.kind is Kind.OUTSIDE for plan in plans for one in plan.buffers)
+    assert run_all(libraries(cases), tmp_path) == []
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("made", [real_model, integer_model])
+def test_networks_of_the_catalogue_by_parts_and_by_layers_run_in_c(made, tmp_path):
+    cases = []
+    for name in CATALOGUE[: 3 if made is real_model else 2]:
+        model = made(from_catalogue(name))
+        whole = whole_plan(model.network, whole_arena(model.network))
+        cases += [(model, by_parts(model, rows)) for rows in (1, 4)] + [(model, whole)]
+    assert run_all(libraries(cases), tmp_path) == []
+
+
+@needs_compiler
+def test_a_small_network_by_rows_runs_in_c_in_the_bytes_of_its_arena(tmp_path):
+    model = real_model(from_catalogue("samos_example"))
+    arena = parts_arena(model.network, ROWS)
+    (library,) = libraries([(model, parts_plan(model.network, arena))])
+    assert f"ARENA_BYTES {arena.plan.peak}\n" in library.files[f"{library.name}.h"]
+    assert run_all([library], tmp_path) == []

@@ -1,0 +1,41 @@
+"""The way that is taken of those that fit."""
+
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.durations import PLATFORMS
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
+from planners.streaming.fit import fit
+from planners.streaming.ways import BY_ROWS, LINES, WHOLE_LAYERS, FitWhy
+
+PLATFORM = PLATFORMS["cortex-m7"]
+
+
+def person_detection():
+    return simplified(Model(network=from_catalogue("person_detection"))).network
+
+
+def chosen(ram=None, platform=PLATFORM):
+    return fit(person_detection(), ram=ram, element_bytes=1, platform=platform)
+
+
+def test_with_ram_to_spare_the_fastest_way_of_the_least_work_is_taken():
+    found = chosen(64_000)
+    times = {way.name: way.nanoseconds for way in found.ways}
+    assert found.best.name == WHOLE_LAYERS
+    assert found.reason.kind == FitWhy.FASTEST
+    # A layer starts once and reads its numbers once, so nothing is faster than whole layers.
+    assert times[WHOLE_LAYERS] == min(times.values())
+
+
+def test_among_ways_as_fast_the_one_with_the_least_ram_is_taken():
+    found = chosen(40_000)
+    ways = {way.name: way for way in found.ways}
+    assert ways[LINES].ram_bytes < ways[BY_ROWS].ram_bytes <= 40_000 < ways[WHOLE_LAYERS].ram_bytes
+    assert abs(ways[LINES].nanoseconds - ways[BY_ROWS].nanoseconds) * 100 < ways[LINES].nanoseconds
+    assert found.best.name == LINES
+
+
+def test_without_a_limit_or_a_platform_the_least_ram_is_taken():
+    for found in (chosen(), chosen(64_000, platform=None)):
+        assert found.best.ram_bytes == min(way.ram_bytes for way in found.ways if way.work == 1)
+        assert found.reason.kind == FitWhy.LEAST_WORK
