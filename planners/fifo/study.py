@@ -19,6 +19,7 @@ from planners.fifo.sizing import (
     period_of,
     smallest_depths,
 )
+from planners.fifo.stepping import MemoryCost, cheapest_depths
 
 Stops = Callable[[], Stop]  # one for each search
 POINTS = 8  # of a front between the full rate and the least memory
@@ -73,12 +74,14 @@ def study(
     only_live: bool = False,
     is_split: bool = False,
     weights: Sequence[int] | None = None,
+    cost: MemoryCost | None = None,
     stops: Stops = Stop,
 ) -> Study:
     """Return the smallest depths for a period, by default that of the full rate, and all around them.
 
-    only_live: the least memory without deadlock instead. weights: what a word of each FIFO costs.
-    stops: called for each search, returns its stop.
+    only_live: the least memory without deadlock instead. weights: what a word of each FIFO costs; cost:
+    in place of it what a memory of a depth and a width costs. stops: called for each search, returns
+    its stop.
     """
     system = EventSystem(design)
     full, slowest = full_rate(system)
@@ -87,7 +90,10 @@ def study(
     asked = None if only_live else period or full
     shallow = _depths(system, [LEAST_DEPTH] * len(design.fifos))
     given = _given(system)
-    sizing = smallest_depths(system, asked, stop=stops(), weights=weights)
+    if cost is None:
+        sizing = smallest_depths(system, asked, stop=stops(), weights=weights)
+    else:
+        sizing = cheapest_depths(system, asked, cost, stop=stops())
     cores: tuple[tuple[Core, ...], ...] = ()
     written = None
     if sizing.depths:

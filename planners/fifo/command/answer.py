@@ -17,6 +17,7 @@ from planners.fifo.sizing import Sizing
 from planners.fifo.study import Depths, Study
 
 SHOWN_LAYERS = 5
+SHOWN_NAMES = 4  # of a deadlock, the words for those left out being one
 HERTZ = 10**6  # of a megahertz
 
 
@@ -31,7 +32,7 @@ def as_text(
     """Return the answer: the rate, the depths in other ways, the depths, the layers.
 
     builder: whose design it is; cores and their costs are those of FINN. objective: what was to be
-    small: bits, words, or words as wide as block RAMs have them.
+    small: bits, words, block RAMs or LUTs.
     """
     lines = [
         f"{found.design.name}: {_counts(found.design)}",
@@ -89,9 +90,18 @@ def _in_words(design: Design, found: Depths, megahertz: Fraction) -> str:
 
 
 def _circle(design: Design, circuit: Circuit) -> str:
-    full = ", ".join(repr(design.fifos[one].name) for one in circuit.fifos)
-    way = " < ".join(design.layers[one].name for one in circuit.layers)
+    """Say a deadlock; where many take part, JSON has all of them."""
+    full = _few([repr(design.fifos[one].name) for one in circuit.fifos], ", ")
+    way = _few([design.layers[one].name for one in circuit.layers], " < ")
     return f"full: {full}; each waits for the next: {way}"
+
+
+def _few(names: Sequence[str], joint: str) -> str:
+    """The first names and the last one, and how many there are between them."""
+    if len(names) <= SHOWN_NAMES:
+        return joint.join(names)
+    between = f"({len(names) - SHOWN_NAMES + 1} more)"
+    return joint.join([*names[: SHOWN_NAMES - 2], between, names[-1]])
 
 
 def _given(found: Study, megahertz: Fraction) -> list[str]:
@@ -155,10 +165,10 @@ def _sizing(found: Study, megahertz: Fraction, builder: str, objective: str) -> 
 
 
 def _cost(amount: int, objective: str) -> str:
-    """Say an objective other than bits: words, or words in the widths of block RAMs."""
-    return (
-        f"{amount} words" if objective == "words" else f"{amount} bits in the widths of block RAMs"
-    )
+    """Say an objective other than bits."""
+    if objective == "bram":
+        return f"{answers.counted(amount, 'block RAM')} of 18 kbit"
+    return f"{amount} words" if objective == "words" else f"{amount} LUTs of shift registers"
 
 
 def _why_not(found: Study) -> str:
@@ -315,6 +325,9 @@ def _depths_json(design: Design, found: Depths | None) -> dict[str, Any] | None:
         value["deadlock"] = circuit.period is None
         value["period"] = None if circuit.period is None else str(circuit.period)
         value["full"] = [design.fifos[one].name for one in circuit.fifos if one < len(design.fifos)]
+        value["waiting"] = [
+            design.layers[one].name for one in circuit.layers if one < len(design.layers)
+        ]
     if len(found.depths) == len(design.fifos):
         value["depths"] = dict(design.named(found.depths))
     return value

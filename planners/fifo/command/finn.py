@@ -15,7 +15,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.cli.frame.output import remark, write
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
-from csdf.model.fifo_memory import blocks, padded
+from csdf.model.fifo_memory import OBJECTIVES
 from csdf.outcome import Status
 from csdf.stopping import Stop
 from planners.fifo.command.answer import (
@@ -35,7 +35,7 @@ from planners.fifo.timing.options import TimingOptions
 
 PROGRAM = "csdf fifo finn"
 BUDGET = 3.8  # seconds
-OBJECTIVES = ("bits", "words", "bram")
+GOALS = ("bits", "words", *OBJECTIVES)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -107,24 +107,16 @@ def _study(
 
 
 def _found(design: Design, options: argparse.Namespace) -> Study:
-    weights = None
-    if options.objective == "words":
-        weights = [1] * len(design.fifos)
-    elif options.objective == "bram":
-        weights = [_block_weight(fifo.bits) for fifo in design.fifos]
+    is_words = options.objective == "words"
     return study(
         design,
         period=_period(options),
         only_live=options.least,
         is_split=options.split,
-        weights=weights,
+        weights=[1] * len(design.fifos) if is_words else None,
+        cost=OBJECTIVES.get(options.objective),
         stops=lambda: _stop(design, options),
     )
-
-
-def _block_weight(bits: int) -> int:
-    """Return the cost of a word where block RAMs are scarce: for 512 words, in bits of a row."""
-    return blocks(512, padded(bits)) * 36
 
 
 def _stop(design: Design, options: argparse.Namespace) -> Stop:
@@ -206,9 +198,10 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--objective",
-        choices=OBJECTIVES,
+        choices=GOALS,
         default="bits",
-        help="what is to be small: bits, words, or the width of words in block RAMs; default: bits",
+        help="what is to be small: bits, words, block RAMs of 18 kbit (none up to 256 words), or LUTs "
+        "of shift registers, as csdf buffers counts them; default: bits",
     )
     add_clock(parser)
     parser.add_argument(

@@ -249,6 +249,15 @@ def _dense(reader: Reader, call: Call) -> Cluster:
     return reader.loop(call, end, [counting(words)], [writes], is_computing=True)
 
 
+def _transposition(reader: Reader, call: Call) -> Cluster:
+    """All words are read into an array, then all words are written."""
+    (elements,) = reader.needed(call, "N")
+    read, written = (
+        elements // reader.source.sizes[reader.source.streams[one]] for one in call.arguments[:2]
+    )
+    return reader.loop(call, read + written, [counting(read)], [read + counting(written)])
+
+
 FUNCTIONS: dict[str, Function] = {
     **dict.fromkeys(POINTWISE, _pointwise),
     **dict.fromkeys(MERGING, _merge),
@@ -262,6 +271,7 @@ FUNCTIONS: dict[str, Function] = {
     **dict.fromkeys(("zeropad1d_cl", "zeropad2d_cl"), _padding),
     "clone_stream": _clone,
     "dense": _dense,
+    "transpose": _transposition,
 }  # fmt: skip
 
 

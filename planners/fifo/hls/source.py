@@ -40,7 +40,8 @@ class Call:
 class Source:
     """The facts of a project: streams with type and depth, calls, constants of configurations.
 
-    ports: streams that come from outside or leave. widths: bits of a word of each type.
+    ports: streams that come from outside or leave. widths: bits of a word of each type; sizes: its
+    elements.
     """
 
     file: str
@@ -50,6 +51,7 @@ class Source:
     ports: tuple[str, ...]
     calls: tuple[Call, ...]
     widths: Mapping[str, int]
+    sizes: Mapping[str, int]
     configurations: Mapping[str, Mapping[str, int]]
     strategies: Mapping[str, str]
     is_written: bool = True  # else the project was converted for this once, and is gone
@@ -93,6 +95,7 @@ def _read(folder: Path, path: str) -> Source:
             name: _bits(kind, str(file)) * _product(count)
             for kind, count, name in TYPE.findall(defines)
         },
+        sizes={name: _product(count) for _, count, name in TYPE.findall(defines)},
         configurations={
             name: {key: int(value) for key, value in CONSTANT.findall(body)}
             for name, body in structs

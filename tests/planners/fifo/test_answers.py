@@ -7,11 +7,13 @@ from fractions import Fraction
 import pytest
 
 from csdf.cli.main import main
+from csdf.model.fifo_memory import OBJECTIVES
 from csdf.outcome import Status
 from planners.fifo.command.answer import in_proof
 from planners.fifo.event_system import EventSystem
 from planners.fifo.finn.reading import read_design
-from planners.fifo.sizing import smallest_depths
+from planners.fifo.sizing import full_rate, smallest_depths
+from planners.fifo.stepping import cheapest_depths
 from planners.fifo.timing.options import TimingOptions
 from tests.planners.fifo.designs import RESIDUAL
 
@@ -20,7 +22,7 @@ def line_of(output, title):
     return next(line for line in output.splitlines() if line.split()[:1] == [title])
 
 
-@pytest.mark.parametrize("objective", ["bits", "words", "bram"])
+@pytest.mark.parametrize("objective", ["bits", "words", "bram", "lut"])
 def test_bits_are_bits_whatever_was_to_be_small(objective, capsys):
     assert main(["fifo", "finn", str(RESIDUAL), "--objective", objective]) == 0
     text = capsys.readouterr().out
@@ -38,6 +40,31 @@ def test_an_objective_other_than_bits_says_its_own_cost(capsys):
     assert found["smallest"]["cost"] == words >= found["smallest"]["lower_bound"]
     main(["fifo", "finn", str(RESIDUAL), "--objective", "words"])
     assert f"{words} words" in line_of(capsys.readouterr().out, "depths")
+
+
+@pytest.mark.parametrize("objective", ["bram", "lut"])
+def test_memories_cost_what_csdf_buffers_says(objective, capsys):
+    system = EventSystem(read_design(str(RESIDUAL), TimingOptions(), {}))
+    main(["fifo", "finn", str(RESIDUAL), "--objective", objective, "--json"])
+    found = json.loads(capsys.readouterr().out)
+    price = OBJECTIVES[objective]
+    own = sum(price(one["depth"], one["bits"]) for one in found["fifos"])
+    assert found["smallest"]["cost"] == own == found["smallest"]["lower_bound"]
+    if objective == "bram":
+        assert own == found["cost"]["bram18"]
+    asked, _ = full_rate(system)
+    assert cheapest_depths(system, asked, price).bits == own
+
+
+def test_the_way_of_a_deadlock_is_short_in_words_and_whole_in_json(capsys):
+    main(["fifo", "finn", str(RESIDUAL)])
+    line = line_of(capsys.readouterr().out, "depth")
+    main(["fifo", "finn", str(RESIDUAL), "--json"])
+    waiting = json.loads(capsys.readouterr().out)["shallow"]["waiting"]
+    # The fork waits for the sum, that for the convolution, that for the fork: seven layers.
+    assert len(waiting) == 7
+    assert f"{waiting[0]} < {waiting[1]} < (4 more) < {waiting[-1]}" in line
+    assert len(line) < 220
 
 
 def test_a_front_refuses_an_objective_that_it_does_not_count(capsys):

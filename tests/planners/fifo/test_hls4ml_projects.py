@@ -1,5 +1,6 @@
 import json
 import shutil
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,8 +10,8 @@ from csdf.cli.main import main
 from csdf.errors import UnreadableFile
 from planners.fifo.event_system import EventSystem
 from planners.fifo.hls import conversion
-from planners.fifo.hls.reading import project_design
-from planners.fifo.hls.source import read_source, with_depths
+from planners.fifo.hls.reading import FUNCTIONS, Reader, project_design
+from planners.fifo.hls.source import Call, read_source, with_depths
 from planners.fifo.sizing import full_rate, period_of
 from planners.fifo.timing.options import TimingOptions
 
@@ -73,6 +74,27 @@ def test_the_command_writes_depths_that_run(project, capsys):
     period = period_of(EventSystem(again), [fifo.given for fifo in again.fifos]).period
     assert period == 36 * 4
     assert "proved the smallest" in capsys.readouterr().out
+
+
+def test_a_transposition_reads_all_words_before_it_writes_one(project):
+    # 4 x 4 pixels of 2 channels become 2 rows of 4 x 4: 16 words in, 8 words of 4 elements out.
+    source = read_source(str(project))
+    turned = replace(
+        source,
+        streams={**source.streams, "turned": "turned_t"},
+        widths={**source.widths, "turned_t": 64},
+        sizes={**source.sizes, "turned_t": 4},
+        configurations={**source.configurations, "config_turned": {"N": 32}},
+        calls=(
+            Call(function="transpose", name="turned", templates=("config_turned",),
+                 arguments=("summed", "turned")),
+        ),
+    )  # fmt: skip
+    reader = Reader(turned, TimingOptions())
+    found = FUNCTIONS["transpose"](reader, turned.calls[0])
+    assert (found.inputs[0].words, found.outputs[0].words) == (16, 8)
+    write = found.waits[0]
+    assert write.events.tolist() == [15] * 8  # each after the last read
 
 
 def test_functions_without_a_rule_are_all_named(project):
