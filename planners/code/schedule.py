@@ -27,6 +27,7 @@ from planners.code.names import comment
 from planners.code.order import copies_of, order_of
 from planners.code.rules import Rule, all_of, rule_of
 from planners.code.tables import NULL, Tables
+from planners.inlays import Inlay, channels_of
 from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage, arriving_stage
 from planners.streaming.stage import Manner
@@ -85,6 +86,7 @@ class Schedule:
         )  # bytes of an element of the arena
         self.stages = tuple(_placed_stages(self.network, plan.groups))
         self.tensors = _tensors(self.network, plan)
+        self._inlays = {one.tensor: one for one in plan.inlays}
         self.order = order_of(plan)
         self.copies = copies_of(plan)
         self.outside = tuple(one.tensor for one in plan.buffers if one.kind is Kind.OUTSIDE)
@@ -184,12 +186,18 @@ class Schedule:
         offset = rows = 0
         if name in self._placed():
             offset, rows = self._place(name)
-        row = shape.row_elements * self.width_of(name)
-        channels = self._channels(name) if name in self._slices else row // shape.width
-        fields = (offset, rows, row, shape.rows, shape.width, channels)
+        host = self.network.layer(self._inlay(name).host).shape
+        row = host.row_elements * self.width_of(name)
+        channels = self._place_elements(name)
+        place = row // host.width
+        fields = (offset, rows, row, place, shape.rows, shape.width, channels)
         number = -1 if maker is None else maker.number
         listed = ", ".join(map(str, (*fields, number, *self._first_reader[name])))
         return f"{{{listed}}}, /* {comment(name)} */"
+
+    def _inlay(self, name: str) -> Inlay:
+        """The place of a tensor in another, or in itself."""
+        return self._inlays.get(name, Inlay(name, name))
 
     def _copied(self, buffer: StreamBuffer) -> str:
         """A further ring of a tensor; it has no maker, and nothing is staged for it."""
@@ -197,8 +205,8 @@ class Schedule:
         shape = self.network.layer(name).shape
         row = shape.row_elements * self.width_of(name)
         fields = (
-            *(self.elements(buffer.offset), buffer.rows, row, shape.rows, shape.width),
-            *(row // shape.width, -1, 0, 0),
+            *(self.elements(buffer.offset), buffer.rows, row, row // shape.width),
+            *(shape.rows, shape.width, row // shape.width, -1, 0, 0),
         )
         return f"{{{', '.join(map(str, fields))}}}, /* {comment(buffer.name)} */"
 
@@ -218,10 +226,21 @@ class Schedule:
 
     def _place(self, name: str) -> tuple[int, int]:
         """Return the place of a tensor, and its rows there; below nought for a tensor outside."""
+        rows = self.network.layer(name).shape.rows
         if name in self.outside:
-            return -1 - self.outside.index(name), self.network.layer(name).shape.rows
-        buffer = self.buffer(name, (Kind.WHOLE, Kind.LINE, Kind.RING), self._placed()[name])
-        return self.elements(buffer.offset), buffer.rows
+            return -1 - self.outside.index(name), rows
+        inlay = self._inlay(name)
+        buffer = self.buffer(inlay.host, (Kind.WHOLE, Kind.LINE, Kind.RING), self._placed()[name])
+        shape = self.network.layer(inlay.host).shape
+        place = (inlay.row * shape.width + inlay.column) * channels_of(shape) + inlay.channel
+        offset = self.elements(buffer.offset) + place * self.width_of(name)
+        return offset, rows if buffer.has_all_rows else buffer.rows
+
+    def _place_elements(self, name: str) -> int:
+        """Elements of a place of a tensor, all of its channels if it is not cut into parts."""
+        if name in self._slices:
+            return self._channels(name)
+        return channels_of(self.network.layer(name).shape) * self.width_of(name)
 
     def _channels(self, name: str) -> int:
         """Elements of a place of a tensor that are there at a time."""

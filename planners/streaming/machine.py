@@ -16,6 +16,7 @@ import numpy as np
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
+from planners.inlays import Inlay
 from planners.streaming.again import worked_network
 from planners.streaming.computations import Computing
 from planners.streaming.held import HeldTensor, MarkedArena
@@ -45,6 +46,7 @@ class Machine:
         self.arena = MarkedArena(plan, self.network)
         self.computing = computing
         self.needs = Needs(self.network)
+        self._inlays = {one.tensor: one for one in plan.inlays}
         self._whole: dict[str, HeldTensor] = {}
         self.group = self.firings = 0  # where it stands; firings that have begun
 
@@ -53,7 +55,7 @@ class Machine:
         for layer in self.network.inputs:
             if layer.name == self.plan.groups[0].arriving and not self.plan.is_copied(0):
                 continue
-            tensor = HeldTensor(layer, self._all_rows(layer.name))
+            tensor = self._held(layer.name, self._all_rows(layer.name))
             self._whole[layer.name] = tensor
             for row in range(layer.shape.rows):
                 self._put(tensor, row, self._frame_row(layer.name, row))
@@ -82,6 +84,16 @@ class Machine:
                 return buffer
         raise ExecutionError(f"group {group + 1}: there is no {kind.value} buffer for {tensor!r}")
 
+    def _held(self, name: str, *buffers: StreamBuffer) -> HeldTensor:
+        """A tensor in buffers of its own or of its host."""
+        inlay = self._inlays.get(name, Inlay(name, name))
+        layer, host = self.network.layer(name), self.network.layer(inlay.host)
+        return HeldTensor(layer, host, inlay, self.arena.element_bytes(name), *buffers)
+
+    def host_of(self, name: str) -> str:
+        """The tensor in whose buffer a tensor lies: itself, or another."""
+        return self._inlays[name].host if name in self._inlays else name
+
     def _all_rows(self, name: str) -> StreamBuffer:
         for buffer in self.plan.buffers:
             if buffer.tensor == name and buffer.has_all_rows:
@@ -94,18 +106,14 @@ class Machine:
             if one.kind is Kind.SCRATCH and one.begin <= group < one.end and layer in one.readers:
                 self.arena.spoil(one.offset, one.size)
 
-    def row_bytes(self, tensor: str) -> int:
-        """Bytes of a row."""
-        return self.network.layer(tensor).shape.row_elements * self.arena.element_bytes(tensor)
-
     def _put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
         size = tensor.layer.shape.row_elements
-        for at in tensor.places(row, self.row_bytes(tensor.layer.name)):
+        for at in tensor.places(row):
             self.arena.write(at, tensor.layer.name, row * size, values, size)
 
     def _get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
         shape = tensor.layer.shape
-        at = tensor.place(row, self.row_bytes(tensor.layer.name), reader)
+        at = tensor.place(row, reader)
         found = self.arena.read(at, tensor.layer.name, row * shape.row_elements, shape.row_elements)
         return found.reshape(shape.width, -1)
 
@@ -146,10 +154,11 @@ class _GroupRun:
 
     def _new_tensor(self, stage: RunningStage) -> HeldTensor:
         machine = self.machine
+        host = machine.host_of(stage.result)
         found = [
             buffer
             for buffer in machine.plan.buffers
-            if buffer.tensor == stage.result
+            if buffer.tensor == host
             and (buffer.has_all_rows or buffer.kind in (Kind.LINE, Kind.RING))
             and buffer.begin <= self.number < buffer.end
             and not (buffer.has_all_rows and self._is_copied(stage))
@@ -158,7 +167,7 @@ class _GroupRun:
             raise ExecutionError(
                 f"group {self.number + 1}: no buffer for the result {stage.result!r}"
             )
-        return HeldTensor(machine.network.layer(stage.result), *found)
+        return machine._held(stage.result, *found)
 
     def run(self) -> None:
         """Fire until every stage has made its result."""
@@ -193,7 +202,7 @@ class _GroupRun:
         before, staged = self.pending, None
         bottom = 0 if before is None else before.bottom
         if end > first and self._has_no_room(tensor, end - first):
-            size = (end - first) * self.machine.row_bytes(stage.result)
+            size = (end - first) * tensor.row_bytes
             at = self.pool.offset + (self.pool.size - size if bottom else 0)
             tensor.staged = first, at
             staged = _Staged(tensor, first, end, 0 if bottom else size)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from planners.inlays import Inlay, joint_lives, worth_it
 from planners.streaming.again import Span, worked_network
 from planners.streaming.course import Course, course_of
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
 from planners.streaming.offsets.placement import GroupBytes, Lead, placed
+from planners.streaming.offsets.rings import Ring, rings_of
 from planners.streaming.overlap import least_lead, pace_of
 from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan
 from planners.streaming.search.front import GroupWay
@@ -38,6 +40,14 @@ class _Group(NamedTuple):
         return self.geometry[-1].firings.result
 
 
+class _KeptIn(NamedTuple):
+    """Rows of the lines of a group, the most bytes that come and go, and lines that are rings."""
+
+    rows: Mapping[str, int]
+    passing: int
+    rings: Mapping[str, Ring]
+
+
 def plan_of(
     course: Course,
     table: StageTable,
@@ -51,8 +61,10 @@ def plan_of(
     offsets: of the tensors, where nothing but tensors takes room, and their places are known; by
     default they are looked for, and a result may lie over dead rows of what its group reads.
     """
-    making, again = _making(course, table, groups, is_streamed=is_streamed)
-    return replace(making.plan(offsets), again=again)
+    is_joined = offsets is None
+    makings, again = _makings(course, table, groups, is_streamed=is_streamed, is_joined=is_joined)
+    plans = (making.plan(offsets) for making in makings)
+    return replace(min(plans, key=lambda plan: plan.arena_bytes), again=again)
 
 
 def smaller_plan(
@@ -64,14 +76,25 @@ def smaller_plan(
     than: int,
 ) -> StreamingPlan | None:
     """Return the plan of a chain of groups, unless no offsets make it smaller than that."""
-    making, again = _making(course, table, groups, is_streamed=is_streamed)
-    return None if making.least >= than else replace(making.plan(None), again=again)
+    makings, again = _makings(course, table, groups, is_streamed=is_streamed, is_joined=True)
+    plans = [making.plan(None) for making in makings if making.least < than]
+    if not plans:
+        return None
+    return replace(min(plans, key=lambda plan: plan.arena_bytes), again=again)
 
 
-def _making(
-    course: Course, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
-) -> tuple[_Making, tuple[Span, ...]]:
-    """A chain of groups on its way to a plan, and the spans that it works twice."""
+def _makings(
+    course: Course,
+    table: StageTable,
+    groups: Sequence[GroupWay],
+    *,
+    is_streamed: bool,
+    is_joined: bool,
+) -> tuple[list[_Making], tuple[Span, ...]]:
+    """A chain of groups on its way to a plan, and the spans that it works twice.
+
+    is_joined: whether tensors may lie in others.
+    """
     again = tuple(
         Span(course.at(move.begin), course.at(move.end))
         for group in groups
@@ -82,7 +105,26 @@ def _making(
         course = course_of(worked_network(course.network, again))
         table = table.of(course.network)
     made = list(_groups(course, table, groups, is_streamed=is_streamed))
-    return _Making(course, table, made), again
+    inlays = table.inlays if is_joined else {}
+    return list(_tried(course, table, made, inlays)), again
+
+
+def _tried(
+    course: Course, table: StageTable, groups: Sequence[_Group], inlays: Mapping[str, Inlay]
+) -> Iterator[_Making]:
+    """The same groups with more or fewer tensors that lie in others, of which the least is taken.
+
+    Of equal ones the first, with the fewest copies: where also those that a group would keep as lines
+    lie in hosts that lie whole.
+    """
+    found = [
+        _Making(course, table, groups, inlays, is_eager=True),
+        _Making(course, table, groups, inlays),
+        _Making(course, table, groups, {}),
+    ]
+    for number, one in enumerate(found):
+        if one.inlays not in [before.inlays for before in found[:number]]:
+            yield one
 
 
 def _groups(
@@ -100,17 +142,62 @@ def _groups(
 class _Making:
     """The groups of a plan on their way to buffers."""
 
-    def __init__(self, course: Course, table: StageTable, groups: Sequence[_Group]) -> None:
+    def __init__(
+        self,
+        course: Course,
+        table: StageTable,
+        groups: Sequence[_Group],
+        inlays: Mapping[str, Inlay],
+        *,
+        is_eager: bool = False,
+    ) -> None:
+        """Take the tensors that may lie in others.
+
+        Those do whose hosts lie whole and that would lie whole themselves, or, where it is eager,
+        are made by a stage; and those that make a ring with a host that is a line.
+        """
         self._course = course
         self._table = table
         self._groups = groups
-        self._whole = self._lifetimes()
+        lives = self._lifetimes()
+        hosts = set(lives)
+        sizes = {name: table.arena_bytes(name) for name in lives}
+        if is_eager:
+            lives |= self._lives_of_lines({one.tensor for one in inlays.values()} - hosts)
+        inside = {name: one for name, one in inlays.items() if name in lives and one.host in hosts}
+        lives = {name: life for name, life in lives.items() if name in hosts or name in inside}
+        sizes |= {name: table.row_bytes(name) for name in inside if name not in hosts}
+        self._inlays = worth_it(inside, lives, sizes)
+        self._joint = {name for one in self._inlays.values() for name in (one.tensor, one.host)}
+        self._whole = {
+            name: life for name, life in joint_lives(self._inlays, lives).items() if name in hosts
+        }
         self._widest = max(table.bytes_of(name) for name in course.layers)
+        left = [one for name, one in inlays.items() if name not in self._inlays]
+        self._kept = [self._kept_in(group, left) for group in groups]
+
         self._buffers = tuple(self._sized())
         self._inner = [one for one in self._buffers if one.kind is not Kind.OUTSIDE]
         self._laid_over = [
             lead for number, group in enumerate(groups) for lead in self._leads(group, number)
         ]
+
+    @property
+    def inlays(self) -> tuple[Inlay, ...]:
+        """The tensors that lie in others."""
+        in_rings = (
+            one for kept in self._kept for ring in kept.rings.values() for one in ring.inlays
+        )
+        return (*self._inlays.values(), *in_rings)
+
+    def _lives_of_lines(self, names: Collection[str]) -> dict[str, tuple[int, int]]:
+        """The lives of tensors that a stage makes for its own group."""
+        return {
+            one.firings.result: (number, number + 1)
+            for number, group in enumerate(self._groups)
+            for one in group.geometry
+            if one.firings.result in names
+        }
 
     def _lifetimes(self) -> dict[str, tuple[int, int]]:
         """Tensors that lie whole, with the first group and one past the last that has them."""
@@ -156,6 +243,7 @@ class _Making:
             buffers=done,
             arena_bytes=arena,
             multiply_accumulates=sum(one.work for group in self._groups for one in group.geometry),
+            inlays=self.inlays,
         )
 
     def _sized(self) -> Iterator[StreamBuffer]:
@@ -196,25 +284,39 @@ class _Making:
             return self._widest
         return self._table.bytes_of(buffer.tensor)
 
-    def _inside(self, group: _Group, number: int) -> Iterator[StreamBuffer]:
-        """Lines, sums and the pool of a group."""
+    def _kept_in(self, group: _Group, inlays: Collection[Inlay]) -> _KeptIn:
+        """The rows that a group keeps, and its rings."""
         firings = [one.firings for one in group.geometry]
         strips = [one.strip_bytes for one in group.geometry]
         if group.arriving is not None:
             firings.insert(0, made_by_rows(group.arriving, self._table.height(group.arriving), 1))
             strips.insert(0, 0)
         keeping = {
-            one.result: Keeping.WHOLE if one.result in self._whole else Keeping.LINE
+            one.result: Keeping.WHOLE
+            if one.result in self._whole or one.result in self._inlays
+            else Keeping.LINE
             for one in firings
         }
         sizes = {one.result: self._table.row_bytes(one.result) for one in firings}
         kept = kept_rows(firings, sizes, strips, keeping)
+        rings = rings_of(self._course.network, firings, inlays, kept.rows, sizes)
+        for host, ring in rings.items():
+            keeping |= dict.fromkeys((host, *(one.tensor for one in ring.inlays)), Keeping.WHOLE)
+        if rings:
+            kept = kept_rows(firings, sizes, strips, keeping)
+        rows = {**kept.rows, **{host: ring.rows for host, ring in rings.items()}}
+        return _KeptIn(rows, max(kept.passing), rings)
+
+    def _inside(self, group: _Group, number: int) -> Iterator[StreamBuffer]:
+        """Lines, sums and the pool of a group."""
+        kept = self._kept[number]
         for tensor, rows in kept.rows.items():
-            yield self._buffer(Kind.LINE, tensor, rows, rows * sizes[tensor], number)
+            size = rows * self._table.row_bytes(tensor)
+            yield self._buffer(Kind.LINE, tensor, rows, size, number)
         for one in group.geometry:
             if one.accumulator:
                 yield self._buffer(Kind.SUMS, one.firings.result, 0, one.accumulator, number)
-        size = -(-max(kept.passing) // self._widest) * self._widest
+        size = -(-kept.passing // self._widest) * self._widest
         yield self._buffer(Kind.POOL, group.result, 0, size, number)
 
     def _buffer(self, kind: Kind, tensor: str, rows: int, size: int, group: int) -> StreamBuffer:
@@ -234,11 +336,11 @@ class _Making:
         firings: list[Firings] = [one.firings for one in group.geometry]
         row_bytes = self._table.row_bytes
         read = {reading.tensor for one in firings for reading in one.readings}
-        if group.result in self._table.outside:
+        if group.result in self._table.outside | self._joint:
             return
         for name, (_, end) in self._whole.items():
             is_dead = end == number + 1 and name not in self._course.results
-            if name in read and is_dead and name not in self._table.outside:
+            if name in read and is_dead and name not in self._table.outside | self._joint:
                 pace = pace_of(firings, name)
                 lead = least_lead([pace], row_bytes(name), row_bytes(group.result))
                 yield Lead(group.result, name, lead)

@@ -4,7 +4,8 @@ Tensors lie row by row, in a row column by column, the feature maps of a place s
 of a tensor that lies whole is its row y; of a line of R rows it is row y mod R, of a strip of K
 columns column x is column x mod K, with the channels of one part. What is staged lies in the pool of
 the group, at its bottom or at its top in turn; strips, and behind them the sums of a firing, lie in
-the pool between the two.
+the pool between the two. A tensor that lies inside another (planners.inlays) has its places where
+that one has them.
 
 Stages of a group take turns as they ask for one another, or in an order that the plan gives. Then rows
 go where they stay at once: into rings, of which a tensor may have several for different readers.
@@ -16,10 +17,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from planners.inlays import Inlay
 from planners.streaming.again import Span
 from planners.streaming.stage import Stage, Tiles
 
-VERSION = 2  # of the JSON form; version 1 knew neither orders nor rings
+VERSION = 2  # of the JSON form; version 1 knew neither orders, rings nor inlays
 
 
 class Kind(Enum):
@@ -104,7 +106,8 @@ class StreamingPlan:
 
     element_bytes: of all tensors; None where each has its own. multiply_accumulates: of a frame,
     with those that are done again. What is outside begins behind the arena. again: where layers that
-    sums need are there twice; stages and buffers name the copies.
+    sums need are there twice; stages and buffers name the copies. inlays: tensors that have no buffer
+    of their own, but lie inside that of another.
     """
 
     network: str
@@ -114,6 +117,7 @@ class StreamingPlan:
     arena_bytes: int
     multiply_accumulates: int
     again: tuple[Span, ...] = ()
+    inlays: tuple[Inlay, ...] = ()
 
     @property
     def collects_input(self) -> bool:
@@ -144,6 +148,7 @@ class StreamingPlan:
             "arena_bytes": self.arena_bytes,
             "multiply_accumulates": self.multiply_accumulates,
             "again": [{"from": span.source, "to": span.result} for span in self.again],
+            "inlays": [one._asdict() for one in self.inlays],
             "groups": [
                 {
                     "arriving": group.arriving,

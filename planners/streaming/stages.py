@@ -10,13 +10,14 @@ firing and holds its sums.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 
 from cnn2csdf import operators as op
 from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
+from planners.inlays import Inlay, inlays_of
 from planners.streaming.firing import Firings, Reading
 from planners.streaming.lines import Keeping, kept_places
 from planners.streaming.stage import Geometry, Manner, Stage, Strip
@@ -48,6 +49,14 @@ class StageTable:
         self._found: dict[Stage, Geometry] = {}
         self._row_needs: dict[tuple[str, int], tuple[Range, ...]] = {}
         self._columns: dict[tuple[str, ...], dict[str, int]] = {}
+        self._inlays: Mapping[str, Inlay] | None = None
+
+    @property
+    def inlays(self) -> Mapping[str, Inlay]:
+        """Tensors of the arena that may lie inside others."""
+        if self._inlays is None:
+            self._inlays = inlays_of(self.network, self.bytes_of, self.outside)
+        return self._inlays
 
     def of(self, network: Network) -> StageTable:
         """Return the table of another network, whose tensors have the same elements and places."""

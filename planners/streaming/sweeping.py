@@ -32,9 +32,6 @@ class Surroundings(Protocol):
     needs: Needs
     computing: Computing | None
 
-    def row_bytes(self, tensor: str) -> int:
-        """Bytes of a row."""
-
 
 class _Sums(NamedTuple):
     """The sums of a layer in the rows of a firing: where they lie, and channels of its input."""
@@ -206,8 +203,7 @@ class Sweep:
         if tensor in self._strips:
             return self._strips[tensor].place(row, column, unit)
         held = self._tensors[tensor]
-        size = held.layer.shape.channels * unit
-        return held.place(row, self._around.row_bytes(tensor)) + column * size
+        return held.place(row) + column * held.place_bytes
 
     def _put_cell(
         self, layer: Layer, row: int, column: int, values: Array | None, part: int

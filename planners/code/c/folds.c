@@ -12,6 +12,9 @@ typedef struct {
 static element *cell_at(const view *v, int32_t is_map, const int32_t *steps, const int32_t *place)
 {
     element *row = row_at(v, is_map ? place[1] : 0);
+    if (is_map) {
+        return row + place[0] * steps[0] + (steps[2] ? column_at(v, place[2]) : 0);
+    }
     return row + place[0] * steps[0] + place[1] * steps[1] + place[2] * steps[2];
 }
 

@@ -12,9 +12,10 @@ typedef struct {
 } rule;
 
 /* A tensor in the arena: row y is row y % rows of it. In memory of the caller where the offset is below
-   nought: -1 for the first such tensor, -2 for the next. */
+   nought: -1 for the first such tensor, -2 for the next. A tensor inside another has its strides. */
 typedef struct {
     int32_t offset, rows, stride; /* elements, rows, elements from a row to the next */
+    int32_t place;                /* elements from a column to the next */
     int32_t height, width, channels;
     int32_t maker; /* stage, or -1 */
     int32_t first_reader, readers;
@@ -108,7 +109,7 @@ typedef struct run {
 /* Where rows and columns of a tensor lie. */
 typedef struct {
     element *base, *staged;
-    int32_t staged_from, origin, rows, stride, columns, width, channels;
+    int32_t staged_from, origin, rows, stride, place, columns, width, channels;
 } view;
 
 static int32_t floored(int32_t above, int32_t below)
@@ -172,6 +173,7 @@ static view tensor_view(const run *r, const tensor *t)
     found.origin = 0;
     found.rows = larger(t->rows, 1);
     found.stride = t->stride;
+    found.place = t->place;
     found.columns = 0;
     found.width = t->width;
     found.channels = t->channels;
@@ -187,7 +189,8 @@ static view strip_view(const run *r, const layer *l)
     found.staged_from = 0;
     found.origin = r->ranges[l - r->stage->layers].first;
     found.rows = l->strip_rows;
-    found.stride = l->strip_columns * l->result->channels;
+    found.place = l->result->channels;
+    found.stride = l->strip_columns * found.place;
     found.columns = l->strip_columns;
     found.width = l->result->width;
     found.channels = l->result->channels;
@@ -221,12 +224,20 @@ static element *row_at(const view *v, int32_t row)
 
 static int32_t column_at(const view *v, int32_t column)
 {
-    return (v->columns ? column % v->columns : column) * v->channels;
+    return (v->columns ? column % v->columns : column) * v->place;
+}
+
+/* Elements of a row whose places follow one another. */
+static int32_t row_elements(const view *v)
+{
+    return v->width * v->channels;
 }
 
 static void copy_elements(element *to, const element *from, int32_t count)
 {
-    memmove(to, from, (size_t)count * sizeof *to);
+    if (to != from) {
+        memmove(to, from, (size_t)count * sizeof *to);
+    }
 }
 
 /* Apply what is fused behind a layer to the elements of one place from a channel on. */

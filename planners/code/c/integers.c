@@ -11,7 +11,7 @@ static void add_window(const convolution *c, const view *in, const element *cons
             const element *values = rows[i] + column_at(in, column) + channel;
             const trained *with = weights + (i * c->at.taps[1] + j) * size;
             together = 1;
-            if (c->group_inputs == in->channels) {
+            if (c->group_inputs == in->place) {
                 together = taps_together(&c->at, in, column, across.end - j);
             }
             add_values(sums, values, c->to.zero_in, with, c->group_inputs * together, block,
@@ -127,7 +127,7 @@ static void connect_fully(const run *r, const layer *l, range rows, range column
     view in = input_view(r, l, 0), out = output_view(r, l);
     element *place = row_at(&out, 0);
     const trained *weights = m->weights;
-    int32_t done, y;
+    int32_t done, y, count = row_elements(&in);
     total sums[BLOCK];
     (void)rows;
     (void)columns;
@@ -135,8 +135,8 @@ static void connect_fully(const run *r, const layer *l, range rows, range column
         int32_t block = smaller(BLOCK, m->units - done);
         begin_sums(sums, m->to.bias, done, block);
         for (y = 0; y < l->inputs[0].source->height; y++) {
-            add_values(sums, row_at(&in, y), m->to.zero_in, weights, in.stride, block, in.stride);
-            weights += in.stride * block;
+            add_values(sums, row_at(&in, y), m->to.zero_in, weights, count, block, count);
+            weights += count * block;
         }
         store_sums(place + done, sums, &m->to, done, block);
     }
@@ -150,12 +150,12 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
     view in = input_view(r, l, 0), out = output_view(r, l);
     element *sums = r->arena + r->stage->sums, *place;
     const element *row = row_at(&in, rows.first);
-    const trained *weights = m->weights + rows.first * in.stride * m->units;
+    const trained *weights = m->weights + rows.first * row_elements(&in) * m->units;
     int32_t i, k;
     (void)columns;
     for (i = 0; i < m->units; i++) {
         int32_t sum = r->firing ? load(sums, i) : m->to.bias ? (int32_t)m->to.bias[i] : 0;
-        for (k = 0; k < in.stride; k++) {
+        for (k = 0; k < row_elements(&in); k++) {
             sum += (row[k] - m->to.zero_in) * *weights++;
         }
         store(sums, i, sum);
@@ -202,7 +202,7 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
     for (i = 0; i < in.channels; i++) {
         int32_t sum = r->firing ? load(sums, i) : s->kind == SUM_LARGEST ? LEAST : 0;
         for (x = 0; x < s->columns; x++) {
-            sum = summed(s, sum, row[x * in.channels + i]);
+            sum = summed(s, sum, row[x * in.place + i]);
         }
         store(sums, i, sum);
     }

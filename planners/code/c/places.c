@@ -34,6 +34,9 @@ static void join_maps(const run *r, const layer *l, range rows, range columns)
         for (y = larger(rows.first, top); y < bottom; y++) {
             const element *from = row_at(&in, y - top);
             element *to = row_at(&out, y) + channel;
+            if (from == to + column_at(&out, left) && in.place == out.place) {
+                continue; /* it lies where it belongs */
+            }
             for (x = larger(columns.first, left); x < right; x++) {
                 copy_elements(to + column_at(&out, x), from + column_at(&in, x - left), in.channels);
             }
@@ -52,7 +55,7 @@ static void join_pieces(const run *r, const layer *l, range rows, range columns)
     for (piece = 0; piece < j->pieces; piece++) {
         for (number = 0; number < l->input_count; number++) {
             view in = input_view(r, l, number);
-            int32_t size = in.stride / j->pieces;
+            int32_t size = row_elements(&in) / j->pieces;
             copy_elements(to, row_at(&in, 0) + piece * size, size);
             to += size;
         }

@@ -113,7 +113,7 @@ static void add_window(const convolution *c, const view *in, const element *cons
             int32_t column = tapped(&c->at, 1, x, j);
             const element *values = rows[i] + column_at(in, column) + channel;
             together = 1;
-            if (c->group_inputs == in->channels) {
+            if (c->group_inputs == in->place) {
                 together = taps_together(&c->at, in, column, across.end - j);
             }
             add_products(sums, values, weights + (i * c->at.taps[1] + j) * size,
@@ -350,8 +350,8 @@ static void connect_fully(const run *r, const layer *l, range rows, range column
             place[done + i] = m->bias ? m->bias[done + i] : 0;
         }
         for (y = 0; y < l->inputs[0].source->height; y++) {
-            add_products(place + done, row_at(&in, y), weights, in.stride, block);
-            weights += in.stride * block;
+            add_products(place + done, row_at(&in, y), weights, row_elements(&in), block);
+            weights += row_elements(&in) * block;
         }
     }
     finish(l, place, m->units, 0, 0);
@@ -368,8 +368,8 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
     for (i = 0; r->firing == 0 && i < m->units; i++) {
         sums[i] = 0;
     }
-    add_products(sums, row_at(&in, rows.first), m->weights + rows.first * in.stride * m->units,
-                 in.stride, m->units);
+    add_products(sums, row_at(&in, rows.first),
+                 m->weights + rows.first * row_elements(&in) * m->units, row_elements(&in), m->units);
     if (r->firing + 1 == r->stage->firings) {
         element *place = row_at(&out, 0);
         for (i = 0; i < m->units; i++) {
@@ -407,7 +407,7 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
     }
     for (x = 0; x < s->columns; x++) {
         for (i = 0; i < in.channels; i++) {
-            sum_into(&sums[i], s, row[x * in.channels + i]);
+            sum_into(&sums[i], s, row[x * in.place + i]);
         }
     }
     if (r->firing + 1 == r->stage->firings) {

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Input, Output
 from csdf.errors import ExecutionError, InvalidPlan
+from planners.inlays import Inlay, channels_of, is_reached
 from planners.streaming.again import worked_network
 from planners.streaming.machine import Machine
 from planners.streaming.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
@@ -60,6 +61,8 @@ class _Judged:
             self._require_stage(planned)
         for buffer in self._plan.buffers:
             self._require_buffer(buffer)
+        for inlay in self._plan.inlays:
+            self._require_inlay(inlay)
         self._require_arena()
         self._require_whole()
         self._require_orders()
@@ -103,7 +106,8 @@ class _Judged:
 
     def _whole(self) -> set[str]:
         """Tensors that lie whole."""
-        return {one.tensor for one in self._plan.buffers if one.has_all_rows}
+        whole = {one.tensor for one in self._plan.buffers if one.has_all_rows}
+        return whole | {one.tensor for one in self._plan.inlays if one.host in whole}
 
     def _require_stage(self, planned: PlannedStage) -> None:
         stage, table = planned.stage, self._table
@@ -197,6 +201,31 @@ class _Judged:
                 f"tensor {tensor!r} lies outside the arena; only inputs may, and results that no "
                 "layer reads"
             )
+
+    def _require_inlay(self, inlay: Inlay) -> None:
+        """Require a place within a host that has the buffer, which maker and readers reach."""
+        named = f"tensor {inlay.tensor!r} lies in {inlay.host!r}"
+        for name in inlay[:2]:
+            if name not in self._works:
+                raise InvalidPlan(f"{named}, but no layer makes {name!r}")
+        own = {one.tensor for one in self._plan.buffers if one.kind is not Kind.POOL}
+        twice = [one for one in self._plan.inlays if one.tensor in (inlay.tensor, inlay.host)]
+        if inlay.tensor in own or inlay.tensor == inlay.host or len(twice) > 1:
+            raise InvalidPlan(f"{named}, but also elsewhere, or that one in another")
+        layer, host = self._works[inlay.tensor], self._works[inlay.host]
+        ends = (
+            inlay.row + layer.shape.height - host.shape.height,
+            inlay.column + layer.shape.width - host.shape.width,
+            inlay.channel + channels_of(layer.shape) - channels_of(host.shape),
+        )
+        sizes = {self._table.bytes_of(name) for name in inlay[:2]}
+        if max(ends) > 0 or len(sizes) > 1:
+            raise InvalidPlan(f"{named}, but does not fit into it")
+        in_one_piece = not any((*ends[1:], inlay.column, inlay.channel))
+        if layer.name in self._results or not is_reached(
+            self._network, layer, in_one_piece=in_one_piece
+        ):
+            raise InvalidPlan(f"{named}; who reads it needs its rows in one piece")
 
     def _require_arena(self) -> None:
         """No larger than all tensors and their sums beside one another, so that it can be judged."""

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from csdf.io.json_value import JsonValue
+from planners.inlays import Inlay
 from planners.streaming.again import Span
 from planners.streaming.plan import (
     VERSION,
@@ -28,7 +29,7 @@ from planners.streaming.stage import Manner, Stage, Tiles
 
 PLAN = (
     *("version", "network", "element_bytes", "arena_bytes", "multiply_accumulates"),
-    *("again", "groups", "buffers"),
+    *("again", "inlays", "groups", "buffers"),
 )
 STAGE = ("layers", "course", "rows", "parts", "summing", "tiles", "strips")
 GROUP = ("arriving", "order", "stages")
@@ -62,16 +63,18 @@ def _plan(found: JsonValue) -> StreamingPlan:
         raise found.refusal(
             "a plan of csdf plan fusion in its old form, which no judge could carry out; plan again"
         )
+    if type(found.value) is dict and found.value.get("version") == 1:
+        found.require_keys(tuple(key for key in PLAN if key != "inlays"))
+        found = _of_version_1(found)
     found.require_keys(PLAN)
     if not 1 <= found["version"].natural() <= VERSION:
         raise found["version"].refusal(f"this program reads versions 1 to {VERSION}")
-    if found["version"].value == 1:
-        found = _of_version_1(found)
     unit = found["element_bytes"]
     return StreamingPlan(
         network=found["network"].text(),
         element_bytes=None if unit.is_null else unit.whole(1, MOST),
         again=tuple(_span(one) for one in found["again"].items()),
+        inlays=tuple(_inlay(one) for one in found["inlays"].items()),
         groups=tuple(_group(one) for one in found["groups"].items()),
         buffers=tuple(_buffer(one) for one in found["buffers"].items()),
         arena_bytes=found["arena_bytes"].whole(0, MOST),
@@ -81,7 +84,7 @@ def _plan(found: JsonValue) -> StreamingPlan:
 
 def _of_version_1(found: JsonValue) -> JsonValue:
     """The document with the keys that came later, in groups, stages and buffers that are objects."""
-    value = dict(found.value)
+    value = {"inlays": [], **found.value}
     value["groups"] = [
         _with(group, order=[], stages=_all_with(group["stages"], tiles=None))
         if type(group) is dict and "stages" in group
@@ -110,6 +113,12 @@ def _all_with(entries: Any, **later: Any) -> Any:
 def _span(found: JsonValue) -> Span:
     found.require_keys(("from", "to"))
     return Span(found["from"].text(), found["to"].text())
+
+
+def _inlay(found: JsonValue) -> Inlay:
+    found.require_keys(Inlay._fields)
+    places = (found[key].whole(0, MOST) for key in ("row", "column", "channel"))
+    return Inlay(found["tensor"].text(), found["host"].text(), *places)
 
 
 def _group(found: JsonValue) -> PlannedGroup:

@@ -12,6 +12,7 @@ import numpy as np
 
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
+from planners.inlays import most_bytes, worth_it
 from planners.streaming.course import Course
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
@@ -118,6 +119,7 @@ class Moves:
         self._left = _work_left(course)
         self._arrays: dict[tuple[int, int], Choices] = {}
         self._paces: dict[Move, Pace] = {}
+        self._sections: dict[int, tuple[Move, int]] = {}
         self._choices: dict[
             tuple[int, int], dict[tuple[int, int], list[tuple[MoveCost, Move]]]
         ] = {}
@@ -302,27 +304,31 @@ class Moves:
         return sum(self.table.arena_bytes(name) for name in names)
 
     def apart(self, section: int) -> tuple[Move, int]:
-        """Return the layers between a cut and the next one after another, each whole, and the peak.
+        """Return the layers between a cut and the next one after another, each whole, and the peak."""
+        if section not in self._sections:
+            self._sections[section] = self._one_after_another(section)
+        return self._sections[section]
 
-        The peak is in bytes, of all tensors that are alive while a layer works, the cut's included.
+    def _one_after_another(self, section: int) -> tuple[Move, int]:
+        """The layers between two cuts as a move, and their peak.
+
+        The peak is in bytes, of all tensors that are alive while a layer works, the cut's included;
+        concatenations between the cuts copy nothing, where that is less.
         """
         course, table = self.course, self.table
         first, upto = course.cuts[section] + 1, course.cuts[section + 1] + 1
         layers = course.layers[first:upto]
-        last_read = {course.at(section): 0}
+        before = course.at(section)
+        last_read = {before: len(layers) if before in course.results else 0}
         for number, name in enumerate(layers):
             last_read[name] = len(layers) if name in course.results else number
             for source in course.network.layer(name).inputs:
                 last_read[source] = max(last_read.get(source, 0), number)
         begun = {name: number for number, name in enumerate(layers)}
-        peak = max(
-            sum(
-                table.arena_bytes(name)
-                for name, end in last_read.items()
-                if begun.get(name, 0) <= number <= end
-            )
-            for number in range(len(layers))
-        )
+        lives = {name: (begun.get(name, 0), end + 1) for name, end in last_read.items()}
+        sizes = {name: table.arena_bytes(name) for name in lives}
+        inlays = {name: one for name, one in table.inlays.items() if {name, one.host} <= set(begun)}
+        peak = most_bytes(worth_it(inlays, lives, sizes), lives, sizes)
         stages = tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)
         return Move(section, section + 1, stages), peak
 

@@ -41,7 +41,7 @@ def run_all(made, folder, flags=(*FLAGS, *SANITIZERS)):
         for one in made
     ]
     lines += ["int main(void)", "{", *calls, "    return 0;", "}"]
-    (folder / "all.c").write_text("\n".join(lines))
+    (folder / "all.c").write_text("\n".join(lines) + "\n")
     sources = [name for name in sorted(os.listdir(folder)) if name.endswith(".c")]
     built = subprocess.run(
         [COMPILER, *flags, "-DNO_MAIN", *sources, "-lm", "-o", "all"],

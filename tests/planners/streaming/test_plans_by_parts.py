@@ -212,10 +212,11 @@ def test_a_plan_of_version_1_reads_as_it_did():
     network = simplified(Model(network=from_catalogue("resnet8:resolution=8"))).network
     plan = whole_plan(network, whole_arena(network))
     found = plan.to_json() | {"version": 1}
+    del found["inlays"]
     for group in found["groups"]:
         del group["order"]
     for buffer in found["buffers"]:
         del buffer["readers"]
     assert parse_plans(json.dumps(found), "plan.json") == (plan,)
     with pytest.raises(UnreadableFile, match="versions 1 to 2"):
-        parse_plans(json.dumps(found | {"version": 3}), "plan.json")
+        parse_plans(json.dumps(found | {"version": 3, "inlays": []}), "plan.json")

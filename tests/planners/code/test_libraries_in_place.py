@@ -1,0 +1,92 @@
+"""Libraries of plans in which tensors lie inside others: no copies, strides instead."""
+
+import re
+import shutil
+
+import pytest
+
+from planners.code.library import library
+from planners.streaming import making
+from planners.streaming.given.judge import require_carried_out
+from planners.streaming.machine import Machine
+from planners.streaming.offsets import rings
+from tests.planners.code import compiling
+from tests.planners.code.calibrated import integer_model
+from tests.planners.code.compiling import libraries, needs_compiler, run_all
+from tests.planners.streaming.joined import joined_model, joined_network
+from tests.planners.streaming.streamed import random_plan
+from tests.planners.streaming.test_inlays import eager_alone, whole_layers
+
+pytestmark = pytest.mark.slow
+
+REALS, INTEGERS = range(14), range(100, 112)
+COMPILERS = {  # and what they look for at run time; trapping needs no library
+    name: sanitizers
+    for name, sanitizers in {
+        "gcc": compiling.SANITIZERS,
+        "clang": ("-fsanitize=undefined", "-fsanitize-trap=all"),
+    }.items()
+    if shutil.which(name)
+}
+
+
+@pytest.fixture(autouse=True)
+def everywhere(monkeypatch):
+    """Plans in which every tensor that may lies in another, whether that helps or not."""
+    monkeypatch.setattr(making, "worth_it", lambda inlays, lives, sizes: dict(inlays))
+    monkeypatch.setattr(rings, "pays", lambda ring, apart: True)
+    monkeypatch.setattr(making, "_tried", eager_alone)
+
+
+def cases(models, element_bytes):
+    """Each model one layer after another, and under a random plan."""
+    found = []
+    for seed, model in models:
+        plan = whole_layers(model.network, element_bytes)
+        drawn = random_plan(
+            model.network, seed, is_streamed=seed % 2 == 0, element_bytes=element_bytes
+        )
+        found += [(model, one) for one in (plan, drawn)]
+    assert sum(bool(plan.inlays) for _, plan in found) > len(found) // 2
+    return found
+
+
+@needs_compiler
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_real_numbers_in_place_are_those_of_the_network(compiler, tmp_path, monkeypatch):
+    monkeypatch.setattr(compiling, "COMPILER", compiler)
+    monkeypatch.setattr(compiling, "SANITIZERS", COMPILERS[compiler])
+    drawn = cases([(seed, joined_model(seed)) for seed in REALS], 4)
+    assert run_all(libraries(drawn), tmp_path) == []
+
+
+@needs_compiler
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_integers_in_place_are_those_of_the_network_bit_by_bit(compiler, tmp_path, monkeypatch):
+    monkeypatch.setattr(compiling, "COMPILER", compiler)
+    monkeypatch.setattr(compiling, "SANITIZERS", COMPILERS[compiler])
+    drawn = cases([(seed, integer_model(joined_network(seed))) for seed in INTEGERS], 1)
+    assert run_all(libraries(drawn), tmp_path) == []
+
+
+def tensors_of(source):
+    """Offset, rows, stride and place of each tensor of a library, by its name."""
+    listed = re.search(r"static const tensor tensors\[\d+\] = \{\n(.*?)\n\};", source, re.DOTALL)
+    lines = re.findall(r"\{([-\d, ]+)\}, /\* (.*?) \*/", listed.group(1))
+    return {name: tuple(map(int, numbers.split(", ")[:4])) for numbers, name in lines}
+
+
+def test_the_places_in_c_are_those_of_the_machine():
+    for seed in REALS:
+        model = joined_model(seed)
+        plan = whole_layers(model.network)
+        require_carried_out(model.network, plan)
+        machine = Machine(model.network, plan)
+        machine.run()
+        made = library(model, plan, name="net")
+        for name, numbers in tensors_of(made.files["net.c"]).items():
+            held = machine._whole[name]
+            wanted = held.place(0), held.place_bytes
+            assert (4 * numbers[0], 4 * numbers[3]) == wanted
+            if held.layer.shape.rows > 1:
+                assert 4 * numbers[2] == held.place(1) - held.place(0)
