@@ -24,7 +24,7 @@ from csdf.model.graph import Graph
 from csdf.names import quoted
 from csdf.outcome import Status
 from csdf.search.latency_storage import LatencyStorage, storage_for_latency
-from csdf.search.memory_search import least_memory
+from csdf.search.memory.least import least_memory
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
 from csdf.stopping import Stop
@@ -49,9 +49,7 @@ def main(argv: Sequence[str]) -> int:
         _require_format(options)
     if options.check and _of_a_search(options):
         parser.error(f"--check searches nothing; {_of_a_search(options)} belongs to a search")
-    if options.objective and options.unit != "tokens":
-        parser.error("--objective says what the size counts; leave out --unit")
-    options.unit = options.objective or options.unit
+    storage.take_objective(parser, options)
     period = options.period if options.throughput is None else 1 / options.throughput
     _require_latency(parser, options, period)
     with limited(options.budget) as stop:
@@ -184,12 +182,7 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="do not search: what do the depths in this file do, and are they fast enough?",
     )
-    parser.add_argument(
-        "--objective",
-        choices=("bits", *OBJECTIVES),
-        help="what is to be small for an FPGA: bits, block RAMs of 18 kbit (none up to 256 tokens), or "
-        "LUTs of shift registers; widths as for --unit bits",
-    )
+    storage.add_objective(parser)
     storage.add_choice_options(parser)
     return parser
 

@@ -13,27 +13,25 @@ from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency, methods, storage
+from csdf.model.fifo_memory import OBJECTIVES
 from csdf.model.graph import Graph
+from csdf.search.memory.front import memory_front
 from csdf.search.pareto import ParetoFront, ParetoPoint
 from csdf.search.trade_off import pareto_front
+from csdf.stopping import Stop
 from csdf.words import time_in_words
 
 
 def main(argv: Sequence[str]) -> int:
     """Print the front; return the exit code: 0 complete, 1 a deadlock, 3 incomplete."""
-    options = command_parser().parse_args(argv)
+    parser = command_parser()
+    options = parser.parse_args(argv)
+    storage.take_objective(parser, options)
     pictures.require_drawing(options.plot)
     with limited(options.budget) as stop:
         graph = storage.read(options.file, options)
         begin = time.perf_counter()
-        front = pareto_front(
-            graph,
-            storage.choice_of(options),
-            budget=telling(stop, storage.in_words),
-            max_size=options.max_size,
-            points=options.points,
-            gap=options.gap,
-        )
+        front = _front(graph, options, telling(stop, storage.in_words))
     seconds = time.perf_counter() - begin
     if options.json:
         print(answers.json_text(_as_json(graph, front, options.unit, seconds)))
@@ -42,6 +40,17 @@ def main(argv: Sequence[str]) -> int:
     if options.plot:
         _plot(options, graph, front)
     return _exit_code(front)
+
+
+def _front(graph: Graph, options: argparse.Namespace, stop: Stop) -> ParetoFront:
+    choice, extent = (
+        storage.choice_of(options),
+        {"max_size": options.max_size, "points": options.points, "gap": options.gap},
+    )
+    if options.objective in OBJECTIVES:
+        cost = OBJECTIVES[options.objective]
+        return memory_front(graph, choice, cost, budget=stop, **extent)
+    return pareto_front(graph, choice, budget=stop, **extent)
 
 
 def _exit_code(front: ParetoFront) -> int:
@@ -62,6 +71,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("file", metavar="FILE", help=parsers.GRAPH_HELP)
     _add_extent_options(parser)
+    storage.add_objective(parser)
     storage.add_choice_options(parser)
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 SHARED = ("frame.c", "windows.c", "places.c", "folds.c", "sweep.c", "shares.c")
 REALS = (*SHARED, "reals.c", "shares_of_reals.c", "combine.c", "steps.c")
-INTEGERS = (*SHARED, "integers.c", "shares_of_integers.c")
+INTEGERS = (*SHARED, "elements.c", "fixed.c", "integers.c", "shares_of_integers.c")
+_SINGLES = ("elements.c", "single.c", "integers.c", "shares_of_integers.c", "single_layers.c")
+SINGLES = (*SHARED, *_SINGLES)  # integers that are rescaled in single precision
 SCHEDULER = ("scheduler.c",)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

@@ -46,6 +46,8 @@ class PlacedStage:
         """The word for how it works."""
         if self.running.is_arriving:
             return "ARRIVING"
+        if self.running.planned.stage.tiles is not None:
+            raise InvalidPlan(f"no C code for {self.running.result!r} in tiles")
         if self.running.planned.stage.summing is not None:
             return "BY_PARTS"
         return {
@@ -68,6 +70,10 @@ class Schedule:
         self.network, self.plan, self.tables = model.network, plan, tables
         self._weights = model.weights or {}
         self.is_integer = any(layer.quantization is not None for layer in self.network.layers)
+        self.is_single = any(
+            layer.quantization is not None and not layer.quantization.is_fixed_point
+            for layer in self.network.layers
+        )
         self.unit = 1 if self.is_integer else 4  # bytes of an element of the arena
         self.stages = tuple(_placed_stages(self.network, plan.groups))
         self.tensors = _tensors(self.network, plan)

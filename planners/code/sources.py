@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.ends import Ends, Port
 from planners.code.names import comment, identifier, unlike, wrapped
-from planners.code.parts import INTEGERS, REALS, SCHEDULER, mentioned, used
+from planners.code.parts import INTEGERS, REALS, SCHEDULER, SINGLES, mentioned, used
 from planners.code.schedule import Schedule
+from planners.code.signed import as_signed
 from planners.code.tables import TYPES, Tables, array_items
 from planners.streaming.again import worked_model
 from planners.streaming.plan import StreamingPlan
@@ -64,7 +66,8 @@ def library_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
 
 class _Writing:
     def __init__(self, model: Model, plan: StreamingPlan, name: str) -> None:
-        model = worked_model(model, plan.again)
+        self._given = model.network
+        model = as_signed(worked_model(model, plan.again))
         _require_fit(model, plan)
         self.name = identifier(name)
         self.capitals = self.name.upper()
@@ -107,6 +110,7 @@ class _Writing:
             kind="float" if layer.quantization is None else "int8_t",
             unit=self.schedule.width_of(tensor),
             outside=outside,
+            is_shifted=self._given.layer(layer.name).element is Element.UINT8,
         )
 
     def written(self) -> Written:
@@ -178,7 +182,7 @@ typedef struct {{
 void {name}_init({name}_state *state, {name}_element *arena);
 
 /* Work a frame. Tensors lie row by row, in a row column by column, the channels of a place side by
-   side; tensors that are no feature maps as they are. */
+   side; tensors that are no feature maps as they are.{self._shifted()} */
 void {name}_run({self.ends.parameters()});
 
 /* An output in the arena, by its number from 0 on, between a frame and the next one. */
@@ -200,14 +204,20 @@ void {name}_profile_end(int stage);
 """
         return text
 
+    def _shifted(self) -> str:
+        """Return a sentence on unsigned integers at the ends; none where there are none."""
+        names = [port.parameter for port in (*self.inputs, *self.outputs) if port.is_shifted]
+        return f" Unsigned integers are less 128: {', '.join(names)}." if names else ""
+
     def _source(self) -> str:
         tables = self.schedule.text()
         wanted = self.tables.wanted | {"tensor", "input", "layer", "stage", "reader", "group"}
         wanted |= {"step", self._sweep(), "turns", "duplicate"}
         copies = ["give_copies"] if self.schedule.copies else []
         scheduler = used([self._advance(), "begin_group", *copies], SCHEDULER)
+        integers = SINGLES if self.schedule.is_single else INTEGERS
         kernels = used(
-            wanted | mentioned(scheduler), INTEGERS if self.schedule.is_integer else REALS
+            wanted | mentioned(scheduler), integers if self.schedule.is_integer else REALS
         )
         externs = [
             f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];"

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.execution.whole import run_whole
-from cnn2csdf.network import Network
+from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
 from planners.code.ends import Port
 from planners.code.names import number as number_text
 from planners.code.names import wrapped
 from planners.code.parts import source
+from planners.code.signed import SHIFT, as_signed_array
 from planners.code.sources import Written
 
 Frame = Mapping[str, Array]
@@ -33,9 +34,14 @@ def random_frame(network: Network, seed: int) -> dict[str, Array]:
     return {
         layer.name: generator.standard_normal(layer.shape.dims).astype(np.float32)
         if layer.quantization is None
-        else generator.integers(-128, 128, layer.shape.dims, layer.array_type)
+        else _random_integers(generator, layer)
         for layer in network.inputs
     }
+
+
+def _random_integers(generator: np.random.Generator, layer: Layer) -> Array:
+    least = 0 if np.iinfo(layer.array_type).min == 0 else -SHIFT
+    return generator.integers(least, least + 2 * SHIFT, layer.shape.dims, layer.array_type)
 
 
 def vectors_of(model: Model, frames: Sequence[Frame]) -> tuple[TestVector, ...]:
@@ -165,7 +171,7 @@ _TESTS = {
 
 
 def _array(port: Port, number: int, array: Array) -> str:
-    items = [_shown(value) for value in placed(np.asarray(array))]
+    items = [_shown(value) for value in placed(as_signed_array(np.asarray(array)))]
     head = f"static const {port.kind} {port.parameter}_{number}[{port.elements}]"
     return f"{head} = {{\n{wrapped(items)}\n}};"
 

@@ -72,6 +72,7 @@ class DesignEvaluator:
     ) -> None:
         self.system = system
         self.count = 0
+        self.simulations = 0  # what the answers took, but for those that followed from earlier ones
         self.look = look
         self._required = required
         self._only_live = only_live
@@ -136,6 +137,7 @@ class DesignEvaluator:
         found = self._dominance.circuit(set(layers), depths)
         if found is not None:
             return found
+        self.simulations += 1
         part = self.system.restricted(layers, depths)
         if self._required is None:
             found = part.deadlock()

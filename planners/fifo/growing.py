@@ -9,6 +9,8 @@ from planners.fifo.evaluator import DesignEvaluator
 
 Depths = tuple[int, ...]
 
+SHARES = (1, 2, 4, 8, 16, 32)  # of the words of a FIFO that are moved elsewhere at once
+
 
 def least_depths(evaluator: DesignEvaluator) -> Depths:
     """Return for each FIFO the least depth that does if all others have no bound."""
@@ -153,25 +155,43 @@ def exchanged(
     most: Sequence[int | None],
     weights: Sequence[int],
 ) -> Iterator[Depths]:
-    """Yield ever cheaper depths that suffice: a FIFO is at its least, and another one grew instead."""
+    """Yield after each attempt the cheapest depths so far: words of a FIFO go, and another one grows.
+
+    First all words above the least of a FIFO, the most expensive first, then half of them, and so on.
+    """
     current = depths
-    for place in sorted(
-        range(len(depths)), key=lambda one: (least[one] - depths[one]) * weights[one]
-    ):
-        if current[place] == least[place]:
-            continue
-        trial = list(current)
-        trial[place] = least[place]
-        saved = (current[place] - least[place]) * weights[place]
-        circuit = evaluator.circuit(trial)
-        for other in () if circuit is None else circuit.fifos:
-            more = (saved - 1) // weights[other]
-            if other == place or most[other] is not None or more < 1:
-                continue
-            own = list(trial)
-            own[other] = trial[other] + more
-            if evaluator.circuit(own) is None:
-                own[other] = _least(evaluator, trial, other, trial[other], own[other])
-                current = tuple(own)
+    for share in SHARES:
+        for place in sorted(
+            range(len(depths)), key=lambda one: (least[one] - current[one]) * weights[one]
+        ):
+            fewer = -(-(current[place] - least[place]) // share)
+            while 0 < fewer <= current[place] - least[place]:
+                found = _exchange(evaluator, current, place, fewer, most, weights)
+                current = found or current
                 yield current
-                break
+                if found is None:
+                    break
+
+
+def _exchange(
+    evaluator: DesignEvaluator,
+    depths: Depths,
+    place: int,
+    fewer: int,
+    most: Sequence[int | None],
+    weights: Sequence[int],
+) -> Depths | None:
+    """Cheaper depths with so many words fewer in one FIFO and more in one other, if there are any."""
+    trial = list(depths)
+    trial[place] -= fewer
+    circuit = evaluator.circuit(trial)
+    for other in () if circuit is None else circuit.fifos:
+        more = (fewer * weights[place] - 1) // weights[other]
+        if other == place or most[other] is not None or more < 1:
+            continue
+        own = list(trial)
+        own[other] += more
+        if evaluator.circuit(own) is None:
+            own[other] = _least(evaluator, trial, other, trial[other], own[other])
+            return tuple(own)
+    return None if circuit is not None else tuple(trial)

@@ -9,6 +9,7 @@ together. A layer without any slack separates parts: what is before it and behin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from csdf.search.cuts import Cut
@@ -19,6 +20,12 @@ from planners.fifo.moving import Moves
 
 Depths = tuple[int, ...]
 Look = Callable[[], None]
+
+EFFORT = 64  # simulations for a part, before others have their turn; twice as many in every round
+
+
+class _Enough(Exception):
+    """The effort for a part is used up for now."""
 
 
 @dataclass(slots=True)
@@ -56,6 +63,7 @@ class Parts:
         self.most = self._known_most.depths
         self._parts: list[Part] = []
         self._now: tuple[Part, EvenExploration] | None = None
+        self._end = 0  # of the turn of a part, in simulations
 
     @property
     def lower_bound(self) -> int:
@@ -70,18 +78,49 @@ class Parts:
     def _cost(self, places: Sequence[int], depths: Sequence[int]) -> int:
         return sum(self._weights[place] * depths[place] for place in places)
 
-    def proved(self) -> Iterator[dict[int, int]]:
+    def proved(self, depths: Depths) -> Iterator[dict[int, int]]:
         """Yield smallest depths of ever more parts, by place; in the last those of all FIFOs.
 
-        Only the last ones suffice for sure.
+        Only the last ones suffice for sure. Yields after each turn of a part, also if it was not
+        enough for its smallest. depths: some that suffice; they say where to begin.
         """
+        self._begin(depths)
+        effort = EFFORT
+        yield from self._solved(effort)
         while (short := self._short()) is not None:
             self._join(short)
-            for part in sorted(self._parts, key=lambda one: len(one.places)):
-                if part.depths is None:
-                    self._solve(part)
-                    yield self._known()
+            effort *= 2
+            yield from self._solved(effort)
         yield dict(enumerate(self._together()))
+
+    def _begin(self, depths: Depths) -> None:
+        """Make parts without a FIFO in common of those that these depths show to be too small together.
+
+        Each has a FIFO at its least, and the others of these depths that it then lacks: few and small
+        parts, soon searched, and the bounds of all of them add up.
+        """
+        for place in sorted(
+            range(len(depths)),
+            key=lambda one: (self._least[one] - depths[one]) * self._weights[one],
+        ):
+            inside = {one for part in self._parts for one in part.places}
+            if depths[place] == self._least[place] or place in inside:
+                continue
+            trial = (*depths[:place], self._least[place], *depths[place + 1 :])
+            circuit = self._evaluator.circuit(trial)
+            group = () if circuit is None else self._fewest(circuit.fifos, trial)
+            if group and not inside & set(group):
+                bound = self._cost(group, self._least)
+                self._parts.append(Part(places=tuple(sorted(group)), bound=bound))
+
+    def _solved(self, effort: int) -> Iterator[dict[int, int]]:
+        """Search in each part, for so many simulations; what is not found is searched on later."""
+        for part in sorted(self._parts, key=lambda one: len(one.places)):
+            if part.depths is None:
+                self._end = self._evaluator.simulations + effort
+                with suppress(_Enough):
+                    self._solve(part)
+                yield self._known()
 
     def _short(self) -> list[tuple[int, ...]] | None:
         """Groups of FIFOs that hold the smallest depths of the parts back; None if they suffice."""
@@ -117,7 +156,7 @@ class Parts:
     def _join(self, groups: Sequence[tuple[int, ...]]) -> None:
         """Make one part of those parts that lack space together, and of the FIFOs between them."""
         for group in groups:
-            short = self._fewest(group)
+            short = self._fewest(group, self._together())
             joined = [part for part in self._parts if set(part.places) & set(short)]
             places = {place for part in joined for place in part.places} | set(short)
             free = places - {place for part in joined for place in part.places}
@@ -131,9 +170,8 @@ class Parts:
                 )
             )
 
-    def _fewest(self, group: Sequence[int]) -> list[int]:
+    def _fewest(self, group: Sequence[int], depths: Depths) -> list[int]:
         """FIFOs of a group that are too small together, none of which can be left out."""
-        depths = self._together()
         kept, tried = list(group), set[int]()
         while left := [one for one in kept if one not in tried]:
             self._look()
@@ -155,7 +193,7 @@ class Parts:
         number = {place: at for at, place in enumerate(part.places)}
         most = self._most_inside(part)
         evaluator = PartEvaluator(self._evaluator, part.places, most)
-        search = EvenExploration(evaluator, variables, self._look)
+        search = EvenExploration(evaluator, variables, self._look_within)
         search.start_from([_cut(number, most, cut) for cut in part.cuts])
         self._now = part, search
         try:
@@ -174,6 +212,11 @@ class Parts:
             self._now = None
         if part.depths is None:
             raise AssertionError("no depths of a part suffice, though some of the whole do")
+
+    def _look_within(self) -> None:
+        self._look()
+        if self._evaluator.simulations > self._end:
+            raise _Enough
 
     def _most_inside(self, part: Part) -> Sequence[int | None]:
         """The depths that need not be exceeded where FIFOs outside the part are free."""

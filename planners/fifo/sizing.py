@@ -1,19 +1,19 @@
 """The smallest depths of all FIFOs of a design: for its full rate, a given one, or no deadlock.
 
-Three steps, each better than the one before, and each answer with what is proved about it. Each FIFO
-with all others unbounded gives depths that no answer goes below. Where these do not suffice together,
-the cheapest FIFOs grow. Then planners.fifo.proving finds and proves the smallest, part by part, as far
-as time allows.
+Each FIFO with all others unbounded gives depths that no answer goes below. Where these do not suffice
+together, the cheapest FIFOs grow, and are made narrow: no single one can be less. Then two ways take
+turns, as far as time allows: words of one FIFO are exchanged for fewer bits in another, and
+planners.fifo.proving finds and proves the smallest, part by part. Turns are counted in simulations, not
+in seconds, so more time only ever continues what less time did: no answer becomes worse by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
-from csdf.errors import GaveUp
 from csdf.outcome import Reason, Status, Why, because
 from csdf.stopping import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH
@@ -22,13 +22,10 @@ from planners.fifo.event_system import Circuit, EventSystem
 from planners.fifo.growing import exchanged, grown, least_depths, narrowed
 from planners.fifo.proving import Parts
 
+Depths = tuple[int, ...]
 Look = Callable[[], None]
 
-GROWING = 0.4  # of the time, until anything that suffices will do; in a large design
-HURRYING = 0.1  # of the time only;
-NARROWING = 0.4  # of what is left then;
-EXCHANGING = 0.7  # in a large design also of what is left then, until proving begins
-LARGE = 500_000  # events a frame
+LARGE = 500_000  # events a frame, above which depths are grown in a hurry
 
 
 class SizingWhy(Why):
@@ -85,14 +82,15 @@ class Sizer:
     ) -> None:
         fifos = system.design.fifos
         self._period = period
-        self._stop = self._now = stop
+        self._stop = stop
         self._weights = [one.bits for one in fifos] if weights is None else list(weights)
         self._evaluator = DesignEvaluator(
-            system, required=period, only_live=period is None, look=lambda: self._now.look()
+            system, required=period, only_live=period is None, look=stop.look
         )
-        self._best: tuple[int, ...] = ()
+        self._best: Depths = ()
         self._floor = list(floor or [LEAST_DEPTH] * len(fifos))
         self._start: Sequence[int] = self._floor
+        self._least = tuple(self._floor)
         self._bound = self._size(self._floor)
         self._is_narrow = False
         self._parts: Parts | None = None
@@ -105,8 +103,7 @@ class Sizer:
         try:
             if (circuit := self._unbounded()) is not None:
                 return self._sizing(Status.INFEASIBLE, because(SizingWhy.NO_DEPTHS), circuit)
-            self._find()
-            self._prove()
+            self._prove(self._find())
         except _Proved:
             return self._sizing(Status.OPTIMAL, because(SizingWhy.PROVED))
         except ENDS as end:
@@ -128,73 +125,77 @@ class Sizer:
             return Circuit(period=self._evaluator.alone(worst), fifos=(), layers=(worst,))
         return self._evaluator.circuit([None] * len(self._weights))
 
-    def _find(self) -> None:
-        least = tuple(map(max, least_depths(self._evaluator), self._floor))
-        self._start, self._bound = least, self._size(least)
-        self._parts = Parts(self._evaluator, least, self._weights, self._floor, self._look)
+    def _find(self) -> Parts:
+        """Find depths of which no single one can be less; return what proves the smallest."""
+        self._least = tuple(map(max, least_depths(self._evaluator), self._floor))
+        self._start, self._bound = self._least, self._size(self._least)
+        parts = Parts(self._evaluator, self._least, self._weights, self._floor, self._look)
+        self._parts = parts
         is_large = self._evaluator.system.design.events > LARGE
-        self._stage(HURRYING if is_large else GROWING, self._grow)
-        if not self._best:
-            self._grow(is_hurried=True)
-        self._stage(NARROWING, lambda: self._narrow(least))
-        if is_large:
-            self._stage(EXCHANGING, lambda: self._exchange(least))
+        self._narrow(self._grow(is_hurried=is_large))
+        return parts
 
-    def _stage(self, share: float, work: Callable[[], None]) -> None:
-        """Work for a share of the time that is left; what has to end the whole passes through."""
-        self._now = self._stop.part(share=share)
-        try:
-            work()
-        except GaveUp as end:
-            self._stop.end_whole(reason_of(end))
-        finally:
-            self._now = self._stop
-
-    def _grow(self, *, is_hurried: bool = False) -> None:
+    def _grow(self, *, is_hurried: bool = False) -> Depths:
         most = [None] * len(self._start) if self._parts is None else self._parts.most
         for found, is_enough in grown(self._evaluator, self._start, most, is_hurried=is_hurried):
             self._start = found
             if is_enough:
                 self._take(found)
+        return tuple(self._start)
 
-    def _narrow(self, least: tuple[int, ...]) -> None:
-        for found in narrowed(self._evaluator, self._best, least, self._weights):
+    def _narrow(self, depths: Depths) -> None:
+        for found in narrowed(self._evaluator, depths, self._least, self._weights):
             self._take(found)
-        self._is_narrow = True
+            depths = found
+        if depths == self._best:
+            self._is_narrow = True
 
-    def _exchange(self, least: tuple[int, ...]) -> None:
-        if self._parts is None:
+    def _take(self, depths: Depths) -> None:
+        if self._best and self._size(depths) >= self._size(self._best):
             return
-        most = self._parts.most
-        for found in exchanged(self._evaluator, self._best, least, most, self._weights):
-            self._is_narrow = False
-            self._take(found)
-        if not self._is_narrow:
-            self._narrow(least)
-
-    def _take(self, depths: tuple[int, ...]) -> None:
-        self._best = depths
+        self._best, self._is_narrow = depths, False
         if self._size(depths) <= self._bound:
             self._is_narrow = True
             raise _Proved
 
-    def _prove(self) -> None:
-        if self._parts is not None:
-            for known in self._parts.proved():
-                self._note_bound()
-                self._improve(known)
-            raise _Proved
+    def _prove(self, parts: Parts) -> None:
+        """Look by turns for smaller depths and for a proof that there are none."""
+        spent = self._evaluator.simulations
+        exchanges = self._exchanges(parts)
+        for known in parts.proved(self._best):
+            self._note_bound()
+            if self._improve(known):
+                exchanges = self._exchanges(parts)
+            end = 2 * self._evaluator.simulations - spent
+            while self._evaluator.simulations < end and next(exchanges, None):
+                pass
+            spent = self._evaluator.simulations
+        raise _Proved
 
-    def _improve(self, known: Mapping[int, int]) -> None:
-        """Take the depths of some FIFOs, if they suffice with those of the best for all others."""
+    def _exchanges(self, parts: Parts) -> Iterator[bool]:
+        """Take ever cheaper depths, words of one FIFO being exchanged for those of another."""
+        for found in exchanged(self._evaluator, self._best, self._least, parts.most, self._weights):
+            self._take(found)
+            yield True
+        if not self._is_narrow:
+            self._narrow(self._best)
+
+    def _improve(self, known: Mapping[int, int]) -> bool:
+        """Take the depths of some FIFOs, if they suffice with those of the best for all others.
+
+        Returns whether they do, and cost less.
+        """
         depths = tuple(known.get(place, depth) for place, depth in enumerate(self._best))
-        if self._size(depths) < self._size(self._best) and self._evaluator.circuit(depths) is None:
-            self._is_narrow = False
-            self._take(depths)
+        if self._size(depths) >= self._size(self._best):
+            return False
+        if self._evaluator.circuit(depths) is not None:
+            return False
+        self._take(depths)
+        return True
 
     def _look(self) -> None:
         """Look at the stop, and whether the bound has reached what was found."""
-        self._now.look()
+        self._stop.look()
         self._note_bound()
         if self._best and self._bound >= self._size(self._best):
             raise _Proved

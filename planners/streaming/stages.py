@@ -19,6 +19,7 @@ from cnn2csdf.parameters import multiply_accumulates
 from planners.streaming.firing import Firings, Reading
 from planners.streaming.lines import Keeping, kept_places
 from planners.streaming.stage import Geometry, Manner, Stage, Strip
+from planners.streaming.tiles.held_ranges import TileRanges
 from planners.tiling.regions import COLUMNS, Needs, Range, can_be_tiled, hull
 
 ACCUMULATOR_BYTES = 4  # of a sum: int32 for int8, float for float
@@ -119,6 +120,8 @@ class StageTable:
             return self._summing(stage, last)
         if stage.manner is Manner.CHANNELS:
             return self._by_channels(stage)
+        if stage.manner is Manner.TILES:
+            return self._by_tiles(stage)
         height = last.shape.rows
         ends = (*range(stage.rows, height, stage.rows), height)
         wanted = tuple(zip((0, *ends[:-1]), ends, strict=True))
@@ -178,6 +181,26 @@ class StageTable:
                 layer.name: ((0, layer.shape.rows),),
                 last.name: ((0, last.shape.rows),),
             },
+        )
+
+    def _by_tiles(self, stage: Stage) -> Geometry:
+        """All tiles as one firing, which reads what lies whole."""
+        made = set(stage.layers)
+        layers = [self.network.layer(name) for name in stage.layers]
+        sources = dict.fromkeys(name for one in layers for name in one.inputs if name not in made)
+        readings = tuple(
+            Reading(tensor=name, upto=(self.height(name),), first=(0, self.height(name)))
+            for name in sources
+        )
+        height = self.height(stage.result)
+        return Geometry(
+            stage=stage,
+            firings=Firings(result=stage.result, readings=readings, made=(0, height)),
+            strips=(),
+            sums=0,
+            accumulator=0,
+            work=TileRanges(self.network, stage).work,
+            ranges={name: ((0, self.height(name)),) for name in stage.layers},
         )
 
     def _ranges(

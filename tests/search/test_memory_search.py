@@ -1,5 +1,6 @@
 """The cheapest storage where a channel costs what its memory in an FPGA does."""
 
+import json
 from dataclasses import replace
 from itertools import product
 
@@ -9,18 +10,24 @@ from hypothesis import strategies as st
 
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.throughput import throughput
-from csdf.cli import buffers
+from csdf.cli import buffers, pareto
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.model.builder import GraphBuilder
 from csdf.model.fifo_memory import OBJECTIVES, fifo_blocks, shift_luts
-from csdf.search.memory_search import least_memory
+from csdf.search.memory.front import memory_front
+from csdf.search.memory.least import least_memory
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
 from csdf.stopping import Stop
 
 SMALL = GraphShape(actors=3, extra_channels=1, most_phases=2, most_rate=3, most_repetitions=3)
 WIDTHS = (3, 17, 40)
+FRAMES = """layer, inputs, consumption, production, times, width
+in, , 1, 1, 1, 8
+filter, in, 1, 1, 1, 16
+frame, filter; in, 600, 1, 600, 8
+"""
 
 
 def drawn(seed):
@@ -97,6 +104,69 @@ def test_what_the_documented_memories_cost():
     assert shift_luts(33, 16) == 2 * 8 + 2 * 6  # two rows of 32, two bits a LUT; 6 address bits
 
 
+def every_front(graph, choice, cost, most=4):
+    """By brute force over all capacities up to `most`: pairs of cost and period, none better."""
+    names, pairs = list(choice.widths), []
+    for depths in product(range(1, most + 1), repeat=len(names)):
+        capacities = dict(zip(names, depths, strict=True))
+        if any(
+            capacities[one.name] < one.initial_tokens for one in graph.channels if one.name in names
+        ):
+            continue
+        now = throughput(with_capacities(graph, capacities))
+        if now.deadlock is None:
+            pairs.append((price(cost, choice, capacities), now.period))
+    found = []
+    for size, period in sorted(pairs):
+        if not found or period < found[-1][1]:
+            found.append((size, period))
+    return found
+
+
+@pytest.mark.parametrize("cost", [coarse, shift_luts])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_point_of_a_front_of_memories_is_missing(cost, seed):
+    graph, choice = drawn(seed)
+    front = memory_front(graph, choice, cost)
+    points = [(one.size, one.period) for one in front.points]
+    assert front.is_complete
+    for one in front.points:
+        assert one.size == price(cost, choice, one.capacities)
+        assert throughput(with_capacities(graph, one.capacities)).period == one.period
+        whole = least_memory(graph, choice, cost, period=one.period)
+        assert (whole.status, whole.point.size) == ("optimal", one.size)
+    known = every_front(graph, choice, cost)
+    assert all(any(size <= a and period <= b for size, period in points) for a, b in known)
+    if all(max(one.capacities.values()) <= 4 for one in front.points):
+        assert points == known
+
+
+def test_a_front_of_memories_that_is_ended_has_proved_points_only():
+    graph, choice = drawn(1)
+    whole = [(one.size, one.period) for one in memory_front(graph, choice, coarse).points]
+    for steps in (1, 3, 9, 30):
+        ended = memory_front(graph, choice, coarse, budget=Stop(steps=steps))
+        assert [(one.size, one.period) for one in ended.points] == whole[: len(ended.points)]
+    first = memory_front(graph, choice, coarse, points=1)
+    assert [(one.size, one.period) for one in first.points] == whole[:1]
+    assert first.is_as_asked or len(whole) == 1
+
+
+def test_the_commands_for_one_point_and_for_the_front_count_alike(capsys, tmp_path):
+    table = tmp_path / "frames.csv"
+    table.write_text(FRAMES)
+    file = str(table)
+    for objective in ("bits", *OBJECTIVES):
+        assert pareto.main([file, "--objective", objective, "--json", "--points", "3"]) == 0
+        front = json.loads(capsys.readouterr().out)
+        assert front["unit"] == objective
+        assert len(front["points"]) == (2 if objective == "bram" else 3)
+        for point in front["points"]:
+            line = [file, "--objective", objective, "--period", point["period"], "--json"]
+            assert buffers.main(line) == 0
+            assert json.loads(capsys.readouterr().out)["size"] == point["size"]
+
+
 def test_an_ended_search_has_an_answer_and_a_bound():
     graph, choice = drawn(1)
     graph = replace(graph, name="ended")
@@ -115,12 +185,7 @@ def test_a_rate_that_nothing_reaches_is_refused():
 
 def test_buffers_prints_block_rams(capsys, tmp_path):
     table = tmp_path / "frames.csv"
-    table.write_text(
-        "layer, inputs, consumption, production, times, width\n"
-        "in, , 1, 1, 1, 8\n"
-        "filter, in, 1, 1, 1, 16\n"
-        "frame, filter; in, 600, 1, 600, 8\n"
-    )
+    table.write_text(FRAMES)
     assert buffers.main([str(table), "--objective", "bram"]) == 0
     # 1024 words of 8 bits fit one block RAM (9 x 2048), of 16 bits one (18 x 1024).
     assert "size       2 block RAMs, proved the smallest" in capsys.readouterr().out

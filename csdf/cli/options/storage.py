@@ -56,6 +56,23 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
     answers.add_reading_options(parser)
 
 
+def add_objective(parser: argparse.ArgumentParser) -> None:
+    """Add what is to be small where the channels are FIFOs of an FPGA."""
+    parser.add_argument(
+        "--objective",
+        choices=("bits", *OBJECTIVES),
+        help="what is to be small for an FPGA: bits, block RAMs of 18 kbit (none up to 256 tokens), or "
+        "LUTs of shift registers; widths as for --unit bits",
+    )
+
+
+def take_objective(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Let sizes count what the objective says; refuse a unit beside it."""
+    if options.objective and options.unit != "tokens":
+        parser.error("--objective says what the size counts; leave out --unit")
+    options.unit = options.objective or options.unit
+
+
 def read(path: str, options: argparse.Namespace) -> Graph:
     """Return the graph of a file; self-loops that only limit firings are then no storage."""
     graph = answers.read(path, options)

@@ -1,53 +1,3 @@
-/* Shifts of negative integers keep the sign; a compiler where they do not stops here. */
-typedef char sign_is_kept[(-3 >> 1) == -2 ? 1 : -1];
-
-/* Half the product of two 32-bit integers over 2 ** 30, rounded to the nearest; halves go up. */
-static int32_t high_product(int32_t one, int32_t other)
-{
-    (void)sizeof(sign_is_kept);
-    return (int32_t)(((int64_t)one * other + 1073741824) >> 31);
-}
-
-/* A value over a power of two, rounded to the nearest; halves go away from nought. */
-static int32_t divided_by_power(int64_t value, int32_t exponent)
-{
-    int64_t half = exponent ? INT64_C(1) << (exponent - 1) : 0;
-    return (int32_t)((value + half - (value < 0 && exponent)) >> exponent);
-}
-
-static int32_t divided_narrow(int32_t value, int32_t exponent)
-{
-    int32_t rest = value & (int32_t)((UINT32_C(1) << exponent) - 1);
-    int32_t half = (int32_t)((UINT32_C(1) << exponent) >> 1);
-    return (value >> exponent) + (rest >= half + (value < 0) && exponent);
-}
-
-/* A value times multiplier * 2 ** (exponent - 31). */
-static int32_t rescaled(int32_t value, int32_t multiplier, int32_t exponent)
-{
-    if (exponent > 0) {
-        value = (int32_t)(value * (INT64_C(1) << exponent));
-    }
-    return divided_narrow(high_product(value, multiplier), exponent < 0 ? -exponent : 0);
-}
-
-static element stored(int32_t value)
-{
-    return (element)(value < -128 ? -128 : value > 127 ? 127 : value);
-}
-
-static int32_t load(const element *place, int32_t number)
-{
-    int32_t found;
-    memcpy(&found, place + 4 * number, sizeof found);
-    return found;
-}
-
-static void store(element *place, int32_t number, int32_t value)
-{
-    memcpy(place + 4 * number, &value, sizeof value);
-}
-
 /* Sums of a block of filters. Where `is_quad`, four values in a row meet four weights of each filter
    in turn; otherwise the weights of all filters for one value lie side by side. */
 enum { BLOCK = 4, QUAD = 4 };
@@ -155,29 +105,11 @@ static void add_products(int32_t *restrict sums, const element *restrict values,
     }
 }
 
-/* How sums become stored integers: for each channel a multiplier and an exponent, and limits. */
-typedef struct {
-    const int32_t *bias, *multipliers;
-    const int8_t *exponents;
-    int32_t zero_in, zero_out, least, most;
-} scaling;
-
 static void begin_sums(int32_t *sums, const int32_t *bias, int32_t first, int32_t count)
 {
     int32_t i;
     for (i = 0; i < count; i++) {
         sums[i] = bias ? bias[first + i] : 0;
-    }
-}
-
-static void store_sums(element *to, const int32_t *sums, const scaling *s, int32_t first,
-                       int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        int32_t value = rescaled(sums[i], s->multipliers[first + i], s->exponents[first + i]);
-        value += s->zero_out;
-        to[i] = (element)(value < s->least ? s->least : value > s->most ? s->most : value);
     }
 }
 
@@ -456,17 +388,6 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
         }
         finish(l, place, m->units, 0, 0);
     }
-}
-
-/* The mean of many with another scale: multiplier and exponent have their number in them. */
-typedef struct {
-    int32_t count, multiplier, exponent, zero_in, zero_out;
-} averaging;
-
-static element average_of(int32_t sum, const averaging *a)
-{
-    sum -= a->zero_in * a->count;
-    return stored(rescaled(sum, a->multiplier, a->exponent) + a->zero_out);
 }
 
 /* Sums of each feature map, of places before some row and column. */
@@ -784,17 +705,7 @@ static void look_up_cell(const void *numbers, const element *from, element *to, 
 
 static void look_up_region(const run *r, const layer *l, range rows, range columns)
 {
-    const table *t = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x;
-    for (y = rows.first; y < rows.end; y++) {
-        for (x = columns.first; x < columns.end; x++) {
-            const element *from = row_at(&in, y) + column_at(&in, x);
-            element *to = row_at(&out, y) + column_at(&out, x);
-            look_up_cell(t, from, to, out.channels, 0);
-        }
-    }
-    finish_region(l, &out, rows, columns);
+    make_places(r, l, rows, columns, look_up_cell);
 }
 
 /* Integers below nought times a slope of their channel. */
@@ -823,15 +734,7 @@ static void slope_cell(const void *numbers, const element *from, element *to, in
 
 static void slope_region(const run *r, const layer *l, range rows, range columns)
 {
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x;
-    for (y = rows.first; y < rows.end; y++) {
-        for (x = columns.first; x < columns.end; x++) {
-            slope_cell(l->parameters, row_at(&in, y) + column_at(&in, x),
-                       row_at(&out, y) + column_at(&out, x), out.channels, 0);
-        }
-    }
-    finish_region(l, &out, rows, columns);
+    make_places(r, l, rows, columns, slope_cell);
 }
 
 /* Single-precision numbers take four elements each. */

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csdf.analysis.throughput import throughput
+from csdf.stopping import Stop
 from planners.fifo.dataflow import design_graph
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_system import EventSystem
@@ -156,9 +157,39 @@ def test_exchanged_depths_cost_less_and_still_suffice(kinds, data):
     depths = tuple(one + data.draw(st.integers(0, 4)) for one in depths)
     bits = design.bits(depths)
     for found in exchanged(evaluator, depths, [2] * len(weights), [None] * len(weights), weights):
-        assert design.bits(found) < bits
+        assert design.bits(found) <= bits
         assert period_of(system, found).period == full
         bits = design.bits(found)
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.lists(st.integers(1, 9), min_size=5, max_size=5), st.integers(0, 20))
+def test_no_cheaper_depths_of_a_fork_reach_a_rate(costs, more):
+    design = fork()
+    system = EventSystem(design)
+    asked = full_rate(system)[0] + more
+    found = smallest_depths(system, asked, weights=costs)
+    assert found.status == "optimal"
+    evaluator = DesignEvaluator(system, required=asked)
+    assert evaluator.circuit(found.depths) is None
+    for depths in every(design, 9):  # brute force over all cheaper ones
+        if sum(map(int.__mul__, depths, costs)) < found.bits:
+            assert evaluator.circuit(depths) is not None
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(1, 9), min_size=5, max_size=5), st.integers(0, 20))
+def test_more_time_never_gives_a_worse_answer(costs, more):
+    system = EventSystem(fork())
+    asked = full_rate(system)[0] + more
+    found = [
+        smallest_depths(system, asked, weights=costs, stop=Stop(steps=steps))
+        for steps in (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
+    ]
+    assert found[0].status == "feasible"
+    for less, longer in pairwise(found):
+        assert longer.bits <= less.bits
+        assert longer.lower_bound >= less.lower_bound
 
 
 def test_no_smaller_depths_of_a_fork_run():
