@@ -19,7 +19,10 @@ from planners.streaming.again import worked_model
 from planners.streaming.plan import StreamingPlan
 
 STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of 64 bits
-VECTORS = """#if defined(__ARM_FEATURE_SIMD32)
+VECTORS = """#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)
+#include <arm_mve.h>
+#define HELIUM
+#elif defined(__ARM_FEATURE_SIMD32)
 #include <arm_acle.h>
 #define TURNED(word) ((uint32_t)(word) >> 8 | (uint32_t)(word) << 24)
 #elif defined(__SSE2__)

@@ -10,7 +10,26 @@ static int32_t is_quad(int32_t channels, int32_t block)
 static void add_quads(int32_t *restrict sums, const element *restrict values, int32_t zero,
                       const element *restrict weights, int32_t count)
 {
-#if defined(__ARM_FEATURE_SIMD32)
+#if defined(HELIUM)
+    /* Two filters lie in a vector, so four values go into it twice; the products of those with even
+       numbers and with odd numbers are summed up in turn. */
+    uint16x8_t twice = vandq_u16(vidupq_n_u16(0, 1), vdupq_n_u16(QUAD - 1));
+    int32x4_t low = vdupq_n_s32(0), high = low;
+    const element *end = values + count;
+    for (; values < end; values += QUAD) {
+        int16x8_t v = vsubq_n_s16(vldrbq_gather_offset_s16(values, twice), (int16_t)zero);
+        int16x8_t first = vldrbq_s16(weights), second = vldrbq_s16(weights + 2 * QUAD);
+        low = vaddq_s32(low, vmullbq_int_s16(v, first));
+        low = vaddq_s32(low, vmulltq_int_s16(v, first));
+        high = vaddq_s32(high, vmullbq_int_s16(v, second));
+        high = vaddq_s32(high, vmulltq_int_s16(v, second));
+        weights += BLOCK * QUAD;
+    }
+    sums[0] += vgetq_lane_s32(low, 0) + vgetq_lane_s32(low, 1);
+    sums[1] += vgetq_lane_s32(low, 2) + vgetq_lane_s32(low, 3);
+    sums[2] += vgetq_lane_s32(high, 0) + vgetq_lane_s32(high, 1);
+    sums[3] += vgetq_lane_s32(high, 2) + vgetq_lane_s32(high, 3);
+#elif defined(__ARM_FEATURE_SIMD32)
     int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
     int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
     const element *end = values + count;
@@ -91,21 +110,27 @@ static void add_lanes(const convolution *c, const view *in, const element *const
                       range across, int32_t x, int32_t first, int32_t *sums)
 {
     int32_t i, j, step = in->channels, zero = c->to.zero_in;
-#if defined(__SSE2__)
+#if defined(HELIUM)
+    int32x4x2_t all = vld2q_s32(sums); /* channels of even and of odd numbers */
+#elif defined(__SSE2__)
     __m128i none = _mm_setzero_si128(), less = _mm_set1_epi16((short)zero);
     __m128i low = none, high = none;
     int32_t found[LANES];
 #else
     int32_t d0 = sums[0], d1 = sums[1], d2 = sums[2], d3 = sums[3];
 #endif
-#if defined(__ARM_FEATURE_SIMD32)
+#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
     int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
 #endif
     for (i = down.first; i < down.end; i++) {
         const element *with = c->weights + (i * c->at.taps[1] + across.first) * step + first;
         for (j = across.first; j < across.end; j++) {
             const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + first;
-#if defined(__SSE2__)
+#if defined(HELIUM)
+            int16x8_t v = vsubq_n_s16(vldrbq_s16(values), (int16_t)zero), w = vldrbq_s16(with);
+            all.val[0] = vaddq_s32(all.val[0], vmullbq_int_s16(v, w));
+            all.val[1] = vaddq_s32(all.val[1], vmulltq_int_s16(v, w));
+#elif defined(__SSE2__)
             __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)values);
             __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)with), lower, upper;
             v = _mm_sub_epi16(_mm_srai_epi16(_mm_unpacklo_epi8(none, v), 8), less);
@@ -136,7 +161,9 @@ static void add_lanes(const convolution *c, const view *in, const element *const
             with += step;
         }
     }
-#if defined(__SSE2__)
+#if defined(HELIUM)
+    vst2q_s32(sums, all);
+#elif defined(__SSE2__)
     _mm_storeu_si128((__m128i *)(void *)found, low);
     _mm_storeu_si128((__m128i *)(void *)(found + HALF), high);
     for (i = 0; i < LANES; i++) {
@@ -154,7 +181,7 @@ static void add_eight_lanes(const convolution *c, const view *in, const element 
                             range down, range across, int32_t x, int32_t first, int32_t *sums)
 {
     add_lanes(c, in, rows, down, across, x, first, sums);
-#if !defined(__SSE2__)
+#if !defined(HELIUM) && !defined(__SSE2__)
     add_lanes(c, in, rows, down, across, x, first + HALF, sums + HALF);
 #endif
 }

@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from cnn2csdf.catalogue.networks import from_catalogue
+from planners.code.library import write_library
 from planners.code.together import Member, write_together
 from planners.streaming.fit import fit
 from planners.streaming.ways import INPUTS
@@ -26,6 +27,7 @@ TEN = (
     "squeezenet1_1:resolution=39,classes=4",
     "yolo_v2_beginning:resolution=32,layers=9",
 )
+COMMAND = ("arm-none-eabi-gcc", "-mthumb", "-mfloat-abi=hard", "-mfpu=auto")
 KINDS = {"integers": (integer_model, TEN), "reals": (real_model, TEN[:6])}
 
 
@@ -68,3 +70,21 @@ def test_ten_networks_in_one_arena_give_their_outputs_on_a_cortex_m(written, tar
     assert printed(said, "arena") == found.arena_bytes
     assert printed(said, "stack") <= 1000
     assert max(one.state_bytes for one in found.members) <= 1000
+
+
+@needs_target
+@pytest.mark.parametrize(
+    ("core", "instruction"),
+    [("cortex-m4", "smlad"), ("cortex-m55", "vmullb.s16"), ("cortex-m55+nomve", "smlad")],
+)
+def test_integers_are_multiplied_by_the_vectors_of_the_core(tmp_path, core, instruction):
+    model = integer_model(from_catalogue("person_detection:resolution=32"))
+    library = write_library(model, fit(model.network, budget=1).least.plan, tmp_path)
+    built = subprocess.run(
+        [*COMMAND, f"-mcpu={core}", *FLAGS[:-1], "-O2", "-S", f"{library.name}.c", "-o", "-"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr[:4000]
+    assert instruction in built.stdout
