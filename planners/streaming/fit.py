@@ -171,9 +171,7 @@ class _Fitting:
         """Add one arena of whole tensors: the answer of planners.network_arena, as a plan."""
         size, outside = self._table.element_bytes, self._table.outside
         arena = whole_arena(self._course.network, element_bytes=size, outside=outside).plan
-        plan = whole_layers(
-            self._course, self._table, arena.offsets, is_streamed=self._is_streamed
-        )
+        plan = whole_layers(self._course, self._table, arena.offsets, is_streamed=self._is_streamed)
         self._add_plan(WHOLE_LAYERS, plan)
 
     def _by_rows(self) -> list[GroupWay]:
