@@ -20,9 +20,11 @@ from setuptools.errors import BaseError, CCompilerError
 WISH = os.environ.get("CSDF_KERNELS", "")
 KERNELS = Path("csdf", "kernels")
 MODELS = Path("models")
+SHARED = "csdf.kernels.compiled.shared"  # what all compiled kernels need; half of each without it
 FLAGS = ["/O2"]
 if os.name != "nt":  # sums wrap round, and are rounded one by one in the order that is written
     FLAGS = ["-O3", "-g0", "-fwrapv", "-ffp-contract=off", "-fcx-limited-range"]
+LINK = ["-Wl,-s"] if sys.platform.startswith("linux") else []  # no names of what is not called
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": False,
@@ -76,6 +78,7 @@ class BuildKernels(build_ext):
                 build_dir=self.build_temp,
                 compiler_directives=DIRECTIVES,
                 nthreads=self.parallel if can_fork else 0,
+                shared_utility_qualified_name=SHARED,
                 quiet=True,
             )
         except CompileError as error:  # of our own text: never to be passed over
@@ -101,16 +104,24 @@ def say(text: str) -> None:
 
 
 def kernels() -> list[Extension]:
-    """Return a compiled module for each text that has its types declared."""
-    return [
+    """Return a compiled module for each text that has its types declared, and what they share."""
+    shared = Extension(
+        SHARED,
+        [f"{SHARED.replace('.', '/')}.c"],  # which Cython writes
+        extra_compile_args=FLAGS,
+        extra_link_args=LINK,
+    )
+    texts = [
         Extension(
             f"csdf.kernels.compiled.{types.stem}",
             [str(KERNELS / f"{types.stem}.py")],
             depends=[str(types)],
             extra_compile_args=FLAGS,
+            extra_link_args=LINK,
         )
         for types in sorted((KERNELS / "compiled").glob("*.pxd"))
     ]
+    return [shared, *texts]
 
 
 setup(

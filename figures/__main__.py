@@ -22,6 +22,7 @@ SCRIPTS = (
     "mafat_table2_1",
     "mafat_table4_1",
     "msf_cnn",
+    "tiles_beside_strips",
     "samos2020_algorithm_1",
     "samos2020_fig1_table2",
     "samos2020_table3",

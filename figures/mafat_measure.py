@@ -19,10 +19,10 @@ from cnn2csdf.execution.compare import random_frames
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from figures.published.mafat import BIAS, LIMITS_MB, manual_sweep, memory_to_beat
+from figures.published.mafat_execution import run_fused
 from planners.fusion.chains import Chain, chain_of
 from planners.fusion.choices import Terms
 from planners.fusion.configurations import Way, single
-from planners.fusion.execution import run_fused
 from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.plans import FusionPlan
 from planners.fusion.published import MB

@@ -1,1 +1,1 @@
-"""Quantised integers computed in fixed point, bit by bit as TensorFlow Lite Micro does."""
+"""Quantised integers, bit by bit as TensorFlow Lite Micro computes them, or in single precision."""

@@ -18,12 +18,13 @@ from cnn2csdf.integers import Integers, away_from_zero, multiplier, rescaled
 
 LEAST, LARGEST = -(2**15), 2**15 - 1
 STEPS = 512  # of a table over all 16-bit integers
+EXACT_SHIFTS = {"sigmoid": range(1), "tanh": range(2)}  # in which scales are powers of two
 LAST = 255  # of the table of the sigmoid: all above is one
 
 
 @cache
-def _sigmoids() -> Integers:
-    """Sigmoids of i / 24 as fractions of 2 ** 16, less half of the error that interpolation has."""
+def sigmoid_table() -> Integers:
+    """Return sigmoids of i / 24 as fractions of 2 ** 16, less half of the error between them."""
     places = np.arange(LAST)
     here, between, after = (2**16 / (1 + np.exp(-(places + shift) / 24)) for shift in (0, 0.5, 1))
     error = (here + after) / 2 - between
@@ -32,23 +33,31 @@ def _sigmoids() -> Integers:
     return result
 
 
-def _scaled(values: Integers, scale: float, exact_shifts: range) -> Integers:
-    """Stored integers in steps of 1 / (3 * 4096): in single powers of two, or by a 15-bit factor."""
+def curve_steps(scale: float, exact_shifts: range) -> tuple[int, int]:
+    """Return factor and shift from stored integers to steps of 1 / (3 * 4096).
+
+    A shift alone for powers of two that have room; a 15-bit factor otherwise.
+    """
     power = log2(float(np.float32(scale)))
     shift = 12 + round(power)
     if abs(power - round(power)) < 1e-3 and shift in exact_shifts:
-        return values * (3 << shift)
+        return 3 << shift, 0
     factor, shift = float(np.float32(scale)) * 4096 * 3, 0
     while factor <= LARGEST / 2 and shift <= 30:
         factor, shift = factor * 2, shift + 1
-    result: Integers = (values * int(factor) + ((1 << shift) >> 1)) >> shift
+    return int(factor), shift
+
+
+def _scaled(values: Integers, scale: float, exact_shifts: range) -> Integers:
+    factor, shift = curve_steps(scale, exact_shifts)
+    result: Integers = (values * factor + ((1 << shift) >> 1)) >> shift
     return result
 
 
 def short_sigmoid(values: Integers, scale: float) -> Integers:
     """Return 1 / (1 + e ** -x) of 16-bit integers of that scale, in steps of 1 / 2 ** 15."""
-    scaled = _scaled(values, scale, range(1))
-    place, rest, table = np.abs(scaled) >> 9, np.abs(scaled) & 511, _sigmoids()
+    scaled = _scaled(values, scale, EXACT_SHIFTS["sigmoid"])
+    place, rest, table = np.abs(scaled) >> 9, np.abs(scaled) & 511, sigmoid_table()
     left, right = table[np.minimum(place, LAST - 1)], table[np.minimum(place, LAST - 1) + 1]
     found = np.where(place >= LAST, LARGEST << 10, (left << 9) + rest * (right - left))
     result: Integers = np.where(scaled >= 0, found + 512, (1 << 25) - found + 511) >> 10
@@ -57,7 +66,7 @@ def short_sigmoid(values: Integers, scale: float) -> Integers:
 
 def short_hyperbolic_tangent(values: Integers, scale: float) -> Integers:
     """Return tanh x of 16-bit integers of that scale, in steps of 1 / 2 ** 15."""
-    return _hyperbolic_tangent(_scaled(values, scale, range(2)))
+    return _hyperbolic_tangent(_scaled(values, scale, EXACT_SHIFTS["tanh"]))
 
 
 def power_hyperbolic_tangent(values: Integers, power: int) -> Integers:
@@ -70,7 +79,7 @@ def power_hyperbolic_tangent(values: Integers, power: int) -> Integers:
 
 def _hyperbolic_tangent(scaled: Integers) -> Integers:
     """Of integers in steps of 1 / (3 * 4096)."""
-    place, rest, table = np.abs(scaled) >> 8, np.abs(scaled) & 255, _sigmoids()
+    place, rest, table = np.abs(scaled) >> 8, np.abs(scaled) & 255, sigmoid_table()
     left, right = table[np.minimum(place, LAST - 1)], table[np.minimum(place, LAST - 1) + 1]
     found = np.where(place >= LAST, 0xFFFF << 8, (left << 8) + rest * (right - left))
     above = found - (1 << 23) + 128
@@ -107,25 +116,32 @@ def _looked_up(values: Integers, table: Integers) -> Integers:
 
 
 @cache
-def _exponentials() -> Integers:
+def exponential_table() -> Integers:
+    """Return e ** x at 513 places from -10 to 0."""
     return _table(10.0, LARGEST, np.exp)
 
 
 @cache
-def _reciprocals() -> Integers:
+def reciprocal_table() -> Integers:
+    """Return 1 / (1 + x) at 513 places from 0 to 1."""
     return _table(1.0, LEAST, lambda values: 1 / (1 + values))
+
+
+def softmax_multiplier(scale: float) -> tuple[int, int]:
+    """Return integer and exponent from stored integers to steps of the table of exponentials."""
+    return multiplier(float(np.float32(scale)) / (10.0 / 65535.0))
 
 
 def short_softmax(values: Integers, scale: float, axis: Any) -> Integers:
     """Return a softmax of 16-bit integers along axes, in steps of 1 / 2 ** 15."""
-    ratio = multiplier(float(np.float32(scale)) / (10.0 / 65535.0))
+    ratio = softmax_multiplier(scale)
     beyond = rescaled(values - values.max(axis=axis, keepdims=True), *ratio) + LARGEST
-    powers = _looked_up(np.clip(beyond, LEAST, LARGEST), _exponentials())
+    powers = _looked_up(np.clip(beyond, LEAST, LARGEST), exponential_table())
     sums = powers.sum(axis=axis, keepdims=True)
     lead = 32 - np.frexp(sums.astype(np.float64))[1]  # leading zeros of 32 bits
     shifted = ((sums << (lead - 1)) + (1 << 13)) >> 14
     centred = np.clip(shifted - ((1 << 15) + (1 << 16)), LEAST, LARGEST)
-    shares = _looked_up(centred, _reciprocals())
+    shares = _looked_up(centred, reciprocal_table())
     shift = 31 - lead
     found = (powers * shares + (1 << (shift - 1))) >> shift
     result: Integers = np.clip(found, 0, LARGEST)

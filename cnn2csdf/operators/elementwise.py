@@ -11,6 +11,7 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.fixed_point.arithmetic import IN_INTEGERS
+from cnn2csdf.fixed_point.single_precision import averaged
 from cnn2csdf.integers import centred, multiplier, rescaled, stored
 from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, only_row, same_row
 from cnn2csdf.part import Part, Reader, Types, cut, same_rows, whole_tensor
@@ -170,14 +171,19 @@ class Reduction(Operator):
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return sums rescaled, for means by a multiplier that was divided by their number."""
         given, result = types.inputs[0], types.output
-        if given is None or result is None or not result.is_fixed_point:
+        is_sum = self.function in ("mean", "sum")
+        if given is None or result is None or not (is_sum or result.is_fixed_point):
             return super(Reduction, self).computed_in_integers(part, types)
         if self.function in ("max", "min"):
             return self.computed(part)
-        if self.function not in ("mean", "sum"):
+        if not is_sum:
             return super(Reduction, self).computed_in_integers(part, types)
         values = centred(whole_tensor(part.inputs[0]), given)
         count = prod(values.shape[axis] for axis in self.axes)
+        if not result.is_fixed_point:
+            sums = values.sum(axis=self.axes, keepdims=self.keeps)
+            found = averaged(sums, count if self.function == "mean" else 1, given, result)
+            return cut(found.reshape(part.shape.dims), part)
         integer, exponent = multiplier(given.scale / result.scale)
         if self.function == "mean":
             shift = min(count.bit_length() - 1, 32, 31 + exponent)

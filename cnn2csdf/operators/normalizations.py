@@ -11,6 +11,7 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.elements import Element
 from cnn2csdf.fixed_point.exponentials import softmax_of
 from cnn2csdf.fixed_point.short_functions import short_softmax
+from cnn2csdf.fixed_point.single_precision import shares
 from cnn2csdf.operators.operator import (
     Operator,
     RowByRow,
@@ -166,9 +167,12 @@ class Softmax(OfTheTensor):
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return shares as fixed-point arithmetic gives them: of 2 ** 8, 2 ** 15 or 2 ** 16."""
         (given, result), axes = quantized_types(self, types), self._axes
-        if self.is_logarithm or not result.is_fixed_point:
+        is_short = given.element.bytes == 1
+        if self.is_logarithm or not (result.is_fixed_point or is_short):
             return super(Softmax, self).computed_in_integers(part, types)
         values = whole_tensor(part.inputs[0]).astype(np.int64)
+        if not result.is_fixed_point:
+            return cut(shares(values, axes, given, result), part)
         if given.element is Element.INT16:
             found = short_softmax(values, given.scale, axes)
         else:

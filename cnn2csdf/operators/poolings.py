@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn2csdf.arrays import Array
+from cnn2csdf.fixed_point.single_precision import averaged
 from cnn2csdf.geometry import Axis, Range, Window, window_places
+from cnn2csdf.integers import centred
 from cnn2csdf.operators.cells import window_cells, window_in_words
 from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims, quantized_types
 from cnn2csdf.part import Part, Types, whole_tensor
@@ -44,10 +46,9 @@ class Pooling(Operator):
         return mean
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
-        """Return the rows of the part; files give both sides the same scale."""
+        """Return the rows of the part; in fixed point, files give both sides the same scale."""
         given, result = quantized_types(self, types)
-        is_fixed = given.is_fixed_point
-        if not is_fixed and (given != result or self.function != "max"):
+        if not given.is_fixed_point and given != result and self.function == "max":
             return super(Pooling, self).computed_in_integers(part, types)
         if self.function == "max":
             least = np.iinfo(given.element.value).min
@@ -57,8 +58,12 @@ class Pooling(Operator):
                 self,
                 part,
             )
-        cells = window_cells(self.window, part, fill=0, dtype=given.element.value).astype(np.int64)
-        sums, counts = _folded(cells, np.add, self, part), self._all_counts(part)
+        fill = 0 if given.is_fixed_point else given.zero_point
+        cells = window_cells(self.window, part, fill=fill, dtype=given.element.value)
+        whole, counts = cells.astype(np.int64) - fill, self._all_counts(part)
+        sums = _folded(whole, np.add, self, part)
+        if not given.is_fixed_point:
+            return averaged(sums, counts, given, result)
         halves = np.where(sums > 0, counts // 2, -(counts // 2))
         means: NDArray[np.int64] = np.sign(sums) * (
             np.abs(sums + halves) // counts
@@ -122,6 +127,15 @@ class GlobalPooling(Operator):
             maps, axis=(1, 2), keepdims=True
         )
         return pooled
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return means as sums of integers over their number, in single precision."""
+        given, result = types.inputs[0], types.output
+        if given is None or result is None or result.is_fixed_point or self.function == "max":
+            return super(GlobalPooling, self).computed_in_integers(part, types)
+        maps = centred(whole_tensor(part.inputs[0]), given)
+        sums = maps.sum(axis=(1, 2), keepdims=True)
+        return averaged(sums, maps[0].size, given, result)
 
     def in_words(self) -> str:
         return f"global {self.function} pool"

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import gcd
 
-from csdf.analysis.critical import SteadyTrace, critical_circuit
-from csdf.analysis.execution import ExecutionWhy, steady_state
+from csdf.analysis.critical import critical_circuit
+from csdf.analysis.execution import ExecutionWhy
 from csdf.analysis.period.periodic import Circuit, PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
+from csdf.analysis.steady import steady_state
 from csdf.errors import GaveUp, NoRecurrence
 from csdf.model.indexed import IndexedGraph, is_one_at_a_time, part_of
 from csdf.outcome import because
@@ -18,7 +19,7 @@ from csdf.stopping import Stop
 TRIAL_ITERATIONS = 64  # of an execution, before the periodic method goes on
 TRIAL_SHARE = 12  # an execution is tried once the periodic method did as much work as so many
 LARGE_SCHEDULE = 300_000  # or before it starts to need gigabytes: phases of all copies
-LONGEST_ITERATION = 500_000_000  # firings that an execution may have to remember: 4 GB
+LONGEST_ITERATION = 500_000_000  # firings to execute before a state can recur: some minutes
 
 
 class ComponentSearch:
@@ -131,9 +132,22 @@ class ComponentSearch:
             raise GaveUp(because(ExecutionWhy.TOO_LONG, firings=firings, most=LONGEST_ITERATION))
         self._execute(None)
 
+    def _narrow(self, low: Fraction, high: Fraction) -> None:
+        """Take bounds of the component's own period."""
+        self._own_low = max(self._own_low, low)
+        self.low = self.repeats * self._own_low
+        if self.bound is None or self.repeats * high < self.bound:
+            self.bound = self.repeats * high
+
     def _execute(self, limit: int | None) -> bool:
         try:
-            state = steady_state(self._graph, self._firings, limit=limit, budget=self._stop)
+            state = steady_state(
+                self._graph,
+                self._firings,
+                limit=limit,
+                budget=self._stop,
+                on_bounds=self._narrow,
+            )
         except NoRecurrence:
             if limit is None:
                 raise
@@ -143,7 +157,6 @@ class ComponentSearch:
             self.is_stuck = True
             return True
         self.bound = self.period = self.repeats * state.period
-        firings = [count * state.iterations for count in self._firings]
-        trace = SteadyTrace(self._graph, firings, state.starts, state.time)
-        self.circuit = critical_circuit(trace, state.iterations)
+        if state.time:
+            self.circuit = critical_circuit(self._graph, state)
         return True

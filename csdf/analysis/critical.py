@@ -1,4 +1,4 @@
-"""Critical cycles: by the names of a graph, and read backwards from the start times of an execution."""
+"""Critical cycles: by the names of a graph, and read backwards from an execution."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from csdf.analysis.period.periodic import Circuit
-from csdf.model.indexed import IndexedGraph, is_ordered
+from csdf.analysis.steady import SteadyState
+from csdf.kernels import causes as kernel
+from csdf.kernels import compile as compiler
+from csdf.model.indexed import IndexedGraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,119 +75,104 @@ def named_cycle(
     )
 
 
-class SteadyTrace:
-    """Start times of whole iterations of the steady part, extended both ways.
+class _Columns(NamedTuple):
+    """The steady part and the graph as the kernel reads them: see `kernel.Causes`."""
 
-    starts: those of actor a from position begins[a] on, firing by firing; firings: of each actor in
-    the recorded iterations; time: by which the recorded part is later than the one before it.
-    """
-
-    def __init__(
-        self, graph: IndexedGraph, firings: Sequence[int], starts: Sequence[int], time: int
-    ) -> None:
-        self.graph = graph
-        self.firings = list(firings)
-        self.time = time
-        self._starts = starts
-        self._begins = [0, *accumulate(firings)][:-1]
-        self._made = _cycle_sums(graph, graph.production_start, graph.production, graph.producer)
-        self._is_ordered = [is_ordered(graph, actor) for actor in range(len(graph.phases))]
-        self._taken = _cycle_sums(graph, graph.consumption_start, graph.consumption, graph.consumer)
-
-    def start(self, actor: int, firing: int) -> int:
-        """Start of a firing, counted from the beginning of the recorded part; may be negative."""
-        rounds, index = divmod(firing, self.firings[actor])
-        return int(self._starts[self._begins[actor] + index]) + rounds * self.time
-
-    def duration(self, actor: int, firing: int) -> int:
-        """Duration of a firing."""
-        graph = self.graph
-        return graph.duration[graph.duration_start[actor] + firing % graph.phases[actor]]
-
-    def cause(self, actor: int, firing: int) -> tuple[int, int, int]:
-        """Return what decided the start of a firing: a channel, and the producer's firing.
-
-        The channel is -1 where it is the start of the actor's previous firing.
-        """
-        graph = self.graph
-        now = self.start(actor, firing)
-        for port in range(graph.input_start[actor], graph.input_start[actor + 1]):
-            channel = graph.input_channel[port]
-            if graph.consumption[graph.consumption_start[channel] + firing % graph.phases[actor]]:
-                found = self._token_of(channel, firing, now)
-                if found is not None:
-                    return channel, graph.producer[channel], found
-        return -1, actor, firing - 1
-
-    def _token_of(self, channel: int, firing: int, now: int) -> int | None:
-        """The firing whose end made the last token available at `now`, if one did."""
-        graph = self.graph
-        needed = _sum_upto(self._taken[channel], firing) - graph.initial_tokens[channel]
-        producer = graph.producer[channel]
-        sums = self._made[channel]
-        source = _first_reaching(sums, needed)
-        earliest = source - self.firings[producer]
-        while source > earliest:
-            makes = _sum_upto(sums, source) > _sum_upto(sums, source - 1)
-            end = self.start(producer, source) + self.duration(producer, source)
-            if makes and end == now:
-                return source
-            source -= 1
-            if makes and self._is_ordered[producer]:
-                return None
-        return None
+    time: int
+    firings: Sequence[int]
+    causes: Any
+    cause_bits: Sequence[int]
+    per_word: Sequence[int]
+    cause_start: Sequence[int]
+    record: Any
+    record_start: Sequence[int]
+    phases: Sequence[int]
+    duration_start: Sequence[int]
+    duration: Sequence[int]
+    input_start: Sequence[int]
+    input_channel: Sequence[int]
+    producer: Sequence[int]
+    initial_tokens: Sequence[int]
+    made_start: Sequence[int]
+    made: Sequence[int]
+    taken_start: Sequence[int]
+    taken: Sequence[int]
 
 
-def critical_circuit(trace: SteadyTrace, iterations: int) -> Circuit:
+def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
     """Return a cycle of firings each of which started as soon as the one before it ended.
 
-    iterations: how many the trace holds. Such a cycle exists, since every start has a cause, and its
-    time over its iterations is the period. O(firings in the trace) at worst.
+    graph: the one that was executed. Such a cycle exists, since every start has a cause, and its time
+    over its iterations is the period. Actors and channels are named once each.
+    O(firings in the steady part) at worst.
     """
-    actor, firing = 0, 0
-    position: dict[tuple[int, int], int] = {}
-    path: list[tuple[int, int, int]] = []
-    while True:
-        key = (actor, firing % trace.firings[actor])
-        if key in position:
-            break
-        position[key] = len(path)
-        channel, producer, source = trace.cause(actor, firing)
-        path.append((actor, firing, channel))
-        actor, firing = producer, source
-    loop = path[position[key] :]
-    rounds = (loop[0][1] - firing) // trace.firings[actor]
-    # loop[i] was caused through its channel by loop[i + 1], the last one by loop[0] a round before.
-    causes = [*loop[1:], loop[0]]
-    channels = [channel for _, _, channel in loop]
-    steps = list(zip(causes, channels, strict=True))[::-1]
+    backend = compiler.backend(fits=_largest_number(graph, state) < compiler.SAFE)
+    causes = backend.kernel(kernel.Causes)(_columns(graph, state, backend), backend.array)
+    recorded = state.causes
+    begin = int(recorded.record[0]) if recorded.record_start[0] >= 0 else 0
+    walker = backend.kernel(kernel.Walker)
+    length = backend.kernel(kernel.cycle_length)(causes, walker(0, 0, begin), walker(0, 0, begin))
+    first, second = walker(0, 0, begin), walker(0, 0, begin)
+    actors, channels = (backend.blank(len(one)) for one in (graph.phases, graph.producer))
+    backend.kernel(kernel.go_round)(causes, first, second, length, actors, channels)
     return Circuit(
-        actors=tuple(one for (one, _, _), _ in steps),
-        channels=tuple(channels[::-1]),
-        time=sum(trace.duration(one, index) for (one, index, _), channel in steps if channel >= 0),
-        height=Fraction(rounds * iterations),
+        actors=_visited(actors),
+        channels=_visited(channels),
+        time=first.passed,
+        height=Fraction(-first.rounds * state.iterations),
     )
+
+
+def _columns(graph: IndexedGraph, state: SteadyState, backend: compiler.Backend) -> _Columns:
+    recorded = state.causes
+    return _Columns(
+        time=state.time,
+        firings=recorded.firings,
+        causes=backend.view(recorded.causes),
+        cause_bits=recorded.cause_bits,
+        per_word=recorded.per_word,
+        cause_start=recorded.cause_start,
+        record=backend.view(recorded.record),
+        record_start=recorded.record_start,
+        phases=graph.phases,
+        duration_start=graph.duration_start,
+        duration=graph.duration,
+        input_start=graph.input_start,
+        input_channel=graph.input_channel,
+        producer=graph.producer,
+        initial_tokens=graph.initial_tokens,
+        made_start=graph.production_start,
+        made=_cycle_sums(graph, graph.production_start, graph.production, graph.producer),
+        taken_start=graph.consumption_start,
+        taken=_cycle_sums(graph, graph.consumption_start, graph.consumption, graph.consumer),
+    )
+
+
+def _largest_number(graph: IndexedGraph, state: SteadyState) -> int:
+    """No sum of tokens on the walk passes this, and no time: it takes up to three steady parts."""
+    most = max(state.causes.firings)
+    tokens = max(graph.initial_tokens, default=0) + most * max(graph.consumption, default=0)
+    firings = zip(state.causes.firings, graph.phases, graph.duration_start, strict=True)
+    durations = [
+        count // phases * sum(graph.duration[start : start + phases])
+        for count, phases, start in firings
+    ]
+    begin = max(state.causes.record, default=0)
+    return max(tokens, begin + 4 * sum(durations))
+
+
+def _visited(steps: Sequence[int]) -> tuple[int, ...]:
+    """Return who was visited, in the order of time: the walk goes backwards."""
+    visited = [one for one, step in enumerate(steps) if step]
+    return tuple(sorted(visited, key=lambda one: -steps[one]))
 
 
 def _cycle_sums(
     graph: IndexedGraph, starts: Sequence[int], rates: Sequence[int], owner: Sequence[int]
-) -> list[list[int]]:
+) -> list[int]:
     """For each channel the sums of its rates up to and with each phase of the cycle."""
     return [
-        list(accumulate(rates[start : start + graph.phases[actor]]))
+        total
         for start, actor in zip(starts, owner, strict=True)
+        for total in accumulate(rates[start : start + graph.phases[actor]])
     ]
-
-
-def _sum_upto(sums: Sequence[int], firing: int) -> int:
-    """Tokens moved by the firings up to and with this one; negative before the first."""
-    cycles, phase = divmod(firing, len(sums))
-    return cycles * sums[-1] + sums[phase]
-
-
-def _first_reaching(sums: Sequence[int], tokens: int) -> int:
-    """The first firing with which the sum reaches so many tokens."""
-    cycles = (tokens - 1) // sums[-1]
-    rest = tokens - cycles * sums[-1]
-    phase = next(i for i, upto in enumerate(sums) if upto >= rest)
-    return cycles * len(sums) + phase

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from itertools import accumulate, count, pairwise
 from typing import Any, NamedTuple
 
+from csdf.analysis.cause_record import CauseRecord, blank_record
+from csdf.analysis.growth import Times
 from csdf.errors import GaveUp, NoRecurrence
 from csdf.kernels import compile as compiler
 from csdf.kernels import self_timed
@@ -16,8 +17,7 @@ from csdf.stopping import Budget, stop_of
 
 FUEL = 500_000  # firings between two looks at the clock and the keyboard,
 PLAIN_FUEL = 1_000  # or so many where they are not compiled
-INTEGER_BYTES = 40  # of one number in a tuple
-STATE_BYTES = 2**30  # most memory for remembered states
+ITERATION_BITS = 20  # compiled code executes so many iterations, as a power of two, or more
 
 
 class ExecutionWhy(Why):
@@ -31,20 +31,6 @@ class ExecutionWhy(Why):
     )
 
 
-class SteadyState(NamedTuple):
-    """When the execution of a graph began to repeat itself, in whole iterations."""
-
-    transient: int  # iterations before the first state that recurs
-    iterations: int  # iterations until it recurs
-    time: int  # time units until it recurs
-    starts: Any  # start times of that many iterations of the steady part, actor by actor
-
-    @property
-    def period(self) -> Fraction:
-        """Time of one iteration, in the long run."""
-        return Fraction(self.time, self.iterations)
-
-
 class _Rings(NamedTuple):
     """The tokens in each channel, in arrays of the kernel's kind: see `self_timed.Queues`."""
 
@@ -56,6 +42,7 @@ class _Rings(NamedTuple):
     times: Any
     tokens: Any
     last_time: Any
+    needed: Any
 
 
 class Execution:
@@ -73,8 +60,12 @@ class Execution:
         budget: Budget = None,
     ) -> None:
         self._stop = stop_of(budget)
+        self._graph = graph
         self._firings = list(firings)
-        self._backend = compiler.backend(fits=_largest(graph, firings) < compiler.SAFE >> 20)
+        self._backend = compiler.backend(
+            fits=_most_tokens(graph, firings) < compiler.SAFE
+            and sum(graph.duration) * max(firings) < compiler.SAFE >> ITERATION_BITS
+        )
         self._iteration_time = sum(
             count // phases * sum(graph.duration[start : start + phases])
             for count, phases, start in zip(
@@ -88,12 +79,17 @@ class Execution:
         sizes = [min(max(4, firings[actor] + 2), 256) for actor in graph.producer]
         batches = [[(count, 0)] if count else [] for count in graph.initial_tokens]
         tokens = self._backend.array(graph.initial_tokens)
-        self._lay_out(sizes, batches, tokens, self._backend.blank(len(sizes)))
+        blank = self._backend.blank
+        self._lay_out(sizes, batches, (tokens, blank(len(sizes)), blank(len(sizes))))
+        make(self_timed.begin)(self._wiring, self._queues, self._actors)
 
     def _lay_out(
-        self, sizes: list[int], batches: list[list[tuple[int, int]]], tokens: Any, last_time: Any
+        self, sizes: list[int], batches: list[list[tuple[int, int]]], channels: tuple[Any, ...]
     ) -> None:
-        """Take rings of these sizes, which hold these batches of tokens and their times."""
+        """Take rings of these sizes, which hold these batches of tokens and their times.
+
+        channels: what else the kernel knows of each, the last columns of the rings.
+        """
         starts = [0, *accumulate(sizes)]
         counts, times = [0] * starts[-1], [0] * starts[-1]
         for start, queue in zip(starts, batches, strict=False):
@@ -101,7 +97,7 @@ class Execution:
                 counts[start + i], times[start + i] = held, time
         columns = starts[:-1], sizes, [0] * len(sizes), map(len, batches), counts, times
         arrays = map(self._backend.array, columns)
-        self._rings = _Rings._make((*arrays, tokens, last_time))
+        self._rings = _Rings._make((*arrays, *channels))
         self._queues = self._backend.kernel(self_timed.Queues)(self._rings)
 
     def _batches(self, channel: int) -> list[tuple[int, int]]:
@@ -117,7 +113,7 @@ class Execution:
             size * 4 if channel == full or 2 * len(batches[channel]) > size else size
             for channel, size in enumerate(self._rings.size)
         ]
-        self._lay_out(sizes, batches, self._rings.tokens, self._rings.last_time)
+        self._lay_out(sizes, batches, self._rings[-3:])
 
     def recorded(self, iterations: int) -> Any:
         """Carry out so many iterations; return the start times, or None in a deadlock.
@@ -129,10 +125,30 @@ class Execution:
         record = self._backend.blank(sum(per_actor))
         self._actors.record_at = self._backend.array([0, *accumulate(per_actor)][:-1])
         self._actors.record = record
-        for _ in range(iterations):
-            if not self._advance():
-                return None
-        return record
+        self._actors.cause_bits = self._backend.blank(len(per_actor))
+        return record if self._advanced(iterations) else None
+
+    def caused(self, iterations: int) -> CauseRecord | None:
+        """Carry out so many iterations; return what decided the starts, or None in a deadlock.
+
+        Raises NoRecurrence where times would leave 64 bits.
+        """
+        self._record_to(blank_record(self._graph, [0] * len(self._firings), self._backend))
+        firings = [count * iterations for count in self._firings]
+        record = blank_record(self._graph, firings, self._backend)
+        self._record_to(record)
+        return record if self._advanced(iterations) else None
+
+    def _record_to(self, record: CauseRecord) -> None:
+        actors, array = self._actors, self._backend.array
+        actors.causes, actors.record = record.causes, record.record
+        actors.cause_bits, actors.cause_at = array(record.cause_bits), array(record.cause_start)
+        actors.cause_shift = self._backend.blank(len(record.cause_bits))
+        actors.record_at = array(record.record_start)
+
+    def _advanced(self, iterations: int) -> bool:
+        """Carry out so many iterations; False if they get stuck in a deadlock."""
+        return all(self._advance() for _ in range(iterations))
 
     def _advance(self) -> bool:
         """Carry out one more iteration; False if it gets stuck in a deadlock."""
@@ -147,11 +163,10 @@ class Execution:
         self._actors.quota = self._backend.array(self._firings)
         least = FUEL if self._backend.is_compiled else PLAIN_FUEL
         fuel = max(least, len(self._firings))  # each call looks at every actor first
-        answer = self._backend.array([0])
         while True:
-            status = run(self._wiring, self._queues, self._actors, fuel, answer)
+            status = run(self._wiring, self._queues, self._actors, fuel)
             if status == self_timed.FULL:
-                self._grow(int(answer[0]))
+                self._grow(self._queues.full)
             elif status == self_timed.PAUSED:
                 self._stop.look()
             else:
@@ -164,6 +179,12 @@ class Execution:
         """Start of the latest firing of the first actor: a clock to compare states by."""
         return int(self._actors.latest_start[0])
 
+    def times(self) -> Times:
+        """All times that the future depends on: of starts, of the newest tokens, of all tokens."""
+        starts = [[(1, start)] for start in self._actors.latest_start]
+        newest = [[(1, time)] for time in self._rings.last_time]
+        return [*starts, *newest, *map(self._batches, range(len(newest)))]
+
     def state(self) -> bytes | tuple[int, ...]:
         """Everything the future depends on, times relative to `now`."""
         run = self._backend.kernel(self_timed.pack_state)
@@ -171,60 +192,6 @@ class Execution:
         packed = self._backend.blank(length)
         run(self._queues, self._actors, self.now, packed)
         return packed.tobytes() if self._backend.is_compiled else tuple(packed)
-
-
-def steady_state(
-    graph: IndexedGraph,
-    firings: Sequence[int],
-    *,
-    limit: int | None = None,
-    budget: Budget = None,
-) -> SteadyState | None:
-    """Execute until a state recurs; None if the graph deadlocks.
-
-    graph: without capacities. States are compared after whole iterations; in a strongly connected
-    graph one recurs in the end, in another only where no part runs ahead for ever.
-    limit: most iterations to try. Raises NoRecurrence when it, or the memory for states, is used
-    up. budget: ends the work by GaveUp.
-    """
-    execution = Execution(graph, firings, budget=budget)
-    seen: dict[bytes | tuple[int, ...], tuple[int, int]] = {}
-    remembered = 0
-    while limit is None or execution.iterations < limit:
-        record = execution.recorded(1)
-        if record is None:
-            return None
-        state = execution.state()
-        if state in seen:
-            transient, begin = seen[state]
-            iterations, time = execution.iterations - transient, execution.now - begin
-            if iterations > 1:
-                record = execution.recorded(iterations)
-            return SteadyState(transient=transient, iterations=iterations, time=time, starts=record)
-        seen[state] = (execution.iterations, execution.now)
-        remembered += len(state) if isinstance(state, bytes) else INTEGER_BYTES * len(state)
-        if remembered > STATE_BYTES:
-            raise NoRecurrence(
-                because(ExecutionWhy.MEMORY, iterations=execution.iterations, remembered=remembered)
-            )
-    raise NoRecurrence(because(ExecutionWhy.NO_RECURRENCE, iterations=limit))
-
-
-def recurrence(
-    graph: IndexedGraph,
-    firings: Sequence[int],
-    *,
-    limit: int,
-    budget: Budget = None,
-) -> SteadyState | None:
-    """Return the steady part, or None where no state recurs within so many iterations.
-
-    The graph has no deadlock. budget: ends the wait by GaveUp.
-    """
-    try:
-        return steady_state(graph, firings, limit=limit, budget=budget)
-    except NoRecurrence:
-        return None
 
 
 def first_starts(
@@ -259,8 +226,7 @@ def repeated(starts: Sequence[int], *, transient: int, period: int) -> Iterator[
         yield from (start + later for start in starts[transient:])
 
 
-def _largest(graph: IndexedGraph, firings: Sequence[int]) -> int:
-    """No number of tokens in one iteration, and no time in one iteration, passes this."""
+def _most_tokens(graph: IndexedGraph, firings: Sequence[int]) -> int:
+    """No queue ever holds as many tokens: after each iteration it is back at its initial ones."""
     tokens = max(graph.initial_tokens, default=0)
-    rates = max(graph.production, default=0)
-    return max(max(firings) * rates + tokens, sum(graph.duration) * max(firings))
+    return tokens + max(firings) * max(graph.production, default=0)

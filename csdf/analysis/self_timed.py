@@ -11,8 +11,9 @@ from typing import Any
 
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.execution import SteadyState, first_starts, recurrence, repeated
+from csdf.analysis.execution import first_starts, repeated
 from csdf.analysis.liveness import Deadlock, deadlock
+from csdf.analysis.steady import SteadyState, recurrence
 from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph
 from csdf.model.indexed import indexed

@@ -19,7 +19,6 @@ from typing import Any
 SAFE = 2**61  # no compiled kernel lets a sum pass it: two such sums still fit into 64 bits
 UNBOUNDED = 2**20_000  # the same for Python integers: a limit that nothing real reaches
 HOME = "csdf.kernels.compiled"  # package of the compiled modules, named as the texts are
-ENTRY_BYTES = 8
 
 
 class Plain:
@@ -69,7 +68,7 @@ class Compiled(Plain):
 
     def blank(self, length: int) -> Any:
         """Return so many zeros for a kernel to change."""
-        return array("q", bytes(ENTRY_BYTES * length))
+        return array("q", [0]) * length
 
 
 Backend = Plain | Compiled

@@ -18,10 +18,12 @@ from __future__ import annotations
 
 DONE = 0  # every actor has fired its quota
 STUCK = 1  # no actor can fire, but some quota is left
-FULL = 2  # the ring of channel answer[0] needs more room; grow it and call again
+FULL = 2  # the ring of channel `queues.full` needs more room; grow it and call again
 PAUSED = 3  # the fuel is used up; call again
 
 BURST = 64  # firings of one actor before its consumers get their turn
+NOWHERE = -1  # in record_at: starts of this actor are not recorded; in full: no ring is
+WORD_BITS = 60  # of a word of recorded causes
 
 
 class Wiring:
@@ -53,7 +55,8 @@ class Queues:
 
     The ring of channel c has size[c] entries from start[c] on, of which length[c] hold a batch, the
     oldest at start[c] + head[c]. count, time: flat, of each batch. tokens, last_time: (C,) tokens in
-    the channel, and time of the newest one so far.
+    the channel, and time of the newest one so far. needed: (C,) tokens that the consumer's next
+    firing takes. full: a channel whose ring has no room for one more batch, or NOWHERE.
     """
 
     def __init__(self, rings):
@@ -66,14 +69,20 @@ class Queues:
         self.time = rings.times
         self.tokens = rings.tokens
         self.last_time = rings.last_time
+        self.needed = rings.needed
+        self.full = NOWHERE
 
 
 class Actors:
-    """How far the actors are.
+    """How far the actors are. Nothing is recorded at first.
 
-    phase, latest_start, quota: (A,) next phase, start of the last firing, firings left. stack,
-    is_stacked: (A,) actors to look at, and whether an actor is among them. record: start times; a
-    firing of actor a writes record[record_at[a]], unless record is empty, and moves that index on.
+    phase, latest_start, quota: (A,) next phase, start of the last firing, firings left. lacking: (A,)
+    input channels that hold too little for the next firing. stack: (A,) actors to fire.
+    record: start times; a firing of actor a writes record[record_at[a]] and moves that index on,
+    unless it is NOWHERE, or record is empty. causes: what decided each start, packed into words,
+    cause_bits[a] bits a firing (0: not recorded), the next of them at bit cause_shift[a] of word
+    cause_at[a]: the input port counted from 1 whose token came last, or 0 where it was the start of the
+    previous firing.
     """
 
     def __init__(self, actors, blank):
@@ -81,94 +90,126 @@ class Actors:
         self.phase = blank(actors)
         self.latest_start = blank(actors)
         self.quota = blank(actors)
+        self.lacking = blank(actors)
         self.stack = blank(actors)
-        self.is_stacked = blank(actors)
         self.record_at = blank(actors)
         self.record = blank(0)
+        self.cause_bits = blank(actors)
+        self.cause_at = blank(actors)
+        self.cause_shift = blank(actors)
+        self.causes = blank(0)
 
 
-def advance(wiring, queues, actors, fuel, answer):
+def begin(wiring, queues, actors):
+    """Note what the first firing of every actor needs. Changes `queues` and `actors`."""
+    for actor in range(len(wiring.phases)):
+        actors.lacking[actor] = 0
+        for port in range(wiring.input_start[actor], wiring.input_start[actor + 1]):
+            need_next(wiring, queues, actors, actor, port, 0)
+
+
+def need_next(wiring, queues, actors, actor, port, phase):
+    """Note what a firing of this phase, the next one, needs from an input port."""
+    channel = wiring.input_channel[port]
+    needed = wiring.consumption[wiring.consumption_start[port] + phase]
+    queues.needed[channel] = needed
+    if queues.tokens[channel] < needed:
+        actors.lacking[actor] += 1
+
+
+def advance(wiring, queues, actors, fuel):
     """Fire until every quota is used up; return DONE, STUCK, FULL or PAUSED.
 
-    Changes `queues` and `actors`. fuel: firings after which to pause. answer: (1,) out.
+    Changes `queues` and `actors`. fuel: firings after which to pause. Every ring has room for a batch.
     """
     left = 0
     depth = 0
     for i in range(len(wiring.phases)):
-        depth = push(actors, depth, len(wiring.phases) - 1 - i)
-        left += actors.quota[i]
+        actor = len(wiring.phases) - 1 - i
+        left += actors.quota[actor]
+        if is_enabled(actors, actor):
+            depth = push(actors, depth, actor)
     while depth > 0:
         if fuel <= 0:
             return PAUSED
         depth -= 1
+        below = depth
         actor = actors.stack[depth]
-        actors.is_stacked[actor] = 0
-        burst = min(actors.quota[actor], BURST)
-        for port in range(wiring.output_start[actor], wiring.output_start[actor + 1]):
-            channel = wiring.output_channel[port]
-            if queues.length[channel] == queues.size[channel]:
-                answer[0] = channel
+        burst = BURST
+        while burst > 0 and is_enabled(actors, actor):
+            depth = fire(wiring, queues, actors, actor, depth)
+            burst -= 1
+            left -= 1
+            fuel -= 1
+            if queues.full != NOWHERE:
                 return FULL
-            burst = min(burst, queues.size[channel] - queues.length[channel])
-        fired = 0
-        while fired < burst and is_enabled(wiring, queues, actor, actors.phase[actor]):
-            fire(wiring, queues, actors, actor)
-            fired += 1
-        left -= fired
-        fuel -= fired
-        if fired > 0:
-            if fired == burst and actors.quota[actor] > 0:
-                depth = push(actors, depth, actor)
-            depth = push_consumers(wiring, actors, depth, actor)
+        if is_enabled(actors, actor):  # after those that it has enabled
+            actors.stack[depth] = actors.stack[below]
+            actors.stack[below] = actor
+            depth += 1
     return STUCK if left > 0 else DONE
 
 
 def push(actors, depth, actor):
     """Put an actor onto the stack; return the depth of the stack."""
-    actors.is_stacked[actor] = 1
     actors.stack[depth] = actor
     return depth + 1
 
 
-def push_consumers(wiring, actors, depth, actor):
-    """Put the consumers of an actor that have firings left onto the stack; return its depth."""
-    for port in range(wiring.output_start[actor], wiring.output_start[actor + 1]):
-        follower = wiring.consumer[port]
-        if actors.is_stacked[follower] == 0 and actors.quota[follower] > 0:
-            depth = push(actors, depth, follower)
-    return depth
+def is_enabled(actors, actor):
+    """Whether every input of the actor holds the tokens of its next firing, and it has one left."""
+    return actors.lacking[actor] == 0 and actors.quota[actor] > 0
 
 
-def is_enabled(wiring, queues, actor, phase):
-    """Whether every input of the actor holds the tokens that this phase takes."""
-    for port in range(wiring.input_start[actor], wiring.input_start[actor + 1]):
-        needed = wiring.consumption[wiring.consumption_start[port] + phase]
-        if queues.tokens[wiring.input_channel[port]] < needed:
-            return False
-    return True
+def fire(wiring, queues, actors, actor, depth):
+    """Carry out the next firing of an enabled actor; return the depth of the stack.
 
-
-def fire(wiring, queues, actors, actor):
-    """Carry out the next firing of an enabled actor."""
+    Other actors that it enables are put onto the stack.
+    """
     phase = actors.phase[actor]
+    following = phase + 1 if phase + 1 < wiring.phases[actor] else 0
     start = actors.latest_start[actor]
+    cause = 0
+    actors.quota[actor] -= 1
     for port in range(wiring.input_start[actor], wiring.input_start[actor + 1]):
-        needed = wiring.consumption[wiring.consumption_start[port] + phase]
-        if needed > 0:
-            time = take(queues, wiring.input_channel[port], needed)
-            if time > start:
+        channel = wiring.input_channel[port]
+        if queues.needed[channel] > 0:
+            time = take(queues, channel, queues.needed[channel])
+            if time > start or (time == start and cause == 0):
                 start = time
+                cause = port + 1 - wiring.input_start[actor]
+        need_next(wiring, queues, actors, actor, port, following)
     end = start + wiring.duration[wiring.duration_start[actor] + phase]
     for port in range(wiring.output_start[actor], wiring.output_start[actor + 1]):
         made = wiring.production[wiring.production_start[port] + phase]
         if made > 0:
-            put(queues, wiring.output_channel[port], made, end)
-    if len(actors.record) > 0:
+            channel = wiring.output_channel[port]
+            lacked = queues.tokens[channel] < queues.needed[channel]
+            put(queues, channel, made, end)
+            if lacked and queues.tokens[channel] >= queues.needed[channel]:
+                follower = wiring.consumer[port]
+                actors.lacking[follower] -= 1
+                if follower != actor and is_enabled(actors, follower):
+                    depth = push(actors, depth, follower)
+    actors.latest_start[actor] = start
+    actors.phase[actor] = following
+    note(actors, actor, start, cause)
+    return depth
+
+
+def note(actors, actor, start, cause):
+    """Record the start of a firing and its cause, where they are wanted."""
+    if len(actors.record) > 0 and actors.record_at[actor] != NOWHERE:
         actors.record[actors.record_at[actor]] = start
         actors.record_at[actor] += 1
-    actors.quota[actor] -= 1
-    actors.latest_start[actor] = start
-    actors.phase[actor] = phase + 1 if phase + 1 < wiring.phases[actor] else 0
+    bits = actors.cause_bits[actor]
+    if bits > 0:
+        shift = actors.cause_shift[actor]
+        actors.causes[actors.cause_at[actor]] |= cause << shift
+        actors.cause_shift[actor] = shift + bits
+        if shift + 2 * bits > WORD_BITS:
+            actors.cause_shift[actor] = 0
+            actors.cause_at[actor] += 1
 
 
 def take(queues, channel, needed):
@@ -212,6 +253,8 @@ def put(queues, channel, made, end):
         queues.count[base + tail] = made
         queues.time[base + tail] = queues.last_time[channel]
         queues.length[channel] += 1
+        if queues.length[channel] == size:
+            queues.full = channel
 
 
 def pack_state(queues, actors, origin, state):

@@ -127,12 +127,15 @@ class Graph(Shown):
             raise InvalidGraph(f"graph {self.name!r}: time unit {self.time_unit} is not positive")
         object.__setattr__(self, "_actors", {actor.name: actor for actor in self.actors})
         object.__setattr__(self, "_channels", {channel.name: channel for channel in self.channels})
-        _require_distinct([actor.name for actor in self.actors], "actor")
-        _require_distinct([channel.name for channel in self.channels], "channel")
-        phases = {actor.name: len(actor.durations) for actor in self.actors}
+        if len(self._actors) != len(self.actors):
+            _refuse_equal([actor.name for actor in self.actors], "actor")
+        if len(self._channels) != len(self.channels):
+            _refuse_equal([channel.name for channel in self.channels], "channel")
+        phases = {actor.name: len(actor.durations) for actor in self.actors}.get
         for channel in self.channels:
-            known = phases.get(channel.producer), phases.get(channel.consumer)
-            if known != (len(channel.production), len(channel.consumption)):
+            if phases(channel.producer) != len(channel.production):
+                self._require_ends(channel)
+            if phases(channel.consumer) != len(channel.consumption):
                 self._require_ends(channel)
 
     def _require_ends(self, channel: Channel) -> None:
@@ -243,9 +246,7 @@ def _require_window(release: tuple[int, ...], consumption: tuple[int, ...], name
         )
 
 
-def _require_distinct(names: list[str], kind: str) -> None:
-    if len(set(names)) == len(names):
-        return
+def _refuse_equal(names: list[str], kind: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Mapping, Sequence
+from bisect import bisect
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
@@ -42,17 +42,22 @@ class Cuts:
     def __len__(self) -> int:
         return len(self._cuts)
 
+    def __iter__(self) -> Iterator[Cut]:
+        return iter(self._cuts)
+
     def add(self, cut: Cut) -> None:
         """Take note of one more region."""
         number = len(self._cuts)
         self._cuts.append(cut)
-        insort(self._order, (len(cut.limits), number))
+        key = (len(cut.limits), number)
+        place = bisect(self._order, key)
+        self._order.insert(place, key)
         self._dearest += sum(
             (limit + self._steps[place]) * self._weights[place]
             for place, limit in cut.limits.items()
         )
         self._require_room(self._dearest)
-        if self._table is not None and not self._table.take(number, cut, self._order):
+        if self._table is not None and not self._table.take(number, cut, place):
             self._table = None
 
     def bound(self, capacities: Sequence[int]) -> tuple[int, Cut | None]:
@@ -93,27 +98,25 @@ class _Table:
         self._table = backend.kernel(kernel.Table)(
             backend.array(steps), backend.array(weights), self._limits, self._order, backend.blank
         )
-        self._count = 0
+        self._count = len(cuts)
         self._run = backend.kernel(kernel.leaving_cost)
         for number, cut in enumerate(cuts):
             self._write(number, cut)
-        self._sort(order)
+        self._order[: len(order)] = backend.array([number for _, number in order])
 
-    def take(self, number: int, cut: Cut, order: Sequence[tuple[int, int]]) -> bool:
-        """Add a cut; False if there is no room left."""
+    def take(self, number: int, cut: Cut, place: int) -> bool:
+        """Add a cut, at this place of the order; False if there is no room left."""
         if number >= self._room:
             return False
         self._write(number, cut)
-        self._sort(order)
+        later = self._backend.array([number]) + self._order[place : self._count]
+        self._order[place : self._count + 1] = later
+        self._count += 1
         return True
 
     def _write(self, number: int, cut: Cut) -> None:
         for place, limit in cut.limits.items():
             self._limits[number * self._variables + place] = limit
-
-    def _sort(self, order: Sequence[tuple[int, int]]) -> None:
-        self._count = len(order)
-        self._order[: len(order)] = self._backend.array([number for _, number in order])
 
     def leaving_cost(self, capacities: Sequence[int]) -> tuple[int, int]:
         total = self._run(self._table, self._backend.array(capacities), self._count)

@@ -41,7 +41,7 @@ class Exploration:
         self._look = look
         self._steps = [variable.step for variable in variables]
         self._weights = [variable.weight for variable in variables]
-        self._cuts = Cuts(self._steps, self._weights)
+        self.cuts = Cuts(self._steps, self._weights)
         least = tuple(variable.least for variable in variables)
         self.lower_bound = self.size(least)
         self._queue = [(self.lower_bound, -self.lower_bound, least, 0)]
@@ -68,21 +68,21 @@ class Exploration:
         while self._queue and not self._is_full:
             self._look()
             bound, negative_size, capacities, cuts_then = heapq.heappop(self._queue)
-            cost, cut = self._cuts.bound(capacities)
-            self._looked_at += len(self._cuts) + 1
-            if cuts_then < len(self._cuts) and cost - negative_size > bound:
-                entry = (cost - negative_size, negative_size, capacities, len(self._cuts))
+            cost, cut = self.cuts.bound(capacities)
+            self._looked_at += len(self.cuts) + 1
+            if cuts_then < len(self.cuts) and cost - negative_size > bound:
+                entry = (cost - negative_size, negative_size, capacities, len(self.cuts))
                 heapq.heappush(self._queue, entry)
                 continue
             self.lower_bound = max(self.lower_bound, bound)
             if cut is None:
                 evaluation = self.evaluator.evaluate(capacities)
                 if is_sufficient(evaluation.period):
-                    entry = (bound, negative_size, capacities, len(self._cuts))
+                    entry = (bound, negative_size, capacities, len(self.cuts))
                     heapq.heappush(self._queue, entry)
                     return capacities
                 cut = self._cut(capacities, evaluation.holding, is_sufficient)
-                self._cuts.add(cut)
+                self.cuts.add(cut)
             self._branch(capacities, cut, bound, -negative_size)
         return None
 
@@ -94,11 +94,11 @@ class Exploration:
             candidate = (*capacities[:place], larger, *capacities[place + 1 :])
             if candidate not in self._seen:
                 self._seen.add(candidate)
-                cost, _ = self._cuts.bound(candidate)
-                self._looked_at += len(self._cuts)
+                cost, _ = self.cuts.bound(candidate)
+                self._looked_at += len(self.cuts)
                 larger_size = size + steps * self._steps[place] * self._weights[place]
                 least = max(bound, larger_size + cost)
-                entry = (least, -larger_size, candidate, len(self._cuts))
+                entry = (least, -larger_size, candidate, len(self.cuts))
                 heapq.heappush(self._queue, entry)
         self._is_full = len(self._seen) * len(capacities) > QUEUE_NUMBERS
 

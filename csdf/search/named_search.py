@@ -17,6 +17,7 @@ from csdf.search.narrowing import (
     whole_iterations,
 )
 from csdf.search.pareto import ParetoPoint, SmallestStorage
+from csdf.search.parts import PartedExploration, independent_parts
 from csdf.search.refusals import refusal
 from csdf.search.sequential import SequentialRun, raised
 from csdf.search.variables import Choice, prepared
@@ -25,6 +26,7 @@ from csdf.stopping import ENDS, Progress, Stop
 ALONE = 30  # evaluations of a search before narrowing begins beside it,
 LONG_WORK = 1_000_000  # or fewer if they have so many firings;
 SHARE = 4  # then one evaluation of every so many is for narrowing
+PATIENCE = 3_000  # evaluations after which a search goes on in parts, where it has some
 LEAST_EFFORT = 50  # distributions to evaluate after the end of a search, to have any answer
 
 
@@ -36,6 +38,10 @@ class StorageWhy(Why):
     NOTHING_SUFFICES = "no capacity of the searched channels suffices"
     IS_FULL = "the queue of candidates is full"
     NO_MORE_POINTS = "no more points"
+
+
+class _Impatient(Exception):
+    """The search is to go on in parts."""
 
 
 class NamedSearch:
@@ -60,7 +66,8 @@ class NamedSearch:
             copies=choice.copies,
             look=self._look,
         )
-        self._exploration = Exploration(self._evaluator, self._variables, self._between)
+        self._exploration: Exploration | PartedExploration = self._explored()
+        self._may_part = True
         self.points: list[ParetoPoint] = []
         self._only_live = only_live
         self._start: Distribution | None = None  # live capacities
@@ -83,9 +90,16 @@ class NamedSearch:
         """Return whether a simple schedule shows that the graph runs; if not, it still may."""
         return self._evaluator.is_simply_live()
 
+    def _explored(self) -> Exploration:
+        return Exploration(self._evaluator, self._variables, self._between)
+
     def _between(self) -> None:
-        """Look at the stop, and give narrowing its share of the evaluations."""
+        """Look at the stop and at the parts, and give narrowing its share of the evaluations."""
         self._look()
+        if self.evaluations >= PATIENCE and self._may_part:
+            self._may_part = False
+            if len(independent_parts(len(self._variables), self._exploration.cuts)) > 1:
+                raise _Impatient
         if self._narrowing is not None and self.evaluations >= self._turn:
             self._narrowed = next(self._narrowing, self._narrowed)
             self._turn = self.evaluations + SHARE
@@ -143,10 +157,17 @@ class NamedSearch:
             self._look()
         finally:
             self._variables = raised(self._variables, run.cuts)
-            self._exploration = Exploration(self._evaluator, self._variables, self._between)
+            self._exploration = self._explored()
 
     def next_point(self, is_sufficient: Sufficient) -> Distribution | None:
         """Return the cheapest sufficient distribution, None if there is none."""
+        return self._cheapest(is_sufficient)
+
+    def _cheapest(self, is_sufficient: Sufficient) -> Distribution | None:
+        try:
+            return self._exploration.cheapest(is_sufficient)
+        except _Impatient:
+            self._exploration = PartedExploration(self._exploration, self._variables, self._between)
         return self._exploration.cheapest(is_sufficient)
 
     def only_point(self, is_sufficient: Sufficient) -> Distribution | None:
@@ -161,7 +182,7 @@ class NamedSearch:
                 return self._start
         self._narrowing = narrowing(self._evaluator, self._variables, is_sufficient, self._start)
         self._turn = min(ALONE, LONG_WORK // self._evaluator.firings)
-        return self._exploration.cheapest(is_sufficient)
+        return self._cheapest(is_sufficient)
 
     def add(self, capacities: Sequence[int]) -> Fraction | None:
         """Take the distribution as a point, instead of a slower one of equal size; its period."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from csdf.errors import InvalidPlan
-from planners.streaming.plan import StreamBuffer, StreamingPlan
+from planners.streaming.plan import Kind, StreamBuffer, StreamingPlan
 
 MOST_TURNS = 65535  # of firings that repeat, and times: they are counted in 16 bits
 
@@ -23,6 +23,9 @@ def order_of(plan: StreamingPlan) -> Order:
     Raises InvalidPlan for an order in one of several groups.
     """
     found = Order([], [])
+    for number, group in enumerate(plan.groups):
+        if group.arriving is not None and plan.is_copied(number):
+            raise InvalidPlan(f"no C code for rows of {group.arriving!r} copied from where it lies")
     if len(plan.groups) > 1 and any(group.order for group in plan.groups):
         raise InvalidPlan("no C code for a plan of several groups of which one has an order")
     for turns in plan.groups[0].order:
@@ -35,11 +38,8 @@ def order_of(plan: StreamingPlan) -> Order:
 
 def copies_of(plan: StreamingPlan) -> tuple[StreamBuffer, ...]:
     """Return the rings of each tensor but its first."""
-    known: set[str] = set()
-    found = []
+    found: dict[str, list[StreamBuffer]] = {}
     for one in plan.buffers:
-        if one.readers and one.tensor in known:
-            found.append(one)
-        if one.readers:
-            known.add(one.tensor)
-    return tuple(found)
+        if one.kind in (Kind.WHOLE, Kind.RING):
+            found.setdefault(one.tensor, []).append(one)
+    return tuple(copy for places in found.values() for copy in places[1:])

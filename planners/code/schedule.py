@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cnn2csdf import operators as op
+from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidNetwork, InvalidPlan
@@ -14,6 +15,7 @@ from planners.code.calls.integer_layers import (
     integer_channels_calls,
     integer_steps,
     integer_sums_call,
+    packed_blocks,
     packed_quads,
 )
 from planners.code.calls.layers import call_of, channels_calls, packed_filters, sums_call
@@ -46,6 +48,8 @@ class PlacedStage:
         """The word for how it works."""
         if self.running.is_arriving:
             return "ARRIVING"
+        if self.running.planned.stage.tiles is not None:
+            raise InvalidPlan(f"no C code for {self.running.result!r} in tiles")
         if self.running.planned.stage.summing is not None:
             return "BY_PARTS"
         return {
@@ -68,7 +72,17 @@ class Schedule:
         self.network, self.plan, self.tables = model.network, plan, tables
         self._weights = model.weights or {}
         self.is_integer = any(layer.quantization is not None for layer in self.network.layers)
-        self.unit = 1 if self.is_integer else 4  # bytes of an element of the arena
+        self.is_single = any(
+            layer.quantization is not None and not layer.quantization.is_fixed_point
+            for layer in self.network.layers
+        )
+        self.is_short = any(
+            layer.quantization is not None and layer.element is Element.INT16
+            for layer in self.network.layers
+        )
+        self.unit = (
+            (2 if self.is_short else 1) if self.is_integer else 4
+        )  # bytes of an element of the arena
         self.stages = tuple(_placed_stages(self.network, plan.groups))
         self.tensors = _tensors(self.network, plan)
         self.order = order_of(plan)
@@ -268,6 +282,8 @@ class Schedule:
 
     def _packed(self, kernel: Array) -> Array:
         """Filters of one group as the kernels of the library read them."""
+        if self.is_short:
+            return packed_blocks(kernel, 1)
         return packed_quads(kernel, 1) if self.is_integer else packed_filters(kernel, 1)
 
     def _add_layer(self, stage: PlacedStage, one: Described, call: Call) -> None:

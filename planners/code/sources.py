@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.ends import Ends, Port
 from planners.code.names import comment, identifier, unlike, wrapped
-from planners.code.parts import INTEGERS, REALS, SCHEDULER, mentioned, used
+from planners.code.parts import INTEGERS, REALS, SCHEDULER, SHORTS, SINGLES, mentioned, used
 from planners.code.schedule import Schedule
+from planners.code.signed import as_signed
 from planners.code.tables import TYPES, Tables, array_items
 from planners.streaming.again import worked_model
 from planners.streaming.plan import StreamingPlan
@@ -64,7 +66,8 @@ def library_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
 
 class _Writing:
     def __init__(self, model: Model, plan: StreamingPlan, name: str) -> None:
-        model = worked_model(model, plan.again)
+        self._given = model.network
+        model = as_signed(worked_model(model, plan.again))
         _require_fit(model, plan)
         self.name = identifier(name)
         self.capitals = self.name.upper()
@@ -104,9 +107,10 @@ class _Writing:
             layer=layer.name,
             tensor=tensor,
             elements=layer.shape.elements,
-            kind="float" if layer.quantization is None else "int8_t",
+            kind="float" if layer.quantization is None else self._integer(),
             unit=self.schedule.width_of(tensor),
             outside=outside,
+            is_shifted=self._given.layer(layer.name).element is Element.UINT8,
         )
 
     def written(self) -> Written:
@@ -137,7 +141,10 @@ class _Writing:
         return sum(1 for stage in self.schedule.stages if stage.group == number)
 
     def _element(self) -> str:
-        return "int8_t" if self.schedule.is_integer else "float"
+        return self._integer() if self.schedule.is_integer else "float"
+
+    def _integer(self) -> str:
+        return "int16_t" if self.schedule.is_short else "int8_t"
 
     def _header(self, counters: int) -> str:
         name, capitals = self.name, self.capitals
@@ -178,7 +185,7 @@ typedef struct {{
 void {name}_init({name}_state *state, {name}_element *arena);
 
 /* Work a frame. Tensors lie row by row, in a row column by column, the channels of a place side by
-   side; tensors that are no feature maps as they are. */
+   side; tensors that are no feature maps as they are.{self._shifted()} */
 void {name}_run({self.ends.parameters()});
 
 /* An output in the arena, by its number from 0 on, between a frame and the next one. */
@@ -200,15 +207,18 @@ void {name}_profile_end(int stage);
 """
         return text
 
+    def _shifted(self) -> str:
+        """Return a sentence on unsigned integers at the ends; none where there are none."""
+        names = [port.parameter for port in (*self.inputs, *self.outputs) if port.is_shifted]
+        return f" Unsigned integers are less 128: {', '.join(names)}." if names else ""
+
     def _source(self) -> str:
         tables = self.schedule.text()
         wanted = self.tables.wanted | {"tensor", "input", "layer", "stage", "reader", "group"}
         wanted |= {"step", self._sweep(), "turns", "duplicate"}
         copies = ["give_copies"] if self.schedule.copies else []
         scheduler = used([self._advance(), "begin_group", *copies], SCHEDULER)
-        kernels = used(
-            wanted | mentioned(scheduler), INTEGERS if self.schedule.is_integer else REALS
-        )
+        kernels = used(wanted | mentioned(scheduler), self._files())
         externs = [
             f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];"
             for symbol, array in self.tables.arrays.items()
@@ -217,6 +227,20 @@ void {name}_profile_end(int stage);
         return "\n\n".join(
             [self._prologue(), *kernels, *definitions, tables, *scheduler, self.ends.definitions()]
         )
+
+    def _files(self) -> tuple[str, ...]:
+        """The C files that have kernels for the elements of the network."""
+        if not self.schedule.is_integer:
+            return REALS
+        return (
+            SHORTS if self.schedule.is_short else SINGLES if self.schedule.is_single else INTEGERS
+        )
+
+    def _limits(self) -> tuple[str, str]:
+        """The least and the largest element, in C."""
+        if not self.schedule.is_integer:
+            return "-INFINITY", "INFINITY"
+        return ("-32768", "32767") if self.schedule.is_short else ("-128", "127")
 
     def _sweep(self) -> str:
         """The C function that goes along the columns of a stage."""
@@ -238,7 +262,8 @@ void {name}_profile_end(int stage);
 typedef {name}_element element;
 typedef {name}_state instance;
 
-#define LEAST ({"-128" if schedule.is_integer else "-INFINITY"})
+#define LEAST ({self._limits()[0]})
+#define MOST ({self._limits()[1]})
 #define GROUPS {len(self.plan.groups)}
 #define MOST_TAPS {schedule.most_taps}
 #define MOST_RANGES {schedule.most_ranges}

@@ -12,7 +12,13 @@ from planners.code.names import number, unlike, wrapped
 from planners.code.rules import Rule
 
 NULL = "NULL"
-TYPES = {"float32": "float", "int8": "int8_t", "int32": "int32_t"}  # of trained numbers
+TYPES = {  # of trained numbers
+    "float32": "float",
+    "int8": "int8_t",
+    "int16": "int16_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+}
 LEAST = -(2**31)  # which no constant of C is
 
 

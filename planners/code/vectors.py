@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cnn2csdf.elements import Element
 from cnn2csdf.execution.whole import run_whole
-from cnn2csdf.network import Network
+from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
 from planners.code.ends import Port
 from planners.code.names import number as number_text
 from planners.code.names import wrapped
 from planners.code.parts import source
+from planners.code.signed import SHIFT, as_signed_array
 from planners.code.sources import Written
 
 Frame = Mapping[str, Array]
@@ -33,9 +35,16 @@ def random_frame(network: Network, seed: int) -> dict[str, Array]:
     return {
         layer.name: generator.standard_normal(layer.shape.dims).astype(np.float32)
         if layer.quantization is None
-        else generator.integers(-128, 128, layer.shape.dims, layer.array_type)
+        else _random_integers(generator, layer)
         for layer in network.inputs
     }
+
+
+def _random_integers(generator: np.random.Generator, layer: Layer) -> Array:
+    if layer.element is Element.INT16:
+        return generator.integers(-(2**15), 2**15, layer.shape.dims, np.int16)
+    least = 0 if layer.element is Element.UINT8 else -SHIFT
+    return generator.integers(least, least + 2 * SHIFT, layer.shape.dims, layer.array_type)
 
 
 def vectors_of(model: Model, frames: Sequence[Frame]) -> tuple[TestVector, ...]:
@@ -140,6 +149,12 @@ def _test_of(port: Port) -> str:
     return "is_near" if port.kind == "float" else "is_same"
 
 
+def _count(port: Port, number: int) -> str:
+    """Elements, or bytes where these are compared."""
+    array = f"{port.parameter}_{number}"
+    return f"sizeof {array}" if _test_of(port) == "is_same" else str(port.elements)
+
+
 _TESTS = {
     "is_near": """static int is_near(const float *found, const float *wanted, int32_t count)
 {
@@ -157,15 +172,15 @@ _TESTS = {
     }
     return furthest <= 1e-5f * largest; /* of the largest */
 }""",
-    "is_same": """static int is_same(const int8_t *found, const int8_t *wanted, int32_t count)
+    "is_same": """static int is_same(const void *found, const void *wanted, size_t bytes)
 {
-    return memcmp(found, wanted, (size_t)count) == 0;
+    return memcmp(found, wanted, bytes) == 0;
 }""",
 }
 
 
 def _array(port: Port, number: int, array: Array) -> str:
-    items = [_shown(value) for value in placed(np.asarray(array))]
+    items = [_shown(value) for value in placed(as_signed_array(np.asarray(array)))]
     head = f"static const {port.kind} {port.parameter}_{number}[{port.elements}]"
     return f"{head} = {{\n{wrapped(items)}\n}};"
 
@@ -187,7 +202,7 @@ def _check(written: Written, number: int) -> str:
     results = [f"found_{port.parameter}" for port in written.outputs]
     lines = [f"    {_run_of(written, number)}"]
     lines += [
-        f"    failed |= !{_test_of(port)}({result}, {port.parameter}_{number}, {port.elements});"
+        f"    failed |= !{_test_of(port)}({result}, {port.parameter}_{number}, {_count(port, number)});"
         for result, port in zip(results, written.outputs, strict=True)
     ]
     if written.is_streamed:
@@ -207,7 +222,7 @@ def _by_rows(written: Written, number: int) -> list[str]:
         "        }",
         *(
             f"        failed |= !{_test_of(port)}({name}_output(&state, {place}), "
-            f"{port.parameter}_{number}, {port.elements});"
+            f"{port.parameter}_{number}, {_count(port, number)});"
             for place, port in enumerate(written.outputs)
         ),
         "    }",

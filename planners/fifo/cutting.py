@@ -155,4 +155,4 @@ class EvenExploration(Exploration):
 
     def _note(self, cut: Cut) -> None:
         self.found.append(cut)
-        self._cuts.add(cut)
+        self.cuts.add(cut)

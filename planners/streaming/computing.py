@@ -37,7 +37,11 @@ class ModelComputing:
     def region(self, layer: Layer, target: Region, inputs: Sequence[tuple[Region, Array]]) -> Array:
         """Return a region of a layer's output, (rows, columns, channels)."""
         network = self._model.network
-        if target.columns == (0, layer.shape.width):
+        are_whole_rows = all(
+            region.columns == (0, network.layer(source).shape.width)
+            for source, (region, _) in zip(layer.inputs, inputs, strict=True)
+        )
+        if target.columns == (0, layer.shape.width) and are_whole_rows:
             readers = [
                 _Rows(network.layer(source).shape, region, array)
                 for source, (region, array) in zip(layer.inputs, inputs, strict=True)

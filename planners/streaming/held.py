@@ -71,6 +71,14 @@ class MarkedArena:
             return self._values(tensor)[first : first + count]
         return self.memory[place].view(self._layers[tensor].array_type)
 
+    def spoil(self, offset: int, size: int) -> None:
+        """Write over bytes; what they hold from now on is nobody's."""
+        if offset < 0 or offset + size > self._inside[1]:
+            raise ExecutionError(f"scratch from byte {offset} to {offset + size} leaves the arena")
+        self.held[offset : offset + size] = NOTHING
+        self.memory[offset : offset + size] = POISON
+        self.most = max(self.most, offset + size)
+
     def _fits(self, tensor: str) -> bool:
         """Whether elements are counted with the bytes that they are computed in."""
         kind = np.dtype(self._layers[tensor].array_type)

@@ -25,6 +25,7 @@ from planners.streaming.running_stage import RunningStage, arriving_stage, rows_
 from planners.streaming.stage import Manner
 from planners.streaming.stages import ACCUMULATOR_BYTES
 from planners.streaming.sweeping import Sweep
+from planners.streaming.tiles.working import TileWork
 from planners.tiling.regions import Needs, Range, Region
 
 SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
@@ -45,11 +46,12 @@ class Machine:
         self.computing = computing
         self.needs = Needs(self.network)
         self._whole: dict[str, HeldTensor] = {}
+        self.group = self.firings = 0  # where it stands; firings that have begun
 
     def run(self) -> None:
         """Carry out all groups. Raises ExecutionError where the plan cannot be carried out."""
         for layer in self.network.inputs:
-            if layer.name == self.plan.groups[0].arriving:
+            if layer.name == self.plan.groups[0].arriving and not self.plan.is_copied(0):
                 continue
             tensor = HeldTensor(layer, self._all_rows(layer.name))
             self._whole[layer.name] = tensor
@@ -57,6 +59,7 @@ class Machine:
                 self._put(tensor, row, self._frame_row(layer.name, row))
             tensor.made = layer.shape.rows
         for number, group in enumerate(self.plan.groups):
+            self.group = number
             _GroupRun(self, group, number).run()
 
     def output(self, name: str) -> Array:
@@ -84,6 +87,12 @@ class Machine:
             if buffer.tensor == name and buffer.has_all_rows:
                 return buffer
         raise ExecutionError(f"there is no buffer for the input {name!r}")
+
+    def spoil_scratch(self, layer: str, group: int) -> None:
+        """Write over what a layer may use while it computes."""
+        for one in self.plan.buffers:
+            if one.kind is Kind.SCRATCH and one.begin <= group < one.end and layer in one.readers:
+                self.arena.spoil(one.offset, one.size)
 
     def row_bytes(self, tensor: str) -> int:
         """Bytes of a row."""
@@ -131,6 +140,10 @@ class _GroupRun:
         self.pool = machine._buffer(self.stages[-1].result, Kind.POOL, number)
         self.pending: _Staged | None = None
 
+    def _is_copied(self, stage: RunningStage) -> bool:
+        """Whether rows of a tensor that lies whole are copied into rings."""
+        return stage.is_arriving and self.machine.plan.is_copied(self.number)
+
     def _new_tensor(self, stage: RunningStage) -> HeldTensor:
         machine = self.machine
         found = [
@@ -139,14 +152,11 @@ class _GroupRun:
             if buffer.tensor == stage.result
             and (buffer.has_all_rows or buffer.kind in (Kind.LINE, Kind.RING))
             and buffer.begin <= self.number < buffer.end
+            and not (buffer.has_all_rows and self._is_copied(stage))
         ]
         if not found:
             raise ExecutionError(
                 f"group {self.number + 1}: no buffer for the result {stage.result!r}"
-            )
-        if len(found) > 1 and not all(one.readers for one in found):
-            raise ExecutionError(
-                f"group {self.number + 1}: of several buffers for {stage.result!r} one has no readers"
             )
         return HeldTensor(machine.network.layer(stage.result), *found)
 
@@ -175,6 +185,7 @@ class _GroupRun:
 
     def fire(self, stage: RunningStage) -> None:
         """Carry out the next firing of a stage."""
+        self.machine.firings += 1
         if self.pending is not None and self.pending.tensor.layer.name not in stage.needs:
             self._settle()
         tensor = self.tensors[stage.result]
@@ -226,8 +237,19 @@ class _GroupRun:
         first, end = stage.targets[stage.fired]
         if stage.is_arriving:
             for row in range(first, end):
-                machine._put(tensor, row, machine._frame_row(stage.result, row))
+                machine._put(tensor, row, self._arriving_row(stage, row))
             return
+        if stage.planned.stage.manner is Manner.TILES:
+            TileWork(
+                machine,
+                self.tensors,
+                stage.planned.stage,
+                lambda name, kind: machine._buffer(name, kind, self.number),
+                self.number,
+            ).run()
+            return
+        for one in stage.layers:
+            machine.spoil_scratch(one.name, self.number)
         if stage.planned.stage.manner is Manner.SUMS:
             self._add(stage, tensor)
             return
@@ -245,6 +267,12 @@ class _GroupRun:
             found = computing.region(layer, Region((first, end), (0, layer.shape.width)), inputs)
         for row in range(first, end):
             machine._put(tensor, row, None if found is None else found[row - first])
+
+    def _arriving_row(self, stage: RunningStage, row: int) -> Array | None:
+        machine = self.machine
+        if self._is_copied(stage):
+            return machine._get(machine._whole[stage.result], row).copy()
+        return machine._frame_row(stage.result, row)
 
     def whole_rows(self, layer: Layer, ranges: Mapping[str, Range]) -> list[tuple[Region, Array]]:
         """The rows of its inputs that a layer reads, from the first column to the last."""

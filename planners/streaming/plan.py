@@ -17,7 +17,7 @@ from enum import Enum
 from typing import Any
 
 from planners.streaming.again import Span
-from planners.streaming.stage import Stage
+from planners.streaming.stage import Stage, Tiles
 
 VERSION = 2  # of the JSON form; version 1 knew neither orders nor rings
 
@@ -31,14 +31,19 @@ class Kind(Enum):
     RING = "ring"  # a window of full rows, with room for those that a firing makes
     SUMS = "sums"  # a sum for each element of a result
     POOL = "pool"  # staged batches, and strips
+    TILE = "tile"  # what a tile holds of a tensor, as large as the largest
+    TILE_ROWS = "tile rows"  # rows of a tensor that the tiles below a tile need
+    TILE_COLUMNS = "tile columns"  # columns of a tensor that the next tile needs
+    SCRATCH = "scratch"  # what a layer may write while it computes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamBuffer:
     """Bytes at an offset, for some groups: begin <= group < end.
 
-    rows: of the tensor, as far as the buffer has room. Nought for a pool. readers: layers that read
-    the tensor here, and not in another buffer of it; none where all do.
+    rows: of the tensor, as far as the buffer has room. Nought for a pool, and for what belongs to
+    tiles or scratch. readers: layers that read the tensor here; none where those do that no other
+    buffer of it names. Of scratch, the layers that use it.
     """
 
     name: str
@@ -82,9 +87,10 @@ class Turns:
 class PlannedGroup:
     """Stages that work at the same time, and what passes into and out of them.
 
-    arriving: the network's input where it comes row by row; it is made like a result. A group
-    without stages collects it, and the groups behind find it whole. order: in which
-    the stages fire; where there is none, the last one asks, and whoever it waits for fires first.
+    arriving: the network's input where it comes row by row, or a tensor that lies whole, whose rows
+    are copied into rings; it is made like a result. A group without stages collects an input, and the
+    groups behind find it whole. order: in which the stages fire; where there is none, the last one
+    asks, and whoever it waits for fires first.
     """
 
     stages: tuple[PlannedStage, ...]
@@ -120,6 +126,15 @@ class StreamingPlan:
         ends = (one.offset + one.size for one in self.buffers if one.kind is Kind.OUTSIDE)
         return max(ends, default=self.arena_bytes)
 
+    def is_copied(self, group: int) -> bool:
+        """Whether what arrives at a group lies whole in memory, and its rows are copied into rings."""
+        kinds = {
+            one.kind
+            for one in self.buffers
+            if one.tensor == self.groups[group].arriving and one.begin <= group < one.end
+        }
+        return Kind.RING in kinds and bool(kinds & {Kind.WHOLE, Kind.OUTSIDE})
+
     def to_json(self) -> dict[str, Any]:
         """Return the plan as a JSON value."""
         return {
@@ -142,6 +157,7 @@ class StreamingPlan:
                             "rows": one.stage.rows,
                             "parts": one.stage.parts,
                             "summing": one.stage.summing,
+                            "tiles": _tiles_as_json(one.stage.tiles),
                             "strips": [
                                 {"layer": layer, "rows": rows, "columns": columns}
                                 for layer, rows, columns in one.strips
@@ -166,3 +182,13 @@ class StreamingPlan:
                 for buffer in self.buffers
             ],
         }
+
+
+def _tiles_as_json(tiles: Tiles | None) -> dict[str, Any] | None:
+    if tiles is None:
+        return None
+    return {
+        "row_ends": list(tiles.rows),
+        "column_ends": list(tiles.columns),
+        "keeps": tiles.keeps,
+    }

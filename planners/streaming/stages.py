@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from cnn2csdf import operators as op
+from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from planners.streaming.firing import Firings, Reading
 from planners.streaming.lines import Keeping, kept_places
 from planners.streaming.stage import Geometry, Manner, Stage, Strip
+from planners.streaming.tiles.held_ranges import TileRanges
 from planners.tiling.regions import COLUMNS, Needs, Range, can_be_tiled, hull
 
 ACCUMULATOR_BYTES = 4  # of a sum: int32 for int8, float for float
@@ -119,6 +121,8 @@ class StageTable:
             return self._summing(stage, last)
         if stage.manner is Manner.CHANNELS:
             return self._by_channels(stage)
+        if stage.manner is Manner.TILES:
+            return self._by_tiles(stage)
         height = last.shape.rows
         ends = (*range(stage.rows, height, stage.rows), height)
         wanted = tuple(zip((0, *ends[:-1]), ends, strict=True))
@@ -178,6 +182,26 @@ class StageTable:
                 layer.name: ((0, layer.shape.rows),),
                 last.name: ((0, last.shape.rows),),
             },
+        )
+
+    def _by_tiles(self, stage: Stage) -> Geometry:
+        """All tiles as one firing, which reads what lies whole."""
+        made = set(stage.layers)
+        layers = [self.network.layer(name) for name in stage.layers]
+        sources = dict.fromkeys(name for one in layers for name in one.inputs if name not in made)
+        readings = tuple(
+            Reading(tensor=name, upto=(self.height(name),), first=(0, self.height(name)))
+            for name in sources
+        )
+        height = self.height(stage.result)
+        return Geometry(
+            stage=stage,
+            firings=Firings(result=stage.result, readings=readings, made=(0, height)),
+            strips=(),
+            sums=0,
+            accumulator=0,
+            work=TileRanges(self.network, stage).work,
+            ranges={name: ((0, self.height(name)),) for name in stage.layers},
         )
 
     def _ranges(
@@ -258,7 +282,7 @@ class StageTable:
             if layer.inputs != (before,) or self._readers[before] != (name,):
                 return None
             if isinstance(layer.operator, op.Convolution) and layer.operator.groups == 1:
-                return name
+                return None if has_wide_sums(self.network, layer) else name
             if not _works_by_channels(layer, is_first=False):
                 return None
         return None
@@ -311,7 +335,9 @@ def sums_over_rows(network: Network, layer: Layer) -> bool:
     if not source.is_map or layer.shape.rows != 1 or source.rows == 1:
         return False
     match layer.operator:
-        case op.GlobalPooling() | op.FullyConnected():
+        case op.FullyConnected():
+            return not has_wide_sums(network, layer)
+        case op.GlobalPooling():
             return True
         case op.Reduction(function="mean" | "sum" | "max", axes=axes):
             return {1, 2} == set(axes)
@@ -323,6 +349,12 @@ def sums_over_rows(network: Network, layer: Layer) -> bool:
                 and not any(window.overhang)
             )
     return False
+
+
+def has_wide_sums(network: Network, layer: Layer) -> bool:
+    """Whether its sums have more than the 32 bits that a plan counts for each."""
+    types = network.layer(layer.inputs[0]).quantization
+    return types is not None and types.element is Element.INT16
 
 
 def _within(span: Range, limit: int) -> Range:

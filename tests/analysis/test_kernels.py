@@ -36,7 +36,7 @@ class Recorder:
     def _recorded(self, function, run, *arguments):
         status = run(*arguments)
         arrays = [[int(x) for x in a] for a in self.arrays]
-        self.calls.append((function.__name__, int(status), arrays))
+        self.calls.append((function.__name__, None if status is None else int(status), arrays))
         return status
 
     def array(self, values):

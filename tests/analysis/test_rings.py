@@ -19,9 +19,9 @@ def execution(monkeypatch, graph, room):
     """The records of an execution, and its state, iteration by iteration; room: of each new ring."""
     plain = Execution._lay_out
 
-    def lay_out(self, sizes, batches, tokens, last_time):
+    def lay_out(self, sizes, batches, channels):
         begin = [max(room, len(queue) + 1) for queue in batches]
-        plain(self, sizes if hasattr(self, "_rings") else begin, batches, tokens, last_time)
+        plain(self, sizes if hasattr(self, "_rings") else begin, batches, channels)
 
     with monkeypatch.context() as patch:
         patch.setattr(Execution, "_lay_out", lay_out)

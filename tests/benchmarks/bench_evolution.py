@@ -6,9 +6,14 @@ The first table is the search without its evaluations, in time of the processor:
 variation, archive, and a checkpoint after each generation where it says so. The second is a generation
 of 100 evaluations that sleep 5 ms each, by the clock: the first one, with the start of the processes,
 and the median of the next five; what is above the sleep is the way there and back.
+The third is a search of a real network, in time of the processor, so that it says something on a busy
+machine as well: what this process takes, and what its worker processes take, their start apart. Those
+of a cluster are other processes, whose time is not known here.
 """
 
 import argparse
+import functools
+import resource
 import tempfile
 import time
 from dataclasses import dataclass
@@ -19,17 +24,26 @@ from random import Random
 from statistics import median
 from time import perf_counter, process_time
 
+from cnn2csdf.catalogue.networks import from_catalogue
 from csdf.stopping import Stop
+from planners.reuse.application.application import Application, undivided
+from planners.reuse.buffers.sharing import best_shared
+from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.nsga2.checkpoint import Checkpoint
 from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
+from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.evaluation import Serial
 from planners.reuse.front.places.places import cluster_place, local_place
 from planners.reuse.front.problem import Problem, Score
+from planners.reuse.front.search_problem import score, search_problem
 
 GENERATIONS = 200
 GENES = 300
 PAUSE = 0.005  # seconds of one evaluation
 ROUNDS = 6
+NETWORK = "densenet121"
+NETWORK_GENERATIONS = 100
+NETWORK_POPULATION = 60
 
 
 @dataclass(frozen=True)
@@ -86,6 +100,16 @@ def main():
     for name, opened in places.items():
         first, then = evaluation_times(opened)
         print(f"{name:50} {first:9.1f} {then:9.1f}", flush=True)
+    title = f"{NETWORK}, {NETWORK_GENERATIONS} generations of {NETWORK_POPULATION}"
+    print(f"\n{title:50} {'here, s':>9} {'there, s':>9}")
+    for name, workers in (("this process", 1), (f"{options.workers} processes", options.workers)):
+        opened = functools.partial(local_place, workers=workers)
+        here, there = network_times(opened, NETWORK_GENERATIONS)
+        print(f"{name:50} {here:9.2f} {there - network_times(opened, 1)[1]:9.2f}", flush=True)
+    if options.scheduler:
+        opened = functools.partial(cluster_place, address=options.scheduler)
+        here, _ = network_times(opened, NETWORK_GENERATIONS)
+        print(f"{options.scheduler:50} {here:9.2f}", flush=True)
 
 
 def parsed_options():
@@ -132,6 +156,32 @@ def evaluation_times(opened):
             times.append(1000 * (now - begin))
             begin = now
     return times[0], median(times[1:])
+
+
+def network_times(opened, generations):
+    """Processor seconds of a search, of this process and of those that it started and ended."""
+    evaluator = Evaluator(
+        Application(name=NETWORK, members=(undivided(from_catalogue(NETWORK)),)),
+        share=best_shared,
+    )
+    evaluate = functools.partial(score, evaluator)
+    before = _children()
+    with opened(evaluate) as place:
+        begin = process_time()
+        evolve(
+            search_problem(evaluator),
+            place,
+            random=Random(1),
+            limits=SearchLimits(generations=generations),
+            settings=Settings(population=NETWORK_POPULATION),
+        )
+        here = process_time() - begin
+    return here, _children() - before
+
+
+def _children():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

@@ -94,11 +94,12 @@ def rows(options, known, folder):
             **there(peers.of_offsets(known, path)),
         }
     if known["mms_ga"].place is not None:
-        generations, population = map(str, peers.EVALUATIONS)
+        generations, population = peers.EVALUATIONS
         network = known["mms_ga"].place / "data" / "json_dnn" / "mobilenetv2.json"
-        words = ("--repair", "--method", "evolution", "--generations", generations)
-        found["plan reuse mobilenetv2, 300 evaluations"] = {
-            "here": (ours("plan", "reuse", network, *words, "--population", population), always),
+        words = ("--repair", "--method", "evolution", "--generations", str(generations))
+        asked = ours("plan", "reuse", network, *words, "--population", str(population))
+        found[f"plan reuse mobilenetv2, {generations} generations of {population}"] = {
+            "here": (asked, always),
             **there(peers.of_reuse(known, folder)),
         }
     return found

@@ -14,7 +14,7 @@ from tests.cli.schemas import closed
 
 ROOT = Path(__file__).parents[2]
 FORMATS = {"csdf-graph", "csdf-platform", "csdf-mapping", "csdf-scenarios"}
-FORMATS |= {"fit-plan", "fusion-plan", "arena-problems"}
+FORMATS |= {"fit-plan", "arena-problems"}
 NAMES = schema_names()
 MAP = ("map", GRAPHS / "csdf_example.xml", "--processors", 2)
 
@@ -95,7 +95,7 @@ def test_scenarios_of_the_examples_are_as_their_schema_says():
             marks=pytest.mark.slow,
         ),
         ("fit-plan", ("cnn", "memory", "resnet8")),
-        ("fusion-plan", ("plan", "fusion", "resnet8", "--memory", "150kB")),
+        ("fit-plan", ("plan", "fusion", "resnet8", "--memory", "150kB")),
     ],
 )
 def test_what_is_written_is_as_its_schema_says(run, tmp_path, name, words):

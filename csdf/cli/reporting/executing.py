@@ -9,7 +9,8 @@ from itertools import takewhile
 from operator import gt
 
 from csdf.analysis.bounded import bound_channels, with_capacities
-from csdf.analysis.execution import SteadyState, first_starts, recurrence, repeated
+from csdf.analysis.execution import first_starts, repeated
+from csdf.analysis.steady import SteadyState, recurrence
 from csdf.cli.frame.long_work import shown
 from csdf.draw.report.findings import Run
 from csdf.draw.report.timeline import LARGEST_TIME

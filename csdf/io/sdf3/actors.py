@@ -16,6 +16,7 @@ from csdf.model.graph import Actor, Processor
 
 MOST_RATES = 5 * 10**7  # in one graph, for memory
 LARGEST_TIME_SCALE = 10**100
+DEFAULTS = {"true": True, "1": True, "false": False, "0": False}  # words of the attribute
 
 
 class Port(NamedTuple):
@@ -231,12 +232,12 @@ def _without_time(
 
 def _is_default(document: Sdf3Document, element: Element, actor: str, processor: str) -> bool:
     default = element.get("default", "false")
-    if default not in ("true", "false", "1", "0"):
+    if default not in DEFAULTS:
         owner = f"actor {actor!r}, processor {processor!r}"
         raise document.refusal(
             element, f"{owner}: default is {shown(default)}; expected true or false"
         )
-    return default in ("true", "1")
+    return DEFAULTS[default]
 
 
 Time = int | Fraction
@@ -276,15 +277,16 @@ def time_scale(document: Sdf3Document, times: Times) -> int:
     return scale
 
 
-def _scaled(times: tuple[Time, ...], scale: int) -> tuple[int, ...]:
+def scaled(times: tuple[Time, ...], scale: int) -> tuple[int, ...]:
+    """Return times in units of which `scale` are one of the user."""
     return tuple([int(time * scale) for time in times])
 
 
 def actor_of(text: ActorText, lists: list[tuple[Time, ...]], scale: int) -> Actor:
     """Return the actor with its times as integers; processors only where there is a choice."""
     if len(lists) == 1:
-        return Actor(name=text.name, durations=_scaled(lists[0], scale))
-    durations = [_scaled(values, scale) for values in lists]
+        return Actor(name=text.name, durations=scaled(lists[0], scale))
+    durations = [scaled(values, scale) for values in lists]
     chosen = chosen_processor([processor.is_default for processor in text.processors])
     if chosen is None:
         return Actor(name=text.name, durations=(0,) * text.phases)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 from xml.etree.ElementTree import TreeBuilder
 from xml.parsers import expat
 
 from csdf.errors import UnreadableFile
-from csdf.model.exact import shown
+from csdf.model.exact import MalformedText, rational, shown
 
 KINDS = ("sdf", "csdf")
 Element = Any  # of lxml or of the standard library: both have a tag, a text, children and get()
@@ -22,6 +23,7 @@ Element = Any  # of lxml or of the standard library: both have a tag, a text, ch
 _OTHER_ENCODING = re.compile(
     rb"""(\xef\xbb\xbf)?<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["']|us-ascii["'])""", re.IGNORECASE
 )
+_OTHER_VERSION = re.compile(rb"""(\xef\xbb\xbf)?<\?xml\s+version\s*=\s*["'](?!1\.0["'])""")
 
 
 class Unlocated(Exception):
@@ -105,10 +107,12 @@ class Sdf3Document:
 def quick_document(text: bytes, name: str) -> Sdf3Document | None:
     """Return the frame of an SDF3 text, without lines; None where it deserves a closer look.
 
-    That is where it is not well-formed, or not UTF-8 (UTF-16 has zeros), or may have a document
-    type.
+    That is where it is not well-formed, or not UTF-8 (UTF-16 has zeros), or of another version of
+    XML, or may have a document type.
     """
-    if b"<!DOCTYPE" in text or b"\0" in text or _OTHER_ENCODING.match(text):
+    if b"<!DOCTYPE" in text or b"\0" in text:
+        return None
+    if _OTHER_ENCODING.match(text) or _OTHER_VERSION.match(text):
         return None
     try:
         decoded = text.decode("utf-8").removeprefix("\ufeff")
@@ -126,12 +130,14 @@ def _quick_root(text: str) -> Element:
 
     The parser of ElementTree keeps every break between two elements, which takes a third of its time.
     """
-    builder = TreeBuilder()
+    builder = TreeBuilder(insert_comments=True, insert_pis=True)
     parser = expat.ParserCreate(namespace_separator="}")
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
-    if "<throughput" in text:
+    if "<throughput" in text:  # comments divide what an element begins with from the rest
         parser.CharacterDataHandler = builder.data
+        parser.CommentHandler = builder.comment
+        parser.ProcessingInstructionHandler = builder.pi
     is_last = True
     parser.Parse(text, is_last)
     return builder.close()
@@ -182,3 +188,25 @@ def only_of(parent: Element, tags: tuple[str, ...], name: str) -> Element:
             f"{name}:{line}: <{parent.tag}> holds {len(found)} of {expected}; expected one"
         )
     return found[0]
+
+
+def graph_name(document: Sdf3Document) -> str:
+    """Return the name of the application graph, or else that of the element within."""
+    for element in (document.application, document.structure):
+        name: str | None = element.get("name")
+        if name is not None:
+            return name
+    raise document.refusal(document.application, "<applicationGraph> has no attribute 'name'")
+
+
+def throughput_constraint(document: Sdf3Document) -> Fraction | None:
+    """Return the throughput that the file asks for."""
+    element: Element | None = document.properties
+    for tag in ("graphProperties", "timeConstraints", "throughput"):
+        element = document.only_child(element, tag)
+    if element is None:
+        return None
+    try:
+        return rational(element.text or "")
+    except MalformedText as error:
+        raise document.refusal(element, f"throughput constraint {error}") from None

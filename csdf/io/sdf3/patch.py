@@ -9,6 +9,7 @@ from lxml import etree
 
 from csdf.io import sequences, xml_edit
 from csdf.io.sdf3 import actors as sdf3_actors
+from csdf.io.sdf3 import document as sdf3_document
 from csdf.io.sdf3 import reader as sdf3_reader
 from csdf.io.sdf3.document import Sdf3Document
 from csdf.model.exact import MalformedText, natural
@@ -62,7 +63,7 @@ class Sdf3Patch:
         self._set_throughput(graph.throughput_constraint)
 
     def _set_name(self, name: str) -> None:
-        if sdf3_reader.graph_name(self._document) != name:
+        if sdf3_document.graph_name(self._document) != name:
             self._document.application.set("name", name)
             self._structure.set("name", name)
 
@@ -200,7 +201,7 @@ class Sdf3Patch:
                 time.set("time", sequences.format_sequence(values))  # type: ignore[union-attr]
 
     def _set_throughput(self, constraint: Fraction | None) -> None:
-        if sdf3_reader.throughput_constraint(self._document) == constraint:
+        if sdf3_document.throughput_constraint(self._document) == constraint:
             return
         element = self._properties
         for tag in ("graphProperties", "timeConstraints", "throughput"):

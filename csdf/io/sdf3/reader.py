@@ -18,9 +18,11 @@ from csdf.io.sdf3 import document as sdf3_document
 from csdf.io.sdf3 import start as sdf3_start
 from csdf.io.sdf3.actors import ActorText, Port, ProcessorTimes
 from csdf.io.sdf3.document import Element, Sdf3Document, line_of
-from csdf.model.exact import MalformedText, natural, rational
+from csdf.model.exact import MalformedText, natural
 from csdf.model.graph import Channel, Graph
 from csdf.model.phases import short_sequences
+
+LARGE = 100_000  # bytes from which it pays to look for equal shapes of elements
 
 
 class SuspiciousFile(Suspicious):
@@ -91,6 +93,11 @@ def _quickly_read(
     text: bytes, name: str, options: Mapping[str, bool]
 ) -> tuple[Graph, list[str]] | None:
     """Return what `_read` returns; None where a remark is due, because that takes lines."""
+    if len(text) >= LARGE:
+        regular_graph = import_module("csdf.io.sdf3.regular").regular_graph
+        graph: Graph | None = regular_graph(text, name, buffer_sizes=options["buffer_sizes"])
+        if graph is not None:
+            return graph, []
     document = sdf3_document.quick_document(text, name)
     if document is None:
         return None
@@ -272,7 +279,7 @@ def _graph(
     scale = sdf3_actors.time_scale(document, times)
     try:
         return Graph(
-            name=graph_name(document),
+            name=sdf3_document.graph_name(document),
             actors=tuple(
                 sdf3_actors.actor_of(text, times[name], scale) for name, text in actors.items()
             ),
@@ -280,20 +287,11 @@ def _graph(
                 _channel(document, text, buffer_sizes=buffer_sizes) for text in channels.values()
             ),
             time_unit=Fraction(1, scale),
-            throughput_constraint=throughput_constraint(document),
+            throughput_constraint=sdf3_document.throughput_constraint(document),
             origin=document.text,
         )
     except InvalidGraph as error:
         raise document.refusal(document.structure, str(error)) from None
-
-
-def graph_name(document: Sdf3Document) -> str:
-    """Return the name of the application graph, or else that of the element within."""
-    for element in (document.application, document.structure):
-        name: str | None = element.get("name")
-        if name is not None:
-            return name
-    raise document.refusal(document.application, "<applicationGraph> has no attribute 'name'")
 
 
 def _channel(document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool) -> Channel:
@@ -353,16 +351,3 @@ def _buffer_size(document: Sdf3Document, text: ChannelText) -> int | None:
     if element is None or size is None:
         return None
     return natural_of(document, element, size, text.name, "buffer size")
-
-
-def throughput_constraint(document: Sdf3Document) -> Fraction | None:
-    """Return the throughput that the file asks for."""
-    element: Element | None = document.properties
-    for tag in ("graphProperties", "timeConstraints", "throughput"):
-        element = document.only_child(element, tag)
-    if element is None:
-        return None
-    try:
-        return rational(element.text or "")
-    except MalformedText as error:
-        raise document.refusal(element, f"throughput constraint {error}") from None

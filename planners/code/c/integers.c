@@ -1,198 +1,6 @@
-/* Shifts of negative integers keep the sign; a compiler where they do not stops here. */
-typedef char sign_is_kept[(-3 >> 1) == -2 ? 1 : -1];
-
-/* Half the product of two 32-bit integers over 2 ** 30, rounded to the nearest; halves go up. */
-static int32_t high_product(int32_t one, int32_t other)
-{
-    (void)sizeof(sign_is_kept);
-    return (int32_t)(((int64_t)one * other + 1073741824) >> 31);
-}
-
-/* A value over a power of two, rounded to the nearest; halves go away from nought. */
-static int32_t divided_by_power(int64_t value, int32_t exponent)
-{
-    int64_t half = exponent ? INT64_C(1) << (exponent - 1) : 0;
-    return (int32_t)((value + half - (value < 0 && exponent)) >> exponent);
-}
-
-static int32_t divided_narrow(int32_t value, int32_t exponent)
-{
-    int32_t rest = value & (int32_t)((UINT32_C(1) << exponent) - 1);
-    int32_t half = (int32_t)((UINT32_C(1) << exponent) >> 1);
-    return (value >> exponent) + (rest >= half + (value < 0) && exponent);
-}
-
-/* A value times multiplier * 2 ** (exponent - 31). */
-static int32_t rescaled(int32_t value, int32_t multiplier, int32_t exponent)
-{
-    if (exponent > 0) {
-        value = (int32_t)(value * (INT64_C(1) << exponent));
-    }
-    return divided_narrow(high_product(value, multiplier), exponent < 0 ? -exponent : 0);
-}
-
-static element stored(int32_t value)
-{
-    return (element)(value < -128 ? -128 : value > 127 ? 127 : value);
-}
-
-static int32_t load(const element *place, int32_t number)
-{
-    int32_t found;
-    memcpy(&found, place + 4 * number, sizeof found);
-    return found;
-}
-
-static void store(element *place, int32_t number, int32_t value)
-{
-    memcpy(place + 4 * number, &value, sizeof value);
-}
-
-/* Sums of a block of filters. Where `is_quad`, four values in a row meet four weights of each filter
-   in turn; otherwise the weights of all filters for one value lie side by side. */
-enum { BLOCK = 4, QUAD = 4 };
-
-static int32_t is_quad(int32_t channels, int32_t block)
-{
-    return block == BLOCK && channels % QUAD == 0;
-}
-
-static void add_quads(int32_t *restrict sums, const element *restrict values, int32_t zero,
-                      const element *restrict weights, int32_t count)
-{
-#if defined(__ARM_FEATURE_SIMD32)
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-    int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
-    const element *end = values + count;
-    for (; values < end; values += QUAD) {
-        int8x4_t four, all[BLOCK];
-        int16x2_t even, odd;
-        memcpy(&four, values, sizeof four);
-        memcpy(all, weights, sizeof all);
-        even = __sxtab16(less, four);
-        odd = __sxtab16(less, (int8x4_t)TURNED(four));
-        a = __smlad(__sxtb16(all[0]), even, a);
-        b = __smlad(__sxtb16(all[1]), even, b);
-        c = __smlad(__sxtb16(all[2]), even, c);
-        d = __smlad(__sxtb16(all[3]), even, d);
-        a = __smlad(__sxtb16((int8x4_t)TURNED(all[0])), odd, a);
-        b = __smlad(__sxtb16((int8x4_t)TURNED(all[1])), odd, b);
-        c = __smlad(__sxtb16((int8x4_t)TURNED(all[2])), odd, c);
-        d = __smlad(__sxtb16((int8x4_t)TURNED(all[3])), odd, d);
-        weights += BLOCK * QUAD;
-    }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
-#elif defined(__SSE2__)
-    __m128i none = _mm_setzero_si128(), low = none, high = none;
-    __m128i less = _mm_set1_epi16((short)zero);
-    const element *end = values + count;
-    int32_t found[2 * BLOCK], k;
-    for (; values < end; values += QUAD) {
-        int32_t four;
-        __m128i v, w = _mm_loadu_si128((const __m128i *)(const void *)weights);
-        memcpy(&four, values, sizeof four);
-        v = _mm_cvtsi32_si128(four);
-        v = _mm_srai_epi16(_mm_unpacklo_epi8(none, _mm_unpacklo_epi32(v, v)), 8);
-        v = _mm_sub_epi16(v, less);
-        low = _mm_add_epi32(low, _mm_madd_epi16(v, _mm_srai_epi16(_mm_unpacklo_epi8(none, w), 8)));
-        high = _mm_add_epi32(high, _mm_madd_epi16(v, _mm_srai_epi16(_mm_unpackhi_epi8(none, w), 8)));
-        weights += BLOCK * QUAD;
-    }
-    _mm_storeu_si128((__m128i *)(void *)found, low);
-    _mm_storeu_si128((__m128i *)(void *)(found + BLOCK), high);
-    for (k = 0; k < BLOCK; k++) {
-        sums[k] += found[2 * k] + found[2 * k + 1];
-    }
-#else
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], k;
-    const element *end = values + count;
-    for (; values < end; values += QUAD) {
-        for (k = 0; k < QUAD; k++) {
-            int32_t value = values[k] - zero;
-            a += value * weights[k];
-            b += value * weights[QUAD + k];
-            c += value * weights[2 * QUAD + k];
-            d += value * weights[3 * QUAD + k];
-        }
-        weights += BLOCK * QUAD;
-    }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
-#endif
-}
-
-static void add_products(int32_t *restrict sums, const element *restrict values, int32_t zero,
-                         const element *restrict weights, int32_t count, int32_t block)
-{
-    const element *end = values + count;
-    if (block == BLOCK) {
-        int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-        for (; values < end; values++) {
-            int32_t value = *values - zero;
-            a += value * weights[0];
-            b += value * weights[1];
-            c += value * weights[2];
-            d += value * weights[3];
-            weights += BLOCK;
-        }
-        sums[0] = a;
-        sums[1] = b;
-        sums[2] = c;
-        sums[3] = d;
-        return;
-    }
-    for (; values < end; values++) {
-        int32_t j;
-        for (j = 0; j < block; j++) {
-            sums[j] += (*values - zero) * weights[j];
-        }
-        weights += block;
-    }
-}
-
-/* How sums become stored integers: for each channel a multiplier and an exponent, and limits. */
-typedef struct {
-    const int32_t *bias, *multipliers;
-    const int8_t *exponents;
-    int32_t zero_in, zero_out, least, most;
-} scaling;
-
-static void begin_sums(int32_t *sums, const int32_t *bias, int32_t first, int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        sums[i] = bias ? bias[first + i] : 0;
-    }
-}
-
-static void store_sums(element *to, const int32_t *sums, const scaling *s, int32_t first,
-                       int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        int32_t value = rescaled(sums[i], s->multipliers[first + i], s->exponents[first + i]);
-        value += s->zero_out;
-        to[i] = (element)(value < s->least ? s->least : value > s->most ? s->most : value);
-    }
-}
-
-/* weights: group by group, block by block of filters, tap by tap, input channel by channel; of whole
-   blocks of so many channels four by four. */
-typedef struct {
-    window at;
-    int32_t groups, group_inputs, group_filters;
-    const element *weights;
-    scaling to;
-} convolution;
-
 /* Add to the sums of a block of filters what lies under a window. */
 static void add_window(const convolution *c, const view *in, const element *const *rows,
-                       range down, int32_t x, int32_t *sums, const element *weights,
+                       range down, int32_t x, total *sums, const trained *weights,
                        int32_t channel, int32_t block)
 {
     range across = taps_at(&c->at, 1, x, in->width);
@@ -201,16 +9,13 @@ static void add_window(const convolution *c, const view *in, const element *cons
         for (j = across.first; j < across.end; j += together) {
             int32_t column = tapped(&c->at, 1, x, j);
             const element *values = rows[i] + column_at(in, column) + channel;
-            const element *with = weights + (i * c->at.taps[1] + j) * size;
+            const trained *with = weights + (i * c->at.taps[1] + j) * size;
             together = 1;
             if (c->group_inputs == in->channels) {
                 together = taps_together(&c->at, in, column, across.end - j);
             }
-            if (is_quad(c->group_inputs, block)) {
-                add_quads(sums, values, c->to.zero_in, with, c->group_inputs * together);
-            } else {
-                add_products(sums, values, c->to.zero_in, with, c->group_inputs * together, block);
-            }
+            add_values(sums, values, c->to.zero_in, with, c->group_inputs * together, block,
+                       c->group_inputs);
         }
     }
 }
@@ -218,8 +23,9 @@ static void add_window(const convolution *c, const view *in, const element *cons
 static void convolve_place(const convolution *c, const view *in, const element *const *rows,
                            range down, int32_t x, element *out)
 {
-    const element *weights = c->weights;
-    int32_t group, done, first = 0, sums[BLOCK];
+    const trained *weights = c->weights;
+    int32_t group, done, first = 0;
+    total sums[BLOCK];
     for (group = 0; group < c->groups; group++) {
         for (done = 0; done < c->group_filters; done += BLOCK) {
             int32_t block = smaller(BLOCK, c->group_filters - done);
@@ -249,104 +55,13 @@ static void convolve(const run *r, const layer *l, range rows, range columns)
     }
 }
 
-/* Channels that are summed at once where each has a filter of its own. */
-enum { LANES = 8, HALF = 4 };
-
-/* One filter a channel; weights: tap by tap, channel by channel. Adds four or eight channels. */
-static void add_lanes(const convolution *c, const view *in, const element *const *rows, range down,
-                      range across, int32_t x, int32_t first, int32_t *sums)
-{
-    int32_t i, j, step = in->channels, zero = c->to.zero_in;
-#if defined(__SSE2__)
-    __m128i none = _mm_setzero_si128(), less = _mm_set1_epi16((short)zero);
-    __m128i low = none, high = none;
-    int32_t found[LANES];
-#else
-    int32_t d0 = sums[0], d1 = sums[1], d2 = sums[2], d3 = sums[3];
-#endif
-#if defined(__ARM_FEATURE_SIMD32)
-    int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
-#endif
-    for (i = down.first; i < down.end; i++) {
-        const element *with = c->weights + (i * c->at.taps[1] + across.first) * step + first;
-        for (j = across.first; j < across.end; j++) {
-            const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + first;
-#if defined(__SSE2__)
-            __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)values);
-            __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)with), lower, upper;
-            v = _mm_sub_epi16(_mm_srai_epi16(_mm_unpacklo_epi8(none, v), 8), less);
-            w = _mm_srai_epi16(_mm_unpacklo_epi8(none, w), 8);
-            lower = _mm_mullo_epi16(v, w);
-            upper = _mm_mulhi_epi16(v, w);
-            low = _mm_add_epi32(low, _mm_unpacklo_epi16(lower, upper));
-            high = _mm_add_epi32(high, _mm_unpackhi_epi16(lower, upper));
-#elif defined(__ARM_FEATURE_SIMD32)
-            int8x4_t v, w;
-            int32_t even, odd, even_with, odd_with;
-            memcpy(&v, values, sizeof v);
-            memcpy(&w, with, sizeof w);
-            even = (int32_t)__sxtab16(less, v);
-            odd = (int32_t)__sxtab16(less, (int8x4_t)TURNED(v));
-            even_with = (int32_t)__sxtb16(w);
-            odd_with = (int32_t)__sxtb16((int8x4_t)TURNED(w));
-            d0 += (int16_t)even * (int16_t)even_with;
-            d1 += (int16_t)odd * (int16_t)odd_with;
-            d2 += (even >> 16) * (even_with >> 16);
-            d3 += (odd >> 16) * (odd_with >> 16);
-#else
-            d0 += (values[0] - zero) * with[0];
-            d1 += (values[1] - zero) * with[1];
-            d2 += (values[2] - zero) * with[2];
-            d3 += (values[3] - zero) * with[3];
-#endif
-            with += step;
-        }
-    }
-#if defined(__SSE2__)
-    _mm_storeu_si128((__m128i *)(void *)found, low);
-    _mm_storeu_si128((__m128i *)(void *)(found + HALF), high);
-    for (i = 0; i < LANES; i++) {
-        sums[i] += found[i];
-    }
-#else
-    sums[0] = d0;
-    sums[1] = d1;
-    sums[2] = d2;
-    sums[3] = d3;
-#endif
-}
-
-static void add_eight_lanes(const convolution *c, const view *in, const element *const *rows,
-                            range down, range across, int32_t x, int32_t first, int32_t *sums)
-{
-    add_lanes(c, in, rows, down, across, x, first, sums);
-#if !defined(__SSE2__)
-    add_lanes(c, in, rows, down, across, x, first + HALF, sums + HALF);
-#endif
-}
-
-static void add_few_lanes(const convolution *c, const view *in, const element *const *rows,
-                          range down, range across, int32_t x, int32_t first, int32_t lanes,
-                          int32_t *sums)
-{
-    int32_t i, j, k;
-    for (i = down.first; i < down.end; i++) {
-        for (j = across.first; j < across.end; j++) {
-            const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + first;
-            const element *with = c->weights + (i * c->at.taps[1] + j) * in->channels + first;
-            for (k = 0; k < lanes; k++) {
-                sums[k] += (values[k] - c->to.zero_in) * with[k];
-            }
-        }
-    }
-}
-
 static void convolve_depthwise(const run *r, const layer *l, range rows, range columns)
 {
     const convolution *c = l->parameters;
     const element *under[MOST_TAPS];
     view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, first, sums[LANES];
+    int32_t y, x, first;
+    total sums[LANES];
     for (y = rows.first; y < rows.end; y++) {
         range down = rows_under(&c->at, &in, y, l->inputs[0].source->height, under);
         element *row = row_at(&out, y);
@@ -402,7 +117,7 @@ static void pool_mean(const run *r, const layer *l, range rows, range columns)
 /* weights: block by block of units, place by place of the input as it lies. */
 typedef struct {
     int32_t units;
-    const element *weights;
+    const trained *weights;
     scaling to;
 } matrix;
 
@@ -411,19 +126,16 @@ static void connect_fully(const run *r, const layer *l, range rows, range column
     const matrix *m = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
     element *place = row_at(&out, 0);
-    const element *weights = m->weights;
-    int32_t done, y, sums[BLOCK];
+    const trained *weights = m->weights;
+    int32_t done, y;
+    total sums[BLOCK];
     (void)rows;
     (void)columns;
     for (done = 0; done < m->units; done += BLOCK) {
         int32_t block = smaller(BLOCK, m->units - done);
         begin_sums(sums, m->to.bias, done, block);
         for (y = 0; y < l->inputs[0].source->height; y++) {
-            if (is_quad(in.stride, block)) {
-                add_quads(sums, row_at(&in, y), m->to.zero_in, weights, in.stride);
-            } else {
-                add_products(sums, row_at(&in, y), m->to.zero_in, weights, in.stride, block);
-            }
+            add_values(sums, row_at(&in, y), m->to.zero_in, weights, in.stride, block, in.stride);
             weights += in.stride * block;
         }
         store_sums(place + done, sums, &m->to, done, block);
@@ -438,11 +150,11 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
     view in = input_view(r, l, 0), out = output_view(r, l);
     element *sums = r->arena + r->stage->sums, *place;
     const element *row = row_at(&in, rows.first);
-    const element *weights = m->weights + rows.first * in.stride * m->units;
+    const trained *weights = m->weights + rows.first * in.stride * m->units;
     int32_t i, k;
     (void)columns;
     for (i = 0; i < m->units; i++) {
-        int32_t sum = r->firing ? load(sums, i) : m->to.bias ? m->to.bias[i] : 0;
+        int32_t sum = r->firing ? load(sums, i) : m->to.bias ? (int32_t)m->to.bias[i] : 0;
         for (k = 0; k < in.stride; k++) {
             sum += (row[k] - m->to.zero_in) * *weights++;
         }
@@ -451,22 +163,11 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
     if (r->firing + 1 == r->stage->firings) {
         place = row_at(&out, 0);
         for (i = 0; i < m->units; i++) {
-            int32_t sum = load(sums, i);
+            total sum = load(sums, i);
             store_sums(place + i, &sum, &m->to, i, 1);
         }
         finish(l, place, m->units, 0, 0);
     }
-}
-
-/* The mean of many with another scale: multiplier and exponent have their number in them. */
-typedef struct {
-    int32_t count, multiplier, exponent, zero_in, zero_out;
-} averaging;
-
-static element average_of(int32_t sum, const averaging *a)
-{
-    sum -= a->zero_in * a->count;
-    return stored(rescaled(sum, a->multiplier, a->exponent) + a->zero_out);
 }
 
 /* Sums of each feature map, of places before some row and column. */
@@ -515,7 +216,7 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
 }
 
 /* A convolution whose feature maps are summed up block by block as they are made. */
-static void sum_block(const run *r, const layer *l, const element *weights, int32_t group,
+static void sum_block(const run *r, const layer *l, const trained *weights, int32_t group,
                       int32_t first, int32_t block, int32_t *sums)
 {
     const layer *maps = r->stage->layers;
@@ -527,7 +228,7 @@ static void sum_block(const run *r, const layer *l, const element *weights, int3
     for (y = 0; y < s->rows; y++) {
         range down = rows_under(&c->at, &in, y, maps->inputs[0].source->height, under);
         for (x = 0; x < s->columns; x++) {
-            int32_t found[BLOCK];
+            total found[BLOCK];
             element made[BLOCK];
             begin_sums(found, c->to.bias, first, block);
             add_window(c, &in, under, down, x, found, weights, group * c->group_inputs, block);
@@ -546,7 +247,7 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
     const summing *s = l->parameters;
     view out = output_view(r, l);
     element *place = row_at(&out, 0);
-    const element *weights = c->weights;
+    const trained *weights = c->weights;
     int32_t group, done, i, first = 0;
     (void)rows;
     (void)columns;
@@ -595,8 +296,8 @@ typedef struct {
 
 static int32_t added(const combining *p, int32_t one, int32_t other)
 {
-    one = rescaled(one * 1048576, p->multiplier[0], p->exponent[0]);
-    other = rescaled(other * 1048576, p->multiplier[1], p->exponent[1]);
+    one = rescaled(one * SUM_STEPS, p->multiplier[0], p->exponent[0]);
+    other = rescaled(other * SUM_STEPS, p->multiplier[1], p->exponent[1]);
     return rescaled(one + p->sign * other, p->multiplier[2], p->exponent[2]);
 }
 
@@ -784,22 +485,12 @@ static void look_up_cell(const void *numbers, const element *from, element *to, 
 
 static void look_up_region(const run *r, const layer *l, range rows, range columns)
 {
-    const table *t = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x;
-    for (y = rows.first; y < rows.end; y++) {
-        for (x = columns.first; x < columns.end; x++) {
-            const element *from = row_at(&in, y) + column_at(&in, x);
-            element *to = row_at(&out, y) + column_at(&out, x);
-            look_up_cell(t, from, to, out.channels, 0);
-        }
-    }
-    finish_region(l, &out, rows, columns);
+    make_places(r, l, rows, columns, look_up_cell);
 }
 
 /* Integers below nought times a slope of their channel. */
 typedef struct {
-    const element *slopes;
+    const trained *slopes;
     int32_t multiplier, exponent, below_multiplier, below_exponent;
     int32_t zero_in, zero_slope, zero_out;
 } sloping;
@@ -823,18 +514,10 @@ static void slope_cell(const void *numbers, const element *from, element *to, in
 
 static void slope_region(const run *r, const layer *l, range rows, range columns)
 {
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x;
-    for (y = rows.first; y < rows.end; y++) {
-        for (x = columns.first; x < columns.end; x++) {
-            slope_cell(l->parameters, row_at(&in, y) + column_at(&in, x),
-                       row_at(&out, y) + column_at(&out, x), out.channels, 0);
-        }
-    }
-    finish_region(l, &out, rows, columns);
+    make_places(r, l, rows, columns, slope_cell);
 }
 
-/* Single-precision numbers take four elements each. */
+/* Single-precision numbers take several elements each. */
 static void quantize_region(const run *r, const layer *l, range rows, range columns)
 {
     const converting *p = l->parameters;
@@ -845,10 +528,8 @@ static void quantize_region(const run *r, const layer *l, range rows, range colu
             const element *from = row_at(&in, y) + column_at(&in, x);
             element *to = row_at(&out, y) + column_at(&out, x);
             for (c = 0; c < out.channels; c++) {
-                float value;
-                memcpy(&value, from + 4 * c, sizeof value);
-                value = roundf(value / p->scale) + (float)p->zero_out;
-                to[c] = (element)(value < -128 ? -128 : value > 127 ? 127 : value);
+                float value = roundf(real_at(from, c) / p->scale) + (float)p->zero_out;
+                to[c] = (element)(value < LEAST ? LEAST : value > MOST ? MOST : value);
             }
         }
     }
@@ -865,8 +546,7 @@ static void dequantize_region(const run *r, const layer *l, range rows, range co
             const element *from = row_at(&in, y) + column_at(&in, x);
             element *to = row_at(&out, y) + column_at(&out, x);
             for (c = 0; c < in.channels; c++) {
-                float value = (float)((double)p->scale * (from[c] - p->zero_in));
-                memcpy(to + 4 * c, &value, sizeof value);
+                store_real(to, c, (float)((double)p->scale * (from[c] - p->zero_in)));
             }
         }
     }
@@ -888,19 +568,12 @@ typedef struct {
     int32_t is_logarithm;
 } sharing;
 
-static float real_at(const element *place, int32_t number)
-{
-    float found;
-    memcpy(&found, place + number * (int32_t)sizeof found, sizeof found);
-    return found;
-}
-
 /* A softmax of single-precision numbers that lie side by side, four elements each. */
 static void softmax_of_reals(const run *r, const layer *l, range rows, range columns)
 {
     const sharing *s = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, i, count = in.channels / (int32_t)sizeof(float);
+    int32_t y, x, i, count = in.channels / REAL;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y) + column_at(&in, x);
@@ -914,8 +587,7 @@ static void softmax_of_reals(const run *r, const layer *l, range rows, range col
             }
             for (i = 0; i < count; i++) {
                 float above = real_at(from, i) - most;
-                float share = s->is_logarithm ? above - logf(sum) : expf(above) / sum;
-                memcpy(to + i * (int32_t)sizeof share, &share, sizeof share);
+                store_real(to, i, s->is_logarithm ? above - logf(sum) : expf(above) / sum);
             }
         }
     }

@@ -35,7 +35,22 @@ static void sweep_parts(const run *r)
 typedef void (*cell)(const void *numbers, const element *from, element *to, int32_t count,
                      int32_t channel);
 
-/* What makes each element of the one at the same place. */
+/* What makes each element of the one at the same place, by the layer's own numbers. */
+static void make_places(const run *r, const layer *l, range rows, range columns, cell make)
+{
+    int32_t y, x;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    for (y = rows.first; y < rows.end; y++) {
+        const element *from = row_at(&in, y);
+        element *to = row_at(&out, y);
+        for (x = columns.first; x < columns.end; x++) {
+            make(l->parameters, from + column_at(&in, x), to + column_at(&out, x), out.channels, 0);
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* The same for a share of the channels. */
 static void share_places(const run *r, const layer *l, range rows, range columns, cell make)
 {
     const sliced *p = l->parameters;

@@ -13,7 +13,7 @@ static void convolve_share(const run *r, const layer *l, range rows, range colum
             element *place = row_at(&out, y) + column_at(&out, x);
             for (first = share.first; first < share.end; first += block) {
                 int32_t group = first / c->group_filters;
-                int32_t sums[BLOCK];
+                total sums[BLOCK];
                 block = smaller(share.end, (group + 1) * c->group_filters) - first;
                 block = smaller(block, BLOCK);
                 begin_sums(sums, c->to.bias, first, block);
@@ -40,7 +40,8 @@ static void convolve_depthwise_share(const run *r, const layer *l, range rows, r
             range across = taps_at(&c->at, 1, x, in.width);
             element *place = row_at(&out, y) + column_at(&out, x);
             for (k = 0; k < count; k++) {
-                int32_t sum, channel = share.first + k;
+                int32_t channel = share.first + k;
+                total sum;
                 begin_sums(&sum, c->to.bias, channel, 1);
                 for (i = down.first; i < down.end; i++) {
                     for (j = across.first; j < across.end; j++) {
@@ -93,13 +94,14 @@ static void sum_parts(const run *r, const layer *l, range rows, range columns)
     const element *under[MOST_TAPS];
     range share = share_at(r, p);
     view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, i, first, taps = c.at.taps[0] * c.at.taps[1], sums[BLOCK];
+    int32_t y, x, i, first, taps = c.at.taps[0] * c.at.taps[1];
+    total sums[BLOCK];
     element *kept = r->arena + (r->strips + r->stage->sums + 3) / 4 * 4;
     c.group_inputs = share.end - share.first;
     for (y = rows.first; y < rows.end; y++) {
         range down = rows_under(&c.at, &in, y, l->inputs[0].source->height, under);
         for (x = columns.first; x < columns.end; x++) {
-            const element *weights = c.weights + share.first * taps * c.group_filters;
+            const trained *weights = c.weights + share.first * taps * c.group_filters;
             element *place = row_at(&out, y) + column_at(&out, x);
             int32_t at = ((y - rows.first) * l->result->width + x) * c.group_filters;
             for (first = 0; first < c.group_filters; first += BLOCK) {
@@ -111,7 +113,7 @@ static void sum_parts(const run *r, const layer *l, range rows, range columns)
                 add_window(&c, &in, under, down, x, sums, weights, 0, block);
                 weights += taps * c.group_inputs * block;
                 for (i = 0; i < block; i++) {
-                    store(kept, at + first + i, sums[i]);
+                    store(kept, at + first + i, (int32_t)sums[i]);
                 }
                 if (r->part + 1 == p->parts) {
                     store_sums(place + first, sums, &c.to, first, block);

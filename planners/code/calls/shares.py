@@ -25,6 +25,8 @@ SHARES = {  # the kernel of a layer: the one that makes a share of its channels
     "copy_region": "copy_share",
     "look_up_region": "look_up_share",
     "slope_region": "slope_share",
+    "pool_scaled": "pool_scaled_share",
+    "change_region": "change_share",
 }
 
 

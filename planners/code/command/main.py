@@ -15,7 +15,6 @@ from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
-from csdf.io.files import decoded, read_bytes
 from csdf.outcome import Status
 from csdf.words import bytes_in_words
 from planners.code.library import write_library
@@ -24,7 +23,7 @@ from planners.code.together import Member, write_together
 from planners.streaming.command.options import USUAL_PLATFORM, add_plan_options
 from planners.streaming.fit import fit
 from planners.streaming.given.as_fit import fit_of
-from planners.streaming.given.plan_text import parse_plans
+from planners.streaming.given.files import plans_for
 from planners.streaming.plan import StreamingPlan
 from planners.streaming.ways import RESIDENT, SEARCHED, Fit, FitWay
 
@@ -86,14 +85,7 @@ def _plans(options: argparse.Namespace) -> tuple[StreamingPlan, ...]:
     for name in ("input", "result"):
         if getattr(options, name) is not None:
             raise CsdfError(f"--{name}: the plan says where it is; leave out --{name} or --plan")
-    plans = parse_plans(decoded(read_bytes(options.plan), options.plan), options.plan)
-    if len(plans) != len(options.models):
-        raise CsdfError(
-            f"{options.plan}: found {answers.counted(len(plans), 'plan')} for "
-            f"{answers.counted(len(options.models), 'model')}; give the models that csdf fit was "
-            "given, in the same order"
-        )
-    return plans
+    return plans_for(options.plan, len(options.models))
 
 
 def _judged(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> Fit:

@@ -26,6 +26,7 @@ from csdf.errors import GaveUp, UnwritableFile
 from csdf.outcome import Status, because
 from csdf.words import bytes_in_words
 from planners.formats.c_header import format_header
+from planners.fusion.as_plan import run_fused, streaming_plan
 from planners.fusion.chains import chain_of, layer_range
 from planners.fusion.choices import Terms
 from planners.fusion.command.answer import Check, as_json, as_text
@@ -36,13 +37,12 @@ from planners.fusion.command.chosen import (
     require_question,
 )
 from planners.fusion.configurations import Way
-from planners.fusion.execution import run_fused
 from planners.fusion.memory import Scratch
-from planners.fusion.plan_text import format_fusion_plan
 from planners.fusion.planning import FusionWhy, best_plan
 from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.limits import Limits
 from planners.network_arena import parts_arena, whole_arena
+from planners.streaming.given.plan_text import format_plans
 
 OTHER_SECONDS = 10.0  # for what other kinds of plans need, where there is no plan
 
@@ -51,7 +51,11 @@ def _header(plan: FusionPlan) -> str:
     return format_header([plan.arena])
 
 
-FORMATS = {"json": format_fusion_plan, "h": _header}
+def _document(plan: FusionPlan) -> str:
+    return format_plans([streaming_plan(plan)])
+
+
+FORMATS = {"json": _document, "h": _header}
 
 
 def main(argv: Sequence[str]) -> int:

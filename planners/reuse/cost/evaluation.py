@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 from cnn2csdf.durations import NANOSECONDS, PLATFORMS, Platform
 from cnn2csdf.parameters import parameter_bytes
@@ -115,6 +116,13 @@ class ReusePlan:
         return sum(self.capacities)
 
 
+class Buffers(NamedTuple):
+    """Elements of each edge buffer, and the whole buffers that the edges share."""
+
+    sizes: list[int]
+    shared: list[SharedBuffer]
+
+
 class Evaluator:
     """An application whose chromosomes are evaluated, each once: `count` says how many were.
 
@@ -168,6 +176,12 @@ class Evaluator:
         genes: of all layers; those of the other networks have no effect. Nothing is remembered but the
         states of the partitions.
         """
+        return self.costs.element_bytes * sum(
+            buffer.size for buffer in self.buffers_alone(member, genes).shared
+        )
+
+    def buffers_alone(self, member: int, genes: Genes) -> Buffers:
+        """Return the buffers of one network; the edges of the others have no elements."""
         states = self._states_of(member, genes)
         sizes, conflicts = [0] * len(self.edges), list(self.parallel)
         for number, state in states.items():
@@ -175,8 +189,13 @@ class Evaluator:
                 sizes[edge] = state.sizes.get(edge, buffer.elements)
             for edge, mask in state.conflicts.items():
                 conflicts[edge] |= mask
-        shared = self._share(sizes, conflicts)
-        return self.costs.element_bytes * sum(buffer.size for buffer in shared)
+        return Buffers(sizes, self._share(sizes, conflicts))
+
+    def buffers(self, genes: Genes) -> Buffers:
+        """Return the buffers of a chromosome."""
+        states = self._states(genes)
+        sizes = self._sizes(states)
+        return Buffers(sizes, self._share(sizes, self._conflicts(states)))
 
     def in_use(self, member: int, genes: Genes) -> int:
         """Return the bytes that one network has in use together; no offsets need less."""

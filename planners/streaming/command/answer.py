@@ -9,6 +9,7 @@ from cnn2csdf.execution.compare import Difference
 from csdf.cli import answers
 from csdf.outcome import Status
 from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
+from planners.streaming.given.as_fit import GIVEN
 from planners.streaming.together import Together
 from planners.streaming.ways import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
 
@@ -43,7 +44,8 @@ def _headline(one: Fit) -> str:
         f"{bytes_in_words(one.flash_bytes)} of flash"
     )
     if one.ram is None and one.status == Status.FEASIBLE:
-        return f"{one.network}: with the least work: {figures}"
+        words = "as planned" if way.name == GIVEN else "with the least work"
+        return f"{one.network}: {words}: {figures}"
     if one.status == Status.FEASIBLE:
         spare = bytes_in_words((one.ram or 0) - way.ram_bytes)
         return f"{one.network}: fits: {figures}; {spare} of RAM to spare"

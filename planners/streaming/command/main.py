@@ -14,28 +14,33 @@ from cnn2csdf.commands.cnn.trained import with_weights
 from cnn2csdf.durations import NANOSECONDS, PLATFORMS
 from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
 from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
-from csdf.errors import UnwritableFile
+from csdf.errors import CsdfError, InvalidPlan, UnwritableFile
 from csdf.outcome import Status
 from planners.streaming.again import worked_model
 from planners.streaming.command.answer import as_json, as_text
 from planners.streaming.command.options import USUAL_PLATFORM, add_plan_options
 from planners.streaming.computing import ModelComputing
 from planners.streaming.fit import fit
+from planners.streaming.given.as_fit import fit_of
+from planners.streaming.given.files import plans_for
 from planners.streaming.given.plan_text import format_plans
 from planners.streaming.machine import Machine
+from planners.streaming.plan import StreamingPlan
 from planners.streaming.together import Together
-from planners.streaming.ways import SEARCHED, Fit, FitWay
+from planners.streaming.ways import RESIDENT, SEARCHED, Fit, FitWay
 
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 
 
 class Fitted(NamedTuple):
-    """The answer for one network, and what a run of its plan gave, if there was one."""
+    """A network, the answer, and what a run of its plan gave, if there was one."""
 
+    network: Network
     fit: Fit
     check: Difference | None
 
@@ -47,9 +52,12 @@ def main(argv: Sequence[str]) -> int:
     if options.output and pictures.suffix_of(options.output) != "json":
         raise UnwritableFile(f"{options.output}: expected .json")
     begin = time.perf_counter()
-    found = [_fitted(source, options) for source in options.models]
+    found = [
+        _fitted(*one, options) for one in zip(options.models, _given_plans(options), strict=True)
+    ]
     seconds = time.perf_counter() - begin
-    shared.remark_on_platform("csdf fit", options)
+    if options.plan is None:
+        shared.remark_on_platform("csdf fit", options)
     fits = [one.fit for one in found]
     all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
     checks = [one.check for one in found if one.check is not None]
@@ -60,11 +68,31 @@ def main(argv: Sequence[str]) -> int:
     if options.output:
         _write(options.output, fits)
     if options.plot:
-        draw = pictures.drawing("planners.streaming.command.picture")
-        output.write(
-            "csdf fit", options.plot, draw.fit_picture(fits, pictures.suffix_of(options.plot))
-        )
+        _draw(options, found)
     return _exit_code(all_of, checks)
+
+
+def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:
+    """The plans of the file that is given, one for each model; of each model none where no file is."""
+    if options.plan is None:
+        return [None for _ in options.models]
+    for name in ("input", "result", "fps"):
+        if getattr(options, name) is not None:
+            raise CsdfError(f"--{name} is for the search; leave out --{name} or --plan")
+    if options.plot and len(options.models) > 1:
+        raise CsdfError("--plot draws one plan over time; give one model, or leave out --plan")
+    return plans_for(options.plan, len(options.models))
+
+
+def _draw(options: argparse.Namespace, found: Sequence[Fitted]) -> None:
+    """Draw a given plan over time, or RAM against work."""
+    draw = pictures.drawing("planners.streaming.command.picture")
+    suffix = pictures.suffix_of(options.plot)
+    if options.plan is None:
+        text = draw.fit_picture([one.fit for one in found], suffix)
+    else:
+        text = draw.plan_picture(found[0].network, found[0].fit, suffix)
+    output.write("csdf fit", options.plot, text)
 
 
 def _longest(options: argparse.Namespace) -> Fraction | None:
@@ -72,25 +100,40 @@ def _longest(options: argparse.Namespace) -> Fraction | None:
     return None if options.fps is None else NANOSECONDS / options.fps
 
 
-def _fitted(source: str, options: argparse.Namespace) -> Fitted:
+def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace) -> Fitted:
     options.model = source
     options.element_bytes = options.element_bytes if options.is_element_given else None
     model = shared.read_source(source, options, with_weights=options.verify)
-    found = fit(
-        model.network,
+    if plan is not None:
+        found = _judged(model.network, plan, options)
+    else:
+        found = _searched(model.network, options)
+    check = _verified(model, found.best or found.least, options) if options.verify else None
+    return Fitted(model.network, found, check)
+
+
+def _judged(network: Network, plan: StreamingPlan, options: argparse.Namespace) -> Fit:
+    try:
+        with answers.working(f"judging the plan of {plan.network}"):
+            return fit_of(network, plan, ram=options.ram, flash=options.flash)
+    except InvalidPlan as error:
+        raise InvalidPlan(f"{options.plan}: {error}") from None
+
+
+def _searched(network: Network, options: argparse.Namespace) -> Fit:
+    return fit(
+        network,
         ram=options.ram,
         flash=options.flash,
         nanoseconds=_longest(options),
         element_bytes=options.element_bytes,
         parameter_bytes=options.parameter_bytes,
-        input=options.input,
-        result=options.result,
+        input=options.input or RESIDENT,
+        result=options.result or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[options.platform],
-        budget=stop_after(options.budget, f"{source}: lines and strips"),
+        budget=stop_after(options.budget, f"{options.model}: lines and strips"),
     )
-    check = _verified(model, found.best or found.least, options) if options.verify else None
-    return Fitted(found, check)
 
 
 def _verified(model: Model, way: FitWay, options: argparse.Namespace) -> Difference:
@@ -149,6 +192,13 @@ def command_parser() -> argparse.ArgumentParser:
     )
     shared.add_reading_options(parser)
     add_plan_options(parser)
+    parser.set_defaults(input=None, result=None)  # which with --plan are the plan's
+    parser.add_argument(
+        "--plan",
+        metavar="FILE",
+        help="judge this plan and search none: what csdf fit, csdf cnn memory or csdf plan fusion "
+        "wrote with -o; --plot draws it over time",
+    )
     parser.add_argument(
         "--fps",
         type=answers.above_zero,
@@ -171,6 +221,6 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parsers.add_budget_option(parser, "for each network; then the best by then", 9.0)
     parsers.add_json_option(parser)
-    parsers.add_plot_option(parser, "RAM against work")
+    parsers.add_plot_option(parser, "RAM against work; of --plan, offsets over time")
     parsers.add_output_option(parser, "the plan, in JSON", required=False)
     return parser

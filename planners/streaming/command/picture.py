@@ -1,4 +1,4 @@
-"""RAM against work, for the ways that `csdf fit` knows."""
+"""RAM against work, for the ways that `csdf fit` knows; and a plan over time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,24 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from cnn2csdf.network import Network
 from csdf.draw.picture import rendered
+from planners.arena.command.picture import Box, arena_picture
+from planners.streaming.given.lifetimes import lifetimes
 from planners.streaming.ways import Fit
 
 COLOURS = ("#357", "#c63", "#585", "#85a", "#999", "#a33")
+
+
+def plan_picture(network: Network, found: Fit, suffix: str) -> str | bytes:
+    """Return a plan over time: the bytes of each buffer, while firings touch it.
+
+    Raises UnwritableFile for another format than that of a picture.
+    """
+    plan = found.ways[0].plan
+    boxes = [Box(*life) for life in lifetimes(network, plan)]
+    title = f"{found.network}: {plan.arena_bytes} bytes over the firings of a frame"
+    return arena_picture(title, boxes, bound=found.lower_bound, capacity=found.ram, suffix=suffix)
 
 
 def fit_picture(fits: Sequence[Fit], suffix: str) -> str | bytes:

@@ -68,7 +68,8 @@ def _places(network: Network, plan: StreamingPlan) -> tuple[str, str]:
     outside = {one.tensor for one in plan.buffers if one.kind is Kind.OUTSIDE}
     inputs = {layer.name for layer in network.inputs}
     source = OUTSIDE if inputs & outside else RESIDENT
-    source = ROWS if plan.groups[0].arriving is not None else source
+    is_streamed = plan.groups[0].arriving is not None and not plan.is_copied(0)
+    source = ROWS if is_streamed else source
     return source, OUTSIDE if outside - inputs else RESIDENT
 
 

@@ -18,6 +18,7 @@ from planners.streaming.machine import Machine
 from planners.streaming.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
 from planners.streaming.stage import Manner
 from planners.streaming.stages import ACCUMULATOR_BYTES, StageTable, sums_over_rows
+from planners.tiling.regions import can_be_tiled
 
 
 def require_carried_out(network: Network, plan: StreamingPlan) -> None:
@@ -92,13 +93,17 @@ class _Judged:
 
     def _require_arriving(self) -> None:
         for number, group in enumerate(self._plan.groups):
-            if group.arriving is None:
+            if group.arriving is None or self._plan.is_copied(number):
                 continue
             if number or self._inputs != {group.arriving}:
                 raise InvalidPlan(
                     f"group {number + 1} takes {group.arriving!r} row by row; only the one input "
                     "of a network can come so, and only to the first group"
                 )
+
+    def _whole(self) -> set[str]:
+        """Tensors that lie whole."""
+        return {one.tensor for one in self._plan.buffers if one.has_all_rows}
 
     def _require_stage(self, planned: PlannedStage) -> None:
         stage, table = planned.stage, self._table
@@ -110,9 +115,17 @@ class _Judged:
             and sums_over_rows(self._network, self._network.layer(stage.result)),
             Manner.CHANNELS: table.can_go_by_channels(stage.layers),
             Manner.ROWS: table.can_be_stage(stage.layers),
+            Manner.TILES: self._can_be_tiled(stage.layers),
         }
         if not manners[stage.manner]:
             raise InvalidPlan(f"{named} cannot work by {stage.manner.value}")
+        if (stage.manner is Manner.TILES) != (stage.tiles is not None):
+            raise InvalidPlan(f"{named} works by {stage.manner.value}, and tiles are another way")
+        if stage.tiles is not None:
+            shape = self._network.layer(stage.result).shape
+            ends = stage.tiles.rows[-1], stage.tiles.columns[-1]
+            if ends != (shape.height, shape.width) or stage.rows != shape.rows:
+                raise InvalidPlan(f"{named} has tiles that end at {ends}; the result is {shape}")
         self._require_parts(planned, named)
         is_swept = stage.manner is Manner.ROWS
         inside = stage.layers[:-1] if is_swept else ()
@@ -125,6 +138,13 @@ class _Judged:
                     f"{named} has a strip of {rows} rows and {columns} columns of {name!r}, "
                     f"which has {shape.rows} and {shape.width}"
                 )
+
+    def _can_be_tiled(self, layers: tuple[str, ...]) -> bool:
+        """Whether the layers make one tensor, and each rectangle of it from rectangles."""
+        found = [self._network.layer(name) for name in layers]
+        return self._table.can_be_stage(layers) and all(
+            can_be_tiled(self._network, layer) for layer in found
+        )
 
     def _require_parts(self, planned: PlannedStage, named: str) -> None:
         stage = planned.stage
@@ -154,12 +174,11 @@ class _Judged:
             Kind.LINE: buffer.rows * self._table.row_bytes(buffer.tensor),
             Kind.RING: buffer.rows * self._table.row_bytes(buffer.tensor),
             Kind.SUMS: self._network.layer(buffer.tensor).shape.elements * ACCUMULATOR_BYTES,
-            Kind.POOL: buffer.size,
         }
-        for name in buffer.readers:
+        for name in buffer.readers if buffer.kind is not Kind.SCRATCH else ():
             if name not in self._network.consumers[buffer.tensor]:
                 raise InvalidPlan(f"{named}: layer {name!r} does not read {buffer.tensor!r}")
-        if buffer.size != sizes[buffer.kind]:
+        if buffer.size != sizes.get(buffer.kind, buffer.size):
             raise InvalidPlan(
                 f"{named} has {buffer.size} bytes; its rows take {sizes[buffer.kind]}"
             )
@@ -193,8 +212,12 @@ class _Judged:
 
     def _require_whole(self) -> None:
         """Require that tensors which another group reads, and results, lie whole."""
-        whole = {one.tensor for one in self._plan.buffers if one.has_all_rows}
-        arriving = {group.arriving for group in self._plan.groups}
+        whole = self._whole()
+        arriving = {
+            group.arriving
+            for number, group in enumerate(self._plan.groups)
+            if not self._plan.is_copied(number)
+        }
         going = {name: layer for name, layer in self._outputs.items() if name in self._group_of}
         kept = {one.inputs[0] for name, one in self._outputs.items() if name not in going}
         wanted = kept | set(going) | (self._inputs - arriving)

@@ -41,40 +41,50 @@ def chain_offsets(
     before: list[Array] = []
     reached: Array = np.ones(1 if groups[0].source not in sizes else len(grid), bool)
     for group in groups:
-        possible = _possible(group, sizes, cap, grid) & reached[:, None]
-        before.append(possible.argmax(axis=0))
+        places = np.flatnonzero(reached)
+        possible = _possible(group, sizes, cap, grid, places)
+        before.append(places[possible.argmax(axis=0)])
         reached = np.asarray(possible.any(axis=0))
         if not reached.any():
             return None
     return _traced(groups, sizes, before, int(reached.argmax()), grid, alignment)
 
 
-def _possible(group: ChainGroup, sizes: Mapping[str, int], cap: int, grid: Array) -> Array:
-    """Whether a group works with its source (rows) and its result (columns) at places of the grid."""
-    source = grid[:, None] if group.source in sizes else np.full((1, 1), cap)
+def _possible(
+    group: ChainGroup, sizes: Mapping[str, int], cap: int, grid: Array, places: Array
+) -> Array:
+    """Whether a group works with its source (rows) and its result (columns) at places of the grid.
+
+    places: numbers of those where the source may lie.
+    """
+    source = grid[places, None] if group.source in sizes else np.full((1, 1), cap)
     result = grid[None, :] if group.result in sizes else np.full((1, 1), cap)
     one, two = sizes.get(group.source, 0), sizes.get(group.result, 0)
     has_both = group.source in sizes and group.result in sizes
-    bottom = np.minimum(source, result)
     top = np.maximum(
         source + one if group.source in sizes else 0, result + two if group.result in sizes else 0
     )
-    packed = _sums_below([size for _, size in group.inner], cap)
+    sums = _sums([size for _, size in group.inner], cap)
+    packed = np.minimum(_largest(sums, source), _largest(sums, result))  # below the lower of them
     total = sum(size for _, size in group.inner)
-    found = (top <= cap) & (total - packed[bottom] <= cap - top)
+    found = (top <= cap) & (total - packed <= cap - top)
     if has_both:
         found &= (result + min(group.lead, two) <= source) | (result >= source + one)
     return np.asarray(found)
 
 
-def _sums_below(sizes: Sequence[int], cap: int) -> Array:
-    """The largest sum of some of the sizes that is at most each number up to a cap."""
-    sums = 1
+def _sums(sizes: Sequence[int], cap: int) -> Array:
+    """The sums of some of the sizes up to a cap, growing; 0 is the first."""
+    sums = 1  # bit n: whether n is a sum
     for size in sizes:
         sums |= sums << size
     bits = np.frombuffer((sums & ((1 << (cap + 1)) - 1)).to_bytes(cap // 8 + 1, "little"), np.uint8)
-    is_sum = np.unpackbits(bits, bitorder="little")[: cap + 1]
-    return np.maximum.accumulate(np.where(is_sum, np.arange(cap + 1), 0))
+    return np.flatnonzero(np.unpackbits(bits, bitorder="little")[: cap + 1])
+
+
+def _largest(sums: Array, most: Array) -> Array:
+    """The largest of growing sums that is at most each number."""
+    return np.asarray(sums[np.searchsorted(sums, most, side="right") - 1])
 
 
 def _traced(

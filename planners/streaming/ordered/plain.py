@@ -75,8 +75,8 @@ def in_order(parts: PartsInOrder) -> StreamingPlan:
     return _Writing(parts).plan()
 
 
-def _read_once(rings: Sequence[Ring]) -> Iterator[Ring]:
-    """The rings, in which a layer that reads a tensor more than once reads it in the largest alone.
+def read_once(rings: Sequence[Ring]) -> Iterator[Ring]:
+    """Yield rings in which a layer that reads a tensor more than once reads it in the largest.
 
     What it reads anywhere is there: rows come to all rings at once, and none is given back before
     all of its reads are done. A ring that nobody reads any more is left out.
@@ -106,7 +106,7 @@ class _Writing:
             )
         self._table = StageTable(self._network, element_bytes=parts.element_bytes)
         self._arriving = self._network.inputs[0].name
-        self._rings = tuple(_read_once(parts.rings))
+        self._rings = tuple(read_once(parts.rings))
         self._staying = dict(self._results_that_stay())
 
     def _results_that_stay(self) -> Iterator[tuple[str, str]]:

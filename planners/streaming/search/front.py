@@ -13,7 +13,7 @@ limited.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +57,9 @@ class PlanWay(NamedTuple):
 Chains = dict[int, list[PlanWay]]  # to each cut, those that no other improves on
 
 
+OtherGroups = Callable[[int], Mapping[int, Sequence[GroupWay]]]
+
+
 class PlanFront(NamedTuple):
     """Plans by growing memory, and whether none is missing within the limits.
 
@@ -75,25 +78,37 @@ def front(
     is_streamed: bool,
     most_work: int = ANY_WORK,
     labels: int = ALL,
+    others: OtherGroups | None = None,
     budget: Budget = None,
 ) -> PlanFront:
     """Return the plans within a limit that no other improves on.
 
     is_streamed: whether the input comes row by row. most_work: of a plan. labels: kept at a place at
-    most. budget: ends the search by GaveUp.
+    most. others: groups behind a cut, by their end, that are not made of moves: somebody else's.
+    budget: ends the search by GaveUp.
     """
     limits = Limits(limit, most_work, labels)
-    return _GroupSearch(moves, limits, stop_of(budget), is_streamed=is_streamed).front()
+    search = _GroupSearch(moves, limits, stop_of(budget), others, is_streamed=is_streamed)
+    return search.front()
 
 
 class _GroupSearch:
     """A search over groups, from the input to the end."""
 
-    def __init__(self, moves: Moves, limits: Limits, stop: Stop, *, is_streamed: bool) -> None:
+    def __init__(
+        self,
+        moves: Moves,
+        limits: Limits,
+        stop: Stop,
+        others: OtherGroups | None,
+        *,
+        is_streamed: bool,
+    ) -> None:
         self._moves = moves
         self._limits = limits
         self._is_streamed = is_streamed
         self._stop = stop
+        self._others = others
         self._is_complete = True
 
     def front(self) -> PlanFront:
@@ -144,6 +159,9 @@ class _GroupSearch:
         }
         if not is_streamed:
             groups.setdefault(begin + 1, []).extend(self._apart(begin))
+            for end, some in (self._others(begin) if self._others else {}).items():
+                fitting = [group for group in some if group.memory <= self._limits.memory]
+                groups.setdefault(end, []).extend(fitting)
         return groups
 
     def _apart(self, begin: int) -> list[GroupWay]:

@@ -24,7 +24,7 @@ def libraries(cases, **options):
     ]
 
 
-def run_all(made, folder):
+def run_all(made, folder, flags=(*FLAGS, *SANITIZERS)):
     """The names of libraries whose outputs differ, of many in one program.
 
     Fails with the message of the compiler or of a sanitizer.
@@ -44,7 +44,7 @@ def run_all(made, folder):
     (folder / "all.c").write_text("\n".join(lines))
     sources = [name for name in sorted(os.listdir(folder)) if name.endswith(".c")]
     built = subprocess.run(
-        [COMPILER, *FLAGS, *SANITIZERS, "-DNO_MAIN", *sources, "-lm", "-o", "all"],
+        [COMPILER, *flags, "-DNO_MAIN", *sources, "-lm", "-o", "all"],
         cwd=folder,
         capture_output=True,
         text=True,

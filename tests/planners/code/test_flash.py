@@ -10,6 +10,8 @@ from planners.code.sources import library_sources
 from planners.streaming.fit import fit
 from tests.cnn2csdf.readers.test_tflite_golden import FOLDER, READ
 from tests.planners.code.test_quantised_libraries import everything, quantised
+from tests.planners.code.test_single_precision_libraries import everything as everything_in_single
+from tests.planners.code.test_single_precision_libraries import quantised as in_single_precision
 from tests.shared_data import each
 
 DEPLOYED = ("ad01_int8", "kws_int8", "micro_speech_int8", "person_detect_int8", "ad01_fp32")
@@ -23,6 +25,12 @@ def found_and_written(model):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_flash_of_an_answer_is_that_of_the_library(seed):
     found, written = found_and_written(quantised(everything(), seed))
+    assert found.flash_bytes == written.weight_bytes
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_flash_of_integers_in_single_precision_is_that_of_the_library(seed):
+    found, written = found_and_written(in_single_precision(everything_in_single(), seed))
     assert found.flash_bytes == written.weight_bytes
 
 

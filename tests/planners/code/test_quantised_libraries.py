@@ -1,13 +1,11 @@
 """Models of the field in C, against golden outputs of TensorFlow Lite Micro, bit by bit."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.elements import Arithmetic, Element, Quantization, Stored
+from cnn2csdf.elements import Element, Quantization, Stored
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.readers.model_files import read_model
@@ -241,18 +239,3 @@ def test_an_operator_without_an_integer_form_is_refused_by_name():
     frames = []
     with pytest.raises(UnsupportedOperator, match=r"'the gelu'.*gelu"):
         library(model, plan, frames=frames)
-
-
-def test_integers_of_onnx_files_are_refused_by_name():
-    # ONNX Runtime rescales sums in single precision: kernels in fixed point would give other bytes.
-    model = quantised(wide(), 0)
-    layers = [
-        replace(
-            layer, quantization=replace(layer.quantization, arithmetic=Arithmetic.SINGLE_PRECISION)
-        )
-        for layer in model.network.layers
-    ]
-    network = Network(name="from onnx", layers=tuple(layers))
-    plan = random_plan(network, 0, is_streamed=False, element_bytes=1)
-    with pytest.raises(UnsupportedOperator, match="rescaled in single precision"):
-        library(replace(model, network=network), plan)

@@ -12,7 +12,7 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan, UnwritableFile
 from planners.code.library import library, write_library
 from planners.code.names import comment, identifier, number, unlike
-from planners.code.parts import INTEGERS, REALS, SCHEDULER, parts_of
+from planners.code.parts import INTEGERS, REALS, SCHEDULER, SINGLES, parts_of
 from planners.code.rules import rule_of
 from planners.code.schedule import looking_ahead
 from planners.code.vectors import random_frame
@@ -211,7 +211,7 @@ def test_two_instances_take_turns_and_firings_are_told(tmp_path):
     assert subprocess.run(["./two"], cwd=tmp_path).returncode == 0
 
 
-@pytest.mark.parametrize("files", [(*REALS, *SCHEDULER), (*INTEGERS, *SCHEDULER)])
+@pytest.mark.parametrize("files", [(*files, *SCHEDULER) for files in (REALS, INTEGERS, SINGLES)])
 def test_each_name_of_c_is_defined_once(files):
     names = [name for file in files for part in parts_of(file) for name in part.names]
     assert sorted(names) == sorted(set(names))

@@ -1,23 +1,33 @@
 """Fused tiles in real memory against the network as a whole."""
 
+import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from cnn2csdf.catalogue.embedded import resnet8
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
-from csdf.errors import ExecutionError
+from cnn2csdf.weights import Model
+from csdf.errors import InvalidPlan, UnreadableFile
 from figures.published.mafat import paper_configuration
+from figures.published.mafat_execution import run_fused as run_as_darknet
 from planners.check import check_plan
+from planners.code.library import library
+from planners.fusion.as_plan import run_fused, streaming_plan
 from planners.fusion.chains import chain_of
 from planners.fusion.configurations import Way, configuration, single
-from planners.fusion.execution import run_fused
 from planners.fusion.memory import Scratch
 from planners.fusion.planning import alive_bytes, fusion_plan
+from planners.streaming.given.as_fit import fit_of
+from planners.streaming.given.judge import require_carried_out
+from planners.streaming.given.plan_text import format_plans, parse_plans
+from planners.streaming.plan import Kind
 from tests.planners.fusion.chains import TERMS, model_of, plain_chain, planned, yolo_chain
 from tests.shared_data import SHARED, each
 
@@ -34,7 +44,8 @@ def test_tiles_give_what_the_whole_network_gives(drawn):
     run = run_fused(model, plan, frame)
     expected = run_layers(model, frame)[chain.result]
     np.testing.assert_allclose(run.output, expected, rtol=1e-4, atol=1e-4)
-    assert run.touched <= run.arena_bytes == plan.memory
+    assert run.touched == run.arena_bytes == plan.memory
+    require_carried_out(chain.network, streaming_plan(plan))
 
 
 @pytest.mark.slow
@@ -75,27 +86,114 @@ def test_the_arena_of_the_manual_sweep_is_the_planned_one_to_the_byte(cut, top):
         assert run_fused(model, plan, frame).touched == plan.memory
 
 
-def test_a_tile_larger_than_its_buffer_is_an_error():
-    chain = plain_chain((2, 3, 1), (2, 3, 1))
-    groups = configuration(chain, (), [(2, 2)])
-    plan = fusion_plan(chain, groups, TERMS)
-    problem = plan.arena.problem
-    small = tuple(
-        replace(one, size=one.size - 4) if one.name.endswith("tile") else one
-        for one in problem.buffers
-    )
-    broken = replace(plan, arena=replace(plan.arena, problem=replace(problem, buffers=small)))
-    (frame,) = random_frames(chain.network, 1, seed=0)
-    with pytest.raises(ExecutionError, match=r"tile' of \d+ bytes is asked for"):
-        run_fused(model_of(chain.network), broken, frame)
+def spoiled(plan, kind, **changes):
+    """The plan with the largest buffer of a kind changed."""
+    largest = max((one for one in plan.buffers if one.kind is kind), key=lambda one: one.size)
+    changed = replace(largest, **{name: change(largest) for name, change in changes.items()})
+    return replace(plan, buffers=tuple(changed if one is largest else one for one in plan.buffers))
 
 
-def test_a_plan_for_small_elements_is_not_run():
+TILED = chain_of(simplified(Model(network=resnet8(resolution=16))).network)
+GROUPS = {
+    Way.RECOMPUTE: configuration(TILED, (2,), [(3, 2), (1, 1)]),
+    Way.KEEP: configuration(TILED, (2,), [(3, 2), (1, 1)], Way.KEEP),
+    Way.ROWS: (
+        single(TILED, 0, 2, Way.ROWS),
+        single(TILED, 2, len(TILED.sections), Way.WHOLE),
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=GROUPS, ids=lambda way: way.value)
+def fused(request):
+    return streaming_plan(fusion_plan(TILED, GROUPS[request.param], TERMS))
+
+
+def test_a_plan_reads_back_as_itself_and_is_passed(fused):
+    assert parse_plans(format_plans([fused]), "plan.json") == (fused,)
+    require_carried_out(TILED.network, fused)
+    assert fit_of(TILED.network, fused).best.ram_bytes == fused.arena_bytes
+
+
+def test_each_buffer_that_lies_elsewhere_or_is_smaller_is_refused(fused):
+    kinds = {one.kind for one in fused.buffers if one.size and one.kind is not Kind.SCRATCH}
+    for kind in sorted(kinds, key=lambda one: one.value):
+        for change in (
+            {"size": lambda one: one.size - 4},
+            {"offset": lambda one: fused.arena_bytes - one.size + 4},
+        ):
+            with pytest.raises(InvalidPlan):
+                require_carried_out(TILED.network, spoiled(fused, kind, **change))
+
+
+def test_buffers_that_lie_over_one_another_in_a_group_are_refused(fused):
+    first = [one for one in fused.buffers if one.size and one.begin == 0]
+    refused = 0
+    for one, other in pairwise(first):
+        moved = replace(one, offset=min(other.offset, fused.arena_bytes - one.size))
+        buffers = tuple(moved if here is one else here for here in fused.buffers)
+        try:
+            require_carried_out(TILED.network, replace(fused, buffers=buffers))
+        except InvalidPlan:
+            refused += 1
+    assert refused > len(first) // 2  # others live at different times of the group
+
+
+def with_tiles(plan, **changes):
+    """The plan with the tiles of its first group changed."""
+    first, *rest = plan.groups
+    (planned,) = first.stages
+    stage = replace(planned.stage, tiles=replace(planned.stage.tiles, **changes))
+    group = replace(first, stages=(replace(planned, stage=stage),))
+    return replace(plan, groups=(group, *rest))
+
+
+@pytest.mark.parametrize("way", [Way.RECOMPUTE, Way.KEEP])
+def test_tiles_that_are_not_those_of_the_plan_are_refused(way):
+    plan = streaming_plan(fusion_plan(TILED, GROUPS[way], TERMS))
+    tiles = plan.groups[0].stages[0].stage.tiles
+    with pytest.raises(InvalidPlan, match="tiles that end at"):
+        require_carried_out(TILED.network, with_tiles(plan, rows=tiles.rows[:-1]))
+    with pytest.raises(InvalidPlan, match=r"multiply-accumulates|asked for"):
+        require_carried_out(TILED.network, with_tiles(plan, rows=tiles.rows[1:]))
+    with pytest.raises(InvalidPlan, match=r"multiply-accumulates|no tile"):
+        require_carried_out(TILED.network, with_tiles(plan, keeps=not tiles.keeps))
+
+
+def test_tiles_are_refused_in_c_by_name_and_whole_layers_are_written():
+    model = model_of(TILED.network)
+    for groups in (GROUPS[Way.KEEP], GROUPS[Way.ROWS]):
+        with pytest.raises(InvalidPlan, match="no C code for"):
+            library(model, streaming_plan(fusion_plan(TILED, groups, TERMS)))
+    whole = (single(TILED, 0, len(TILED.sections), Way.WHOLE),)
+    plan = fusion_plan(TILED, whole, replace(TERMS, scratch=Scratch.NONE))
+    header = library(model, streaming_plan(plan)).files["resnet8.h"]
+    assert f"ARENA_BYTES {plan.memory}\n" in header
+
+
+def test_a_document_of_the_old_form_is_refused_by_name():
+    old = {"network": "resnet8", "scratch": "im2col", "platform": {}, "groups": [], "buffers": []}
+    with pytest.raises(UnreadableFile, match="plan fusion in its old form"):
+        parse_plans(json.dumps(old), "plan.json")
+
+
+def test_a_run_as_darknet_does_it_gives_the_same():
+    plan = fusion_plan(TILED, GROUPS[Way.KEEP], TERMS)
+    model = model_of(TILED.network)
+    (frame,) = random_frames(TILED.network, 1, seed=0)
+    ours, theirs = run_fused(model, plan, frame), run_as_darknet(model, plan, frame)
+    assert difference(ours.output, theirs.output).relative < 1e-5
+    assert ours.touched == theirs.touched == plan.memory
+
+
+def test_a_plan_for_small_elements_runs_in_its_bytes():
     chain = plain_chain((2, 3, 1))
     plan = fusion_plan(chain, configuration(chain, (), [(1, 1)]), replace(TERMS, element_bytes=1))
+    model = model_of(chain.network)
     (frame,) = random_frames(chain.network, 1, seed=0)
-    with pytest.raises(ExecutionError, match="elements of 1 bytes"):
-        run_fused(model_of(chain.network), plan, frame)
+    run = run_fused(model, plan, frame)
+    assert difference(run.output, run_layers(model, frame)[chain.result]).relative < 1e-5
+    assert run.touched == plan.memory
 
 
 @each("model", [SHARED / "networks/tflite/mcunet_vww1_int8.tflite"] if SHARED.exists() else [])

@@ -1,5 +1,7 @@
 """Offsets of pieces, and labels of which none is worse than another, against every pair."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -68,3 +70,15 @@ def test_tensors_that_lead_one_another_go_down_through_the_arena():
     leads = [Lead(f"w{n + 1}", f"w{n}", 3) for n in range(2)]
     offsets = placed(pieces, leads, enough=64 + 3 + 29)
     assert max(offsets[one.name] + one.size for one in pieces) <= 100
+
+
+def test_a_group_of_many_large_pieces_is_packed_without_a_gap():
+    # One group by rows, as of a deep network: a result and sixty lines, so 2 ** 60 ways to share
+    # them out below and above it. They fit beside one another in the sum of their sizes.
+    lines = [GroupBytes(f"i{n}", 30_011 + 7 * n * n, 0, 1, 1, is_inner=True) for n in range(60)]
+    pieces = [GroupBytes("result", 1_000, 0, 1, 1), *lines]
+    enough = sum(piece.size for piece in pieces)
+    found = placed(pieces, [], enough=enough)
+    assert max(found[piece.name] + piece.size for piece in pieces) == enough
+    ends = sorted((found[piece.name], found[piece.name] + piece.size) for piece in pieces)
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(ends))

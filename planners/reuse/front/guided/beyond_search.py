@@ -19,7 +19,7 @@ from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.exact.load_front import LoadFront, load_front
 from planners.reuse.front.guided.guided_search import GuidedSearch
 from planners.reuse.front.guided.rationed import Rationed
-from planners.reuse.front.guided.small_end import smallest_of_each
+from planners.reuse.front.guided.small_end import gains_of, smallest_of_each
 from planners.reuse.front.guided.walks import WalkSettings
 from planners.reuse.front.places.evaluation import Place, Serial
 from planners.reuse.front.problem import Chromosome, Front, Problem
@@ -57,7 +57,13 @@ def search_beyond(
     problem = search_problem(evaluator, alleles)
     fronts: list[LoadFront] = []
     rationed = Rationed(place or Serial(partial(score, evaluator)), evaluations)
-    search = GuidedSearch(problem, rationed, random=random, settings=settings or WalkSettings())
+    search = GuidedSearch(
+        problem,
+        rationed,
+        random=random,
+        settings=settings or WalkSettings(),
+        gains=gains_of(evaluator),
+    )
     alone = smallest_of_each(evaluator, problem, rationed, random=random, stop=stop)
     found = search.run(chain(seeds, _seeds(evaluator, problem, fronts, stop), alone), stop)
     return BeyondFront(problem=problem, front=found, load_fronts=tuple(fronts))

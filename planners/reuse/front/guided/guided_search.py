@@ -11,7 +11,7 @@ from csdf.stopping import ENDS, Stop, reason_of
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.guided.descent import descend
 from planners.reuse.front.guided.rationed import BATCH, Rationed, Spent, evaluated_points
-from planners.reuse.front.guided.small_end import climb_smallest
+from planners.reuse.front.guided.small_end import Gains, climb_smallest, unknown
 from planners.reuse.front.guided.walks import WalkSettings, walk_round
 from planners.reuse.front.problem import Chromosome, Front, FrontWhy, LostWorkers, Problem
 
@@ -26,12 +26,19 @@ class GuidedSearch:
     """
 
     def __init__(
-        self, problem: Problem, place: Rationed, *, random: Random, settings: WalkSettings
+        self,
+        problem: Problem,
+        place: Rationed,
+        *,
+        random: Random,
+        settings: WalkSettings,
+        gains: Gains = unknown,
     ) -> None:
         self._problem = problem
         self._place = place
         self._random = random
         self._settings = settings
+        self._gains = gains
         self._archive = Archive()
         self._rounds = 0
 
@@ -54,7 +61,14 @@ class GuidedSearch:
         parts = tuple(values[len(values) > 1] for values in self._problem.alleles)
         self._add_all([whole, parts], stop)
         self._add_all(seeds, stop)
-        climb_smallest(self._problem, self._place, self._archive, random=self._random, stop=stop)
+        climb_smallest(
+            self._problem,
+            self._place,
+            self._archive,
+            gains=self._gains,
+            random=self._random,
+            stop=stop,
+        )
         smallest = min(allele for values in self._problem.alleles for allele in values[1:])
         descend(self._problem, self._place, self._archive, whole, allele=smallest, budget=stop)
         return self._walked(stop)

@@ -1,8 +1,9 @@
 """The small end of the front: climbs of single genes, then runs and handfuls, for memory alone.
 
-A climb goes over all genes in random order and takes each change that needs no more memory: where
-several buffers are equally large nothing is gained before the last of them has shrunk, so equal steps
-are taken too. A sweep that gains nothing is followed by larger changes.
+A climb goes over all genes and takes each change that needs no more memory: where several buffers are
+equally large nothing is gained before the last of them has shrunk, so equal steps are taken too. Genes
+go first with which most could be gained, those of layers beside the tensors that fill a buffer; others
+follow in random order. A sweep that gains nothing is followed by larger changes.
 
 Networks that take turns are first searched each on its own. Together the largest of them hides what the
 others gain, and a single change of one of them seldom pays.
@@ -11,13 +12,15 @@ others gain, and a single change of one of them seldom pays.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from random import Random
 
 from csdf.stopping import Stop
 from planners.reuse.application.application import Genes
 from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.cost.gains import gains
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.guided.moves import MOST_WIDE
 from planners.reuse.front.guided.rationed import Rationed, evaluated_points
@@ -29,27 +32,43 @@ FEW = 3  # genes of a handful, at most
 IDLE = 4  # sweeps, and as many larger changes, that gain nothing; then the climb is at its end
 
 Memory = Callable[[Chromosome], Number]
+Gains = Callable[[Chromosome], Mapping[int, int]]  # what could be gained, for some of the genes
+
+
+def unknown(chromosome: Chromosome) -> Mapping[int, int]:  # noqa: ARG001 - of the same for all
+    """Return no gain for any gene."""
+    return {}
 
 
 def climbed(
-    start: Chromosome, genes: Sequence[int], problem: Problem, memory: Memory, random: Random
+    start: Chromosome,
+    genes: Sequence[int],
+    problem: Problem,
+    memory: Memory,
+    random: Random,
+    gains: Gains = unknown,
 ) -> Iterator[Chromosome]:
     """Yield chromosomes with less memory than `start`, each with less than those before.
 
-    genes: those that may change. It ends after IDLE sweeps without a gain; `memory` may end it before.
+    genes: those that may change. gains: by which genes are chosen first. It ends after IDLE sweeps
+    without a gain; `memory` may end it before.
     """
     now, least = start, memory(start)
     idle = 0
     while genes and idle < IDLE:
         is_better = False
-        for gene in random.sample(genes, len(genes)):
+        left = random.sample(genes, len(genes))
+        first = gains(now)
+        while left:
+            gene = max(left, key=lambda one: first.get(one, 0))
+            left.remove(gene)
             other = _changed(now, gene, genes, problem, random, is_larger=idle > 0)
             found = memory(other)
             if found < least:
                 is_better = True
                 yield other
             if found <= least:
-                now, least = other, found
+                now, least, first = other, found, gains(other)
         idle = 0 if is_better else idle + 1
 
 
@@ -93,7 +112,13 @@ class _Enough(Exception):
 
 
 def climb_smallest(
-    problem: Problem, place: Rationed, archive: Archive, *, random: Random, stop: Stop
+    problem: Problem,
+    place: Rationed,
+    archive: Archive,
+    *,
+    gains: Gains = unknown,
+    random: Random,
+    stop: Stop,
 ) -> None:
     """Climb from the smallest point of the archive; all that is looked at goes into it.
 
@@ -110,7 +135,12 @@ def climb_smallest(
 
     start = min(archive.points, key=lambda point: point.score.objectives[0])
     with suppress(_Enough):
-        deque(climbed(start.chromosome, genes, problem, memory, random), maxlen=0)
+        deque(climbed(start.chromosome, genes, problem, memory, random, gains), maxlen=0)
+
+
+def gains_of(evaluator: Evaluator) -> Gains:
+    """Return the gains by the whole buffers of an application."""
+    return lambda chromosome: gains(evaluator, evaluator.buffers(_genes(chromosome)))
 
 
 def smallest_of_each(
@@ -125,8 +155,17 @@ def smallest_of_each(
         place.charge()
         return evaluator.alone(member, _genes(chromosome))
 
+    def gained(member: int, chromosome: Chromosome) -> Mapping[int, int]:
+        return gains(evaluator, evaluator.buffers_alone(member, _genes(chromosome)))
+
     yield _each_climbed(
-        evaluator, problem, memory, most=place.share(CLIMBS * members), random=random, stop=stop
+        evaluator,
+        problem,
+        memory,
+        gained,
+        most=place.share(CLIMBS * members),
+        random=random,
+        stop=stop,
     )
 
 
@@ -141,13 +180,17 @@ def least_in_use(
     def memory(member: int, chromosome: Chromosome) -> int:
         return evaluator.in_use(member, _genes(chromosome))
 
-    return _each_climbed(evaluator, problem, memory, most=None, random=random, stop=stop)
+    def gained(member: int, chromosome: Chromosome) -> Mapping[int, int]:  # noqa: ARG001
+        return {}
+
+    return _each_climbed(evaluator, problem, memory, gained, most=None, random=random, stop=stop)
 
 
 def _each_climbed(
     evaluator: Evaluator,
     problem: Problem,
     memory: Callable[[int, Chromosome], Number],
+    gained: Callable[[int, Chromosome], Mapping[int, int]],
     *,
     most: int | None,
     random: Random,
@@ -155,7 +198,7 @@ def _each_climbed(
 ) -> Chromosome:
     """The chromosome with the genes of each network climbed on their own, from all layers by parts.
 
-    memory: of one network. most: calls for each network; None for UNLIMITED for each gene.
+    memory, gained: of one network. most: calls for each network; None for UNLIMITED for each gene.
     """
     found = tuple(values[len(values) > 1] for values in problem.alleles)
     for member, own in enumerate(genes_of_members(evaluator)):
@@ -170,7 +213,7 @@ def _each_climbed(
             return memory(member, chromosome)
 
         with suppress(_Enough):
-            for better in climbed(found, genes, problem, limited, random):
+            for better in climbed(found, genes, problem, limited, random, partial(gained, member)):
                 found = better
     return found
 

@@ -25,7 +25,7 @@ def cluster_place(evaluate: Evaluate, address: str) -> AbstractContextManager[Pl
     not installed, LostWorkers if there is nobody at the address.
     """
     try:
-        module = import_module("planners.reuse.front.places.dask_cluster")
+        module = import_module("planners.reuse.front.places.dask_cluster.cluster")
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in ("dask", "distributed"):
             raise

@@ -6,13 +6,13 @@ import os
 import pickle
 import signal
 from collections.abc import Generator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from types import TracebackType
 
 from csdf.stopping import Stop
-from planners.reuse.front.places.evaluation import TICK, evaluated, parts_of
+from planners.reuse.front.places.evaluation import awaited, evaluated, parts_of
 from planners.reuse.front.problem import (
     Chromosome,
     Evaluate,
@@ -107,14 +107,6 @@ def pickled(evaluate: Evaluate) -> bytes:
 def is_lost(future: Future[list[Score]]) -> bool:
     """Whether the process ended before the result was there."""
     return future.done() and isinstance(future.exception(), BrokenProcessPool)
-
-
-def awaited(future: Future[list[Score]], stop: Stop) -> list[Score]:
-    """Return the result; look at the stop meanwhile."""
-    stop.look()
-    while not wait([future], timeout=TICK).done:
-        stop.look()
-    return future.result()
 
 
 class _SafePath:

@@ -94,6 +94,14 @@ class Missing:
         return Score(objectives=(0, 0))
 
 
+class Where:
+    """An evaluation that says in which process it ran, a while later."""
+
+    def __call__(self, chromosome):
+        time.sleep(0.01)
+        return Score(objectives=(os.getpid(),))
+
+
 class Refusing:
     """An evaluation that refuses every chromosome."""
 

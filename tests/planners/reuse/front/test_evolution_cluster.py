@@ -5,20 +5,22 @@ import signal
 from random import Random
 
 import pytest
-from evolution_problems import Deadly, Knapsack, Missing, Poison, Refusing, none
+from evolution_problems import Deadly, Knapsack, Missing, Poison, Refusing, Where, none
 
+from csdf.errors import GaveUp
 from csdf.stopping import Stop
 from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
 from planners.reuse.front.nsga2.variation import Settings
-from planners.reuse.front.places.evaluation import Serial
+from planners.reuse.front.places.evaluation import TICK, Serial
 from planners.reuse.front.places.places import cluster_place
 from planners.reuse.front.problem import EvaluationFailed, LostWorkers
 
 distributed = pytest.importorskip("distributed")
-dask_cluster = pytest.importorskip("planners.reuse.front.places.dask_cluster")
+dask_cluster = pytest.importorskip("planners.reuse.front.places.dask_cluster.cluster")
 
 SMALL = Settings(population=20)
 LIMITS = SearchLimits(evaluations=110)
+CHROMOSOMES = [tuple(map(int, f"{number:08b}")) for number in range(0, 256, 5)]
 
 
 RESTART = 30  # seconds for a worker to come back: Dask cannot close while one is on its way
@@ -76,6 +78,41 @@ def test_a_worker_that_is_killed_from_outside_loses_nothing():
         own.wait_for_workers(2, timeout=RESTART)
     assert next(looks, None) is None  # so it was killed
     assert front == search(Serial(Knapsack()))
+
+
+@pytest.mark.slow
+def test_evaluations_longer_than_a_look_at_the_stop_are_waited_for(cluster):
+    with cluster_place(Knapsack(pause=3 * TICK), cluster.scheduler_address) as place:
+        assert list(place.scores(CHROMOSOMES[:4], none)) == list(map(Knapsack(), CHROMOSOMES[:4]))
+
+
+@pytest.mark.slow
+def test_a_stop_leaves_the_cluster_usable(cluster):
+    looks = iter(range(3))
+
+    def watch(_):
+        if next(looks, None) is None:
+            raise GaveUp("time is up")
+
+    with cluster_place(Knapsack(pause=0.02), cluster.scheduler_address) as place:
+        front = search(place, budget=Stop(report=watch))
+        assert (front.is_finished, str(front.reason)) == (False, "time is up")
+        assert list(place.scores(CHROMOSOMES, none)) == list(map(Knapsack(), CHROMOSOMES))
+
+
+@pytest.mark.slow
+def test_a_worker_that_joins_later_gets_its_share(monkeypatch):
+    monkeypatch.setattr(dask_cluster, "NEWS", 1)
+    with started(1) as own, cluster_place(Where(), own.scheduler_address) as place:
+        assert len({score.objectives for score in place.scores(CHROMOSOMES, none)}) == 1
+        own.scale(2)
+        own.wait_for_workers(2, timeout=RESTART)
+        found = set()
+        for _ in range(50):  # the evaluation is built there meanwhile
+            found |= {score.objectives for score in place.scores(CHROMOSOMES, none)}
+            if len(found) == 2:
+                return
+    raise AssertionError("the second worker got nothing")
 
 
 @pytest.mark.slow

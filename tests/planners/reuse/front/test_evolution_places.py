@@ -90,6 +90,14 @@ def test_parts_hold_all_chromosomes_in_order():
         parts = parts_of(CHROMOSOMES, workers)
         assert [one for part in parts for one in part] == CHROMOSOMES
         assert len(parts) >= min(workers, len(CHROMOSOMES))
+        assert len(parts) <= 2 * workers  # each part is a message
+
+
+def test_of_many_chromosomes_each_worker_gets_a_large_part_and_then_small_ones():
+    # Three quarters of 60 for two workers are 23 each, rounded up; 14 are left.
+    assert [len(part) for part in parts_of(list(range(60)), 2)] == [23, 23, 7, 7]
+    assert [len(part) for part in parts_of(list(range(8)), 2)] == [4, 4]
+    assert parts_of([], 2) == []
 
 
 def test_one_worker_is_this_process():
@@ -98,7 +106,9 @@ def test_one_worker_is_this_process():
 
 
 def test_without_dask_the_message_says_how_to_install_it(monkeypatch):
-    monkeypatch.delitem(sys.modules, "planners.reuse.front.places.dask_cluster", raising=False)
+    monkeypatch.delitem(
+        sys.modules, "planners.reuse.front.places.dask_cluster.cluster", raising=False
+    )
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(CsdfError, match=r"pip install 'csdf\[cluster\]'"):
         cluster_place(Knapsack(), "tcp://127.0.0.1:8786")

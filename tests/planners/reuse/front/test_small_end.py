@@ -82,15 +82,31 @@ def test_genes_of_members_are_those_of_their_layers():
     assert set(free_genes(problem)) <= {*first, *second}
 
 
+def test_a_climb_begins_with_the_genes_that_gain_most():
+    problem = Problem(identity="", alleles=((0, 1),) * 8, objectives=("memory",))
+    seen = []
+
+    def memory(chromosome):
+        seen.append(chromosome)
+        return len(seen)  # nothing is better than the start
+
+    climb = climbed((0,) * 8, range(8), problem, memory, Random(1), lambda _: {6: 5, 2: 9})
+    assert list(climb) == []
+    changed = [chromosome.index(1) for chromosome in seen[1:9]]
+    assert changed[:2] == [2, 6]
+    assert sorted(changed) == list(range(8))
+
+
 @needs_table
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "theirs"), [("application 1", 1.487), ("application 3", 2.28)])
 def test_with_300_evaluations_no_more_is_needed_than_the_published_tool_finds(name, theirs):
     application = as_published(read_published_application(str(TABLE), name))
-    evaluator = Evaluator(application, share=best_shared)
-    front = search_beyond(evaluator, random=Random(1), evaluations=300).front
-    assert front.evaluations == 300
-    assert front.points[0].score.objectives[0] - evaluator.weights <= theirs * 1e6
+    for seed in range(1, 11):
+        evaluator = Evaluator(application, share=best_shared)
+        front = search_beyond(evaluator, random=Random(seed), evaluations=300).front
+        assert front.evaluations == 300
+        assert front.points[0].score.objectives[0] - evaluator.weights <= theirs * 1e6
 
 
 @needs_table

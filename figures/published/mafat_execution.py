@@ -1,7 +1,7 @@
-"""A fusion plan in real memory: every tensor and every tile in one arena, at its planned offset.
+"""A fusion plan as Darknet runs it: matrices of windows in the scratch of the arena, nothing else.
 
-The run is the judge of tiles and buffers: it refuses a view that is larger than its buffer, and
-finds by a pattern laid out before which bytes were written.
+For measurements of time and of the memory of a process; planners.streaming.machine, whose bytes know
+what they hold, runs plans for everybody else.
 """
 
 from __future__ import annotations

@@ -1,0 +1,185 @@
+"""The cycle of firings that decided each other's starts, read backwards from recorded causes.
+
+In a steady part every start has a cause: the end of a firing whose token came last, or the start of
+the actor's own firing before. A walk from firing to cause comes round in the end, because a firing
+and the one that is whole steady parts later have the same cause, by as much later. What it then goes
+round is a critical cycle. The walk needs no memory: Brent's method finds the length of the cycle
+with two walkers, and then where it begins.
+
+Source: R. P. Brent, An improved Monte Carlo factorization algorithm, BIT 20, 1980.
+"""
+
+from __future__ import annotations
+
+
+class Causes:
+    """Recorded causes of a steady part, and its graph. A actors, C channels.
+
+    firings: (A,) of each actor in the part; time: by how much each part is later than the one before.
+    causes: see `self_timed.Actors`; those of actor a have cause_bits[a] bits each, per_word[a] in a
+    word, from word cause_start[a] on. record: start times of actors whose firings may overtake one
+    another, from record_start[a] on; -1: of other actors there are none.
+    duration: flat, those of actor a from duration_start[a] on, one for each of phases[a].
+    input_channel: flat, of actor a from input_start[a] on. producer, initial_tokens: (C,). made, taken:
+    flat, tokens that the cycle of the producer makes, or the consumer takes, up to and with each phase;
+    those of channel c begin at made_start[c] and taken_start[c].
+    """
+
+    def __init__(self, columns, array):
+        """Copy the columns. array: makes a sequence of the kernel's kind."""
+        self.firings = array(columns.firings)
+        self.time = columns.time
+        self.causes = columns.causes
+        self.cause_bits = array(columns.cause_bits)
+        self.per_word = array(columns.per_word)
+        self.cause_start = array(columns.cause_start)
+        self.record = columns.record
+        self.record_start = array(columns.record_start)
+        self.phases = array(columns.phases)
+        self.duration_start = array(columns.duration_start)
+        self.duration = array(columns.duration)
+        self.input_start = array(columns.input_start)
+        self.input_channel = array(columns.input_channel)
+        self.producer = array(columns.producer)
+        self.initial_tokens = array(columns.initial_tokens)
+        self.made_start = array(columns.made_start)
+        self.made = array(columns.made)
+        self.taken_start = array(columns.taken_start)
+        self.taken = array(columns.taken)
+
+
+class Walker:
+    """A walk from firing to cause.
+
+    actor, firing: where it has come to, the firing counted within its steady part; rounds: of that
+    part, 0 at first, then negative; now: start of that firing. passed: time of the firings gone to.
+    channel: by which it came, -1 where it was the order of the actor's starts.
+    """
+
+    def __init__(self, actor, firing, now):
+        """Begin at this firing, which starts now."""
+        self.actor = actor
+        self.firing = firing
+        self.now = now
+        self.rounds = 0
+        self.passed = 0
+        self.channel = -1
+
+
+def step(causes, walker):
+    """Go to the firing that decided the start of this one."""
+    actor = walker.actor
+    firing = walker.firing
+    bits = causes.cause_bits[actor]
+    per_word = causes.per_word[actor]
+    word = causes.causes[causes.cause_start[actor] + firing // per_word]
+    cause = (word >> firing % per_word * bits) & ((1 << bits) - 1)
+    walker.channel = -1
+    if cause == 0:
+        source = firing - 1
+    else:
+        channel = causes.input_channel[causes.input_start[actor] + cause - 1]
+        source = maker(causes, walker, channel)
+        actor = causes.producer[channel]
+        phase = source % causes.phases[actor]
+        duration = causes.duration[causes.duration_start[actor] + phase]
+        walker.channel = channel
+        walker.passed += duration
+        walker.now -= duration
+    walker.actor = actor
+    walker.firing = source % causes.firings[actor]
+    walker.rounds += source // causes.firings[actor]
+
+
+def maker(causes, walker, channel):
+    """Return the firing whose end brought the last token that the walker's firing takes.
+
+    Where firings overtake one another that is the latest one, up to the maker of this token, that
+    makes tokens of the channel and ends when the walker's firing starts.
+    """
+    producer = causes.producer[channel]
+    phases = causes.phases[walker.actor]
+    at = causes.taken_start[channel]
+    needed = walker.firing // phases * causes.taken[at + phases - 1]
+    needed += causes.taken[at + walker.firing % phases] - causes.initial_tokens[channel]
+    source = first_reaching(causes, channel, needed)
+    if causes.record_start[producer] < 0:
+        return source
+    last = source - causes.phases[producer] + 1
+    while source > last and not ends_now(causes, walker, channel, source):
+        source -= 1
+    return source
+
+
+def first_reaching(causes, channel, tokens):
+    """Return the first firing of the producer with which it has made so many tokens."""
+    base = causes.made_start[channel]
+    phases = causes.phases[causes.producer[channel]]
+    per_cycle = causes.made[base + phases - 1]
+    cycles = (tokens - 1) // per_cycle
+    rest = tokens - cycles * per_cycle
+    low = 0
+    high = phases - 1
+    while low < high:
+        middle = (low + high) // 2
+        if causes.made[base + middle] >= rest:
+            high = middle
+        else:
+            low = middle + 1
+    return cycles * phases + low
+
+
+def ends_now(causes, walker, channel, firing):
+    """Whether a firing of the producer makes tokens, and ends when the walker's firing starts."""
+    producer = causes.producer[channel]
+    phase = firing % causes.phases[producer]
+    at = causes.made_start[channel] + phase
+    if causes.made[at] == (causes.made[at - 1] if phase else 0):
+        return False
+    within = firing % causes.firings[producer]
+    rounds = firing // causes.firings[producer] + walker.rounds
+    start = causes.record[causes.record_start[producer] + within] + rounds * causes.time
+    duration = causes.duration[causes.duration_start[producer] + phase]
+    return start + duration == walker.now
+
+
+def is_met(one, other):
+    """Whether two walkers are at the same firing of the steady part."""
+    return one.actor == other.actor and one.firing == other.firing
+
+
+def cycle_length(causes, walker, waiting):
+    """Return how many steps the cycle has that both walkers, at one firing, come to."""
+    power = 1
+    length = 1
+    step(causes, walker)
+    while not is_met(walker, waiting):
+        if length == power:
+            waiting.actor = walker.actor
+            waiting.firing = walker.firing
+            power *= 2
+            length = 0
+        step(causes, walker)
+        length += 1
+    return length
+
+
+def go_round(causes, first, second, length, actor_step, channel_step):
+    """Bring two walkers from the same firing to the cycle of this length, and send the first round it.
+
+    first: in the end it has passed the time of the cycle, and its rounds are those that it spans.
+    actor_step, channel_step: (A,), (C,) zeros, out: when each was visited last, counted from 1.
+    """
+    for _ in range(length):
+        step(causes, first)
+    while not is_met(first, second):
+        step(causes, first)
+        step(causes, second)
+    first.passed = 0
+    first.now -= first.rounds * causes.time
+    first.rounds = 0
+    for number in range(length):
+        step(causes, first)
+        actor_step[first.actor] = number + 1
+        if first.channel >= 0:
+            channel_step[first.channel] = number + 1

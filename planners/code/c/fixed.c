@@ -1,0 +1,43 @@
+/* Shifts of negative integers keep the sign; a compiler where they do not stops here. */
+typedef char sign_is_kept[(-3 >> 1) == -2 ? 1 : -1];
+
+/* Half the product of two 32-bit integers over 2 ** 30, rounded to the nearest; halves go up. */
+static int32_t high_product(int32_t one, int32_t other)
+{
+    (void)sizeof(sign_is_kept);
+    return (int32_t)(((int64_t)one * other + 1073741824) >> 31);
+}
+
+/* A value over a power of two, rounded to the nearest; halves go away from nought. */
+static int32_t divided_by_power(int64_t value, int32_t exponent)
+{
+    int64_t half = exponent ? INT64_C(1) << (exponent - 1) : 0;
+    return (int32_t)((value + half - (value < 0 && exponent)) >> exponent);
+}
+
+static int32_t divided_narrow(int32_t value, int32_t exponent)
+{
+    int32_t rest = value & (int32_t)((UINT32_C(1) << exponent) - 1);
+    int32_t half = (int32_t)((UINT32_C(1) << exponent) >> 1);
+    return (value >> exponent) + (rest >= half + (value < 0) && exponent);
+}
+
+/* A value times multiplier * 2 ** (exponent - 31). */
+static int32_t rescaled(int32_t value, int32_t multiplier, int32_t exponent)
+{
+    if (exponent > 0) {
+        value = (int32_t)(value * (INT64_C(1) << exponent));
+    }
+    return divided_narrow(high_product(value, multiplier), exponent < 0 ? -exponent : 0);
+}
+
+/* The mean of many with another scale: multiplier and exponent have their number in them. */
+typedef struct {
+    int32_t count, multiplier, exponent, zero_in, zero_out;
+} averaging;
+
+static element average_of(int32_t sum, const averaging *a)
+{
+    sum -= a->zero_in * a->count;
+    return stored(rescaled(sum, a->multiplier, a->exponent) + a->zero_out);
+}

@@ -1,0 +1,115 @@
+/* A function of 16-bit integers by a table with straight lines between. factor, shift: to steps of
+   1 / (3 * 4096), for which the table has one of 1 / 24 each. is_odd: tanh, not sigmoid. */
+typedef struct {
+    const int32_t *values;
+    int32_t factor, half, shift, is_odd;
+} curve;
+
+static int32_t sigmoid_at(const curve *p, int32_t value)
+{
+    int32_t size = value < 0 ? -value : value, place = size >> 9, found = 32767 * 1024;
+    if (place < 255) {
+        found = p->values[place] * 512 + (size & 511) * (p->values[place + 1] - p->values[place]);
+    }
+    return (value >= 0 ? found + 512 : (INT32_C(1) << 25) - found + 511) >> 10;
+}
+
+static int32_t tangent_at(const curve *p, int32_t value)
+{
+    int32_t size = value < 0 ? -value : value, place = size >> 8, found = 65535 * 256;
+    if (place < 255) {
+        found = p->values[place] * 256 + (size & 255) * (p->values[place + 1] - p->values[place]);
+    }
+    found -= INT32_C(1) << 23;
+    return (value >= 0 ? found + 128 : 127 - found) >> 8;
+}
+
+static void curve_cell(const void *numbers, const element *from, element *to, int32_t count,
+                       int32_t channel)
+{
+    const curve *p = numbers;
+    int32_t c;
+    (void)channel;
+    for (c = 0; c < count; c++) {
+        int32_t value = (int32_t)(((int64_t)from[c] * p->factor + p->half) >> p->shift);
+        to[c] = (element)(p->is_odd ? tangent_at(p, value) : sigmoid_at(p, value));
+    }
+}
+
+static void curve_region(const run *r, const layer *l, range rows, range columns)
+{
+    make_places(r, l, rows, columns, curve_cell);
+}
+
+/* Integers times one of two numbers: those below nought, and the others. sign: of the first kind. */
+typedef struct {
+    int32_t multiplier, exponent, below_multiplier, below_exponent, sign;
+} bending;
+
+static void bend_cell(const void *numbers, const element *from, element *to, int32_t count,
+                      int32_t channel)
+{
+    const bending *p = numbers;
+    int32_t c;
+    (void)channel;
+    for (c = 0; c < count; c++) {
+        int32_t value = from[c];
+        if (value < 0) {
+            value = p->sign * rescaled(value, p->below_multiplier, p->below_exponent);
+        } else {
+            value = rescaled(value, p->multiplier, p->exponent);
+        }
+        to[c] = stored(value);
+    }
+}
+
+static void bend_region(const run *r, const layer *l, range rows, range columns)
+{
+    make_places(r, l, rows, columns, bend_cell);
+}
+
+/* A softmax by tables of 513 values: exponentials of -10 to 0, and 1 / (1 + x). */
+typedef struct {
+    cube axes; /* first, as for all functions over axes */
+    const int32_t *powers, *reciprocals;
+    int32_t multiplier, exponent;
+} softmax_by_tables;
+
+static int32_t between(const int32_t *values, int32_t value)
+{
+    const int32_t *place = values + 256 + (value >> 7);
+    return place[0] + (((place[1] - place[0]) * (value & 127) + 64) >> 7);
+}
+
+static int32_t short_power(const softmax_by_tables *s, int32_t beyond)
+{
+    return between(s->powers, stored(rescaled(beyond, s->multiplier, s->exponent) + 32767));
+}
+
+static void softmax_short_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+{
+    const softmax_by_tables *s = (const softmax_by_tables *)(const void *)c;
+    int32_t inner[3], most = LEAST, sum = 0, lead = 0, share;
+    begin_fold(c, place, inner);
+    do {
+        most = larger(most, *from_cell(c, in, inner));
+    } while (next_inside(c, inner));
+    do {
+        sum += short_power(s, *from_cell(c, in, inner) - most);
+    } while (next_inside(c, inner));
+    while (!((uint32_t)sum << lead & UINT32_C(2147483648))) {
+        lead++;
+    }
+    share = (int32_t)((((int64_t)sum << lead) / 2 + 8192) >> 14) - 98304;
+    share = between(s->reciprocals, stored(share));
+    do {
+        int64_t found = (int64_t)short_power(s, *from_cell(c, in, inner) - most) * share;
+        found = (found + (INT64_C(1) << (30 - lead))) >> (31 - lead);
+        *to_cell(c, out, inner) = (element)(found < 0 ? 0 : found > 32767 ? 32767 : found);
+    } while (next_inside(c, inner));
+}
+
+static void softmax_short(const run *r, const layer *l, range rows, range columns)
+{
+    for_each_fold(r, l, rows, columns, softmax_short_fold);
+}

@@ -1,0 +1,274 @@
+/* A mean under a window, with another scale. */
+typedef struct {
+    pooling under;
+    averaging to;
+} scaled_pooling;
+
+static void pool_scaled_channels(const run *r, const layer *l, const scaled_pooling *s, range rows,
+                                 range columns, range share, int32_t skip)
+{
+    const pooling *p = &s->under;
+    const element *under[MOST_TAPS];
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, i, j, k, height = l->inputs[0].source->height;
+    for (y = rows.first; y < rows.end; y++) {
+        range down = rows_under(&p->at, &in, y, height, under);
+        for (x = columns.first; x < columns.end; x++) {
+            element *place = row_at(&out, y) + column_at(&out, x);
+            range across = taps_at(&p->at, 1, x, in.width);
+            int32_t many = larger(counted(p, 0, y, height) * counted(p, 1, x, in.width), 1);
+            for (k = 0; k < share.end - share.first; k++) {
+                int32_t sum = 0;
+                for (i = down.first; i < down.end; i++) {
+                    for (j = across.first; j < across.end; j++) {
+                        sum += under[i][column_at(&in, tapped(&p->at, 1, x, j)) + skip + k];
+                        sum -= s->to.zero_in;
+                    }
+                }
+                place[k] = mean_in_steps(sum, many, &s->to);
+            }
+            finish(l, place, share.end - share.first, share.first, x);
+        }
+    }
+}
+
+static void pool_scaled(const run *r, const layer *l, range rows, range columns)
+{
+    range all = {0, 0};
+    all.end = output_view(r, l).channels;
+    pool_scaled_channels(r, l, l->parameters, rows, columns, all, 0);
+}
+
+static void pool_scaled_share(const run *r, const layer *l, range rows, range columns)
+{
+    const sliced *p = l->parameters;
+    range share = share_at(r, p);
+    view in = input_view(r, l, 0);
+    pool_scaled_channels(r, l, p->of, rows, columns, share, share_within(&in, p, share));
+}
+
+/* Real numbers times a factor of their channel, plus an offset of it; where there are no offsets only
+   those below nought, and nothing is added. */
+typedef struct {
+    const float *factors, *offsets;
+    float given, result;
+    int32_t zero_in, zero_out;
+} changing;
+
+static void change_cell(const void *numbers, const element *from, element *to, int32_t count,
+                        int32_t channel)
+{
+    const changing *p = numbers;
+    int32_t c;
+    for (c = 0; c < count; c++) {
+        float value = real_of(from[c] - p->zero_in, p->given);
+        if (p->offsets) {
+            value = rounded(value * p->factors[channel + c]);
+            value = rounded(value + p->offsets[channel + c]);
+        } else if (value < 0) {
+            value = rounded(value * p->factors[channel + c]);
+        }
+        to[c] = stored_real(value, p->result, p->zero_out);
+    }
+}
+
+static void change_region(const run *r, const layer *l, range rows, range columns)
+{
+    make_places(r, l, rows, columns, change_cell);
+}
+
+static void change_share(const run *r, const layer *l, range rows, range columns)
+{
+    share_places(r, l, rows, columns, change_cell);
+}
+
+/* An operand of integers, or of trained real numbers. */
+typedef struct {
+    operand at;
+    const float *reals;
+    float scale;
+    int32_t zero;
+} real_operand;
+
+enum { REAL_SUM, REAL_DIFFERENCE, REAL_PRODUCT, REAL_QUOTIENT, REAL_LARGEST, REAL_LEAST };
+
+typedef struct {
+    real_operand each[2];
+    int32_t kind;
+    float scale;
+    int32_t zero;
+} joining_reals;
+
+static float operand_value(const real_operand *o, const element *place, const float *real,
+                           int32_t channel)
+{
+    if (real) {
+        return real[channel * o->at.channel];
+    }
+    return real_of(place[channel * o->at.channel] - o->zero, o->scale);
+}
+
+static float of_two_reals(int32_t kind, float one, float other)
+{
+    switch (kind) {
+    case REAL_SUM:
+        return one + other;
+    case REAL_DIFFERENCE:
+        return one - other;
+    case REAL_PRODUCT:
+        return one * other;
+    case REAL_QUOTIENT:
+        return one / other;
+    case REAL_LARGEST:
+        return one > other ? one : other;
+    default:
+        return one < other ? one : other;
+    }
+}
+
+static void combine_in_single(const run *r, const layer *l, range rows, range columns)
+{
+    const joining_reals *p = l->parameters;
+    view out = output_view(r, l), in[2];
+    int32_t y, x, c;
+    for (c = 0; c < 2; c++) {
+        in[c] = p->each[c].reals ? out : input_view(r, l, p->each[c].at.input);
+    }
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            element *to = row_at(&out, y) + column_at(&out, x);
+            const element *place[2] = {NULL, NULL};
+            const float *real[2] = {NULL, NULL};
+            for (c = 0; c < 2; c++) {
+                const real_operand *o = &p->each[c];
+                if (o->reals) {
+                    real[c] = o->reals + y * o->at.row + x * o->at.column;
+                } else {
+                    place[c] = operand_at(&o->at, &in[c], y, x);
+                }
+            }
+            for (c = 0; c < out.channels; c++) {
+                float one = operand_value(&p->each[0], place[0], real[0], c);
+                float other = operand_value(&p->each[1], place[1], real[1], c);
+                to[c] = stored_real(rounded(of_two_reals(p->kind, one, other)), p->scale, p->zero);
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* powers: e ** -(scale * n) for an integer that lies n below the largest one. */
+typedef struct {
+    cube axes; /* first, as for all functions over axes */
+    const int32_t *powers;
+    float scale;
+    int32_t zero;
+} sharing_by_table;
+
+static void share_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+{
+    const sharing_by_table *s = (const sharing_by_table *)(const void *)c;
+    int32_t inner[3], most = LEAST;
+    uint64_t sum = 0;
+    begin_fold(c, place, inner);
+    do {
+        most = larger(most, *from_cell(c, in, inner));
+    } while (next_inside(c, inner));
+    do {
+        sum += (uint32_t)s->powers[most - *from_cell(c, in, inner)];
+    } while (next_inside(c, inner));
+    do {
+        float power = (float)s->powers[most - *from_cell(c, in, inner)];
+        *to_cell(c, out, inner) = stored_real(rounded(power / (float)sum), s->scale, s->zero);
+    } while (next_inside(c, inner));
+}
+
+static void share_by_table(const run *r, const layer *l, range rows, range columns)
+{
+    for_each_fold(r, l, rows, columns, share_fold);
+}
+
+/* Single-precision numbers take several elements each. */
+typedef struct {
+    float scale;
+    int32_t zero;
+} rounding;
+
+static void round_cell(const void *numbers, const element *from, element *to, int32_t count,
+                       int32_t channel)
+{
+    const rounding *p = numbers;
+    int32_t c;
+    (void)channel;
+    for (c = 0; c < count; c++) {
+        to[c] = stored_real(real_at(from, c), p->scale, p->zero);
+    }
+}
+
+static void round_region(const run *r, const layer *l, range rows, range columns)
+{
+    make_places(r, l, rows, columns, round_cell);
+}
+
+static void widen_cell(const void *numbers, const element *from, element *to, int32_t count,
+                       int32_t channel)
+{
+    const rounding *p = numbers;
+    int32_t c;
+    (void)channel;
+    for (c = 0; c < count / REAL; c++) {
+        store_real(to, c, real_of(from[c] - p->zero, p->scale));
+    }
+}
+
+static void widen_region(const run *r, const layer *l, range rows, range columns)
+{
+    make_places(r, l, rows, columns, widen_cell);
+}
+
+/* What each of the 256 integers becomes with the scale of the result, for a layer that moves them. */
+static void step_look_up(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    int32_t i;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        v[i] = s->values[v[i] + 128];
+    }
+}
+
+/* Inputs with scales of their own one after another along channels (0), rows (1) or columns (2). */
+typedef struct {
+    int32_t axis;
+    const table *tables; /* of each input; none where it has the scale of the result */
+} joining_by_tables;
+
+static void join_by_tables(const run *r, const layer *l, range rows, range columns)
+{
+    const joining_by_tables *j = l->parameters;
+    view out = output_view(r, l);
+    int32_t number, y, x, place = 0;
+    for (number = 0; number < l->input_count; number++) {
+        const tensor *source = l->inputs[number].source;
+        view in = input_view(r, l, number);
+        int32_t top = j->axis == 1 ? place : 0, left = j->axis == 2 ? place : 0;
+        int32_t channel = j->axis == 0 ? place : 0;
+        int32_t bottom = j->axis == 1 ? smaller(rows.end, top + source->height) : rows.end;
+        int32_t right = j->axis == 2 ? smaller(columns.end, left + source->width) : columns.end;
+        for (y = larger(rows.first, top); y < bottom; y++) {
+            const element *from = row_at(&in, y - top);
+            element *to = row_at(&out, y) + channel;
+            for (x = larger(columns.first, left); x < right; x++) {
+                const element *cell_from = from + column_at(&in, x - left);
+                if (j->tables[number].values) {
+                    look_up_cell(&j->tables[number], cell_from, to + column_at(&out, x),
+                                 in.channels, 0);
+                } else {
+                    copy_elements(to + column_at(&out, x), cell_from, in.channels);
+                }
+            }
+        }
+        place += j->axis == 0 ? source->channels : j->axis == 1 ? source->height : source->width;
+    }
+    finish_region(l, &out, rows, columns);
+}

@@ -1,0 +1,1 @@
+"""Evaluations on a Dask cluster: the one place that knows Dask."""

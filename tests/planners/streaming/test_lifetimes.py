@@ -1,0 +1,34 @@
+"""When a plan uses its buffers: found by carrying it out, against what the arena planned."""
+
+import pytest
+
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.granularity import ROWS
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
+from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
+from planners.streaming.given.lifetimes import lifetimes
+
+
+@pytest.fixture(scope="module")
+def network():
+    return simplified(Model(network=from_catalogue("resnet8:resolution=16"))).network
+
+
+def test_buffers_of_whole_layers_live_as_long_as_the_arena_planned(network):
+    arena = whole_arena(network)
+    found = {one.name: one for one in lifetimes(network, whole_plan(network, arena))}
+    # The arena counts steps from the input on; the first layer is its step 1, and firing 0.
+    for buffer in arena.plan.problem.buffers:
+        life = found[buffer.name]
+        assert (life.offset, life.size) == (arena.plan.offsets[buffer.name], buffer.size)
+        assert max(buffer.start - 1, 0) == life.start
+        assert life.end <= buffer.end - 1
+
+
+def test_buffers_by_parts_that_share_bytes_live_at_different_times(network):
+    found = lifetimes(network, parts_plan(network, parts_arena(network, ROWS)))
+    for place, one in enumerate(found):
+        for other in found[place + 1 :]:
+            share = one.offset < other.offset + other.size and other.offset < one.offset + one.size
+            assert not (share and one.start < other.end and other.start < one.end)
