@@ -126,13 +126,17 @@ class Sizer:
         return self._evaluator.circuit([None] * len(self._weights))
 
     def _find(self) -> Parts:
-        """Find depths of which no single one can be less; return what proves the smallest."""
+        """Find depths of which no single one can be less; return what proves the smallest.
+
+        A large design has some at once, grown from the floor: words then wait in few FIFOs.
+        """
+        if is_large := self._evaluator.system.design.events > LARGE:
+            self._grow(is_hurried=True)
         self._least = tuple(map(max, least_depths(self._evaluator), self._floor))
         self._start, self._bound = self._least, self._size(self._least)
         parts = Parts(self._evaluator, self._least, self._weights, self._floor, self._look)
         self._parts = parts
-        is_large = self._evaluator.system.design.events > LARGE
-        self._narrow(self._grow(is_hurried=is_large))
+        self._narrow(self._best if is_large else self._grow())
         return parts
 
     def _grow(self, *, is_hurried: bool = False) -> Depths:
