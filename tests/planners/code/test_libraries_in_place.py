@@ -55,18 +55,16 @@ def cases(models, element_bytes):
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_real_numbers_in_place_are_those_of_the_network(compiler, tmp_path, monkeypatch):
     monkeypatch.setattr(compiling, "COMPILER", compiler)
-    monkeypatch.setattr(compiling, "SANITIZERS", COMPILERS[compiler])
     drawn = cases([(seed, joined_model(seed)) for seed in REALS], 4)
-    assert run_all(libraries(drawn), tmp_path) == []
+    assert run_all(libraries(drawn), tmp_path, (*compiling.FLAGS, *COMPILERS[compiler])) == []
 
 
 @needs_compiler
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_integers_in_place_are_those_of_the_network_bit_by_bit(compiler, tmp_path, monkeypatch):
     monkeypatch.setattr(compiling, "COMPILER", compiler)
-    monkeypatch.setattr(compiling, "SANITIZERS", COMPILERS[compiler])
     drawn = cases([(seed, integer_model(joined_network(seed))) for seed in INTEGERS], 1)
-    assert run_all(libraries(drawn), tmp_path) == []
+    assert run_all(libraries(drawn), tmp_path, (*compiling.FLAGS, *COMPILERS[compiler])) == []
 
 
 def tensors_of(source):
