@@ -403,3 +403,17 @@ def test_a_document_type_never_reaches_the_quick_parser(encoding):
     kinds = '<sdf3 type="&e;"><applicationGraph name="x"><sdf/></applicationGraph></sdf3>'
     text = f'<!DOCTYPE s [<!ENTITY e "sdf">]>{kinds}'
     assert sdf3_document.quick_document(text.encode(encoding), "x") is None
+
+
+OWN_LINE = '>\n          <executionTime time="7"/>\n        </processor>'
+
+
+@pytest.mark.parametrize("before", ["", '<memory><stateSize max="1"/></memory>'])
+def test_lines_that_do_not_fit_into_16_bits_are_counted(before):
+    content = edited(
+        ("    <csdfProperties>", "\n" * 70_000 + "    <csdfProperties>"),
+        (OWN_LINE, f'>{before}<executionTime time="soon"/></processor>'),
+    )
+    line = content.partition(b"soon")[0].count(b"\n") + 1
+    with pytest.raises(UnreadableFile, match=f"^f.xml:{line}: .*soon"):
+        parse_sdf3(content, "f.xml")

@@ -18,6 +18,7 @@ from csdf.errors import UnreadableFile
 from csdf.model.exact import MalformedText, rational, shown
 
 KINDS = ("sdf", "csdf")
+MOST_LINES = 65535  # in 16 bits
 Element = Any  # of lxml or of the standard library: both have a tag, a text, children and get()
 
 _OTHER_ENCODING = re.compile(
@@ -31,8 +32,18 @@ class Unlocated(Exception):
 
 
 def line_of(element: Element) -> int:
-    """Return the line of an element. Raises Unlocated where the document knows of none."""
+    """Return the line of an element. Raises Unlocated where the document knows of none.
+
+    Beyond MOST_LINES libxml2 knows lines of text alone; an element without text beside it follows the
+    tag before it, and so that line is its own.
+    """
     line: int | None = getattr(element, "sourceline", None)
+    while line == MOST_LINES:
+        before = element.getprevious()
+        element = element.getparent() if before is None else before
+        if element is None:
+            break
+        line = element.sourceline
     if line is None:
         raise Unlocated
     return line
