@@ -15,10 +15,9 @@ from planners.code.calls.integer_layers import (
     integer_channels_calls,
     integer_steps,
     integer_sums_call,
-    packed_blocks,
-    packed_quads,
 )
 from planners.code.calls.layers import call_of, channels_calls, packed_filters, sums_call
+from planners.code.calls.packing import packed_blocks, packed_quads
 from planners.code.calls.recurrences import scratch_elements
 from planners.code.calls.shares import Slice, share_call, slices_of
 from planners.code.calls.steps import most_neighbours, steps_of

@@ -14,16 +14,17 @@ from cnn2csdf.fixed_point.arithmetic import SUM_BITS
 from cnn2csdf.fixed_point.flash import is_limit
 from cnn2csdf.integers import LARGEST, multiplier, quantized
 from cnn2csdf.weights import Array
+from planners.code.calls.cells import lstm_call
 from planners.code.calls.folds import cube_fields
 from planners.code.calls.layers import (
     call_of,
     laid_constant,
     operand_text,
-    packed_filters,
     row_order,
     window_text,
 )
 from planners.code.calls.moves import pad_call
+from planners.code.calls.packing import packed_blocks, packed_quads
 from planners.code.calls.rescaling import (
     ELEMENTS,
     averaging,
@@ -45,9 +46,6 @@ from planners.code.calls.single_layers import (
 from planners.code.described import Call, Described
 from planners.code.names import number
 from planners.code.tables import NULL
-
-BLOCK = 4  # filters whose weights lie side by side, as in integers.c
-QUAD = 4  # values that meet as many weights of each filter in turn
 
 
 def integer_call(one: Described, packed: Array | None = None) -> Call:
@@ -156,32 +154,8 @@ def _is_single(one: Described) -> bool:
     return any(types and not types.is_fixed_point for types in (*one.given, one.layer.quantization))
 
 
-def packed_blocks(kernel: Array, groups: int) -> Array:
-    """Return filters as add_products reads them: block by block, tap by tap, input by input."""
-    return packed_filters(kernel, groups, BLOCK)
-
-
 def _packing(one: Described) -> Callable[[Array, int], Array]:
     return packed_blocks if _is_short(one) else packed_quads
-
-
-def packed_quads(kernel: Array, groups: int) -> Array:
-    """Return filters (filters, inputs, rows, columns) as add_quads and add_products read them.
-
-    As packed_filters, but where the inputs are a multiple of four, four inputs of a filter lie side
-    by side, then those of the next filter of a whole block.
-    """
-    filters, inputs = len(kernel) // groups, kernel.shape[1]
-    if inputs % QUAD:
-        return packed_blocks(kernel, groups)
-    pieces = []
-    for first in range(0, len(kernel), filters):
-        for begin in range(first, first + filters, BLOCK):
-            block = kernel[begin : min(begin + BLOCK, first + filters)].transpose(2, 3, 1, 0)
-            if block.shape[-1] == BLOCK:
-                block = block.reshape(*block.shape[:2], -1, QUAD, BLOCK).swapaxes(3, 4)
-            pieces.append(block.reshape(-1))
-    return np.concatenate(pieces)
 
 
 def _fully_connected(one: Described, operator: op.FullyConnected) -> Call:
@@ -351,4 +325,5 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.Elementwise: _elementwise,
     op.Activation: _activation,
     op.Pad: _pad,
+    op.QuantizedLstm: lstm_call,
 }
