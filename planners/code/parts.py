@@ -11,15 +11,8 @@ from typing import NamedTuple
 SHARED = ("frame.c", "windows.c", "places.c", "folds.c", "sweep.c", "shares.c")
 REALS = (*SHARED, "reals.c", "shares_of_reals.c", "combine.c", "steps.c")
 _BYTES = ("sums.c", "byte_sums.c", "integers.c", "shares_of_integers.c")
-INTEGERS = (
-    *SHARED,
-    "elements.c",
-    "fixed.c",
-    "fixed_sums.c",
-    *_BYTES,
-    "curves.c",
-    "cells.c",
-)  # 8 bits
+_MORE = ("curves.c", "cells.c", "wide.c")
+INTEGERS = (*SHARED, "elements.c", "fixed.c", "fixed_sums.c", *_BYTES, *_MORE)  # of 8 bits
 SINGLES = (*SHARED, "elements.c", "single.c", *_BYTES, "single_layers.c")  # in single precision
 _SHORTS = ("sums.c", "short_sums.c", "integers.c", "shares_of_integers.c")
 _CURVED = ("curves.c", "short_layers.c")

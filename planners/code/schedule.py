@@ -76,8 +76,8 @@ class Schedule:
             layer.quantization is not None and not layer.quantization.is_fixed_point
             for layer in self.network.layers
         )
-        self.is_short = any(
-            layer.quantization is not None and layer.element is Element.INT16
+        self.is_short = self.is_integer and all(  # beside those of 8 bits, others are wide
+            layer.quantization is None or layer.element is Element.INT16
             for layer in self.network.layers
         )
         self.unit = (
@@ -280,7 +280,11 @@ class Schedule:
         self.has_parts |= stage.manner == "BY_PARTS"
 
     def _described(self, layer: Layer) -> Described:
-        return described(self.network, layer, self._weights.get(layer.name, {}), self.tables)
+        element = Element.INT16 if self.is_short else Element.INT8
+        element = element if self.is_integer else Element.FLOAT32
+        return described(
+            self.network, layer, self._weights.get(layer.name, {}), self.tables, element
+        )
 
     def _calls(self, stage: PlacedStage, ones: Sequence[Described]) -> Sequence[Call]:
         integers = self.is_integer

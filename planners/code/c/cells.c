@@ -99,3 +99,49 @@ static void recur_in_integers(const run *r, const layer *l, range rows, range co
     }
     finish_region(l, &out, rows, columns);
 }
+
+/* A filter over time in low rank, of which the last place in time counts: `rank` features for each
+   unit. least, most: of what is kept, which is stored with a zero point and wraps around there. */
+typedef struct {
+    const trained *matrix;
+    const int16_t *last;
+    const bias_sum *bias;
+    int32_t units, rank, elements, zero_in, zero_kept, zero_out, least, most;
+    int32_t multiplier, exponent, out_multiplier, out_exponent;
+} filtering;
+
+/* What is kept of a feature. */
+static int32_t kept_of(const filtering *p, int32_t sum)
+{
+    int32_t found = rescaled(sum, p->multiplier, p->exponent), all = p->most - p->least + 1;
+    found = larger(smaller(found, p->most), p->least) + p->zero_kept;
+    found = found > p->most ? found - all : found < p->least ? found + all : found;
+    return found - p->zero_kept;
+}
+
+static void filter_in_time(const run *r, const layer *l, range rows, range columns)
+{
+    const filtering *p = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    const element *from = row_at(&in, 0);
+    element *to = row_at(&out, 0);
+    int64_t sum = 0;
+    int32_t first, i, count = p->units * p->rank;
+    for (first = 0; first < count; first += BLOCK) {
+        int32_t block = smaller(BLOCK, count - first), sums[BLOCK];
+        begin_sums(sums, NULL, 0, block);
+        add_values(sums, from, p->zero_in, p->matrix + first * p->elements, p->elements, block,
+                   p->elements);
+        for (i = 0; i < block; i++) {
+            int32_t unit = (first + i) / p->rank;
+            sum += (int64_t)p->last[first + i] * kept_of(p, sums[i]);
+            if ((first + i + 1) % p->rank == 0) {
+                sum += p->bias[unit];
+                to[unit] = stored(rescaled((int32_t)sum, p->out_multiplier, p->out_exponent) +
+                                  p->zero_out);
+                sum = 0;
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}

@@ -70,3 +70,23 @@ def _factors(operator: op.QuantizedLstm, result: Quantization) -> tuple[str, str
 
 def _braced(fields: Sequence[object]) -> str:
     return "{" + ", ".join(map(str, fields)) + "}"
+
+
+def svdf_call(one: Described, operator: op.QuantizedSvdf) -> Call:
+    """Return the call for a filter over time in low rank, of which the last place in time counts."""
+    given, result, state = given_types(one), result_types(one), operator.state
+    filters = one.layer.stored_as("filters").quantization
+    if one.inputs[0].is_map or not result.is_fixed_point or filters is None:
+        raise one.refusal("of quantised integers that are a map, or rescaled in single precision")
+    limits = np.iinfo(state.element.value)
+    scale = stored_types(one, "matrix").scale
+    fields = (
+        one.symbol("matrix", _packed(one.weights["matrix"])),
+        one.symbol("filters", one.weights["filters"][:, -1].astype(np.int16)),
+        one.symbol("bias", one.weights["bias"].astype(np.int32)),
+        *(operator.units, operator.rank, one.inputs[0].elements),
+        *(given.zero_point, state.zero_point, result.zero_point, limits.min, limits.max),
+        *multiplier(given.scale * scale / state.scale),
+        *multiplier(state.scale * filters.scale / result.scale),
+    )
+    return Call("filter_in_time", one.structure("filtering", *map(str, fields)))

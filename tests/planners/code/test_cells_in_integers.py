@@ -21,7 +21,7 @@ from tests.shared_data import each
 
 pytestmark = pytest.mark.slow
 
-MODELS = ("mnist_lstm_int8", "dtln_int8")
+MODELS = ("mnist_lstm_int8", "dtln_int8", "keyword_scrambled_8bit")
 
 
 @needs_compiler
