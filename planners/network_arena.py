@@ -1,7 +1,8 @@
 """Plans of a single arena for all tensors of a network: as any runtime lays them, and by parts.
 
 Whole layers need a buffer for each tensor, from the step of the layer that writes it to the step of the
-last layer that reads it; a step is a layer, in the order of the network. By parts each tensor keeps
+last layer that reads it, or to the end for a tensor that goes out; a step is a layer, in the order of
+the network. By parts each tensor keeps
 the rows that its readers need, and a step is the firing of one part on one processor.
 """
 
@@ -52,6 +53,8 @@ def whole_tensors(
     last = {layer.name: step for step, layer in enumerate(network.layers)}
     for step, layer in enumerate(network.layers):
         last.update(dict.fromkeys(layer.inputs, step))
+    for layer in network.outputs:  # stay until the frame ends
+        last.update(dict.fromkeys(layer.inputs, len(network.layers) - 1))
     buffers = tuple(
         Buffer(
             name=layer.name,

@@ -77,8 +77,8 @@ def sum_ratios(layer: Layer, given: Quantization, result: Quantization) -> list[
 def _sizes(layer: Layer, given: Quantization, result: Quantization) -> dict[object, int]:
     """Return the bytes of each array of a layer, by what tells different arrays apart.
 
-    A factor takes 32 bits and an exponent of 8; a function of one integer is a table. In single
-    precision a factor takes 32 bits, and a softmax has a table of powers.
+    A factor takes 32 bits and an exponent of 8; a function of one integer is a table, and so is the
+    curve of an LSTM. In single precision a factor takes 32 bits, and a softmax has a table of powers.
     """
     operator = layer.operator
     if isinstance(operator, op.Activation) and given.element is Element.INT16:
@@ -86,6 +86,11 @@ def _sizes(layer: Layer, given: Quantization, result: Quantization) -> dict[obje
     if isinstance(operator, op.Activation):
         is_table = operator.function != "prelu" and not is_limit(operator, given, result)
         return {(operator, given, result): TABLE_BYTES} if is_table else {}
+    if isinstance(operator, op.QuantizedLstm):
+        return {"curve": sigmoid_table().size * 4}
+    if isinstance(operator, op.QuantizedSvdf):  # of its filters the last place, in two bytes
+        places = operator.places * layer.stored_as("filters").element.bytes
+        return {(layer.name, "filters"): operator.units * operator.rank * (2 - places)}
     if isinstance(operator, op.Softmax) and not result.is_fixed_point:
         return {(operator, given.scale): POWERS * 4}
     ratios = sum_ratios(layer, given, result)

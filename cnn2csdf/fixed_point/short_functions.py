@@ -69,12 +69,19 @@ def short_hyperbolic_tangent(values: Integers, scale: float) -> Integers:
     return _hyperbolic_tangent(_scaled(values, scale, EXACT_SHIFTS["tanh"]))
 
 
+def power_steps(power: int) -> tuple[int, int, int]:
+    """Return factor, what is added to round, and shift from a scale to steps of 1 / (3 * 4096).
+
+    power: of two, the scale.
+    """
+    shift = 12 + power
+    return (3 << shift, 0, 0) if shift >= 0 else (3, 1 << (-shift - 1), -shift)
+
+
 def power_hyperbolic_tangent(values: Integers, power: int) -> Integers:
     """Return tanh x of 16-bit integers whose scale is that power of two, in 1 / 2 ** 15."""
-    shift = 12 + power
-    if shift >= 0:
-        return _hyperbolic_tangent(values * (3 << shift))
-    return _hyperbolic_tangent((values * 3 + (1 << (-shift - 1))) >> -shift)
+    factor, half, shift = power_steps(power)
+    return _hyperbolic_tangent((values * factor + half) >> shift)
 
 
 def _hyperbolic_tangent(scaled: Integers) -> Integers:

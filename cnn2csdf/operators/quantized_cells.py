@@ -118,10 +118,15 @@ class QuantizedLstm(_InIntegers):
 def _sums(
     vector: Integers, matrix: Array, bias: Array | int, given: Quantization, trained: Quantization
 ) -> Integers:
-    """A product of integers in the steps that enter a gate; of the scales in single precision."""
+    """A product of integers in the steps that enter a gate."""
     sums = matrix.astype(np.int64) @ vector + bias
+    return _short(rescaled(sums, *sum_multiplier(given, trained)))
+
+
+def sum_multiplier(given: Quantization, trained: Quantization) -> tuple[int, int]:
+    """Return the factor from sums to the steps that enter a gate; of the scales in single precision."""
     scale = float(np.float32(given.scale) * np.float32(trained.scale))
-    return _short(rescaled(sums, *multiplier(scale / 2.0**SUM_POWER)))
+    return multiplier(scale / 2.0**SUM_POWER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

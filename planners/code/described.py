@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cnn2csdf.elements import Quantization
+from cnn2csdf.elements import Element, Quantization
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.weights import Array
 from csdf.errors import UnsupportedOperator
@@ -25,7 +25,7 @@ class Call(NamedTuple):
 class Described:
     """A layer with what it takes to write a call for it.
 
-    given: what the integers of its inputs stand for, where they are quantised.
+    given: what the integers of its inputs stand for, where they are quantised. element: of the arena.
     """
 
     layer: Layer
@@ -33,6 +33,7 @@ class Described:
     weights: Mapping[str, Array]
     tables: Tables
     given: tuple[Quantization | None, ...]
+    element: Element
 
     def symbol(self, role: str, array: Array) -> str:
         """Return the symbol of some trained numbers, as they lie in memory."""
@@ -53,7 +54,11 @@ class Described:
 
 
 def described(
-    network: Network, layer: Layer, weights: Mapping[str, Array], tables: Tables
+    network: Network,
+    layer: Layer,
+    weights: Mapping[str, Array],
+    tables: Tables,
+    element: Element,
 ) -> Described:
     """Return a layer with what it takes to write a call for it."""
     return Described(
@@ -62,4 +67,5 @@ def described(
         weights=weights,
         tables=tables,
         given=tuple(network.layer(source).quantization for source in layer.inputs),
+        element=element,
     )

@@ -11,10 +11,12 @@ from typing import NamedTuple
 SHARED = ("frame.c", "windows.c", "places.c", "folds.c", "sweep.c", "shares.c")
 REALS = (*SHARED, "reals.c", "shares_of_reals.c", "combine.c", "steps.c")
 _BYTES = ("sums.c", "byte_sums.c", "integers.c", "shares_of_integers.c")
-INTEGERS = (*SHARED, "elements.c", "fixed.c", "fixed_sums.c", *_BYTES)  # of 8 bits
+_MORE = ("curves.c", "cells.c", "wide.c")
+INTEGERS = (*SHARED, "elements.c", "fixed.c", "fixed_sums.c", *_BYTES, *_MORE)  # of 8 bits
 SINGLES = (*SHARED, "elements.c", "single.c", *_BYTES, "single_layers.c")  # in single precision
-_SHORTS = ("sums.c", "short_sums.c", "integers.c", "shares_of_integers.c", "short_layers.c")
-SHORTS = (*SHARED, "elements.c", "fixed.c", "short_scaling.c", *_SHORTS)  # of 16 bits
+_SHORTS = ("sums.c", "short_sums.c", "integers.c", "shares_of_integers.c")
+_CURVED = ("curves.c", "short_layers.c")
+SHORTS = (*SHARED, "elements.c", "fixed.c", "short_scaling.c", *_SHORTS, *_CURVED)  # of 16 bits
 SCHEDULER = ("scheduler.c",)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

@@ -15,10 +15,9 @@ from planners.code.calls.integer_layers import (
     integer_channels_calls,
     integer_steps,
     integer_sums_call,
-    packed_blocks,
-    packed_quads,
 )
 from planners.code.calls.layers import call_of, channels_calls, packed_filters, sums_call
+from planners.code.calls.packing import packed_blocks, packed_quads
 from planners.code.calls.recurrences import scratch_elements
 from planners.code.calls.shares import Slice, share_call, slices_of
 from planners.code.calls.steps import most_neighbours, steps_of
@@ -77,8 +76,8 @@ class Schedule:
             layer.quantization is not None and not layer.quantization.is_fixed_point
             for layer in self.network.layers
         )
-        self.is_short = any(
-            layer.quantization is not None and layer.element is Element.INT16
+        self.is_short = self.is_integer and all(  # beside those of 8 bits, others are wide
+            layer.quantization is None or layer.element is Element.INT16
             for layer in self.network.layers
         )
         self.unit = (
@@ -281,7 +280,11 @@ class Schedule:
         self.has_parts |= stage.manner == "BY_PARTS"
 
     def _described(self, layer: Layer) -> Described:
-        return described(self.network, layer, self._weights.get(layer.name, {}), self.tables)
+        element = Element.INT16 if self.is_short else Element.INT8
+        element = element if self.is_integer else Element.FLOAT32
+        return described(
+            self.network, layer, self._weights.get(layer.name, {}), self.tables, element
+        )
 
     def _calls(self, stage: PlacedStage, ones: Sequence[Described]) -> Sequence[Call]:
         integers = self.is_integer

@@ -110,7 +110,7 @@ class _Writing:
             layer=layer.name,
             tensor=tensor,
             elements=layer.shape.elements,
-            kind="float" if layer.quantization is None else self._integer(),
+            kind="float" if layer.quantization is None else TYPES[layer.element.value],
             unit=self.schedule.width_of(tensor),
             outside=outside,
             is_shifted=self._given.layer(layer.name).element is Element.UINT8,

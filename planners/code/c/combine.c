@@ -468,11 +468,12 @@ static void multiply_matrices(const run *r, const layer *l, range rows, range co
 enum { LSTM, GRU, PLAIN };
 enum { GIVES_ALL, GIVES_LAST, GIVES_CELL };
 
-/* One frame of a sequence after another, in one direction or in two. */
+/* One frame of a sequence after another, in one direction or in two. limit: largest size of a cell. */
 typedef struct {
     int32_t kind, gives, resets_after, gates, units, frames, sequences, elements, directions;
     int32_t is_backward[2];
     const element *matrix, *recurrent, *bias, *state, *cell;
+    element limit;
 } recurrence;
 
 /* What a gate adds up, by rows of the matrices: of the input with its bias, of the state with its. */
@@ -521,6 +522,7 @@ static void recur_once(const recurrence *p, const view *in, int32_t direction, i
     for (u = 0; u < n; u++) {
         if (p->kind == LSTM) {
             cell[u] = gates[2 * n + u] * cell[u] + gates[u] * gates[3 * n + u];
+            cell[u] = cell[u] > p->limit ? p->limit : cell[u] < -p->limit ? -p->limit : cell[u];
             hidden[u] = gates[n + u] * tanhf(cell[u]);
         } else if (p->kind == GRU) {
             hidden[u] = (1 - gates[u]) * gates[2 * n + u] + gates[u] * hidden[u];

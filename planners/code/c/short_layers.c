@@ -1,29 +1,3 @@
-/* A function of 16-bit integers by a table with straight lines between. factor, shift: to steps of
-   1 / (3 * 4096), for which the table has one of 1 / 24 each. is_odd: tanh, not sigmoid. */
-typedef struct {
-    const int32_t *values;
-    int32_t factor, half, shift, is_odd;
-} curve;
-
-static int32_t sigmoid_at(const curve *p, int32_t value)
-{
-    int32_t size = value < 0 ? -value : value, place = size >> 9, found = 32767 * 1024;
-    if (place < 255) {
-        found = p->values[place] * 512 + (size & 511) * (p->values[place + 1] - p->values[place]);
-    }
-    return (value >= 0 ? found + 512 : (INT32_C(1) << 25) - found + 511) >> 10;
-}
-
-static int32_t tangent_at(const curve *p, int32_t value)
-{
-    int32_t size = value < 0 ? -value : value, place = size >> 8, found = 65535 * 256;
-    if (place < 255) {
-        found = p->values[place] * 256 + (size & 255) * (p->values[place + 1] - p->values[place]);
-    }
-    found -= INT32_C(1) << 23;
-    return (value >= 0 ? found + 128 : 127 - found) >> 8;
-}
-
 static void curve_cell(const void *numbers, const element *from, element *to, int32_t count,
                        int32_t channel)
 {
@@ -31,8 +5,7 @@ static void curve_cell(const void *numbers, const element *from, element *to, in
     int32_t c;
     (void)channel;
     for (c = 0; c < count; c++) {
-        int32_t value = (int32_t)(((int64_t)from[c] * p->factor + p->half) >> p->shift);
-        to[c] = (element)(p->is_odd ? tangent_at(p, value) : sigmoid_at(p, value));
+        to[c] = (element)curve_at(p, from[c]);
     }
 }
 

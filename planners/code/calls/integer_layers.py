@@ -12,24 +12,26 @@ from cnn2csdf import operators as op
 from cnn2csdf.elements import Element
 from cnn2csdf.fixed_point.arithmetic import SUM_BITS
 from cnn2csdf.fixed_point.flash import is_limit
-from cnn2csdf.integers import LARGEST, multiplier, quantized
+from cnn2csdf.integers import multiplier, quantized
 from cnn2csdf.weights import Array
+from planners.code.calls.cells import lstm_call, svdf_call
 from planners.code.calls.folds import cube_fields
 from planners.code.calls.layers import (
     call_of,
     laid_constant,
     operand_text,
-    packed_filters,
     row_order,
     window_text,
 )
 from planners.code.calls.moves import pad_call
+from planners.code.calls.packing import packed_blocks, packed_quads
 from planners.code.calls.rescaling import (
     ELEMENTS,
     averaging,
     given_types,
     limits,
     operand_types,
+    powers_of,
     result_types,
     scaling,
     stored_types,
@@ -42,12 +44,10 @@ from planners.code.calls.single_layers import (
     single_conversion,
     single_steps,
 )
+from planners.code.calls.wide import is_wide, wide_call
 from planners.code.described import Call, Described
 from planners.code.names import number
 from planners.code.tables import NULL
-
-BLOCK = 4  # filters whose weights lie side by side, as in integers.c
-QUAD = 4  # values that meet as many weights of each filter in turn
 
 
 def integer_call(one: Described, packed: Array | None = None) -> Call:
@@ -57,6 +57,8 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
     as usual. Raises UnsupportedOperator, naming the layer, where there is no kernel.
     """
     operator = one.layer.operator
+    if is_wide(one):
+        return wide_call(one)
     if packed is not None and isinstance(operator, op.Convolution):
         return _convolution(one, operator, packed)
     if isinstance(operator, op.Conversion):
@@ -80,6 +82,7 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
 def integer_sums_call(one: Described) -> Call:
     """Return the call for a layer that adds up its input row by row."""
     operator = one.layer.operator
+    result_types(one)
     if isinstance(operator, op.FullyConnected):
         source = one.inputs[0]
         matrix = row_order(one.weights["matrix"], source)
@@ -92,6 +95,7 @@ def integer_sums_call(one: Described) -> Call:
 def integer_channels_calls(first: Described, last: Described) -> tuple[Call, Call]:
     """Return the calls for a convolution and the layer that sums up each of its feature maps."""
     assert isinstance(first.layer.operator, op.Convolution)
+    result_types(last)
     parameters = _dense(first, first.layer.operator).parameters
     return Call(NULL, parameters), Call("sum_channels", _summing(last))
 
@@ -156,32 +160,8 @@ def _is_single(one: Described) -> bool:
     return any(types and not types.is_fixed_point for types in (*one.given, one.layer.quantization))
 
 
-def packed_blocks(kernel: Array, groups: int) -> Array:
-    """Return filters as add_products reads them: block by block, tap by tap, input by input."""
-    return packed_filters(kernel, groups, BLOCK)
-
-
 def _packing(one: Described) -> Callable[[Array, int], Array]:
     return packed_blocks if _is_short(one) else packed_quads
-
-
-def packed_quads(kernel: Array, groups: int) -> Array:
-    """Return filters (filters, inputs, rows, columns) as add_quads and add_products read them.
-
-    As packed_filters, but where the inputs are a multiple of four, four inputs of a filter lie side
-    by side, then those of the next filter of a whole block.
-    """
-    filters, inputs = len(kernel) // groups, kernel.shape[1]
-    if inputs % QUAD:
-        return packed_blocks(kernel, groups)
-    pieces = []
-    for first in range(0, len(kernel), filters):
-        for begin in range(first, first + filters, BLOCK):
-            block = kernel[begin : min(begin + BLOCK, first + filters)].transpose(2, 3, 1, 0)
-            if block.shape[-1] == BLOCK:
-                block = block.reshape(*block.shape[:2], -1, QUAD, BLOCK).swapaxes(3, 4)
-            pieces.append(block.reshape(-1))
-    return np.concatenate(pieces)
 
 
 def _fully_connected(one: Described, operator: op.FullyConnected) -> Call:
@@ -236,11 +216,7 @@ def _softmax(one: Described, operator: op.Softmax) -> Call:
         raise one.refusal("of quantised integers, but to shares of 256")
     last = operator.axis if operator.last is None else operator.last
     cube = cube_fields(one, range(operator.axis, last + 1))
-    integer, exponent = multiplier(min(float(np.float32(given_types(one).scale)) * 2**26, LARGEST))
-    least = -int(31 * 2**26 // 2**exponent)
-    if exponent < 0:
-        raise one.refusal("of quantised integers with so small a scale")
-    fields = ("{" + ", ".join(cube) + "}", integer, exponent, max(least, -256))
+    fields = ("{" + ", ".join(cube) + "}", *powers_of(one))
     return Call("softmax", one.structure("softmax_over", *fields))
 
 
@@ -351,4 +327,6 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.Elementwise: _elementwise,
     op.Activation: _activation,
     op.Pad: _pad,
+    op.QuantizedLstm: lstm_call,
+    op.QuantizedSvdf: svdf_call,
 }

@@ -10,7 +10,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.elements import Element, Quantization
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.fixed_point.flash import sum_ratios
-from cnn2csdf.integers import has_wide_sums, multiplier, multipliers, quantized
+from cnn2csdf.integers import LARGEST, has_wide_sums, multiplier, multipliers, quantized
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators.ends import Input, Output
 from cnn2csdf.weights import Model
@@ -68,7 +68,7 @@ def result_types(one: Described) -> Quantization:
     assert result is not None
     if any(types and types.arithmetic is not result.arithmetic for types in found):
         raise one.refusal("between integers in fixed point and in single precision")
-    if any(types and types.element is not result.element for types in found):
+    if any(types and types.element is not one.element for types in found):
         raise one.refusal("between integers of 8 and of 16 bits")
     if result.element is Element.INT16 and not result.is_fixed_point:
         raise one.refusal("of 16-bit integers that are rescaled in single precision")
@@ -166,3 +166,12 @@ def table_symbol(one: Described, operator: op.Operator, given: Quantization) -> 
     except ExecutionError:
         raise one.refusal(f"of quantised integers: {operator.in_words()}") from None
     return one.symbol("table", table)
+
+
+def powers_of(one: Described) -> tuple[int, int, int]:
+    """Return factor and exponent to what a softmax takes powers of, and the least that counts."""
+    scale = float(np.float32(given_types(one).scale))
+    integer, exponent = multiplier(min(scale * 2**26, LARGEST))
+    if exponent < 0:
+        raise one.refusal("of quantised integers with so small a scale")
+    return integer, exponent, max(-int(31 * 2**26 // 2**exponent), -256)

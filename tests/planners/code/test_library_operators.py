@@ -194,6 +194,7 @@ def recurrences():
     options = {"has_state": True, "has_cell": True, "gives": "cell"}
     names.append(builder.add(op.Recurrence(kind="lstm", units=3, **options), source))
     names.append(builder.add(op.Recurrence(kind="gru", units=3, resets_after=True), source))
+    names.append(builder.add(op.Recurrence(kind="lstm", units=3, cell_limit=0.05), source))
     return finished(builder, names)
 
 

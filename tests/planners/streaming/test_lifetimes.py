@@ -2,11 +2,14 @@
 
 import pytest
 
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
+from planners.streaming.fit import fit
 from planners.streaming.given.lifetimes import lifetimes
 
 
@@ -32,3 +35,15 @@ def test_buffers_by_parts_that_share_bytes_live_at_different_times(network):
         for other in found[place + 1 :]:
             share = one.offset < other.offset + other.size and other.offset < one.offset + one.size
             assert not (share and one.start < other.end and other.start < one.end)
+
+
+def test_an_output_in_the_middle_of_a_network_stays_until_the_frame_ends():
+    builder = NetworkBuilder("middle")
+    first = builder.add(op.FullyConnected(units=11), builder.input((4,)))
+    builder.output(builder.add(op.FullyConnected(units=7), first, name="early"))
+    builder.output(builder.add(op.FullyConnected(units=5), first, name="late"))
+    plan = fit(builder.network(), element_bytes=1, searched=()).ways[0].plan
+    ends = {one.name: (one.offset, one.offset + one.size) for one in plan.buffers if one.size}
+    early, late = ends["early"], ends["late"]
+    assert early[1] <= late[0] or late[1] <= early[0]
+    assert plan.arena_bytes == 11 + 7 + 5  # what is read for the late one, and both outputs

@@ -1,0 +1,147 @@
+/* A gate of an LSTM of integers: what it adds up of the input, with its bias, and of what the LSTM
+   gave before, each with a factor to steps of 1 / 4096. */
+typedef struct {
+    const trained *matrix, *recurrent;
+    const bias_sum *bias;
+    int32_t multiplier, exponent, again_multiplier, again_exponent;
+} gate;
+
+/* gates: in, forget, new, out. bounds: tanh of a cell. Factors: of what a cell keeps, of what is new
+   in it, of what it gives. */
+typedef struct {
+    gate gates[4];
+    curve bounds;
+    int32_t units, frames, elements, zero_in, zero_out, largest;
+    int32_t multipliers[3], exponents[3];
+} cells;
+
+static int32_t as_short(int32_t value)
+{
+    return value < -32768 ? -32768 : value > 32767 ? 32767 : value;
+}
+
+/* Cells of 16 bits lie among elements, which begin anywhere. */
+static int32_t cell_of(const element *kept, int32_t unit)
+{
+    int16_t found;
+    memcpy(&found, kept + 2 * unit, sizeof found);
+    return found;
+}
+
+static void keep_cell(element *kept, int32_t unit, int32_t value)
+{
+    int16_t cell = (int16_t)value;
+    memcpy(kept + 2 * unit, &cell, sizeof cell);
+}
+
+/* What enters a gate of some units; before: NULL in the first frame. */
+static void sum_gate(const cells *p, const gate *g, const element *from, const element *before,
+                     int32_t first, int32_t block, int32_t *sums)
+{
+    int32_t again[BLOCK] = {0, 0, 0, 0}, i;
+    begin_sums(sums, g->bias, first, block);
+    add_values(sums, from, p->zero_in, g->matrix + first * p->elements, p->elements, block,
+               p->elements);
+    if (before) {
+        add_values(again, before, p->zero_out, g->recurrent + first * p->units, p->units, block,
+                   p->units);
+    }
+    for (i = 0; i < block; i++) {
+        int32_t sum = as_short(rescaled(sums[i], g->multiplier, g->exponent));
+        sum += as_short(rescaled(again[i], g->again_multiplier, g->again_exponent));
+        sums[i] = 3 * as_short(sum);
+    }
+}
+
+static int32_t next_cell(const cells *p, int32_t cell, int32_t enters, int32_t forgets,
+                         int32_t fresh)
+{
+    cell = as_short(rescaled(sigmoid_at(&p->bounds, forgets) * cell, p->multipliers[0],
+                             p->exponents[0]));
+    cell += as_short(rescaled(sigmoid_at(&p->bounds, enters) * tangent_at(&p->bounds, fresh),
+                              p->multipliers[1], p->exponents[1]));
+    return larger(smaller(as_short(cell), p->largest), -p->largest);
+}
+
+/* What some units give after a frame. */
+static void give_cells(const cells *p, int32_t sums[][BLOCK], element *kept, element *to,
+                       int32_t first, int32_t block)
+{
+    int32_t i;
+    for (i = 0; i < block; i++) {
+        int32_t cell = cell_of(kept, first + i), out;
+        cell = next_cell(p, cell, sums[0][i], sums[1][i], sums[2][i]);
+        keep_cell(kept, first + i, cell);
+        out = curve_at(&p->bounds, cell) * sigmoid_at(&p->bounds, sums[3][i]);
+        to[first + i] = stored(rescaled(out, p->multipliers[2], p->exponents[2]) + p->zero_out);
+    }
+}
+
+static void recur_in_integers(const run *r, const layer *l, range rows, range columns)
+{
+    const cells *p = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    const element *from = row_at(&in, 0), *before = NULL;
+    element *to = row_at(&out, 0);
+    int32_t frame, first, g;
+    memset(r->scratch, 0, (size_t)p->units * 2);
+    for (frame = 0; frame < p->frames; frame++) {
+        for (first = 0; first < p->units; first += BLOCK) {
+            int32_t block = smaller(BLOCK, p->units - first), sums[4][BLOCK];
+            for (g = 0; g < 4; g++) {
+                sum_gate(p, &p->gates[g], from, before, first, block, sums[g]);
+            }
+            give_cells(p, sums, r->scratch, to, first, block);
+        }
+        before = to;
+        from += p->elements;
+        to += p->units;
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* A filter over time in low rank, of which the last place in time counts: `rank` features for each
+   unit. least, most: of what is kept, which is stored with a zero point and wraps around there. */
+typedef struct {
+    const trained *matrix;
+    const int16_t *last;
+    const bias_sum *bias;
+    int32_t units, rank, elements, zero_in, zero_kept, zero_out, least, most;
+    int32_t multiplier, exponent, out_multiplier, out_exponent;
+} filtering;
+
+/* What is kept of a feature. */
+static int32_t kept_of(const filtering *p, int32_t sum)
+{
+    int32_t found = rescaled(sum, p->multiplier, p->exponent), all = p->most - p->least + 1;
+    found = larger(smaller(found, p->most), p->least) + p->zero_kept;
+    found = found > p->most ? found - all : found < p->least ? found + all : found;
+    return found - p->zero_kept;
+}
+
+static void filter_in_time(const run *r, const layer *l, range rows, range columns)
+{
+    const filtering *p = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    const element *from = row_at(&in, 0);
+    element *to = row_at(&out, 0);
+    int64_t sum = 0;
+    int32_t first, i, count = p->units * p->rank;
+    for (first = 0; first < count; first += BLOCK) {
+        int32_t block = smaller(BLOCK, count - first), sums[BLOCK];
+        begin_sums(sums, NULL, 0, block);
+        add_values(sums, from, p->zero_in, p->matrix + first * p->elements, p->elements, block,
+                   p->elements);
+        for (i = 0; i < block; i++) {
+            int32_t unit = (first + i) / p->rank;
+            sum += (int64_t)p->last[first + i] * kept_of(p, sums[i]);
+            if ((first + i + 1) % p->rank == 0) {
+                sum += p->bias[unit];
+                to[unit] = stored(rescaled((int32_t)sum, p->out_multiplier, p->out_exponent) +
+                                  p->zero_out);
+                sum = 0;
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
