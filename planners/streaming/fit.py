@@ -198,11 +198,12 @@ class _Fitting:
     def _strips(self, least: int, labels: int) -> bool:
         """Look for strips below the least bytes of lines; return whether nothing was left out."""
         is_complete = True
+        is_first = labels == WIDTHS[0]
         for name, moves in self._spaces.items():
             for limit in _limits(least, self._ram):
                 before = len(self._ways)
                 is_complete &= self._take(name, moves, limit, labels)
-                if self._ram is not None and len(self._ways) > before:
+                if self._ram is not None and len(self._ways) > before and not is_first:
                     break
         return is_complete
 
@@ -344,15 +345,20 @@ def _outside(course: Course, ends: tuple[str, str]) -> frozenset[str]:
 
 
 def _limits(least: int, ram: int | None) -> Iterator[int]:
-    """Limits for the search of strips, each giving all ways below it."""
+    """Limits for the search of strips, each giving all ways below it.
+
+    Of equal counts the search keeps one, another under each limit, and their bytes differ when they
+    are placed. So the limits are steps that do not depend on the RAM, and the first search takes all
+    from the RAM on: what it finds with more RAM, and fits, it finds with less.
+    """
     if ram is None:
         yield from (least // 4, least // 2, least - 1)
         return
-    limit = ram + ram // 8  # the count of the search is above the bytes of its plan here and there
-    while limit < least:
-        yield limit
-        limit += limit // 4 + 1
-    yield least - 1
+    lowest = ram + ram // 8  # the count of the search is above the bytes of its plan here and there
+    steps = [least - 1]
+    while (below := steps[-1] - steps[-1] // 10 - 1) >= lowest:
+        steps.append(below)
+    yield from reversed(steps)
 
 
 def _worth_showing(ways: Sequence[FitWay]) -> Iterator[FitWay]:

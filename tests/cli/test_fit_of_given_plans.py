@@ -25,5 +25,17 @@ def test_a_plan_of_another_network_and_options_of_the_search_are_refused(run, tm
     assert (code, "has not; give the model" in remarks) == (2, True)
     code, _, remarks = run("fit", "resnet8", "--plan", plan, "--input", "rows")
     assert (code, "--input is for the search" in remarks) == (2, True)
+    for name in ("--element-bytes", "--parameter-bytes"):
+        code, _, remarks = run("fit", "resnet8", "--plan", plan, name, "1")
+        assert (code, f"{name} is for the search" in remarks) == (2, True)
     code, _, remarks = run("fit", "resnet8", "resnet8", "--plan", plan)
     assert (code, "1 plan for 2 models" in remarks) == (2, True)
+
+
+def test_a_given_plan_that_is_too_large_is_not_called_the_least_found(run, tmp_path):
+    plan = tmp_path / "plan.json"
+    run("cnn", "memory", "resnet8", "-o", plan)
+    code, output, _ = run("fit", "resnet8", "--plan", plan, "--ram", "9kB")
+    assert code == 1
+    assert output.startswith("resnet8: does not fit: the plan takes ")
+    assert "least found" not in output

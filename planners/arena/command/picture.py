@@ -13,12 +13,12 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from csdf.draw.picture import rendered
-from planners.plan import live_bytes
 
 COLOURS = ("#4878a8", "#e49444", "#6aa56e", "#b9769f", "#85b6b2", "#d1605e", "#e7ca60", "#a3785f")
-UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "bytes"))
+UNITS = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "bytes"))
 LABEL_WIDTH = 0.010  # of the picture, for one letter
-LABEL_HEIGHT = 0.028
+LABEL_HEIGHT = 0.035
+FEW_LETTERS = 8  # of a long name, of which the end tells more than the begin
 
 
 class Box(NamedTuple):
@@ -32,17 +32,27 @@ class Box(NamedTuple):
 
 
 def arena_picture(
-    title: str, boxes: Sequence[Box], *, bound: int, capacity: int | None, suffix: str
+    title: str,
+    boxes: Sequence[Box],
+    *,
+    bound: int,
+    capacity: int | None,
+    suffix: str,
+    across: str = "time",
 ) -> str | bytes:
     """Return the picture in the format of that suffix: png, pdf, svg, or a page that holds it.
 
     Above the rectangles stand the bytes that live at each time, the bound on any plan, and the
-    capacity if there is one. Raises UnwritableFile for another format.
+    capacity if there is one. across: what is counted from left to right. Raises UnwritableFile for
+    another format.
     """
-    return rendered(_figure(title, boxes, bound, capacity), title, suffix)
+    figure = arena_figure(title, boxes, bound, capacity)
+    figure.axes[0].set_xlabel(across)
+    return rendered(figure, title, suffix)
 
 
-def _figure(title: str, boxes: Sequence[Box], bound: int, capacity: int | None) -> Figure:
+def arena_figure(title: str, boxes: Sequence[Box], bound: int, capacity: int | None) -> Figure:
+    """Return the figure of arena_picture."""
     figure = Figure(figsize=(9.0, 5.2), layout="constrained")
     axes = figure.add_subplot()
     peak = max((box.offset + box.size for box in boxes), default=0)
@@ -75,7 +85,6 @@ def _scale_axes(axes: Axes, peak: int) -> None:
     axes.set_ylabel(f"offset ({name})")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.ticklabel_format(axis="x", style="plain")
-    axes.set_xlabel("time")
 
 
 class _UnitLocator(MaxNLocator):
@@ -99,23 +108,60 @@ def _draw_boxes(axes: Axes, boxes: Sequence[Box], width: int, top: float) -> Non
     axes.add_collection(
         PatchCollection(rectangles, facecolors=colours, edgecolors="white", linewidths=line)
     )
-    for box in boxes:
-        is_wide = (box.end - box.start) / width > LABEL_WIDTH * (len(box.name) + 1)
-        if is_wide and box.size / top > LABEL_HEIGHT:
-            axes.text(
-                (box.start + box.end) / 2,
-                box.offset + box.size / 2,
-                box.name,
-                ha="center",
-                va="center",
-                fontsize=7,
-                color="white",
-                clip_on=True,
-                zorder=3,
-            )
+    for box in _labelled(boxes, width, top):
+        axes.text(
+            (box.start + box.end) / 2,
+            box.offset + box.size / 2,
+            box.name,
+            ha="center",
+            va="center",
+            fontsize=7,
+            color="white",
+            clip_on=True,
+            zorder=3,
+        )
+
+
+def _labelled(boxes: Sequence[Box], width: int, top: float) -> list[Box]:
+    """Return the boxes, largest first, whose names fit into them and lie over no name before.
+
+    Of a name that is too long the end stands for it.
+    """
+    kept: list[Box] = []
+    for box in sorted(boxes, key=lambda one: -one.size * (one.end - one.start)):
+        letters = int((box.end - box.start) / width / LABEL_WIDTH) - 1
+        is_cut = len(box.name) > letters >= FEW_LETTERS
+        named = box._replace(name="…" + box.name[1 - letters :]) if is_cut else box
+        fits = len(named.name) <= letters and box.size > LABEL_HEIGHT * top
+        if fits and all(_is_apart(named, other, width, top) for other in kept):
+            kept.append(named)
+    return kept
+
+
+def _is_apart(one: Box, other: Box, width: int, top: float) -> bool:
+    """Whether the names in the middles of two boxes do not touch."""
+    across = abs(one.start + one.end - other.start - other.end) / 2
+    up = abs(2 * one.offset + one.size - 2 * other.offset - other.size) / 2
+    letters = (len(one.name) + len(other.name) + 2) / 2
+    return across > LABEL_WIDTH * letters * width or up > LABEL_HEIGHT * top
 
 
 def _load(boxes: Sequence[Box]) -> tuple[list[int], list[int]]:
-    """Return the times at which the live bytes change, and the bytes from then on."""
-    load = live_bytes(boxes)
-    return list(load), list(load.values())
+    """Return the times at which the live bytes change, and the bytes from then on.
+
+    Bytes that several buffers share are counted once.
+    """
+    times = sorted({time for box in boxes for time in (box.start, box.end)})
+    return times, [
+        _covered([box for box in boxes if box.start <= time < box.end]) for time in times
+    ]
+
+
+def _covered(boxes: Sequence[Box]) -> int:
+    """Bytes in which at least one of the boxes lies."""
+    found = reached = 0
+    for box in sorted(boxes, key=lambda one: one.offset):
+        end = box.offset + box.size
+        found += max(0, end - max(box.offset, reached))
+        reached = max(reached, end)
+    return found

@@ -50,7 +50,13 @@ def _headline(one: Fit) -> str:
         spare = bytes_in_words((one.ram or 0) - way.ram_bytes)
         return f"{one.network}: fits: {figures}; {spare} of RAM to spare"
     verdict = "does not fit" if one.status == Status.INFEASIBLE else "gave up"
-    return f"{one.network}: {verdict}: the least found is {figures}"
+    if one.flash is not None and one.flash_bytes > one.flash:
+        verdict += (
+            f": {bytes_in_words(one.flash_bytes)} of flash needed, "
+            f"{bytes_in_words(one.flash)} are there"
+        )
+    words = "the plan takes" if way.name == GIVEN else "the least found is"
+    return f"{one.network}: {verdict}: {words} {figures}"
 
 
 def _counted(one: Fit) -> str:

@@ -79,6 +79,9 @@ def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:
     for name in ("input", "result", "fps"):
         if getattr(options, name) is not None:
             raise CsdfError(f"--{name} is for the search; leave out --{name} or --plan")
+    if options.is_element_given or options.parameter_bytes is not None:
+        name = "--element-bytes" if options.is_element_given else "--parameter-bytes"
+        raise CsdfError(f"{name} is for the search, a plan has its own; leave out {name} or --plan")
     if options.plot and len(options.models) > 1:
         raise CsdfError("--plot draws one plan over time; give one model, or leave out --plan")
     return plans_for(options.plan, len(options.models))

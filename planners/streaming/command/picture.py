@@ -23,7 +23,14 @@ def plan_picture(network: Network, found: Fit, suffix: str) -> str | bytes:
     plan = found.ways[0].plan
     boxes = [Box(*life) for life in lifetimes(network, plan)]
     title = f"{found.network}: {plan.arena_bytes} bytes over the firings of a frame"
-    return arena_picture(title, boxes, bound=found.lower_bound, capacity=found.ram, suffix=suffix)
+    return arena_picture(
+        title,
+        boxes,
+        bound=found.lower_bound,
+        capacity=found.ram,
+        suffix=suffix,
+        across="firings of a frame",
+    )
 
 
 def fit_picture(fits: Sequence[Fit], suffix: str) -> str | bytes:

@@ -13,6 +13,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from csdf.errors import UnreadableFile
 from csdf.io.json_value import JsonValue
 from planners.inlays import Inlay
 from planners.streaming.again import Span
@@ -31,6 +32,7 @@ PLAN = (
     *("version", "network", "element_bytes", "arena_bytes", "multiply_accumulates"),
     *("again", "inlays", "groups", "buffers"),
 )
+KEYS_OF = {1: tuple(key for key in PLAN if key != "inlays"), VERSION: PLAN}  # by version
 STAGE = ("layers", "course", "rows", "parts", "summing", "tiles", "strips")
 GROUP = ("arriving", "order", "stages")
 BUFFER = ("name", "kind", "tensor", "readers", "rows", "size", "offset", "groups")
@@ -63,8 +65,8 @@ def _plan(found: JsonValue) -> StreamingPlan:
         raise found.refusal(
             "a plan of csdf plan fusion in its old form, which no judge could carry out; plan again"
         )
+    _require_keys_of_version(found)
     if type(found.value) is dict and found.value.get("version") == 1:
-        found.require_keys(tuple(key for key in PLAN if key != "inlays"))
         found = _of_version_1(found)
     found.require_keys(PLAN)
     if not 1 <= found["version"].natural() <= VERSION:
@@ -80,6 +82,25 @@ def _plan(found: JsonValue) -> StreamingPlan:
         arena_bytes=found["arena_bytes"].whole(0, MOST),
         multiply_accumulates=found["multiply_accumulates"].whole(0, MOST_WORK),
     )
+
+
+def _require_keys_of_version(found: JsonValue) -> None:
+    """Refuse keys that are not those of the version that the document says it has."""
+    version = found.value.get("version") if type(found.value) is dict else None
+    if type(version) is not int:
+        return
+    if version not in KEYS_OF:
+        raise found["version"].refusal(f"this program reads versions 1 to {VERSION}")
+    keys = KEYS_OF[version]
+    other = next((one for one, those in KEYS_OF.items() if set(found.value) == set(those)), version)
+    if other != version:
+        raise found["version"].refusal(f"expected {other}, whose keys these are")
+    try:
+        found.require_keys(keys)
+    except UnreadableFile as error:
+        raise UnreadableFile(
+            f"{error}: found version {version}, expected its keys: {', '.join(keys)}"
+        ) from None
 
 
 def _of_version_1(found: JsonValue) -> JsonValue:

@@ -176,13 +176,21 @@ def test_the_plan_of_another_network_is_refused_by_its_layer():
     [
         ("{", "plan.json:1: not JSON"),
         ("[]", "expected at least one plan"),
-        ('{"version": 1}', "the key 'network' is missing"),
+        ('{"version": 1}', "the key 'network' is missing: found version 1, expected its keys"),
+        ('{"version": 2, "new": 0}', "is missing: found version 2, expected its keys"),
+        ('{"version": 3, "new": 0}', "found 3; this program reads versions 1 to 2"),
         ("7", "expected an object"),
     ],
 )
 def test_what_is_no_plan_is_refused_with_its_place(text, words):
     with pytest.raises(UnreadableFile, match=re.escape(words)):
         parse_plans(text, "plan.json")
+
+
+def test_keys_of_another_version_than_it_says_are_named():
+    entry = json.loads(format_plans([planned(network_of())]))
+    with pytest.raises(UnreadableFile, match=r"version: found 1; expected 2, whose keys these are"):
+        parse_plans(json.dumps({**entry, "version": 1}), "plan.json")
 
 
 VALUES = (-1, 0, 1, 2, 7, 10**12, None, True, 1.5, "", "no such", [], {}, [0, 1])
