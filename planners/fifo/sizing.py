@@ -101,7 +101,7 @@ class Sizer:
     def answer(self) -> Sizing:
         """Return the smallest depths, or the best by the time the stop ends the work."""
         try:
-            if (circuit := self._unbounded()) is not None:
+            if (circuit := held_back(self._evaluator, self._period)) is not None:
                 return self._sizing(Status.INFEASIBLE, because(SizingWhy.NO_DEPTHS), circuit)
             self._prove(self._find())
         except _Proved:
@@ -115,15 +115,6 @@ class Sizer:
                 return self._sizing(Status.OPTIMAL, because(SizingWhy.PROVED))
             return self._sizing(Status.FEASIBLE if self._best else Status.GAVE_UP, reason)
         return self._sizing(Status.OPTIMAL, because(SizingWhy.PROVED))
-
-    def _unbounded(self) -> Circuit | None:
-        """Return what holds the design back even with FIFOs without end."""
-        layers = range(len(self._evaluator.system.design.layers))
-        slow = [one for one in layers if self._evaluator.alone(one) > (self._period or 0)]
-        if self._period is not None and slow:
-            worst = max(slow, key=self._evaluator.alone)
-            return Circuit(period=self._evaluator.alone(worst), fifos=(), layers=(worst,))
-        return self._evaluator.circuit([None] * len(self._weights))
 
     def _find(self) -> Parts:
         """Find depths of which no single one can be less; return what proves the smallest.
@@ -223,6 +214,16 @@ class Sizer:
             is_narrow=self._is_narrow, circuit=circuit, evaluations=self._evaluator.count,
             reason=reason,
         )  # fmt: skip
+
+
+def held_back(evaluator: DesignEvaluator, period: Fraction | None) -> Circuit | None:
+    """Return what holds a design back even with FIFOs without end; None if some depths suffice."""
+    design = evaluator.system.design
+    slow = [one for one in range(len(design.layers)) if evaluator.alone(one) > (period or 0)]
+    if period is not None and slow:
+        worst = max(slow, key=evaluator.alone)
+        return Circuit(period=evaluator.alone(worst), fifos=(), layers=(worst,))
+    return evaluator.circuit([None] * len(design.fifos))
 
 
 def smallest_depths(

@@ -1,16 +1,19 @@
 """The depths whose memories cost the least, where the cost grows in steps: block RAMs, or LUTs.
 
 The search is that of csdf.search.memory.steps, which `csdf buffers --objective` uses as well; here a
-design answers it by its events. It begins with the fewest bits: often these cost the least too.
+design answers it by its events. Where it proves the least cost at once, the rest of the time goes to
+the fewest bits, which break ties. Else the depths of the fewest bits and of the fewest words are looked
+at, too: they bound the cost from above, and the search goes on from where it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from csdf.outcome import Status, because
+from csdf.errors import GaveUp
+from csdf.outcome import Reason, Status, because
 from csdf.search.memory.steps import StepSearch
 from csdf.search.variables import Variable
 from csdf.stopping import ENDS, Stop, reason_of
@@ -18,9 +21,12 @@ from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_system import EventSystem
 from planners.fifo.growing import least_depths, narrowed
-from planners.fifo.sizing import Sizing, SizingWhy, smallest_depths
+from planners.fifo.sizing import Sizing, SizingWhy, held_back, smallest_depths
 
-BEGINNING = 0.5  # of the time, for the fewest bits
+AT_ONCE = 0.15  # of the time, for a proof before anything else
+BEGINNING = 0.5  # of what is left then, for the fewest bits, and of the rest for the fewest words
+FINISH = 0.9  # of what is left after a proof, for the fewest bits
+Depths = tuple[int, ...]
 MemoryCost = Callable[[int, int], int]  # of a depth and the bits of a word
 
 
@@ -29,61 +35,101 @@ def cheapest_depths(
 ) -> Sizing:
     """Return depths of the least cost with at most this period, or without deadlock if it is None.
 
-    Bits and bound of the answer are costs. Of the depths that cost the same, those with the fewest bits
-    are taken if they were found; else no single depth of the answer can be less.
+    Bits and bound of the answer are costs. Of all depths found that cost the same, those with the
+    fewest bits are taken.
     """
-    stop = stop or Stop()
-    begin = smallest_depths(system, period, stop=stop.part(share=BEGINNING))
-    if not begin.depths:
-        return begin
-    return _Stepping(system, cost, begin, stop).answer()
+    return _Stepping(system, period, cost, stop or Stop()).answer()
 
 
 class _Stepping:
-    """Depths that were found first, and the search for cheaper ones."""
+    """The search for the least cost, and what was found on the way."""
 
-    def __init__(self, system: EventSystem, cost: MemoryCost, begin: Sizing, stop: Stop) -> None:
-        self._fifos, self._begin, self._stop = system.design.fifos, begin, stop
-        self._cost = cost
+    def __init__(
+        self, system: EventSystem, period: Fraction | None, cost: MemoryCost, stop: Stop
+    ) -> None:
+        self._system, self._period, self._cost = system, period, cost
+        self._fifos = system.design.fifos
+        self._stop = self._part = stop
+        self._found: list[Depths] = []
+        self._narrow: set[Depths] = set()  # no depth of these can be less by itself
         self._evaluator = DesignEvaluator(
-            system, required=begin.period, only_live=begin.period is None, look=stop.look
+            system, required=period, only_live=period is None, look=self._look
+        )
+        variable = Variable(channels=(), least=LEAST_DEPTH, step=1, weight=1)
+        self._search = StepSearch(
+            self._evaluator, [variable] * len(self._fifos), self._price, self._look
         )
 
     def answer(self) -> Sizing:
-        """Return the cheapest depths, or the first ones with a bound if the stop ends the work."""
-        first = self._begin.depths
-        variable = Variable(channels=(), least=LEAST_DEPTH, step=1, weight=1)
-        search = StepSearch(self._evaluator, [variable] * len(first), self._price, self._stop.look)
+        """Return the cheapest depths, or the best found with a bound if the stop ends the work."""
+        is_proved = self._is_proved(self._stop.part(share=AT_ONCE))
+        share = FINISH if is_proved else BEGINNING
+        begin = smallest_depths(self._system, self._period, stop=self._stop.part(share=share))
+        if not begin.depths:
+            return begin
+        self._found.append(begin.depths)
+        if begin.is_narrow:
+            self._narrow.add(begin.depths)
+        return self._sizing(begin, None if is_proved else self._compared())
+
+    def _is_proved(self, stop: Stop) -> bool:
+        """Whether the least cost is found by then."""
+        self._part = stop
         try:
-            found = search.cheapest(self._evaluator.reaches)
-            if search.total(first) > search.lower_bound:
-                first = self._narrowed(found)
-        except ENDS as end:
-            total = search.total(first)
-            status = Status.OPTIMAL if total == search.lower_bound else Status.FEASIBLE
-            reason = because(SizingWhy.PROVED) if total == search.lower_bound else reason_of(end)
-            return replace(
-                self._begin, status=status, bits=total, lower_bound=search.lower_bound,
-                reason=reason,
-            )  # fmt: skip
-        total = search.total(first)
-        return replace(
-            self._begin, status=Status.OPTIMAL, depths=first, bits=total, lower_bound=total,
-            is_narrow=True, reason=because(SizingWhy.PROVED),
-            evaluations=self._begin.evaluations + self._evaluator.count,
+            if held_back(self._evaluator, self._period) is not None:
+                return False
+            self._take(self._search.cheapest(self._evaluator.reaches))
+        except GaveUp:
+            return False
+        finally:
+            self._part = self._stop
+        return True
+
+    def _compared(self) -> Reason | None:
+        """Look at the fewest words, then for a proof; return why there is none."""
+        words = smallest_depths(
+            self._system, self._period, stop=self._stop.part(share=BEGINNING),
+            weights=[1] * len(self._fifos),
         )  # fmt: skip
+        if words.depths:
+            self._take(words.depths)
+        try:
+            if min(map(self._search.total, self._found)) > self._search.lower_bound:
+                self._take(self._search.cheapest(self._evaluator.reaches))
+        except ENDS as end:
+            return reason_of(end)
+        return None
 
-    def _price(self, place: int, depth: int) -> int:
-        return self._cost(depth, self._fifos[place].bits)
-
-    def _narrowed(self, depths: Sequence[int]) -> tuple[int, ...]:
-        """The same, with no depth that can be less by itself, as far as the time allows."""
-        found = tuple(depths)
+    def _take(self, depths: Depths) -> None:
+        """Note depths that suffice, made narrow as far as the time allows."""
+        self._found.append(depths)
         weights = [one.bits for one in self._fifos]
         try:
             least = least_depths(self._evaluator)
-            for less in narrowed(self._evaluator, found, least, weights):
-                found = less
+            for less in narrowed(self._evaluator, depths, least, weights):
+                self._found[-1] = less
         except ENDS:
-            pass
-        return found
+            return
+        self._narrow.add(self._found[-1])
+
+    def _sizing(self, begin: Sizing, reason: Reason | None) -> Sizing:
+        total, bits = self._search.total, self._system.design.bits
+        best = min(self._found, key=lambda one: (total(one), bits(one)))
+        cost, bound = total(best), self._search.lower_bound
+        is_proved = reason is None or cost == bound
+        return replace(
+            begin,
+            status=Status.OPTIMAL if is_proved else Status.FEASIBLE,
+            depths=best,
+            bits=cost,
+            lower_bound=cost if is_proved else bound,
+            is_narrow=best in self._narrow,
+            evaluations=begin.evaluations + self._evaluator.count,
+            reason=because(SizingWhy.PROVED) if reason is None or is_proved else reason,
+        )
+
+    def _look(self) -> None:
+        self._part.look()
+
+    def _price(self, place: int, depth: int) -> int:
+        return self._cost(depth, self._fifos[place].bits)

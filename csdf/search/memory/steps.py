@@ -22,7 +22,8 @@ Price = Callable[[int, int], int]  # of a place and a capacity there; never less
 class StepSearch:
     """The queue of distributions at the ends of their steps, by cost, and the cuts so far.
 
-    It must be known that capacities large enough suffice. A test of sufficiency may only become
+    It must be known that capacities large enough suffice. A search that was ended goes on where it was
+    when `cheapest` is called again. A test of sufficiency may only become
     stricter from one `cheapest` to the next.
     """
 
@@ -49,17 +50,22 @@ class StepSearch:
         """Return the cheapest sufficient distribution, every capacity at the end of a step."""
         while self._queue:
             self._look()
-            self.lower_bound, capacities = heapq.heappop(self._queue)
+            self._require_room()
+            self.lower_bound, capacities = self._queue[0]
             cut = next((one for one in self._cuts if one.holds(capacities)), None)
             if cut is None:
                 found = self._evaluator.evaluate(capacities)
                 if is_sufficient(found.period):
-                    heapq.heappush(self._queue, (self.lower_bound, capacities))
                     return capacities
                 cut = Cut({place: capacities[place] for place in found.holding})
                 self._cuts.append(cut)
+            heapq.heappop(self._queue)
             self._branch(capacities, cut)
         raise AssertionError("unbounded channels suffice, so some capacities do")
+
+    def _require_room(self) -> None:
+        if len(self._seen) * len(self._variables) > QUEUE_NUMBERS:
+            raise GaveUp("the queue of candidates is full")
 
     def _branch(self, capacities: tuple[int, ...], cut: Cut) -> None:
         """Queue the distributions that leave the cut by one capacity each."""
@@ -69,8 +75,6 @@ class StepSearch:
             if larger in self._seen:
                 continue
             self._seen.add(larger)
-            if len(self._seen) * len(larger) > QUEUE_NUMBERS:
-                raise GaveUp("the queue of candidates is full")
             heapq.heappush(self._queue, (self.total(larger), larger))
 
     def _end(self, place: int, capacity: int) -> int:

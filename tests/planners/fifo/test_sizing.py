@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csdf.analysis.throughput import throughput
+from csdf.errors import GaveUp
+from csdf.search.memory.steps import StepSearch
 from csdf.stopping import Stop
 from planners.fifo.dataflow import design_graph
 from planners.fifo.evaluator import DesignEvaluator
@@ -202,6 +204,37 @@ def test_no_depths_of_a_fork_have_cheaper_memories(words, fixed, more):
             assert evaluator.circuit(depths) is not None
     ended = cheapest_depths(system, asked, cost, stop=Stop(steps=3))
     assert ended.lower_bound <= found.bits <= ended.bits
+
+
+def without_proof(*_):
+    raise GaveUp("no time for a proof")
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(2, 5), st.integers(0, 20))
+def test_memories_cost_no_more_than_those_of_other_objectives(words, more):
+    def cost(depth, bits):
+        return -(-depth // words) * (bits + 1)
+
+    system = EventSystem(fork())
+    fifos = system.design.fifos
+    asked = full_rate(system)[0] + more
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StepSearch, "cheapest", without_proof)
+        found = cheapest_depths(system, asked, cost)
+    for weights in (None, [1] * len(fifos)):
+        other = smallest_depths(system, asked, weights=weights)
+        price = sum(cost(depth, one.bits) for depth, one in zip(other.depths, fifos, strict=True))
+        assert found.bits <= price
+    assert DesignEvaluator(system, required=asked).circuit(found.depths) is None
+
+
+def test_among_memories_of_the_same_cost_those_with_the_fewest_bits_are_taken():
+    system = EventSystem(fork())
+    full, _ = full_rate(system)
+    found = cheapest_depths(system, full, lambda depth, bits: depth // 100)
+    assert system.design.bits(found.depths) == smallest_depths(system, full).bits
+    assert (found.status, found.bits) == ("optimal", 0)
 
 
 @settings(max_examples=10, deadline=None)
