@@ -76,6 +76,7 @@ class Stop:
         self._is_interrupted = False
         self._ended: Reason | None = None
         self._outer: Callable[[Progress], None] | None = None
+        self._whole: Stop | None = None
 
     def look(self, progress: Progress = NOTHING_KNOWN) -> None:
         """Report the progress. Raises GaveUp, with the reason, when the work has to end."""
@@ -124,6 +125,7 @@ class Stop:
         seconds = None if share is None or left is None else share * left
         usual = None if self.seconds is None or steps is not None else self._out_of_seconds
         part = Stop(seconds, steps=steps, report=report, reason=reason or usual)
+        part._whole = self
         part._outer = self.look if as_whole is None else lambda one: self.look(as_whole(one))
         return part
 
@@ -152,6 +154,13 @@ class Stop:
         if self.seconds is None:
             return None
         return max(0.0, self._begin + self.seconds - time.monotonic())
+
+    @property
+    def seconds_of_all(self) -> float | None:
+        """Seconds until the end of this or of the work that it is a part of; None for no limit."""
+        whole = None if self._whole is None else self._whole.seconds_of_all
+        left = [one for one in (self.seconds_left, whole) if one is not None]
+        return min(left, default=None)
 
     @property
     def _out_of_seconds(self) -> Reason:

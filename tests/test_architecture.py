@@ -74,7 +74,7 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "onnx": ("cnn2csdf.onnx_files",),
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
     "ortools": ("csdf.search.mapping.exact", "planners.arena.cp_sat"),
-    "scipy": ("planners.primitives.selection.integer_program",),
+    "scipy": ("csdf.search.moments.highs", "planners.primitives.selection.integer_program"),
     "shtab": ("csdf.cli.about.completion",),
 }
 STOPS = (

@@ -10,6 +10,7 @@ from csdf.model.graph import Graph
 from csdf.outcome import Reason, Status, Why, because
 from csdf.search.evaluator import Evaluator
 from csdf.search.exploration import Exploration, Sufficient
+from csdf.search.moments.live_bound import live_bounds
 from csdf.search.narrowing import (
     Distribution,
     narrowing,
@@ -27,6 +28,9 @@ ALONE = 30  # evaluations of a search before narrowing begins beside it,
 LONG_WORK = 1_000_000  # or fewer if they have so many firings;
 SHARE = 4  # then one evaluation of every so many is for narrowing
 PATIENCE = 3_000  # evaluations after which a search goes on in parts, where it has some
+MUCH_WORK = 2_000_000  # firings of the distributions evaluated before linear programs are worth it
+MOST_FIRINGS = 20_000  # of an iteration that goes into them
+WIDE = Fraction(21, 20)  # of the lower bound, if the size is less they are not
 LEAST_EFFORT = 50  # distributions to evaluate after the end of a search, to have any answer
 
 
@@ -42,6 +46,10 @@ class StorageWhy(Why):
 
 class _Impatient(Exception):
     """The search is to go on in parts."""
+
+
+class _Proved(Exception):
+    """The live capacities at hand are proved to be the smallest."""
 
 
 class NamedSearch:
@@ -71,6 +79,8 @@ class NamedSearch:
         self.points: list[ParetoPoint] = []
         self._only_live = only_live
         self._start: Distribution | None = None  # live capacities
+        self._run: SequentialRun | None = None  # that found them, until a bound is made of it
+        self._floor = 0  # no live capacities have a smaller size
         self._narrowing: Iterator[Distribution | None] | None = None
         self._narrowed: Distribution | None = None
         self._turn = 0  # evaluations after which narrowing goes on
@@ -100,9 +110,27 @@ class NamedSearch:
             self._may_part = False
             if len(independent_parts(len(self._variables), self._exploration.cuts)) > 1:
                 raise _Impatient
+        is_much = self.evaluations * self._evaluator.firings >= MUCH_WORK
+        if self._run is not None and is_much and not self.points:
+            self._bound_by_moments(self._run)
         if self._narrowing is not None and self.evaluations >= self._turn:
             self._narrowed = next(self._narrowing, self._narrowed)
             self._turn = self.evaluations + SHARE
+
+    def _bound_by_moments(self, run: SequentialRun) -> None:
+        """Look, once, for a bound and live capacities that are close to each other."""
+        self._run, cycles = None, list(self._evaluator.cycles.values())
+        size = self._exploration.size
+        if self._start is None or size(self._start) < WIDE * self._exploration.lower_bound:
+            return
+        for found in live_bounds(run, self._variables, cycles, self._start, self._stop):
+            self._floor, self._start = found.lower_bound, found.capacities
+            if self._only_live:
+                self._narrowing = None  # narrowed already
+                self._narrowed = min(self._start, self._narrowed or self._start, key=size)
+                if size(self._narrowed) == self.lower_bound - self._fixed_size:
+                    raise _Proved
+            self._look()
 
     def _look(self) -> None:
         self._stop.look(
@@ -112,7 +140,7 @@ class NamedSearch:
     @property
     def lower_bound(self) -> int:
         """No distribution that was not found is smaller."""
-        return self._exploration.lower_bound + self._fixed_size
+        return max(self._exploration.lower_bound, self._floor) + self._fixed_size
 
     @property
     def proved_points(self) -> list[ParetoPoint]:
@@ -153,6 +181,9 @@ class NamedSearch:
         run = SequentialRun(self._evaluator.bare, self._variables, cycles, stop)
         try:
             self._start = run.grown([variable.least for variable in self._variables])
+            is_moderate = self._evaluator.firings <= MOST_FIRINGS
+            if self._start and is_moderate and self._choice.copies is None:
+                self._run = run
         except GaveUp:  # too many steps, unless it was the stop, which then ends this too
             self._look()
         finally:
@@ -164,11 +195,14 @@ class NamedSearch:
         return self._cheapest(is_sufficient)
 
     def _cheapest(self, is_sufficient: Sufficient) -> Distribution | None:
-        try:
-            return self._exploration.cheapest(is_sufficient)
-        except _Impatient:
-            self._exploration = PartedExploration(self._exploration, self._variables, self._between)
-        return self._exploration.cheapest(is_sufficient)
+        while True:
+            try:
+                return self._exploration.cheapest(is_sufficient)
+            except _Proved:
+                return self._narrowed
+            except _Impatient:
+                before = self._exploration
+                self._exploration = PartedExploration(before, self._variables, self._between)
 
     def only_point(self, is_sufficient: Sufficient) -> Distribution | None:
         """Return what `next_point` does, with an answer at hand for the case that it is ended.
@@ -176,6 +210,8 @@ class NamedSearch:
         It must be known that there is one.
         """
         self.run_ahead()
+        if not self._only_live:
+            self._run = None  # a bound of live capacities is weak where a period is asked for
         if self._only_live and self._start is not None:
             self._narrowed = self._start
             if self._exploration.size(self._start) == self._exploration.lower_bound:

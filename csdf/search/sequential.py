@@ -40,13 +40,14 @@ class SequentialRun:
         self._cycles = list(cycles)
         self._stop = stop
         self.cuts: list[Cut] = []
+        self.moments: dict[tuple[int, int], int] = {}
         self._first = len(graph.channels)
-        self._owner = [place for place, one in enumerate(variables) for _ in one.channels]
+        self.owners = [place for place, one in enumerate(variables) for _ in one.channels]
         bounded = [channel for one in variables for channel in one.channels]
-        self._occupied = [channel.initial_tokens for channel in bounded]
-        self._graph = with_searched_spaces(graph, bounded)
+        self.occupied = [channel.initial_tokens for channel in bounded]
+        self.graph = with_searched_spaces(graph, bounded)
         self._spaces: list[list[int]] = [[] for _ in variables]
-        for space, place in enumerate(self._owner):
+        for space, place in enumerate(self.owners):
             self._spaces[place].append(self._first + space)
 
     def grown(self, start: Sequence[int]) -> tuple[int, ...] | None:
@@ -57,6 +58,7 @@ class SequentialRun:
         capacities = list(start)
         run = self._begun(capacities)
         walk = _Walk(run)
+        self.moments = {}
         ready: Sequence[int] | None = None
         while not run.completes(ready):
             self._stop.look()
@@ -66,17 +68,30 @@ class SequentialRun:
                 return None
             self.cuts.append(self._cut(capacities, ways_out))
             place = min(ways_out, key=lambda one: ways_out[one] * self._variables[one].weight)
+            self._note(run, circle, ways_out[place] * self._variables[place].weight)
             capacities[place] += ways_out[place]
             ready = self._widen(run, place, ways_out[place])
             walk.turn(next(one for one in circle if one in self._spaces[place]))
             walk.go_back(ready)
         return tuple(capacities)
 
+    def is_live(self, capacities: Sequence[int]) -> bool:
+        """Return whether all actors complete an iteration in these capacities."""
+        return self._begun(capacities).completes()
+
+    def _note(self, run: IterationRun, circle: Sequence[int], cost: int) -> None:
+        """Add the cost of space to the moments at which an actor keeps it, and lacks tokens."""
+        for before, channel in zip([circle[-1], *circle], circle, strict=False):
+            if channel < self._first <= before:
+                actor = self.graph.consumer[channel]
+                moment = actor, run.firings[actor]
+                self.moments[moment] = self.moments.get(moment, 0) + cost
+
     def _widen(self, run: IterationRun, place: int, added: int) -> list[int]:
         """Add space while the run is stuck; return the actors that may be able to fire by it."""
         for space in self._spaces[place]:
             run.tokens[space] += added
-        return [self._graph.consumer[space] for space in self._spaces[place]]
+        return [self.graph.consumer[space] for space in self._spaces[place]]
 
     def _cut(self, capacities: Sequence[int], ways_out: Mapping[int, int]) -> Cut:
         """Return the cut of one step less than each way out: within it the circle stays closed."""
@@ -88,9 +103,9 @@ class SequentialRun:
         )
 
     def _begun(self, capacities: Sequence[int]) -> IterationRun:
-        run = IterationRun(self._graph, self._cycles, self._stop)
-        for space, place in enumerate(self._owner):
-            run.tokens[self._first + space] = capacities[place] - self._occupied[space]
+        run = IterationRun(self.graph, self._cycles, self._stop)
+        for space, place in enumerate(self.owners):
+            run.tokens[self._first + space] = capacities[place] - self.occupied[space]
         return run
 
     def _ways_out(self, run: IterationRun, circle: Sequence[int]) -> dict[int, int]:
@@ -101,9 +116,9 @@ class SequentialRun:
         ways: dict[int, int] = {}
         for channel in circle:
             if channel >= self._first:
-                place = self._owner[channel - self._first]
+                place = self.owners[channel - self._first]
                 step = self._variables[place].step
-                missing = run.needed(self._graph.consumer[channel], channel) - run.tokens[channel]
+                missing = run.needed(self.graph.consumer[channel], channel) - run.tokens[channel]
                 added = -(-missing // step) * step
                 ways[place] = min(added, ways.get(place, added))
         return ways

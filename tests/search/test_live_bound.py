@@ -1,0 +1,154 @@
+"""Live capacities, and their bound by moments, close to each other and exact."""
+
+import pytest
+
+from csdf.analysis.bounded import with_capacities
+from csdf.analysis.liveness import deadlock
+from csdf.generation.random_graphs import random_graph
+from csdf.generation.shape import GraphShape
+from csdf.model.builder import GraphBuilder
+from csdf.search import named_search
+from csdf.search.evaluator import Evaluator
+from csdf.search.moments.demands import Moment, Moments
+from csdf.search.moments.linear_bound import LinearProgram, priced_bound
+from csdf.search.moments.live_bound import live_bounds
+from csdf.search.sequential import SequentialRun
+from csdf.search.trade_off import pareto_front, smallest_storage
+from csdf.search.variables import Choice, prepared
+from csdf.stopping import Stop
+from tests import both_kernels
+from tests.both_kernels import BOTH
+from tests.reference import brute_front
+from tests.search.front_graphs import SHAPES, drawn, largest_size
+from tests.shared_data import shared_graph
+
+LARGER = GraphShape(actors=6, extra_channels=4, most_repetitions=6)
+LONG = 40  # seconds that no linear program here comes near
+
+
+@pytest.fixture(params=BOTH)
+def _backend(request, monkeypatch):
+    """Every test with kernels as they are written, and as machine code."""
+    both_kernels.use(monkeypatch, request.param)
+
+
+def run_of(graph, choice=Choice()):  # noqa: B008
+    kept, variables, fixed = prepared(graph, choice)
+    evaluator = Evaluator(kept, variables)
+    cycles = list(evaluator.cycles.values())
+    run = SequentialRun(evaluator.bare, variables, cycles, Stop())
+    return run, variables, cycles, fixed
+
+
+def latest_bound(graph, choice=Choice()):  # noqa: B008
+    """The last bound, the size of the last capacities, and these by name."""
+    run, variables, cycles, fixed = run_of(graph, choice)
+    grown = run.grown([variable.least for variable in variables])
+    *_, found = live_bounds(run, variables, cycles, grown, Stop())
+    pairs = list(zip(variables, found.capacities, strict=True))
+    named = {one.name: capacity for variable, capacity in pairs for one in variable.channels}
+    size = sum(variable.weight * capacity for variable, capacity in pairs)
+    return found.lower_bound + fixed, size + fixed, named
+
+
+@pytest.mark.usefixtures("_backend")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_live_distribution_of_brute_force_is_below_the_bound(shape):
+    for seed, graph, front in drawn(shape, 6):
+        size, _ = brute_front.front_of(graph, largest_size(front))[0][:2]
+        bound, found, named = latest_bound(graph)
+        assert bound <= size <= found, seed
+        assert deadlock(with_capacities(graph, named)) is None, seed
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_bound_is_at_most_the_proved_smallest(seed):
+    graph = random_graph(seed, LARGER)
+    bound, found, named = latest_bound(graph)
+    assert bound <= smallest_storage(graph).point.size <= found
+    assert deadlock(with_capacities(graph, named)) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_moment_of_an_iteration_demands_too_much(seed):
+    graph = random_graph(seed, LARGER)
+    run, variables, cycles, _ = run_of(graph)
+    best = smallest_storage(graph).point.size
+    problem = Moments(run.graph, variables, owners=run.owners, occupied=run.occupied, cycles=cycles)
+    firings = [a * b for a, b in zip(cycles, run.graph.phases, strict=True)]
+    moments = [Moment(actor, one) for actor, most in enumerate(firings) for one in range(most)]
+    below = [best * variable.least + best for variable in variables]
+    for moment in moments[:: max(1, len(moments) // 25)]:
+        assert problem.relaxed([moment], below, LONG).lower_bound <= best, moment
+
+
+def two_ways(delay):
+    """A source to a sink on a straight way of three channels, and on one that delays.
+
+    The delay takes `delay` tokens before it gives the first. By then as many lie on the straight way,
+    where they may be in any of the channels, and there has to be room for them.
+    """
+    graph = GraphBuilder("two ways")
+    for name in ("source", "first", "second", "sink"):
+        graph.actor(name, 1)
+    graph.actor("delay", [1] * (delay + 1))
+    ways = {"a": ("source", "first"), "b": ("first", "second"), "c": ("second", "sink")}
+    for name, (producer, consumer) in ways.items():
+        graph.channel(producer, 1, consumer, 1, name=name)
+    graph.channel("source", 1, "delay", [1] * (delay + 1), name="into")
+    graph.channel("delay", [0] * delay + [delay + 1], "sink", 1, name="out")
+    return graph.graph()
+
+
+def test_capacities_that_trade_off_along_a_path_are_bounded_at_once():
+    # The sink first fires when the delay has fired 21 times: 21 tokens lie in a, b and c. `into` needs
+    # room for 1 and `out` for 21.
+    assert latest_bound(two_ways(20))[:2] == (43, 43)
+
+
+def test_a_search_that_gets_there_ends_with_the_proof(monkeypatch):
+    monkeypatch.setattr(named_search, "MUCH_WORK", 0)
+    found = smallest_storage(two_ways(20))
+    assert (found.status, found.point.size, found.lower_bound) == ("optimal", 43, 43)
+    assert found.evaluations < 10
+
+
+@pytest.mark.usefixtures("_backend")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_searches_with_moments_find_what_they_find_without(monkeypatch, shape):
+    for seed, graph, front in drawn(shape, 4):
+        usual = smallest_storage(graph)
+        with monkeypatch.context() as patched:
+            patched.setattr(named_search, "MUCH_WORK", 0)
+            patched.setattr(named_search, "WIDE", 0)
+            found = smallest_storage(graph)
+            again = pareto_front(graph, budget=Stop(steps=2000), max_size=front.points[0].size)
+        assert (found.status, found.point.size) == (usual.status, usual.point.size), seed
+        assert again.points[0].size == front.points[0].size, seed
+
+
+def test_fixed_shared_and_weighted_capacities_are_bounded_alike(monkeypatch):
+    graph = two_ways(6)
+    monkeypatch.setattr(named_search, "MUCH_WORK", 0)
+    for choice in (Choice(fixed={"b": 3}), Choice(shared=[["a", "b"]]), Choice(excluded=["a"])):
+        bound, size, _ = latest_bound(graph, choice)
+        assert bound <= smallest_storage(graph, choice).point.size <= size
+
+
+def test_prices_of_any_kind_give_a_bound_that_holds():
+    # Least of 2 x + 3 y with x + y >= 3, x at most 2, y from 1: x = 2, y = 1, so 7.
+    program = LinearProgram()
+    program.add_column(2, 0, 2)
+    program.add_column(3, 1, None)
+    program.add_row([(0, -1), (1, -1)], -3)
+    bounds = {price: priced_bound(program, [price], 10) for price in range(40)}
+    assert max(bound for bound in bounds.values() if bound is not None) == bounds[30] == 7
+    assert bounds[31] is None  # more than y costs: without a limit of y nothing follows
+
+
+def test_multrate_is_bounded_within_a_twentieth(monkeypatch):
+    monkeypatch.setattr("csdf.search.moments.live_bound.MOMENTS", (4,))
+    bound, size, named = latest_bound(shared_graph("small/multrate.xml"))
+    assert deadlock(with_capacities(shared_graph("small/multrate.xml"), named)) is None
+    assert bound >= 500
+    assert size <= 1.05 * bound
