@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -16,19 +18,37 @@ from cnn2csdf.fixed_point.short_functions import (
 from cnn2csdf.fixed_point.single_precision import POWERS
 from cnn2csdf.integers import channel_ratios, multipliers
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.parameters import layer_parameter_bytes, parameter_bytes
+from cnn2csdf.parameters import layer_parameter_bytes, parameter_bytes, parameter_shapes
+from cnn2csdf.shape import Shape
 
+SINGLE_BYTES = 4
 TABLE_BYTES = 256  # of a function of one 8-bit integer
 
 
 def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
     """Return the bytes of all constant arrays: trained numbers, and what rescales integers.
 
-    number_bytes: of every trained number, and nothing to rescale; by default as in the file.
+    number_bytes: of every trained number, and nothing to rescale or repeat; by default as a library
+    has them. Four bytes are what a library of real numbers has.
     """
-    if number_bytes is not None:
+    is_real = all(layer.quantization is None for layer in network.layers)
+    if number_bytes is not None and not (is_real and number_bytes == SINGLE_BYTES):
         return parameter_bytes(network, number_bytes)
-    return parameter_bytes(network) + rescaling_bytes(network)
+    return trained_bytes(network) + rescaling_bytes(network)
+
+
+def trained_bytes(network: Network) -> int:
+    """Return the bytes of trained numbers as C has them; what layers share in the file is there once.
+
+    Real numbers are in single precision, and some lie there for each element that they belong to.
+    """
+    found: dict[str | tuple[str, str], int] = {}
+    for layer in network.layers:
+        for role, elements in _elements_in_c(layer, network.input_shapes(layer)).items():
+            stored = layer.stored_as(role)
+            key = stored.name or (layer.name, role)
+            found[key] = max(found.get(key, 0), elements * _bytes_in_c(layer, stored.element))
+    return sum(found.values())
 
 
 def rescaling_bytes(network: Network) -> int:
@@ -126,11 +146,51 @@ def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> di
     inputs = network.input_shapes(layer)
     if isinstance(layer.operator, op.BatchNormalization):
         trained = layer_parameter_bytes(replace(layer, epilogue=()), inputs)
-        return {layer.name: 8 * inputs[0].channels - trained}
+        shape = layer.shape
+        factors = shape.channels if shape.is_map else shape.elements
+        return {layer.name: 8 * factors - trained}
     sources = {network.layer(name).quantization for name in layer.inputs}
     if not (is_choice(layer.operator) or isinstance(layer.operator, op.Conversion)):
         return {}
     return {("scale", one, result): TABLE_BYTES for one in sources - {result} if one}
+
+
+def _bytes_in_c(layer: Layer, element: Element) -> int:
+    """Layers of real numbers have single precision, whatever the file has."""
+    is_real = layer.quantization is None or not element.is_integer
+    return SINGLE_BYTES if is_real else element.bytes
+
+
+def _elements_in_c(layer: Layer, inputs: Sequence[Shape]) -> dict[str, int]:
+    """Return how many numbers C has of each array of trained numbers, by its role."""
+    shapes = parameter_shapes(layer, inputs)
+    found = {role: prod(dims) for role, dims in shapes.items()}
+    for place, operator in enumerate((layer.operator, *layer.epilogue), -1):
+        prefix = f"{place}." if place >= 0 else ""
+        roles = [role for role in shapes if role.rpartition(".")[0] == prefix.rstrip(".")]
+        for role in roles:
+            kind = role.removeprefix(prefix)
+            found[role] = _repeated(operator, kind, layer, found[role])
+    return found
+
+
+def _repeated(operator: op.Operator, role: str, layer: Layer, elements: int) -> int:
+    """Return how many numbers C has of an array of trained numbers.
+
+    A tensor that is no map lies in one row, with a number for each of its elements. A normalisation
+    of real numbers has a factor and an offset of all its trained numbers.
+    """
+    shape = layer.shape
+    match operator:
+        case op.BatchNormalization() if layer.quantization is None:
+            if role in ("mean", "variance"):
+                return 0
+            return elements if shape.is_map else shape.elements
+        case op.Activation(function="prelu"):
+            return elements if shape.is_map else shape.elements
+        case op.Elementwise() | op.Choice():
+            return elements if len(shape.dims) == 3 or elements == 1 else shape.elements
+    return elements
 
 
 def is_choice(operator: op.Operator) -> bool:

@@ -36,7 +36,16 @@ class Described:
     element: Element
 
     def symbol(self, role: str, array: Array) -> str:
-        """Return the symbol of some trained numbers, as they lie in memory."""
+        """Return the symbol of some trained numbers, as they lie in memory.
+
+        Layers share what they share in the file, so the flash does not depend on the numbers.
+        """
+        name = next((one.name for one in self.layer.stored if _in_c(one.role) == _in_c(role)), None)
+        owner = name or (self.layer.name, role)
+        return self.tables.weights(f"{identifier(self.layer.name)}_{role}", array, owner)
+
+    def computed(self, role: str, array: Array) -> str:
+        """Return the symbol of numbers that are not trained: equal ones lie in flash once."""
         return self.tables.weights(f"{identifier(self.layer.name)}_{role}", array)
 
     def optional(self, role: str) -> str:
@@ -51,6 +60,11 @@ class Described:
         """Return the error for a layer that no kernel computes."""
         name = type(self.layer.operator).__name__
         return UnsupportedOperator(f"layer {self.layer.name!r}: no C code for {name} {what}")
+
+
+def _in_c(role: str) -> str:
+    """Return what calls name an array of trained numbers by."""
+    return role.replace(".", "_").replace(" ", "_")
 
 
 def described(

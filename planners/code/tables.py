@@ -38,12 +38,15 @@ class Tables:
         self.definitions: list[str] = []
         self.wanted: set[str] = set()  # C types and functions that the tables mention
 
-    def weights(self, name: str, array: NDArray[Any]) -> str:
-        """Return the symbol of some trained numbers; the name is a suggestion."""
+    def weights(self, name: str, array: NDArray[Any], owner: object = None) -> str:
+        """Return the symbol of some trained numbers; the name is a suggestion.
+
+        Equal arrays of one owner are there once.
+        """
         flat = np.ascontiguousarray(array).reshape(-1)
         if flat.dtype.name not in TYPES:
             flat = flat.astype(np.float32)
-        key = ("weights", flat.dtype.name, flat.tobytes())
+        key = ("weights", owner, flat.dtype.name, flat.tobytes())
         if key not in self._known:
             self._known[key] = self._new(f"{self._library}_w_{name}")
             self.arrays[self._known[key]] = flat

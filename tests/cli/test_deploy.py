@@ -138,3 +138,31 @@ def test_a_plan_whose_bytes_are_other_than_those_computed_is_refused(run, tmp_pa
     code, _, remarks = run("deploy", NETWORK, *plan, "-o", tmp_path / "c")
     assert code == 2
     assert "computed in 4; plan with that many" in remarks
+
+
+def test_nothing_is_written_where_the_tables_themselves_exceed_the_flash(
+    run, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("planners.streaming.fit.stored_bytes", lambda *_: 1)  # a wrong forecast
+    code, _, remarks = run("deploy", NETWORK, "--flash", "1kB", "-o", tmp_path / "c")
+    assert code == 1
+    assert "the flash has 1000" in remarks
+    assert not (tmp_path / "c").exists()
+
+
+def test_places_of_the_largest_are_written_in_the_bytes_in_which_they_are_computed(run, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    helper, types = onnx.helper, onnx.TensorProto
+    shape = [None, 8, 4, 4]
+    graph = helper.make_graph(
+        [helper.make_node("ArgMax", ["x"], ["y"], axis=1, keepdims=1)],
+        "places",
+        [helper.make_tensor_value_info("x", types.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", types.INT64, [None, 1, 4, 4])],
+    )
+    path = tmp_path / "places.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    code, output, remarks = run("deploy", path, "-o", tmp_path / "c", "--json")
+    assert code == 0, remarks
+    assert json.loads(output)["flash_bytes"] == json.loads(output)["weight_bytes"] == 0
+    assert (tmp_path / "c" / "places.c").exists()

@@ -116,11 +116,11 @@ def scaling(one: Described, role: str) -> str:
     if result.is_fixed_point:
         integers, exponents = multipliers(ratios)
         factors = [
-            one.symbol("multipliers", integers.astype(np.int32)),
-            one.symbol("exponents", exponents.astype(np.int8)),
+            one.computed("multipliers", integers.astype(np.int32)),
+            one.computed("exponents", exponents.astype(np.int8)),
         ]
     else:
-        factors = [one.symbol("factors", np.array(ratios, np.float32))]
+        factors = [one.computed("factors", np.array(ratios, np.float32))]
     ends = (given.zero_point, result.zero_point, *_all_limits(one))
     if is_short:  # without zero points
         ends = (0, int(has_wide_sums(given, one.weights)), *_all_limits(one))
@@ -165,7 +165,7 @@ def table_symbol(one: Described, operator: op.Operator, given: Quantization) -> 
         table = run_whole(model, {"given": values})["result"]
     except ExecutionError:
         raise one.refusal(f"of quantised integers: {operator.in_words()}") from None
-    return one.symbol("table", table)
+    return one.computed("table", table)
 
 
 def powers_of(one: Described) -> tuple[int, int, int]:

@@ -29,7 +29,7 @@ def short_activation(one: Described, operator: op.Activation) -> Call:
     match operator:
         case op.Activation(function="sigmoid" | "tanh" as function):
             factor, shift = curve_steps(given.scale, EXACT_SHIFTS[function])
-            table = one.symbol("curve", sigmoid_table().astype(np.int32))
+            table = one.computed("curve", sigmoid_table().astype(np.int32))
             fields = (table, factor, (1 << shift) >> 1, shift, int(function == "tanh"))
             return Call("curve_region", one.structure("curve", *fields))
         case op.Activation(function="relu"):
@@ -50,8 +50,8 @@ def short_softmax_call(one: Described, operator: op.Softmax) -> Call:
     last = operator.axis if operator.last is None else operator.last
     cube = cube_fields(one, range(operator.axis, last + 1))
     tables = [
-        one.symbol("powers", exponential_table().astype(np.int32)),
-        one.symbol("reciprocals", reciprocal_table().astype(np.int32)),
+        one.computed("powers", exponential_table().astype(np.int32)),
+        one.computed("reciprocals", reciprocal_table().astype(np.int32)),
     ]
     axes, ratio = "{" + ", ".join(cube) + "}", softmax_multiplier(given_types(one).scale)
     return Call("softmax_short", one.structure("softmax_by_tables", axes, *tables, *ratio))

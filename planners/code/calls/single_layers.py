@@ -89,7 +89,7 @@ def _softmax(one: Described, operator: op.Softmax) -> Call:
         raise one.refusal("of quantised integers: its logarithm")
     last = operator.axis if operator.last is None else operator.last
     cube = cube_fields(one, range(operator.axis, last + 1))
-    powers = one.symbol("powers", power_table(given_types(one).scale).astype(np.int32))
+    powers = one.computed("powers", power_table(given_types(one).scale).astype(np.int32))
     fields = ("{" + ", ".join(cube) + "}", powers, number(result.scale), result.zero_point)
     return Call("share_by_table", one.structure("sharing_by_table", *fields))
 
@@ -138,7 +138,8 @@ def _changing(one: Described, factors: Array, offsets: Array | None) -> Call:
         if array.dtype != np.float32:
             raise one.refusal(f"of quantised integers with numbers in {array.dtype}")
     symbols = [
-        one.symbol(role, array) for role, array in zip(("factors", "offsets"), arrays, strict=False)
+        one.computed(role, array)
+        for role, array in zip(("factors", "offsets"), arrays, strict=False)
     ]
     if offsets is None:
         symbols.append(NULL)

@@ -98,7 +98,7 @@ def _neighbours(one: Described, operator: op.LocalResponseNormalization, prefix:
         raise one.refusal("with a normalisation over channels, on a tensor that is no map")
     factor = np.asarray([operator.alpha / operator.size], np.float32)
     steps = (operator.size, (operator.size - 1) // 2)
-    more = one.symbol(f"{prefix}factor", factor)
+    more = one.computed(f"{prefix}factor", factor)
     return _text(one, "step_neighbours", operator.beta, operator.bias, more=more, steps=steps)
 
 

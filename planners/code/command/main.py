@@ -17,15 +17,18 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
 from csdf.outcome import Status
 from csdf.words import bytes_in_words
-from planners.code.library import write_library
+from planners.code.library import library as library_of
+from planners.code.library import write_folder
 from planners.code.sources import Written
-from planners.code.together import Member, write_together
+from planners.code.together import Member, together
 from planners.streaming.command.options import USUAL_PLATFORM, add_plan_options
 from planners.streaming.fit import fit
 from planners.streaming.given.as_fit import fit_of
 from planners.streaming.given.files import plans_for
 from planners.streaming.plan import StreamingPlan
 from planners.streaming.ways import RESIDENT, SEARCHED, Fit, FitWay
+
+REAL_BYTES = 4  # of an element of a network without quantised tensors, in C
 
 
 class Planned(NamedTuple):
@@ -57,9 +60,24 @@ def main(argv: Sequence[str]) -> int:
         )
         return answers.NO
     with answers.working(f"writing {options.output}"):
-        told = _single(planned[0], options) if len(planned) == 1 else _several(planned, options)
+        try:
+            told = _single(planned[0], options) if len(planned) == 1 else _several(planned, options)
+        except _FlashTooSmall as error:
+            print(f"csdf deploy: {Status.INFEASIBLE}: {error}", file=sys.stderr)
+            return answers.NO
     print(json.dumps(told.as_json, indent=2) if options.json else answers.one_text(told.lines))
     return answers.ANSWERED
+
+
+class _FlashTooSmall(CsdfError):
+    """The tables of a library take more than the flash; no file is written yet."""
+
+
+def _require_flash(weight_bytes: int, options: argparse.Namespace) -> None:
+    if options.flash is not None and weight_bytes > options.flash:
+        raise _FlashTooSmall(
+            f"the tables of trained numbers take {weight_bytes} bytes; the flash has {options.flash}"
+        )
 
 
 class Told(NamedTuple):
@@ -97,8 +115,10 @@ def _judged(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> F
 
 
 def _fitted(model: Model, options: argparse.Namespace) -> Fit:
+    is_real = all(layer.quantization is None for layer in model.network.layers)
     return fit(
         model.network,
+        element_bytes=REAL_BYTES if is_real else None,
         ram=options.ram,
         flash=options.flash,
         input=options.input or RESIDENT,
@@ -110,7 +130,9 @@ def _fitted(model: Model, options: argparse.Namespace) -> Fit:
 
 
 def _single(one: Planned, options: argparse.Namespace) -> Told:
-    library = write_library(one.model, one.way.plan, options.output, name=options.name)
+    library = library_of(one.model, one.way.plan, name=options.name)
+    _require_flash(library.written.weight_bytes, options)
+    write_folder(options.output, library.files)
     found = {
         **_planned_json(one, library.written),
         "library": library.name,
@@ -127,7 +149,9 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
 
 def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
     members = [Member(model=one.model, plan=one.way.plan) for one in planned]
-    found = write_together(members, options.output, name=options.name or "networks")
+    found = together(members, name=options.name or "networks")
+    _require_flash(found.weight_bytes, options)
+    write_folder(options.output, found.files)
     answer = {
         "library": found.name,
         "ram_bytes": found.arena_bytes,
@@ -161,6 +185,7 @@ def _planned_line(one: Planned, written: Written) -> str:
 def _planned_json(one: Planned, written: Written) -> dict[str, Any]:
     return {
         **one.fit.to_json(),
+        "flash_bytes": written.weight_bytes,
         "way": one.way.name,
         "library": written.name,
         "state_bytes": written.state_bytes,

@@ -14,6 +14,7 @@ from cnn2csdf.commands.cnn.trained import with_weights
 from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_layers
+from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.granularity import ROWS as BY_ROWS
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_bytes
@@ -71,13 +72,14 @@ def main(argv: Sequence[str]) -> int:
     chain = chain_of(model.network)
     terms = _terms(options)
     weights = parameter_bytes(model.network, options.element_bytes)
+    stored = flash_bytes(model.network, options.element_bytes)  # as csdf fit counts
     limit = _limit(options, weights)
     stop = stop_after(options.budget, "groups")
     if is_chosen(options):
         answer = chosen_answer(chain, terms, options, limit, stop)
     else:
         answer = best_plan(chain, terms, sys.maxsize if limit is None else limit, stop)
-    answer = _in_flash(answer, options.flash, weights)
+    answer = _in_flash(answer, options.flash, stored)
     check = None
     if options.verify and answer.plan is not None:
         check = _verified(model, answer.plan, options.seed)
@@ -94,7 +96,7 @@ def main(argv: Sequence[str]) -> int:
         _plot(options.plot, answer, options.model, limit)
     code = _exit_code(answer, check)
     is_search = not is_chosen(options)
-    if is_search and answer.plan is None and (options.flash is None or weights <= options.flash):
+    if is_search and answer.plan is None and (options.flash is None or stored <= options.flash):
         _remark_on_others(model.network, options)
     return code
 
@@ -112,11 +114,11 @@ def _least(*sizes: int | None) -> int | None:
     return min((size for size in sizes if size is not None), default=None)
 
 
-def _in_flash(answer: FusionAnswer, flash: int | None, weights: int) -> FusionAnswer:
-    """The answer, or that there is none where the parameters are more than the flash holds."""
-    if flash is None or weights <= flash:
+def _in_flash(answer: FusionAnswer, flash: int | None, stored: int) -> FusionAnswer:
+    """The answer, or that there is none where the tables are more than the flash holds."""
+    if flash is None or stored <= flash:
         return answer
-    reason = because(FusionWhy.FLASH, needed=weights, flash=flash)
+    reason = because(FusionWhy.FLASH, needed=stored, flash=flash)
     return replace(answer, plan=None, status=Status.INFEASIBLE, reason=reason)
 
 

@@ -1,11 +1,16 @@
 """The flash that `csdf fit` asks for is that of the library which `csdf deploy` writes."""
 
+import numpy as np
 import pytest
 
+from cnn2csdf import operators as op
 from cnn2csdf.fixed_point.flash import flash_bytes, rescaling_bytes
+from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.shape import Shape
 from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model, random_weights
 from planners.code.sources import library_sources
 from planners.streaming.fit import fit
 from tests.cnn2csdf.readers.test_tflite_golden import FOLDER, READ
@@ -60,3 +65,47 @@ def test_the_kernels_of_a_library_are_no_types_of_c():
     _, written = found_and_written(quantised(everything(), 0))
     assert "convolve" in written.kernels
     assert not [name for name in written.kernels if name.endswith("_t")]
+
+
+@pytest.mark.parametrize(
+    ("shape", "operator"),
+    [
+        # A tensor of 2 axes lies in one row, so a constant of 6 columns has all 4 rows: 24 numbers.
+        (Shape(dims=(4, 6)), op.Elementwise(function="add", constant=(6,))),
+        (Shape(dims=(2, 3, 2, 5)), op.Elementwise(function="multiply", constant=(5,))),
+        (Shape(dims=(4, 6)), op.Activation(function="prelu")),
+        # Factor and offset of each channel in place of scale, shift, mean and variance.
+        (Shape(dims=(8, 3, 3)), op.BatchNormalization(epsilon=1e-5)),
+        (Shape(dims=(4, 6)), op.BatchNormalization(epsilon=1e-5)),
+    ],
+)
+def test_the_flash_of_repeated_and_folded_numbers_is_that_of_the_library(shape, operator):
+    network = Network(
+        name="net",
+        layers=(
+            Layer(name="in", operator=op.Input(dims=shape.dims), inputs=(), shape=shape),
+            Layer(name="out", operator=operator, inputs=("in",), shape=shape),
+            Layer(name="end", operator=op.Output(), inputs=("out",), shape=shape),
+        ),
+    )
+    found, written = found_and_written(Model(network=network, weights=random_weights(network, 0)))
+    assert found.flash_bytes == written.weight_bytes
+
+
+def test_the_flash_does_not_depend_on_the_values_of_trained_numbers():
+    shape = Shape(dims=(8, 3, 3))
+    network = Network(
+        name="net",
+        layers=(
+            Layer(name="in", operator=op.Input(dims=shape.dims), inputs=(), shape=shape),
+            Layer(name="a", operator=op.Elementwise(function="add", constant=(8, 1, 1)),
+                  inputs=("in",), shape=shape),
+            Layer(name="b", operator=op.Elementwise(function="add", constant=(8, 1, 1)),
+                  inputs=("a",), shape=shape),
+            Layer(name="end", operator=op.Output(), inputs=("b",), shape=shape),
+        ),
+    )  # fmt: skip
+    alike = {name: {"constant": np.zeros((8, 1, 1), np.float32)} for name in ("a", "b")}
+    found, written = found_and_written(Model(network=network, weights={"in": {}, **alike}))
+    # Two arrays of 8 numbers of 4 bytes, though equal ones.
+    assert found.flash_bytes == written.weight_bytes == 64
