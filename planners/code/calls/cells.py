@@ -27,7 +27,7 @@ def lstm_call(one: Described, operator: op.QuantizedLstm) -> Call:
     if not result.is_fixed_point or power not in POWERS:
         raise one.refusal(f"of quantised integers with cells of the scale {operator.cell_scale}")
     factor, half, shift = power_steps(power)
-    table = one.symbol("curve", sigmoid_table().astype(np.int32))
+    table = one.computed("curve", sigmoid_table().astype(np.int32))
     frames, elements = one.inputs[0].dims
     limit = SHORT if operator.clip is None else operator.clip
     one.tables.wanted.update(("gate", "curve"))
