@@ -125,7 +125,7 @@ class _Stepping:
             lower_bound=cost if is_proved else bound,
             is_narrow=best in self._narrow,
             evaluations=begin.evaluations + self._evaluator.count,
-            reason=because(SizingWhy.PROVED) if reason is None or is_proved else reason,
+            reason=because(SizingWhy.CHEAPEST) if reason is None or is_proved else reason,
         )
 
     def _look(self) -> None:
