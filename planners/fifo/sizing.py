@@ -31,7 +31,8 @@ LARGE = 500_000  # events a frame, above which depths are grown in a hurry
 class SizingWhy(Why):
     """Why a search for depths ended by itself."""
 
-    PROVED = "no fewer bits suffice"
+    PROVED = "no fewer {of} suffice"
+    CHEAPEST = "no cheaper memories suffice"
     NO_DEPTHS = "no depths reach it"
 
 
@@ -81,6 +82,9 @@ class Sizer:
         floor: Sequence[int] | None = None,
     ) -> None:
         fifos = system.design.fifos
+        self._of = (
+            "bits" if weights is None else "words" if set(weights) <= {1} else "weighted words"
+        )
         self._period = period
         self._stop = stop
         self._weights = [one.bits for one in fifos] if weights is None else list(weights)
@@ -105,16 +109,19 @@ class Sizer:
                 return self._sizing(Status.INFEASIBLE, because(SizingWhy.NO_DEPTHS), circuit)
             self._prove(self._find())
         except _Proved:
-            return self._sizing(Status.OPTIMAL, because(SizingWhy.PROVED))
+            return self._sizing(Status.OPTIMAL, self._proof())
         except ENDS as end:
             self._note_bound()
             reason = reason_of(end)
             if not self._best:
                 self._hurry()
             if self._best and self._size(self._best) == self._bound:
-                return self._sizing(Status.OPTIMAL, because(SizingWhy.PROVED))
+                return self._sizing(Status.OPTIMAL, self._proof())
             return self._sizing(Status.FEASIBLE if self._best else Status.GAVE_UP, reason)
-        return self._sizing(Status.OPTIMAL, because(SizingWhy.PROVED))
+        return self._sizing(Status.OPTIMAL, self._proof())
+
+    def _proof(self) -> Reason:
+        return because(SizingWhy.PROVED, of=self._of)
 
     def _find(self) -> Parts:
         """Find depths of which no single one can be less; return what proves the smallest.

@@ -24,7 +24,8 @@ from planners.fifo.growing import least_depths, narrowed
 from planners.fifo.sizing import Sizing, SizingWhy, held_back, smallest_depths
 
 AT_ONCE = 0.15  # of the time, for a proof before anything else
-BEGINNING = 0.5  # of what is left then, for the fewest bits, and of the rest for the fewest words
+BEGINNING = 0.3  # of what is left then, for the fewest bits
+WORDS = 0.65  # of the rest, for the fewest words
 FINISH = 0.9  # of what is left after a proof, for the fewest bits
 Depths = tuple[int, ...]
 MemoryCost = Callable[[int, int], int]  # of a depth and the bits of a word
@@ -88,16 +89,45 @@ class _Stepping:
     def _compared(self) -> Reason | None:
         """Look at the fewest words, then for a proof; return why there is none."""
         words = smallest_depths(
-            self._system, self._period, stop=self._stop.part(share=BEGINNING),
+            self._system, self._period, stop=self._stop.part(share=WORDS),
             weights=[1] * len(self._fifos),
         )  # fmt: skip
         if words.depths:
             self._take(words.depths)
         try:
+            self._descend()
             if min(map(self._search.total, self._found)) > self._search.lower_bound:
                 self._take(self._search.cheapest(self._evaluator.reaches))
         except ENDS as end:
             return reason_of(end)
+        return None
+
+    def _descend(self) -> None:
+        """Take steps down from all depths found, each at first as large as it can be at its cost."""
+        for start in sorted(self._found, key=self._search.total):
+            depths = tuple(map(self._search.end, range(len(start)), start))
+            while (less := self._stepped(depths)) is not None:
+                depths = less
+            if self._search.total(depths) < self._search.total(start):
+                self._take(depths)
+
+    def _stepped(self, depths: Depths) -> Depths | None:
+        """Cheaper depths that suffice: one FIFO a step down, and if need be another a step up."""
+        for place in sorted(range(len(depths)), key=lambda one: -self._price(one, depths[one])):
+            below = self._search.below(place, depths[place])
+            if below is None:
+                continue
+            trial = (*depths[:place], below, *depths[place + 1 :])
+            circuit = self._evaluator.circuit(trial)
+            if circuit is None:
+                return trial
+            for other in circuit.fifos:
+                more = self._search.end(other, trial[other] + 1)
+                own = (*trial[:other], more, *trial[other + 1 :])
+                if self._search.total(own) >= self._search.total(depths):
+                    continue
+                if self._evaluator.circuit(own) is None:
+                    return own
         return None
 
     def _take(self, depths: Depths) -> None:
@@ -125,7 +155,7 @@ class _Stepping:
             lower_bound=cost if is_proved else bound,
             is_narrow=best in self._narrow,
             evaluations=begin.evaluations + self._evaluator.count,
-            reason=because(SizingWhy.PROVED) if reason is None or is_proved else reason,
+            reason=because(SizingWhy.CHEAPEST) if reason is None or is_proved else reason,
         )
 
     def _look(self) -> None:

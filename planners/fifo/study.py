@@ -130,10 +130,12 @@ def _written(
 
 
 def _given(system: EventSystem) -> Depths | None:
-    """The depths of the file, if they say more than that all are shallow."""
-    depths = [max(LEAST_DEPTH, fifo.given or 0) for fifo in system.design.fifos]
-    if all(depth == LEAST_DEPTH for depth in depths):
-        return None
+    """The depths of the file, if it gives any: of its FIFO nodes, or others than shallow ones."""
+    fifos = system.design.fifos
+    depths = [max(LEAST_DEPTH, fifo.given or 0) for fifo in fifos]
+    has_nodes = any(fifo.nodes for fifo in fifos)
+    if not has_nodes and all(depth == LEAST_DEPTH for depth in depths):
+        return None  # FINN's models note depth 2 at every layer before depths are chosen
     return _depths(system, depths)
 
 

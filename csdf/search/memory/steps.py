@@ -36,7 +36,7 @@ class StepSearch:
     ) -> None:
         self._evaluator, self._variables = evaluator, variables
         self._price, self._look = price, look
-        start = tuple(self._end(place, one.least) for place, one in enumerate(variables))
+        start = tuple(self.end(place, one.least) for place, one in enumerate(variables))
         self.lower_bound = self.total(start)
         self._queue = [(self.lower_bound, start)]
         self._seen = {start}
@@ -70,14 +70,25 @@ class StepSearch:
     def _branch(self, capacities: tuple[int, ...], cut: Cut) -> None:
         """Queue the distributions that leave the cut by one capacity each."""
         for place, limit in cut.limits.items():
-            more = self._end(place, limit + self._variables[place].step)
+            more = self.end(place, limit + self._variables[place].step)
             larger = (*capacities[:place], more, *capacities[place + 1 :])
             if larger in self._seen:
                 continue
             self._seen.add(larger)
             heapq.heappush(self._queue, (self.total(larger), larger))
 
-    def _end(self, place: int, capacity: int) -> int:
+    def below(self, place: int, capacity: int) -> int | None:
+        """The largest useful capacity that costs less than this one; None if there is none."""
+        least, step = self._variables[place].least, self._variables[place].step
+        known = self._price(place, capacity)
+        low, high = -1, (capacity - least) // step
+        while high - low > 1:
+            middle = (low + high) // 2
+            is_less = self._price(place, least + middle * step) < known
+            low, high = (middle, high) if is_less else (low, middle)
+        return None if low < 0 else least + low * step
+
+    def end(self, place: int, capacity: int) -> int:
         """The largest useful capacity that costs no more than this one."""
         step, known = self._variables[place].step, self._price(place, capacity)
         low, high = 0, 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -92,7 +93,7 @@ def _in_words(design: Design, found: Depths, megahertz: Fraction) -> str:
 def _circle(design: Design, circuit: Circuit) -> str:
     """Say a deadlock; where many take part, JSON has all of them."""
     full = _few([repr(design.fifos[one].name) for one in circuit.fifos], ", ")
-    way = _few([design.layers[one].name for one in circuit.layers], " < ")
+    way = _few([design.layers[one].name for one in circuit.layers], " -> ")
     return f"full: {full}; each waits for the next: {way}"
 
 
@@ -147,8 +148,10 @@ def _sizing(found: Study, megahertz: Fraction, builder: str, objective: str) -> 
     if not sizing.depths:
         return [f"  depths     none found for {goal}: {sizing.reason}"]
     bits = found.design.bits(sizing.depths)
-    weighted = "" if objective == "bits" else f" (smallest by {_cost(sizing.bits, objective)})"
-    lines = [f"  depths     {bits} bits for {goal}: {in_proof(sizing)}{weighted}"]
+    size = f"{bits} bits"
+    if objective != "bits":
+        size = f"{_cost(sizing.bits, objective)} ({size})"
+    lines = [f"  depths     {size} for {goal}: {in_proof(sizing, objective)}"]
     if builder != "FINN":
         return lines
     luts, blocks, ultra = found.cost.luts, found.cost.blocks, found.cost.ultra
@@ -171,6 +174,9 @@ def _cost(amount: int, objective: str) -> str:
     return f"{amount} words" if objective == "words" else f"{amount} LUTs of shift registers"
 
 
+FEWEST = {"words": "fewest words", "bram": "fewest block RAMs", "lut": "fewest LUTs"}
+
+
 def _why_not(found: Study) -> str:
     circuit = found.sizing.circuit
     if circuit is None or circuit.period is None:
@@ -178,12 +184,13 @@ def _why_not(found: Study) -> str:
     return f"{_layer(found.design, circuit.layers[0])} needs {circuit.period} cycles"
 
 
-def in_proof(sizing: Sizing) -> str:
+def in_proof(sizing: Sizing, objective: str = "bits") -> str:
     """Say what is proved about depths, in the model of the design."""
+    best = FEWEST.get(objective, "smallest")
     if sizing.status is Status.OPTIMAL:
-        return "proved the smallest"
+        return f"proved the {best}"
     narrow = "no single depth can be less, " if sizing.is_narrow else ""
-    return f"{narrow}{_above(sizing.gap)} above the smallest (at least {sizing.lower_bound})"
+    return f"{narrow}{_above(sizing.gap)} above the {best} (at least {sizing.lower_bound})"
 
 
 def _above(gap: Fraction) -> str:
@@ -248,8 +255,14 @@ def _assumed(design: Design) -> list[str]:
     if not groups:
         return ["  assumed    nothing: every layer is timed from its RTL"]
     return ["", "assumed, for the model does not say it:"] + [
-        f"  {remark}: {', '.join(names)}" for remark, names in sorted(groups.items())
+        f"  {remark}: {', '.join(names)}" for remark, names in sorted(groups.items(), key=by_number)
     ]
+
+
+def by_number(group: tuple[str, list[str]]) -> list[tuple[bool, int, str]]:
+    """The order of remarks: numbers in them by their size."""
+    parts = re.split(r"(\d+)", group[0])
+    return [(one.isdecimal(), int(one) if one.isdecimal() else 0, one) for one in parts]
 
 
 def front_text(design: Design, points: Sequence[Sizing], megahertz: Fraction) -> str:

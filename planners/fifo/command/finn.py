@@ -201,7 +201,7 @@ def command_parser() -> argparse.ArgumentParser:
         choices=GOALS,
         default="bits",
         help="what is to be small: bits, words, block RAMs of 18 kbit (none up to 256 words), or LUTs "
-        "of shift registers, as csdf buffers counts them; default: bits",
+        "of shift registers, as csdf buffers counts them; --front counts bits only; default: bits",
     )
     add_clock(parser)
     parser.add_argument(

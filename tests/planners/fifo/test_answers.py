@@ -9,7 +9,7 @@ import pytest
 from csdf.cli.main import main
 from csdf.model.fifo_memory import OBJECTIVES
 from csdf.outcome import Status
-from planners.fifo.command.answer import in_proof
+from planners.fifo.command.answer import by_number, in_proof
 from planners.fifo.event_system import EventSystem
 from planners.fifo.finn.reading import read_design
 from planners.fifo.sizing import full_rate, smallest_depths
@@ -29,7 +29,7 @@ def test_bits_are_bits_whatever_was_to_be_small(objective, capsys):
     assert main(["fifo", "finn", str(RESIDUAL), "--objective", objective, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     held = sum(one["bits"] * one["depth"] for one in found["fifos"])
-    assert line_of(text, "depths").split()[1:3] == [str(held), "bits"]
+    assert f"{held} bits" in line_of(text, "depths")
     assert found["smallest"]["bits"] == held
 
 
@@ -39,7 +39,10 @@ def test_an_objective_other_than_bits_says_its_own_cost(capsys):
     words = sum(one["depth"] for one in found["fifos"])
     assert found["smallest"]["cost"] == words >= found["smallest"]["lower_bound"]
     main(["fifo", "finn", str(RESIDUAL), "--objective", "words"])
-    assert f"{words} words" in line_of(capsys.readouterr().out, "depths")
+    line = line_of(capsys.readouterr().out, "depths")
+    bits = found["smallest"]["bits"]
+    assert f"{words} words ({bits} bits) for" in line
+    assert line.endswith("proved the fewest words")
 
 
 @pytest.mark.parametrize("objective", ["bram", "lut"])
@@ -63,7 +66,7 @@ def test_the_way_of_a_deadlock_is_short_in_words_and_whole_in_json(capsys):
     waiting = json.loads(capsys.readouterr().out)["shallow"]["waiting"]
     # The fork waits for the sum, that for the convolution, that for the fork: seven layers.
     assert len(waiting) == 7
-    assert f"{waiting[0]} < {waiting[1]} < (4 more) < {waiting[-1]}" in line
+    assert f"{waiting[0]} -> {waiting[1]} -> (4 more) -> {waiting[-1]}" in line
     assert len(line) < 220
 
 
@@ -72,12 +75,29 @@ def test_a_front_refuses_an_objective_that_it_does_not_count(capsys):
     assert "--front counts bits" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("objective", "what"),
+    [("bits", "fewer bits"), ("words", "fewer words"), ("lut", "cheaper memories")],
+)
+def test_the_reason_says_what_was_proved(objective, what, capsys):
+    main(["fifo", "finn", str(RESIDUAL), "--objective", objective, "--json"])
+    assert what in json.loads(capsys.readouterr().out)["smallest"]["reason"]
+
+
+def test_what_was_assumed_is_in_the_order_of_its_numbers():
+    groups = [("latency 10", []), ("latency 2", []), ("latency 3", [])]
+    assert [one for one, _ in sorted(groups, key=by_number)] == [
+        "latency 2", "latency 3", "latency 10",
+    ]  # fmt: skip
+
+
 def test_a_gap_is_never_said_to_be_nothing():
     system = EventSystem(read_design(str(RESIDUAL), TimingOptions(), {}))
     proved = smallest_depths(system, None)
     open_ = replace(proved, status=Status.FEASIBLE, bits=4832, lower_bound=4830)
     assert Fraction(2, 4830) == open_.gap < Fraction(1, 1000)
     assert "less than 0.1% above the smallest (at least 4830)" in in_proof(open_)
+    assert "above the fewest LUTs (at least 4830)" in in_proof(open_, "lut")
 
 
 def test_a_graph_command_sends_a_model_of_finn_to_its_own_command(capsys):

@@ -14,6 +14,7 @@ from planners.fifo.finn.folding_file import fifo_depths, folding_text, read_fold
 from planners.fifo.finn.reading import read_design
 from planners.fifo.occupancy import automatic_depths
 from planners.fifo.sizing import full_rate, period_of, smallest_depths
+from planners.fifo.study import study
 from planners.fifo.timing.options import TimingOptions
 from tests.planners.fifo.designs import RESIDUAL, ROOT, cluster, fork
 from tests.planners.fifo.handshakes import Times, cluster_rules
@@ -114,6 +115,18 @@ def test_fifo_nodes_in_a_row_are_one_fifo_with_their_depths_together(tmp_path):
     )
     (fifo,) = read_design(path, OPTIONS).fifos
     assert (fifo.given, fifo.nodes) == (36, ("f0", "f1"))
+
+
+def test_fifo_nodes_of_depth_two_are_looked_at_as_given(tmp_path):
+    path = written(
+        tmp_path,
+        thresholding(["x"], ["a"], "one"),
+        hardware("StreamingFIFO_rtl", ["a"], ["b"], "f0", depth=2),
+        thresholding(["b"], ["y"], "two"),
+    )
+    found = study(read_design(path, OPTIONS))
+    assert found.given is not None
+    assert found.given.depths == found.shallow.depths == (2,)
 
 
 def test_a_folding_changes_layers_and_the_converters_between_them(tmp_path):
