@@ -26,6 +26,7 @@ class Described:
     """A layer with what it takes to write a call for it.
 
     given: what the integers of its inputs stand for, where they are quantised. element: of the arena.
+    number: of the layer, in the order of the network from 1 on.
     """
 
     layer: Layer
@@ -34,6 +35,7 @@ class Described:
     tables: Tables
     given: tuple[Quantization | None, ...]
     element: Element
+    number: int
 
     def symbol(self, role: str, array: Array) -> str:
         """Return the symbol of some trained numbers, as they lie in memory.
@@ -59,7 +61,9 @@ class Described:
     def refusal(self, what: str) -> UnsupportedOperator:
         """Return the error for a layer that no kernel computes."""
         name = type(self.layer.operator).__name__
-        return UnsupportedOperator(f"layer {self.layer.name!r}: no C code for {name} {what}")
+        nameless = f"layer number {self.number} of the network, a {name} without a name"
+        where = f"layer {self.layer.name!r}" if self.layer.name else nameless
+        return UnsupportedOperator(f"{where}: no C code for {name} {what}")
 
 
 def _in_c(role: str) -> str:
@@ -82,4 +86,5 @@ def described(
         tables=tables,
         given=tuple(network.layer(source).quantization for source in layer.inputs),
         element=element,
+        number=network.layers.index(layer) + 1,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
+from math import floor, inf
 
 from csdf.search.evaluator import Evaluation
 from csdf.search.moments.demands import Moment, Moments
@@ -20,8 +20,8 @@ from csdf.search.variables import Variable
 from csdf.stopping import Stop
 
 MOMENTS = (2, 2, 2)  # of the first linear program, and that each later one has more
-LONGEST = 15  # seconds of a linear program; if fewer are left, at most this share of them:
-SHARE = 0.5
+LONGEST = 15  # seconds of a linear program where there is a budget, and at most
+SHARE = 0.5  # of what is left of it
 ANY = 1 << 40  # tokens, more than an iteration of moderate size has
 NEAR = 1e-6  # above a whole number that a solver means
 
@@ -81,7 +81,7 @@ def live_bounds(
 def _seconds(stop: Stop) -> float:
     """How long a linear program may take."""
     left = stop.seconds_of_all
-    return LONGEST if left is None else min(LONGEST, SHARE * left)
+    return inf if left is None else min(LONGEST, SHARE * left)
 
 
 def _moments(run: SequentialRun) -> list[Moment]:

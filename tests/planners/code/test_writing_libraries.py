@@ -8,13 +8,17 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan, UnwritableFile
+from planners.code.described import described
 from planners.code.library import library, write_library
 from planners.code.names import comment, identifier, number, unlike
 from planners.code.parts import INTEGERS, REALS, SCHEDULER, SINGLES, parts_of
 from planners.code.rules import rule_of
 from planners.code.schedule import looking_ahead
+from planners.code.tables import Tables
 from planners.code.vectors import random_frame
 from tests.planners.code.compiling import COMPILER, FLAGS, needs_compiler, run_all
 from tests.planners.streaming.streamed import random_plan
@@ -215,3 +219,13 @@ def test_two_instances_take_turns_and_firings_are_told(tmp_path):
 def test_each_name_of_c_is_defined_once(files):
     names = [name for file in files for part in parts_of(file) for name in part.names]
     assert sorted(names) == sorted(set(names))
+
+
+def test_a_refused_layer_without_a_name_is_told_by_operator_and_number():
+    shape = Shape(dims=(1, 2, 2))
+    layers = (
+        Layer(name="in", operator=op.Input(dims=shape.dims), inputs=(), shape=shape),
+        Layer(name="", operator=op.Softmax(axis=0), inputs=("in",), shape=shape),
+    )
+    one = described(Network(name="net", layers=layers), layers[1], {}, Tables("net"))
+    assert str(one.refusal("at all")).startswith("layer number 2 of the network, a Softmax without")
