@@ -8,6 +8,7 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model, random_weights
@@ -227,5 +228,6 @@ def test_a_refused_layer_without_a_name_is_told_by_operator_and_number():
         Layer(name="in", operator=op.Input(dims=shape.dims), inputs=(), shape=shape),
         Layer(name="", operator=op.Softmax(axis=0), inputs=("in",), shape=shape),
     )
-    one = described(Network(name="net", layers=layers), layers[1], {}, Tables("net"))
+    network = Network(name="net", layers=layers)
+    one = described(network, layers[1], {}, Tables("net"), Element.FLOAT32)
     assert str(one.refusal("at all")).startswith("layer number 2 of the network, a Softmax without")
