@@ -180,7 +180,8 @@ class NamedSearch:
         stop = Stop(report=lambda _: self._look())
         run = SequentialRun(self._evaluator.bare, self._variables, cycles, stop)
         try:
-            self._start = run.grown([variable.least for variable in self._variables])
+            grown = run.grown([variable.least for variable in self._variables])
+            self._start = grown if grown and self._has_schedule(grown) else None
             is_moderate = self._evaluator.firings <= MOST_FIRINGS
             if self._start and is_moderate and self._choice.copies is None:
                 self._run = run
@@ -189,6 +190,10 @@ class NamedSearch:
         finally:
             self._variables = raised(self._variables, run.cuts)
             self._exploration = self._explored()
+
+    def _has_schedule(self, live: Distribution) -> bool:
+        """Whether live capacities have a schedule of so many copies, where that is asked for."""
+        return self._choice.copies is None or self._evaluator.evaluate(live).period is not None
 
     def next_point(self, is_sufficient: Sufficient) -> Distribution | None:
         """Return the cheapest sufficient distribution, None if there is none."""
@@ -262,7 +267,7 @@ class NamedSearch:
         if self._only_live:  # nobody asks for it
             return self._point_of(capacities, None), None
         period = self._evaluator.evaluate(tuple(capacities)).period
-        return self._point_of(capacities, self.in_units(period) or Fraction(0)), period
+        return self._point_of(capacities, self.in_units(period)), period
 
     def _point_of(self, capacities: Sequence[int], period: Fraction | None) -> ParetoPoint:
         return ParetoPoint(

@@ -19,11 +19,13 @@ from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import Choice
+from csdf.stopping import Stop
 from tests.research_data import Named, graph_of, listed
 from tests.shared_data import each
 
 SHAPE = GraphShape(actors=2, extra_channels=0, most_phases=2, most_repetitions=3, most_rate=3)
 TIGHT = GraphShape(actors=4, extra_channels=3, most_phases=3)
+RUNS_OTHERWISE = GraphShape(actors=6, extra_channels=4, most_repetitions=6)
 ORACLES = [Named(one, one["graph"]) for one in listed("phases/sizing_oracles.json")]
 
 
@@ -110,6 +112,27 @@ def brute_force_agrees(seed, copies=1):
 def runs(graph, copies, capacities, required):
     schedule = periodic_schedule(with_capacities(graph, capacities), copies=copies)
     return schedule is not None and schedule.period <= required
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("seed", [6, 23, 28, 48])
+def test_the_smallest_capacities_have_a_schedule_of_so_many_cycles(seed, copies):
+    # The smallest live capacities of these graphs have none, at least with one copy.
+    graph = random_graph(seed, RUNS_OTHERWISE)
+    found = smallest_storage(graph, Choice(copies=copies))
+    assert found.status == "optimal"
+    assert periodic_schedule(with_capacities(graph, found.point.capacities), copies=copies)
+    first = pareto_front(graph, Choice(copies=copies), points=1).points[0]
+    assert found.point.size == first.size >= smallest_storage(graph).point.size
+
+
+@pytest.mark.parametrize("seed", [6, 23, 28, 48])
+def test_a_front_that_is_ended_at_once_shows_no_capacities_without_such_a_schedule(seed):
+    graph = random_graph(seed, RUNS_OTHERWISE)
+    start = pareto_front(graph, Choice(copies=1), budget=Stop(steps=2)).start
+    if start is not None:
+        schedule = periodic_schedule(with_capacities(graph, start.capacities), copies=1)
+        assert schedule.period == start.period
 
 
 @pytest.mark.parametrize("seed", range(25))
