@@ -18,6 +18,7 @@ from fractions import Fraction
 
 from csdf.search.cuts import Cut, Cuts
 from csdf.search.evaluator import Evaluates
+from csdf.search.symmetry import Permutation
 from csdf.search.variables import Variable
 
 QUEUE_NUMBERS = 40_000_000  # most capacities in the queue: about a gigabyte
@@ -27,7 +28,8 @@ Sufficient = Callable[[Fraction | None], bool]
 class Exploration:
     """The queue of candidates, the cuts, and what is proved so far.
 
-    A test of sufficiency may only become stricter from one `cheapest` to the next.
+    A test of sufficiency may only become stricter from one `cheapest` to the next. symmetries: of
+    the variables; of distributions that they take to one another only one is queued.
     """
 
     def __init__(
@@ -35,10 +37,12 @@ class Exploration:
         evaluator: Evaluates,
         variables: Sequence[Variable],
         look: Callable[[], None],
+        symmetries: Sequence[Permutation] = (),
     ) -> None:
         self.evaluator = evaluator
         self._variables = variables
         self._look = look
+        self._symmetries = symmetries
         self._steps = [variable.step for variable in variables]
         self._weights = [variable.weight for variable in variables]
         self.cuts = Cuts(self._steps, self._weights)
@@ -46,6 +50,7 @@ class Exploration:
         self.lower_bound = self.size(least)
         self._queue = [(self.lower_bound, -self.lower_bound, least, 0)]
         self._seen = {least}
+        self._learned: set[frozenset[tuple[int, int]]] = set()
         self._looked_at = 0
         self._is_full = False
 
@@ -82,16 +87,36 @@ class Exploration:
                     heapq.heappush(self._queue, entry)
                     return capacities
                 cut = self._cut(capacities, evaluation.holding, is_sufficient)
-                self.cuts.add(cut)
+                self.learn(cut)
             self._branch(capacities, cut, bound, -negative_size)
         return None
+
+    def learn(self, cut: Cut) -> None:
+        """Take note of a cut, and of those that the symmetries make of it."""
+        for symmetry in (range(len(self._steps)), *self._symmetries):
+            limits = {symmetry[place]: limit for place, limit in cut.limits.items()}
+            if (known := frozenset(limits.items())) not in self._learned:
+                self._learned.add(known)
+                self.cuts.add(Cut(limits))
+
+    def _chosen(self, capacities: tuple[int, ...]) -> tuple[int, ...]:
+        """The distribution, moved by symmetries as long as that makes it smaller in order."""
+        chosen = capacities
+        is_settled = False
+        while not is_settled:
+            is_settled = True
+            for symmetry in self._symmetries:
+                image = tuple(chosen[place] for place in symmetry)
+                if image < chosen:
+                    chosen, is_settled = image, False
+        return chosen
 
     def _branch(self, capacities: tuple[int, ...], cut: Cut, bound: int, size: int) -> None:
         """Queue the candidates that leave the cut by one variable each."""
         for place, limit in cut.limits.items():
             steps = (limit - capacities[place]) // self._steps[place] + 1
             larger = capacities[place] + steps * self._steps[place]
-            candidate = (*capacities[:place], larger, *capacities[place + 1 :])
+            candidate = self._chosen((*capacities[:place], larger, *capacities[place + 1 :]))
             if candidate not in self._seen:
                 self._seen.add(candidate)
                 cost, _ = self.cuts.bound(candidate)

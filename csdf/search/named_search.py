@@ -21,6 +21,7 @@ from csdf.search.pareto import ParetoPoint, SmallestStorage
 from csdf.search.parts import PartedExploration, independent_parts
 from csdf.search.refusals import refusal
 from csdf.search.sequential import SequentialRun, raised
+from csdf.search.symmetry import Symmetries
 from csdf.search.variables import Choice, prepared
 from csdf.stopping import ENDS, Progress, Stop
 
@@ -76,6 +77,7 @@ class NamedSearch:
         )
         self._exploration: Exploration | PartedExploration = self._explored()
         self._may_part = True
+        self._symmetries = Symmetries(self.bare, ())
         self.points: list[ParetoPoint] = []
         self._only_live = only_live
         self._start: Distribution | None = None  # live capacities
@@ -108,7 +110,9 @@ class NamedSearch:
         self._look()
         if self.evaluations >= PATIENCE and self._may_part:
             self._may_part = False
-            if len(independent_parts(len(self._variables), self._exploration.cuts)) > 1:
+            self._symmetries = Symmetries(self.bare, self._variables)
+            parts = independent_parts(len(self._variables), self._exploration.cuts)
+            if len(parts) > 1 or self._symmetries.generators:
                 raise _Impatient
         is_much = self.evaluations * self._evaluator.firings >= MUCH_WORK
         if self._run is not None and is_much and not self.points:
@@ -207,7 +211,9 @@ class NamedSearch:
                 return self._narrowed
             except _Impatient:
                 before = self._exploration
-                self._exploration = PartedExploration(before, self._variables, self._between)
+                self._exploration = PartedExploration(
+                    before, self._variables, self._between, self._symmetries
+                )
 
     def only_point(self, is_sufficient: Sufficient) -> Distribution | None:
         """Return what `next_point` does, with an answer at hand for the case that it is ended.

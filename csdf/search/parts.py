@@ -17,6 +17,7 @@ from itertools import pairwise
 from csdf.search.cuts import Cut
 from csdf.search.evaluator import Evaluates, Evaluation
 from csdf.search.exploration import Exploration, Sufficient
+from csdf.search.symmetry import Permutation, Symmetries, evened, within
 from csdf.search.variables import Variable
 
 
@@ -60,7 +61,11 @@ class _PartEvaluator:
 
 
 class _Part:
-    """Some variables, and their exploration. cuts: known before, by positions of all variables."""
+    """Variables that are searched once, and those that are alike, whose answer is the same.
+
+    images: the places of the variables that are searched, then of others in the order of those that
+    they are like.
+    """
 
     def __init__(
         self,
@@ -68,29 +73,36 @@ class _Part:
         variables: Sequence[Variable],
         places: Sequence[int],
         look: Callable[[], None],
-        cuts: Iterable[Cut],
+        alike: Iterable[Permutation],
     ) -> None:
-        self.places = list(places)
-        self._position = {place: position for position, place in enumerate(places)}
+        self.images = [list(places)]
+        inner = (within(one, places) for one in alike)
         self.exploration = Exploration(
-            _PartEvaluator(evaluator, len(variables), self.places),
+            _PartEvaluator(evaluator, len(variables), places),
             [variables[place] for place in places],
             look,
+            [one for one in inner if one is not None],
         )
-        for cut in cuts:
-            if all(place in self._position for place in cut.limits):
-                self.add(cut)
 
-    def add(self, cut: Cut) -> None:
-        """Take note of a cut by positions of all variables."""
-        limits = {self._position[place]: limit for place, limit in cut.limits.items()}
-        self.exploration.cuts.add(Cut(limits))
+    @property
+    def lower_bound(self) -> int:
+        """The least cost of all images together."""
+        return len(self.images) * self.exploration.lower_bound
+
+    def learn(self, cuts: Iterable[Cut]) -> None:
+        """Take note of the cuts, by positions of all variables, that lie in one image."""
+        for cut in cuts:
+            for image in self.images:
+                if cut.limits.keys() <= set(image):
+                    limits = {image.index(place): limit for place, limit in cut.limits.items()}
+                    self.exploration.learn(Cut(limits))
 
     def known(self) -> list[Cut]:
         """Return all cuts by positions of all variables."""
         return [
-            Cut({self.places[position]: limit for position, limit in cut.limits.items()})
+            Cut({image[position]: limit for position, limit in cut.limits.items()})
             for cut in self.exploration.cuts
+            for image in self.images
         ]
 
 
@@ -105,21 +117,41 @@ class PartedExploration:
         before: Exploration | PartedExploration,
         variables: Sequence[Variable],
         look: Callable[[], None],
+        symmetries: Symmetries,
     ) -> None:
         self.evaluator: Evaluates = before.evaluator
-        self._variables = variables
+        self._symmetries = symmetries
+        self._alike = symmetries.generators
+        self._variables = evened(variables, self._alike)
         self._look = look
         self._floor = before.lower_bound
+        self._parts: list[_Part] = []
         known = list(before.cuts)
-        self._parts = [
-            _Part(self.evaluator, variables, places, look, known)
-            for places in independent_parts(len(variables), known)
-        ]
+        for places in independent_parts(len(variables), known):
+            self._take(places, known)
+
+    def _take(self, places: Sequence[int], known: Iterable[Cut]) -> None:
+        """Search these places as a part, or as an image of a part that is like them."""
+        part, image = self._like(places)
+        if part is None:
+            part = _Part(self.evaluator, self._variables, places, self._look, self._alike)
+            self._parts.append(part)
+        else:
+            part.images.append(image)
+        part.learn(known)
+
+    def _like(self, places: Sequence[int]) -> tuple[_Part | None, list[int]]:
+        """A part that is like these places, and them in its order; None without any."""
+        for part in self._parts if self._alike else ():
+            taken = self._symmetries.onto(part.images[0], places)
+            if taken is not None:
+                return part, [taken[place] for place in part.images[0]]
+        return None, []
 
     @property
     def lower_bound(self) -> int:
         """The least cost of every distribution that is still to be found."""
-        return max(self._floor, sum(part.exploration.lower_bound for part in self._parts))
+        return max(self._floor, sum(part.lower_bound for part in self._parts))
 
     @property
     def is_exhausted(self) -> bool:
@@ -161,18 +193,27 @@ class PartedExploration:
             found = part.exploration.cheapest(is_sufficient)
             if found is None:
                 return None
-            for place, capacity in zip(part.places, found, strict=True):
-                capacities[place] = capacity
+            for image in part.images:
+                for place, capacity in zip(image, found, strict=True):
+                    capacities[place] = capacity
         return tuple(capacities)
 
     def _learn(self, cut: Cut) -> None:
-        """Make one part of those that the cut names, and let it know the cut."""
-        touched = [part for part in self._parts if not cut.limits.keys().isdisjoint(part.places)]
-        if len(touched) > 1:
-            self._floor = self.lower_bound
-            places = sorted(place for part in touched for place in part.places)
-            known = [one for part in touched for one in part.known()]
-            merged = _Part(self.evaluator, self._variables, places, self._look, known)
-            self._parts = [part for part in self._parts if part not in touched] + [merged]
-            touched = [merged]
-        touched[0].add(cut)
+        """Let the part that the cut names know it; of several make one that does."""
+        touched = [
+            (part, image)
+            for part in self._parts
+            for image in part.images
+            if not cut.limits.keys().isdisjoint(image)
+        ]
+        if len(touched) == 1:
+            touched[0][0].learn([cut])
+            return
+        self._floor = self.lower_bound
+        known = [
+            one for part in {id(one): one for one, _ in touched}.values() for one in part.known()
+        ]
+        for part, image in touched:
+            part.images.remove(image)
+        self._parts = [part for part in self._parts if part.images]
+        self._take(sorted(place for _, image in touched for place in image), [*known, cut])
