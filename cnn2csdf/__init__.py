@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from cnn2csdf.builder import NetworkBuilder as NetworkBuilder
     from cnn2csdf.catalogue.networks import CATALOGUE as CATALOGUE
     from cnn2csdf.catalogue.networks import from_catalogue as from_catalogue
-    from cnn2csdf.durations import PLATFORMS as PLATFORMS
-    from cnn2csdf.durations import Platform as Platform
     from cnn2csdf.durations import platform_durations as platform_durations
     from cnn2csdf.execution.by_parts import run_by_parts as run_by_parts
     from cnn2csdf.execution.calibration import calibrated_weights as calibrated_weights
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
     from cnn2csdf.network import Shape as Shape
     from cnn2csdf.parameters import layer_parameters as layer_parameters
     from cnn2csdf.parameters import multiply_accumulates as multiply_accumulates
+    from cnn2csdf.platforms import PLATFORMS as PLATFORMS
+    from cnn2csdf.platforms import Platform as Platform
     from cnn2csdf.readers.model_files import read_model as read_model
     from cnn2csdf.simplify import simplified as simplified
     from cnn2csdf.weights import Model as Model
@@ -51,8 +51,8 @@ _HOMES = {
     "Network": "cnn2csdf.network",
     "NetworkBuilder": "cnn2csdf.builder",
     "Overlap": "cnn2csdf.lowering",
-    "PLATFORMS": "cnn2csdf.durations",
-    "Platform": "cnn2csdf.durations",
+    "PLATFORMS": "cnn2csdf.platforms",
+    "Platform": "cnn2csdf.platforms",
     "ROWS": "cnn2csdf.granularity",
     "Shape": "cnn2csdf.network",
     "Verification": "cnn2csdf.execution.compare",

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from cnn2csdf.describe import describe
 from cnn2csdf.elements import Element, Quantization, Stored
 from cnn2csdf.operators import Input, Operator, Output
+from cnn2csdf.operators.operator import describe
 from cnn2csdf.shape import Shape as Shape
 from csdf.errors import InvalidNetwork
 from csdf.model.shown import Shown

@@ -11,6 +11,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.elements import Stored
 from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.rewrites.steps import STEPS
 from cnn2csdf.rewrites.turning import turn_maps
 from cnn2csdf.weights import Array, Model, Weights
 
@@ -266,17 +267,18 @@ def _without(model: Model, dropped: Mapping[str, str], weights: Weights | None =
     )
 
 
-REWRITES: Mapping[str, Rewrite] = {
-    "drop": drop_identities,
-    "turn": turn_maps,
-    "pad": fold_padding,
-    "fold": fold_batch_normalization,
-    "absorb": absorb_biases,
-    "fuse": fuse_activations,
-}
+_INSTEAD: tuple[Rewrite, ...] = (  # in the order of their names
+    drop_identities,
+    turn_maps,
+    fold_padding,
+    fold_batch_normalization,
+    absorb_biases,
+    fuse_activations,
+)
+REWRITES: Mapping[str, Rewrite] = dict(zip(STEPS, _INSTEAD, strict=True))
 
 
-def simplified(model: Model, names: tuple[str, ...] = tuple(REWRITES)) -> Model:
+def simplified(model: Model, names: tuple[str, ...] = STEPS) -> Model:
     """Return the model after the rewrites of these names, in the order of REWRITES."""
     for name, rewrite in REWRITES.items():
         if name in names:

@@ -14,8 +14,8 @@ from pathlib import Path
 from time import process_time
 
 from cnn2csdf.catalogue.yolo import yolo_v2_beginning
-from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.execution.compare import random_frames
+from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from figures.published.mafat import BIAS, LIMITS_MB, manual_sweep, memory_to_beat

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cnn2csdf.catalogue.yolo import yolo_v2_beginning
-from cnn2csdf.durations import PLATFORMS
+from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from figures.published.mafat import SWEEP_CUTS, manual_sweep, work

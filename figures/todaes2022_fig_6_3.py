@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from cnn2csdf.catalogue.mobilenet import mobilenet_v2
 from cnn2csdf.catalogue.resnet import resnet50
-from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Input, Output
+from cnn2csdf.platforms import PLATFORMS
 from figures.bars import Bars, bars_picture
 from figures.published.todaes import NEEDS, PRECISIONS
 from figures.todaes2022_table_6_6 import fused

@@ -1,9 +1,7 @@
 """Plans of a single arena for all tensors of a network: as any runtime lays them, and by parts.
 
-Whole layers need a buffer for each tensor, from the step of the layer that writes it to the step of the
-last layer that reads it, or to the end for a tensor that goes out; a step is a layer, in the order of
-the network. By parts each tensor keeps
-the rows that its readers need, and a step is the firing of one part on one processor.
+Whole layers need a buffer for each tensor (`whole_tensors`). By parts each tensor keeps the rows that
+its readers need, and a step is the firing of one part on one processor.
 """
 
 from __future__ import annotations
@@ -14,11 +12,10 @@ from dataclasses import dataclass, field
 
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.network import Connection, Network
-from cnn2csdf.operators import Output
 from csdf.outcome import because
 from csdf.stopping import Budget, Stop, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
-from planners.plan import Buffer, MemoryPlan, Problem
+from planners.plan import MemoryPlan
 from planners.reuse.application.application import Application, undivided, with_one_size
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.cost.tensor_places import tensor_places
@@ -26,6 +23,7 @@ from planners.streaming.course import course_of
 from planners.streaming.ordered.plain import PartsInOrder, Ring, in_order, whole_layers
 from planners.streaming.plan import StreamingPlan
 from planners.streaming.stages import StageTable
+from planners.whole_tensors import whole_tensors
 
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
 
@@ -41,32 +39,6 @@ class NetworkArena:
     order: tuple[str, ...]
     rows: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, tuple[Connection, ...]] = field(default_factory=dict)
-
-
-def whole_tensors(
-    network: Network, *, element_bytes: int | None = None, outside: frozenset[str] = frozenset()
-) -> Problem:
-    """Return a buffer for each tensor of a network that works layer by layer, without scratch.
-
-    element_bytes: of all tensors; by default each has its own. outside: tensors in other memory.
-    """
-    last = {layer.name: step for step, layer in enumerate(network.layers)}
-    for step, layer in enumerate(network.layers):
-        last.update(dict.fromkeys(layer.inputs, step))
-    for layer in network.outputs:  # stay until the frame ends
-        last.update(dict.fromkeys(layer.inputs, len(network.layers) - 1))
-    buffers = tuple(
-        Buffer(
-            name=layer.name,
-            size=layer.shape.elements * (element_bytes or layer.element_bytes),
-            start=step,
-            end=last[layer.name] + 1,
-            alignment=element_bytes or layer.element_bytes,
-        )
-        for step, layer in enumerate(network.layers)
-        if not isinstance(layer.operator, Output) and layer.name not in outside
-    )
-    return Problem(name=network.name, buffers=buffers)
 
 
 def whole_arena(

@@ -4,52 +4,63 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from types import MappingProxyType
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from cnn2csdf.catalogue.alexnet import alexnet
-from cnn2csdf.catalogue.densenet import densenet121
-from cnn2csdf.catalogue.efficientnet import efficientnet_b0
-from cnn2csdf.catalogue.embedded import keyword_spotting, person_detection, resnet8
-from cnn2csdf.catalogue.googlenet import googlenet
-from cnn2csdf.catalogue.mobilenet import mobilenet_v1, mobilenet_v2
-from cnn2csdf.catalogue.resnet import resnet18, resnet34, resnet50
-from cnn2csdf.catalogue.samos import samos_example
-from cnn2csdf.catalogue.squeezenet import squeezenet1_0, squeezenet1_1
-from cnn2csdf.catalogue.vgg import vgg16, vgg19
-from cnn2csdf.catalogue.yolo import tiny_yolo_v2, yolo_v2, yolo_v2_beginning
-from cnn2csdf.network import Network
 from csdf.errors import InvalidNetwork
 from csdf.names import meant
 
-CATALOGUE: Mapping[str, Callable[..., Network]] = MappingProxyType(
-    {
-        builder.__name__: builder
-        for builder in (
-            alexnet,
-            densenet121,
-            efficientnet_b0,
-            googlenet,
-            keyword_spotting,
-            mobilenet_v1,
-            mobilenet_v2,
-            person_detection,
-            resnet8,
-            resnet18,
-            resnet34,
-            resnet50,
-            samos_example,
-            squeezenet1_0,
-            squeezenet1_1,
-            tiny_yolo_v2,
-            vgg16,
-            vgg19,
-            yolo_v2,
-            yolo_v2_beginning,
-        )
-    }
-)
+if TYPE_CHECKING:
+    from cnn2csdf.network import Network
+
+_HOMES = {  # the module of this folder in which the builder stands
+    "alexnet": "alexnet",
+    "densenet121": "densenet",
+    "efficientnet_b0": "efficientnet",
+    "googlenet": "googlenet",
+    "keyword_spotting": "embedded",
+    "mobilenet_v1": "mobilenet",
+    "mobilenet_v2": "mobilenet",
+    "person_detection": "embedded",
+    "resnet8": "embedded",
+    "resnet18": "resnet",
+    "resnet34": "resnet",
+    "resnet50": "resnet",
+    "samos_example": "samos",
+    "squeezenet1_0": "squeezenet",
+    "squeezenet1_1": "squeezenet",
+    "tiny_yolo_v2": "yolo",
+    "vgg16": "vgg",
+    "vgg19": "vgg",
+    "yolo_v2": "yolo",
+    "yolo_v2_beginning": "yolo",
+}
+
+
+class _Catalogue(Mapping[str, Callable[..., "Network"]]):
+    """Builders of networks by name. A builder is imported when it is looked up.
+
+    The names alone, for help and completion, need no operators and no NumPy.
+    """
+
+    def __getitem__(self, name: str) -> Callable[..., Network]:
+        module = import_module(f"cnn2csdf.catalogue.{_HOMES[name]}")
+        builder: Callable[..., Network] = getattr(module, name)
+        return builder
+
+    def __contains__(self, name: object) -> bool:
+        return name in _HOMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOMES)
+
+    def __len__(self) -> int:
+        return len(_HOMES)
+
+
+CATALOGUE: Mapping[str, Callable[..., Network]] = _Catalogue()
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _RATIONAL = re.compile(r"[0-9]{1,9}(/[0-9]{1,9}|\.[0-9]{1,9})?")
 

@@ -163,3 +163,8 @@ def only_row(_row: int) -> tuple[int, int]:
 def strided_row(start: int, step: int = 1) -> RowsNeeded:
     """Need every step-th row from start on."""
     return lambda row: (start + row * step, start + row * step + 1)
+
+
+def describe(operator: Operator, epilogue: Sequence[Operator] = ()) -> str:
+    """Return what an operator does, with its window and what is fused behind it."""
+    return " + ".join(one.in_words() for one in (operator, *epilogue))

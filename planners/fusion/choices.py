@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from cnn2csdf.durations import Platform
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.platforms import Platform
 from csdf.stopping import Budget, Stop, stop_of
 from planners.fusion.chains import Chain
 from planners.fusion.configurations import Group, Way, single

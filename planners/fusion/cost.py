@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import lcm, prod
 from operator import mul
 
-from cnn2csdf.durations import NANOSECONDS, Platform
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import layer_parameter_bytes, operations
+from cnn2csdf.platforms import NANOSECONDS, Platform
 from planners.tiling.regions import Needs, Range
 
 Lengths = tuple[int, ...]  # places along an axis: of the output, then of each input

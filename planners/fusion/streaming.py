@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cnn2csdf.durations import Platform, platform_durations
+from cnn2csdf.durations import platform_durations
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import channel_names, lower
 from cnn2csdf.network import Layer, Network
+from cnn2csdf.platforms import Platform
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.liveness import deadlock
 from csdf.model.graph import Channel, Graph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.network import Network
 from csdf.cli.frame.long_work import limited_part
 from csdf.cli.reporting.subject import Subject
@@ -64,7 +64,7 @@ def _arenas(network: Network, subject: Subject, stop: Stop) -> Iterator[TitledAr
         whole = whole_arena(network, element_bytes=size, budget=part)
     yield TitledArena(WHOLE_ARENA, whole)
     with limited_part(stop, 0.2, _progress_of(PARTS_ARENA)) as part:
-        granularity = shared.granularity_of(subject.options)
+        granularity = chosen.granularity_of(subject.options)
         parts = parts_arena(network, granularity, element_bytes=size, budget=part)
     yield TitledArena(PARTS_ARENA, parts)
 

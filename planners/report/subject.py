@@ -11,10 +11,11 @@ from fractions import Fraction
 from pathlib import PurePath
 
 from cnn2csdf.catalogue.networks import CATALOGUE
+from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.describe import describe
 from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
+from cnn2csdf.operators.operator import describe
 from cnn2csdf.parameters import layer_parameter_bytes, multiply_accumulates, parameter_bytes
 from csdf.cli.answers import NETWORKS
 from csdf.cli.frame.long_work import limited_part
@@ -153,9 +154,9 @@ def refuse(options: argparse.Namespace) -> None:
 
 def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
     """Return the network of the options with its memory as a whole and by parts."""
-    network = shared.read(options).network
-    granularity = shared.granularity_of(options)
-    durations = shared.durations_of(network, options)
+    network = chosen.read(options).network
+    granularity = chosen.granularity_of(options)
+    durations = chosen.durations_of(network, options)
     apart = None
     try:
         with limited_part(stop, 0.3, _in_words) as part:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from cnn2csdf.durations import Platform
 from cnn2csdf.fixed_point.flash import flash_bytes as stored_bytes
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import (
@@ -19,6 +18,7 @@ from cnn2csdf.parameters import (
     multiply_accumulates,
     operations,
 )
+from cnn2csdf.platforms import Platform
 from csdf.outcome import Reason, Status, because
 from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.network_arena import whole_arena

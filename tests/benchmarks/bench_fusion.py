@@ -8,7 +8,7 @@ import sys
 from time import process_time
 
 from cnn2csdf.catalogue.networks import CATALOGUE
-from cnn2csdf.durations import PLATFORMS
+from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.fusion.chains import chain_of

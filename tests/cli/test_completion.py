@@ -62,7 +62,7 @@ def test_bash_completes(script, words, expected):
 
 
 def _platforms():
-    from cnn2csdf.durations import PLATFORMS
+    from cnn2csdf.platforms import PLATFORMS
 
     return PLATFORMS
 

@@ -13,6 +13,7 @@ from csdf.kernels import compile as compiler
 from tests.cli.running import GRAPHS
 
 PACKAGE = Path(csdf.__file__).parent
+MODELS = PACKAGE.parent / "models"
 COMMAND = "import sys; from csdf.cli.main import main; sys.exit(main())"
 
 
@@ -49,6 +50,27 @@ sys.exit(code)
 """
     ended = run_python(code, command, GRAPHS / "csdf_example.xml")
     assert (ended.returncode, ended.stderr) == (0, "\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("plan", "arena", "--help"),
+        ("plan", "arena", MODELS / "alloc" / "keyword_spotting.csv"),
+        ("plan", "arena", MODELS / "alloc" / "keyword_spotting.csv", "--json"),
+    ],
+    ids=["help", "text", "JSON"],
+)
+def test_a_plan_of_buffers_loads_nothing_that_reads_or_computes_networks(words):
+    code = """
+import atexit, sys
+from csdf.cli.main import main
+networks = ("numpy", "cnn2csdf.operators", "cnn2csdf.readers", "cnn2csdf.network")
+atexit.register(lambda: print([m for m in sys.modules if m.startswith(networks)], file=sys.stderr))
+sys.exit(main())
+"""
+    ended = run_python(code, *words)
+    assert (ended.returncode, ended.stderr) == (0, "[]\n")
 
 
 def test_the_package_face_loads_nothing_but_itself():

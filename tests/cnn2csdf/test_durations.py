@@ -7,14 +7,9 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.samos import samos_example
-from cnn2csdf.durations import (
-    PLATFORMS,
-    Platform,
-    format_durations,
-    parse_durations,
-    platform_durations,
-)
+from cnn2csdf.durations import format_durations, parse_durations, platform_durations
 from cnn2csdf.granularity import ROWS, WHOLE
+from cnn2csdf.platforms import PLATFORMS, Platform
 from csdf.errors import InvalidNetwork, UnreadableFile
 
 SLOW = Platform(

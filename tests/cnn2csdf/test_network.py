@@ -4,10 +4,10 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.describe import describe
 from cnn2csdf.geometry import ceil_overhang, same_padding
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators.elementwise import broadcast
+from cnn2csdf.operators.operator import describe
 from cnn2csdf.parameters import layer_parameters, multiply_accumulates, operations
 from csdf.errors import InvalidNetwork
 from csdf.words import bytes_in_words

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.commands.cnn.options import durations_table
-from cnn2csdf.durations import PLATFORMS, format_durations, platform_durations
+from cnn2csdf.commands.cnn.chosen import durations_table
+from cnn2csdf.durations import format_durations, platform_durations
 from cnn2csdf.execution.compare import random_frames
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.granularity import Granularity
+from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.readers.model_files import read_model
 from csdf.errors import ExecutionError
 from csdf.io.fifo_depths import folding_config, parse_depths

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.granularity import ROWS, WHOLE
 from cnn2csdf.operators import Output
+from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
@@ -28,8 +28,9 @@ from planners.memory_ways import (
     least_way,
     reduction,
 )
-from planners.network_arena import parts_arena, whole_arena, whole_tensors
+from planners.network_arena import parts_arena, whole_arena
 from planners.parts_memory import memory_comparison
+from planners.whole_tensors import whole_tensors
 from tests.cnn2csdf.execution.random_networks import models
 
 

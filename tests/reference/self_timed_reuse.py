@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from cnn2csdf.durations import NANOSECONDS, platform_durations
+from cnn2csdf.durations import platform_durations
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.lowering import lower
+from cnn2csdf.platforms import NANOSECONDS
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.throughput import throughput
 from csdf.errors import InvalidPlan

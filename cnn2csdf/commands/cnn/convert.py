@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import PurePath
 
+from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.lowering import Overlap, lower
 from cnn2csdf.network import Network
@@ -28,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     if PurePath(options.output).suffix.lower() == ".onnx":
         return _write_onnx(options)
-    network = shared.read(options).network
+    network = chosen.read(options).network
     overlap = _overlap(options)
     graph = _bounded(_lowered(network, options, overlap), options)
     shared.remark_on_platform("csdf cnn convert", options)
@@ -86,11 +87,11 @@ def _overlap(options: argparse.Namespace) -> Overlap:
 
 
 def _lowered(network: Network, options: argparse.Namespace, overlap: Overlap) -> Graph:
-    granularity = shared.granularity_of(options)
+    granularity = chosen.granularity_of(options)
     return lower(
         network,
         granularity,
-        durations=shared.durations_of(network, options)(granularity),
+        durations=chosen.durations_of(network, options)(granularity),
         overlap=overlap,
         element_bytes=options.element_bytes,
     )
@@ -118,7 +119,7 @@ def _write_onnx(options: argparse.Namespace) -> int:
         raise CsdfError(
             f"{options.output}: ONNX files need onnx: pip install 'csdf[cnn]'"
         ) from None
-    model = shared.read(options, with_weights=True)
+    model = chosen.read(options, with_weights=True)
     if model.weights is None:
         weights = random_weights(model.network, options.seed)
         model = Model(network=model.network, weights=weights)

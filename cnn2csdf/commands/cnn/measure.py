@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.durations import format_durations
 from cnn2csdf.execution.calibration import calibrated_weights
@@ -19,9 +20,9 @@ from csdf.io.files import write_text
 def main(argv: Sequence[str]) -> int:
     """Measure and write the table; return the exit code."""
     options = command_parser().parse_args(argv)
-    network = shared.read(options).network
+    network = chosen.read(options).network
     model = Model(network=network, weights=calibrated_weights(network, options.seed))
-    graph = lower(network, shared.granularity_of(options), element_bytes=options.element_bytes)
+    graph = lower(network, chosen.granularity_of(options), element_bytes=options.element_bytes)
     with answers.working(f"timing the phases of {network.name}"):
         found = measure_phases(model, graph, repeats=options.repeats, seed=options.seed)
     write_text(options.output, format_durations(found))

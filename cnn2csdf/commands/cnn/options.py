@@ -1,32 +1,25 @@
-"""Options that the commands on networks share: reading a model, cutting it into parts, timing them."""
+"""Options that the commands on networks share: reading a model, cutting it into parts, timing them.
+
+Nothing here loads operators, readers or NumPy: help, completion and refused words need none of them.
+What the options ask for is done by `chosen`.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from cnn2csdf.catalogue.networks import CATALOGUE
-from cnn2csdf.durations import PLATFORMS, Platform, parse_durations, platform_durations
-from cnn2csdf.elements import Element
-from cnn2csdf.granularity import WHOLE, Granularity
-from cnn2csdf.lowering import Durations
-from cnn2csdf.network import Network
-from cnn2csdf.parameters import uniform_bytes
-from cnn2csdf.readers.model_files import read_model
-from cnn2csdf.simplify import REWRITES, simplified
-from cnn2csdf.weights import Model
+from cnn2csdf.platforms import PLATFORMS, Platform
+from cnn2csdf.rewrites.steps import STEPS
 from csdf.cli import answers, parsers
-from csdf.io.files import read_bytes
 
 MODEL_HELP = (
     "an ONNX or TensorFlow Lite model (.onnx, .tflite), a Darknet configuration (.cfg), a network in "
     "JSON (.json), or one of the catalogue such as resnet18 or mobilenet_v1:width=1/4,resolution=128"
 )
 
-
-ALL_STEPS = tuple(REWRITES)
 USUAL_PLATFORM = "jetson-tx2"
 
 
@@ -60,8 +53,8 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         "--simplify",
         type=_rewrites,
         metavar="STEPS",
-        default=ALL_STEPS,
-        help=f"none, all, or some of {','.join(REWRITES)} (drop: dropout and reshapes that move "
+        default=STEPS,
+        help=f"none, all, or some of {','.join(STEPS)} (drop: dropout and reshapes that move "
         "nothing; turn: rows and columns of maps between transpositions, so that they work by rows; "
         "pad: padding with zeros before a convolution; absorb: constants added to a "
         "layer's output); default: all",
@@ -69,51 +62,13 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fuse",
         action="store_const",
-        const=ALL_STEPS,
+        const=STEPS,
         dest="simplify",
         help="as --simplify all, which is the default",
     )
     parser.add_argument(
         "--repair", action="store_true", help="recompute shapes of a JSON network that do not fit"
     )
-
-
-def read(options: argparse.Namespace, *, with_weights: bool = False) -> Model:
-    """Return the model that the options name, simplified as they say."""
-    model = read_source(options.model, options, with_weights=with_weights)
-    if "element_bytes" in options and not options.is_element_given:
-        options.element_bytes = _bytes_in_file(model.network, is_by_tensor=options.is_by_tensor)
-    return model
-
-
-def _bytes_in_file(network: Network, *, is_by_tensor: bool) -> int | None:
-    """The bytes of an element where all have the same; else None, or the most as not said so."""
-    uniform = uniform_bytes(network)
-    types = sorted({layer.element.value for layer in network.layers})
-    if uniform is not None or is_by_tensor:
-        counted = "as in the file"
-    else:
-        uniform = max(layer.element_bytes for layer in network.layers)
-        counted = f"each counted as {uniform} bytes, parameters too"
-    if types != [Element.FLOAT32.value] or uniform is None:
-        print(
-            f"csdf: {network.name}: elements of {' and '.join(types)}, {counted}; "
-            "--element-bytes counts others",
-            file=sys.stderr,
-        )
-    return uniform
-
-
-def read_source(source: str, options: argparse.Namespace, *, with_weights: bool = False) -> Model:
-    """Return the model of a file or of the catalogue, read and simplified as the options say."""
-    with answers.working(f"reading {source}"):
-        model = read_model(
-            source,
-            shapes=dict(options.shape),
-            with_weights=with_weights,
-            repair=options.repair,
-        )
-        return simplified(model, options.simplify)
 
 
 def add_granularity_options(parser: argparse.ArgumentParser, *, is_by_tensor: bool = True) -> None:
@@ -162,11 +117,6 @@ def add_element_bytes_option(
         help="of each tensor and parameter; default: as in the file, else 4; int8 is 1",
     )
     parser.set_defaults(is_element_given=False, is_by_tensor=is_by_tensor)
-
-
-def granularity_of(options: argparse.Namespace) -> Granularity:
-    """Return what the options say about parts."""
-    return Granularity(rows=options.granularity, layers=dict(options.layer))
 
 
 def add_duration_options(parser: argparse.ArgumentParser) -> None:
@@ -236,28 +186,6 @@ def platform_of(options: argparse.Namespace) -> Platform:
     )
 
 
-def durations_of(
-    network: Network, options: argparse.Namespace
-) -> Callable[[Granularity], Durations]:
-    """Return a function from a granularity to the durations that the options ask for.
-
-    A measured table has one granularity; of it, a whole layer takes as long as all of its parts.
-    """
-    if options.durations:
-        table = durations_table(options.durations)
-        whole = {layer: (sum(times),) for layer, times in table.items()}
-        return lambda granularity: whole if granularity == WHOLE else table
-    platform = platform_of(options)
-    return lambda granularity: platform_durations(
-        network, granularity, platform, element_bytes=options.element_bytes
-    )
-
-
-def durations_table(path: str) -> dict[str, tuple[int, ...]]:
-    """Return the durations in a file. Raises UnreadableFile."""
-    return parse_durations(read_bytes(path).decode("utf-8", "replace"), path)
-
-
 def _rows(text: str) -> int | None:
     if text == "whole":
         return None
@@ -280,11 +208,11 @@ def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 def _rewrites(text: str) -> tuple[str, ...]:
     if text in ("all", "none"):
-        return ALL_STEPS if text == "all" else ()
+        return STEPS if text == "all" else ()
     names = tuple(text.split(","))
-    unknown = [name for name in names if name not in REWRITES]
+    unknown = [name for name in names if name not in STEPS]
     if unknown:
         raise argparse.ArgumentTypeError(
-            f"there is no step {unknown[0]!r}; none, all, or some of {','.join(REWRITES)}"
+            f"there is no step {unknown[0]!r}; none, all, or some of {','.join(STEPS)}"
         )
     return names

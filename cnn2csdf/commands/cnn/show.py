@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.granularity import ROWS, parts
 from cnn2csdf.network import Layer, Network
@@ -34,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
         return answers.ANSWERED
     if options.model is None:
         parser.error("give a MODEL, or --supported")
-    network = shared.read(options).network
+    network = chosen.read(options).network
     rows = _rows(network, options.element_bytes, has_scales=options.scales)
     found = _as_json(network, rows, options.element_bytes)
     print(

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+from importlib import import_module
 from pathlib import PurePath
 
 from cnn2csdf.catalogue.networks import CATALOGUE
-from cnn2csdf.commands.cnn import options as shared
 from csdf.errors import UnreadableFile
 from csdf.io.files import read_bytes
 from planners.formats.glow import parse_traces
 from planners.formats.json_problems import parse_problems
 from planners.formats.minimalloc import parse_buffers
-from planners.network_arena import whole_tensors
 from planners.plan import Problem
 
 NETWORKS = (".onnx", ".tflite", ".cfg")  # suffixes of files that hold a network
@@ -41,9 +40,9 @@ def _is_network(source: str) -> bool:
 
 
 def _of_network(options: argparse.Namespace) -> list[Problem]:
-    """The tensors of a network that works layer by layer, each with its own elements."""
-    network = shared.read(options).network
-    return [whole_tensors(network, element_bytes=options.element_bytes)]
+    """The tensors of a network; only now what reads networks is loaded."""
+    problem: Problem = import_module("planners.arena.command.networks").problem_of(options)
+    return [problem]
 
 
 def read_problems(path: str) -> list[Problem]:

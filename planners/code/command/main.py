@@ -8,9 +8,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.trained import with_weights
-from cnn2csdf.durations import PLATFORMS
+from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import stop_after
@@ -88,7 +89,7 @@ class Told(NamedTuple):
 
 
 def _model(source: str, options: argparse.Namespace) -> Model:
-    model = shared.read_source(source, options, with_weights=True)
+    model = chosen.read_source(source, options, with_weights=True)
     if model.weights is None and any(
         layer.quantization is not None for layer in model.network.layers
     ):

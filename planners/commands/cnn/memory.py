@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.granularity import WHOLE
 from csdf.cli import answers, parsers, pictures
@@ -130,14 +131,14 @@ def command_parser() -> argparse.ArgumentParser:
 def _row(model: str, options: argparse.Namespace) -> AnsweredNetwork:
     begin = time.perf_counter()
     options.model = model
-    network = shared.read(options).network
-    durations = shared.durations_of(network, options)
+    network = chosen.read(options).network
+    durations = chosen.durations_of(network, options)
     if options.whole_durations:
-        whole = shared.durations_table(options.whole_durations)
+        whole = chosen.durations_table(options.whole_durations)
         parts, durations = durations, lambda cut: whole if cut == WHOLE else parts(cut)
     comparison = memory_comparison(
         network,
-        shared.granularity_of(options),
+        chosen.granularity_of(options),
         durations,
         element_bytes=options.element_bytes,
         budget=stop_after(options.budget, _in_words),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
+from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.trained import with_weights
 from cnn2csdf.elements import Element
@@ -44,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
     begin = time.perf_counter()
     model = with_weights(
         "csdf cnn verify",
-        shared.read(options, with_weights=not options.random_weights),
+        chosen.read(options, with_weights=not options.random_weights),
         options.seed,
         remark="; the buffers do not depend on them",
     )
@@ -149,11 +150,11 @@ def _is_near(runtime: Difference, network: Network, options: argparse.Namespace)
 
 
 def _memory(network: Network, options: argparse.Namespace) -> NetworkMemory:
-    granularity = shared.granularity_of(options)
+    granularity = chosen.granularity_of(options)
     return network_memory(
         network,
         granularity,
-        shared.durations_of(network, options)(granularity),
+        chosen.durations_of(network, options)(granularity),
         element_bytes=options.element_bytes,
         budget=stop_after(options.budget, storage.in_words),
     )

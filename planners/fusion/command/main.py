@@ -9,15 +9,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.trained import with_weights
-from cnn2csdf.durations import PLATFORMS
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.granularity import ROWS as BY_ROWS
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_bytes
+from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame import output
@@ -243,7 +244,7 @@ def _ways(text: str) -> frozenset[Way]:
 
 
 def _model(options: argparse.Namespace) -> Model:
-    model = shared.read(options, with_weights=options.verify)
+    model = chosen.read(options, with_weights=options.verify)
     if options.layers != (0, None):
         model = layer_range(model, *options.layers)
     return with_weights("csdf plan fusion", model, options.seed) if options.verify else model

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
+from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
@@ -45,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     demand = Demand(
         objective=Objective(options.objective), memory=options.memory, nanoseconds=options.time
     )
-    model = shared.read(options, with_weights=options.run)
+    model = chosen.read(options, with_weights=options.run)
     try:
         profile = profile_of(model.network, options)
     except ENDS as end:

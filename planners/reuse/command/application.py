@@ -7,7 +7,9 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
+from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.rewrites.steps import STEPS
 from csdf.errors import CsdfError
 from csdf.io.files import read_bytes
 from csdf.io.json_value import JsonValue
@@ -44,7 +46,7 @@ def application_of(options: argparse.Namespace) -> Application:
         return _application_of_models(options.models, options)
     if len(options.models) > 1:
         raise CsdfError(f"{described[0]} is an application of its own; give it alone")
-    if options.shape or options.repair or options.simplify != shared.ALL_STEPS:
+    if options.shape or options.repair or options.simplify != STEPS:
         raise CsdfError(f"{described[0]}: {OF_MODELS}")
     if options.entry:
         return read_published_application(described[0], options.entry)
@@ -65,7 +67,7 @@ def _application_of_models(models: Sequence[str], options: argparse.Namespace) -
     members: list[Member] = []
     names: list[str] = []
     for source in (one for text in models for one in _sources(text)):
-        network = shared.read_source(source, options).network
+        network = chosen.read_source(source, options).network
         members.append(undivided(network))
         names.append(network.name if os.path.exists(source) else source)
     return Application(name="+".join(names), members=tuple(members))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.durations import PLATFORMS
+from cnn2csdf.platforms import PLATFORMS
 from csdf.cli import answers, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after

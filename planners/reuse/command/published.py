@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cnn2csdf.commands.cnn.options import durations_table
+from cnn2csdf.commands.cnn.chosen import durations_table
 from csdf.errors import CsdfError
 from csdf.outcome import because
 from planners.limits import Limits

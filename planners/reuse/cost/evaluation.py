@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-from cnn2csdf.durations import NANOSECONDS, PLATFORMS, Platform
 from cnn2csdf.parameters import parameter_bytes
+from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, Platform
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.reuse.application.application import Application, Genes
 from planners.reuse.buffers.edge_buffers import (

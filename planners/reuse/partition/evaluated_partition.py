@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from cnn2csdf.durations import Platform, platform_durations
+from cnn2csdf.durations import platform_durations
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.network import Network
+from cnn2csdf.platforms import Platform
 from csdf.errors import InvalidNetwork
 from planners.reuse.application.application import Genes, Partition
 from planners.reuse.buffers.edge_buffers import Residents, Stay

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.trained import with_weights
-from cnn2csdf.durations import NANOSECONDS, PLATFORMS
 from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Network
+from cnn2csdf.platforms import NANOSECONDS, PLATFORMS
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame import output
@@ -106,7 +107,7 @@ def _longest(options: argparse.Namespace) -> Fraction | None:
 def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace) -> Fitted:
     options.model = source
     options.element_bytes = options.element_bytes if options.is_element_given else None
-    model = shared.read_source(source, options, with_weights=options.verify)
+    model = chosen.read_source(source, options, with_weights=options.verify)
     if plan is not None:
         found = _judged(model.network, plan, options)
     else:

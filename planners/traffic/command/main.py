@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.network import Network
 from csdf.cli import answers, parsers, pictures
@@ -189,7 +190,7 @@ def _network(options: argparse.Namespace) -> Network:
     if is_layer_text(options.model):
         network = layers_from_text(options.model)
     else:
-        network = shared.read(options).network
+        network = chosen.read(options).network
     return network if options.layer is None else single_layer(network, options.layer)
 
 

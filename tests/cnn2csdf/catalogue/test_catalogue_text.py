@@ -87,3 +87,8 @@ def test_small_resolutions_work_or_are_refused(name, resolution):
     except CsdfError:
         return
     assert isinstance(network.layers[0].operator, op.Input)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_a_name_of_the_catalogue_is_that_of_its_builder(name):
+    assert CATALOGUE[name].__name__ == name

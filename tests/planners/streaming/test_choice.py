@@ -1,7 +1,7 @@
 """The way that is taken of those that fit."""
 
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.durations import PLATFORMS
+from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.streaming.fit import fit

@@ -1,0 +1,85 @@
+"""The model, its granularity and its durations, as the shared options ask for them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from cnn2csdf.commands.cnn.options import platform_of
+from cnn2csdf.durations import parse_durations, platform_durations
+from cnn2csdf.elements import Element
+from cnn2csdf.granularity import WHOLE, Granularity
+from cnn2csdf.lowering import Durations
+from cnn2csdf.network import Network
+from cnn2csdf.parameters import uniform_bytes
+from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
+from csdf.cli import answers
+from csdf.io.files import read_bytes
+
+
+def read(options: argparse.Namespace, *, with_weights: bool = False) -> Model:
+    """Return the model that the options name, simplified as they say."""
+    model = read_source(options.model, options, with_weights=with_weights)
+    if "element_bytes" in options and not options.is_element_given:
+        options.element_bytes = _bytes_in_file(model.network, is_by_tensor=options.is_by_tensor)
+    return model
+
+
+def _bytes_in_file(network: Network, *, is_by_tensor: bool) -> int | None:
+    """The bytes of an element where all have the same; else None, or the most as not said so."""
+    uniform = uniform_bytes(network)
+    types = sorted({layer.element.value for layer in network.layers})
+    if uniform is not None or is_by_tensor:
+        counted = "as in the file"
+    else:
+        uniform = max(layer.element_bytes for layer in network.layers)
+        counted = f"each counted as {uniform} bytes, parameters too"
+    if types != [Element.FLOAT32.value] or uniform is None:
+        print(
+            f"csdf: {network.name}: elements of {' and '.join(types)}, {counted}; "
+            "--element-bytes counts others",
+            file=sys.stderr,
+        )
+    return uniform
+
+
+def read_source(source: str, options: argparse.Namespace, *, with_weights: bool = False) -> Model:
+    """Return the model of a file or of the catalogue, read and simplified as the options say."""
+    with answers.working(f"reading {source}"):
+        model = read_model(
+            source,
+            shapes=dict(options.shape),
+            with_weights=with_weights,
+            repair=options.repair,
+        )
+        return simplified(model, options.simplify)
+
+
+def granularity_of(options: argparse.Namespace) -> Granularity:
+    """Return what the options say about parts."""
+    return Granularity(rows=options.granularity, layers=dict(options.layer))
+
+
+def durations_of(
+    network: Network, options: argparse.Namespace
+) -> Callable[[Granularity], Durations]:
+    """Return a function from a granularity to the durations that the options ask for.
+
+    A measured table has one granularity; of it, a whole layer takes as long as all of its parts.
+    """
+    if options.durations:
+        table = durations_table(options.durations)
+        whole = {layer: (sum(times),) for layer, times in table.items()}
+        return lambda granularity: whole if granularity == WHOLE else table
+    platform = platform_of(options)
+    return lambda granularity: platform_durations(
+        network, granularity, platform, element_bytes=options.element_bytes
+    )
+
+
+def durations_table(path: str) -> dict[str, tuple[int, ...]]:
+    """Return the durations in a file. Raises UnreadableFile."""
+    return parse_durations(read_bytes(path).decode("utf-8", "replace"), path)
