@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cnn2csdf.catalogue.networks import CATALOGUE
@@ -18,6 +17,7 @@ from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
+from csdf.cli.frame.output import remark
 from csdf.io.files import read_bytes
 
 MODEL_HELP = (
@@ -28,6 +28,7 @@ MODEL_HELP = (
 
 ALL_STEPS = tuple(REWRITES)
 USUAL_PLATFORM = "jetson-tx2"
+FIGURES = ("operations", "bandwidth", "launch")  # of a platform, as options replace them
 
 
 def add_model_options(
@@ -82,24 +83,24 @@ def read(options: argparse.Namespace, *, with_weights: bool = False) -> Model:
     """Return the model that the options name, simplified as they say."""
     model = read_source(options.model, options, with_weights=with_weights)
     if "element_bytes" in options and not options.is_element_given:
-        options.element_bytes = _bytes_in_file(model.network, is_by_tensor=options.is_by_tensor)
+        options.element_bytes = _bytes_in_file(model.network, options)
     return model
 
 
-def _bytes_in_file(network: Network, *, is_by_tensor: bool) -> int | None:
+def _bytes_in_file(network: Network, options: argparse.Namespace) -> int | None:
     """The bytes of an element where all have the same; else None, or the most as not said so."""
     uniform = uniform_bytes(network)
     types = sorted({layer.element.value for layer in network.layers})
-    if uniform is not None or is_by_tensor:
+    if uniform is not None or options.is_by_tensor:
         counted = "as in the file"
     else:
         uniform = max(layer.element_bytes for layer in network.layers)
         counted = f"each counted as {uniform} bytes, parameters too"
     if types != [Element.FLOAT32.value] or uniform is None:
-        print(
-            f"csdf: {network.name}: elements of {' and '.join(types)}, {counted}; "
+        remark(
+            options.program,
+            f"{network.name}: elements of {' and '.join(types)}, {counted}; "
             "--element-bytes counts others",
-            file=sys.stderr,
         )
     return uniform
 
@@ -210,15 +211,22 @@ def add_platform_option(parser: argparse._ActionsContainer, usual: str = USUAL_P
     )
 
 
-def remark_on_platform(command: str, options: argparse.Namespace) -> None:
-    """Say of which processor the predicted times are, where nobody chose it."""
-    own = ("durations", "operations", "bandwidth")
-    if "is_platform_given" in options or any(getattr(options, name, None) for name in own):
+def remark_on_platform(
+    command: str, options: argparse.Namespace, measured: Sequence[str] = ()
+) -> None:
+    """Say of which processor the predicted times are, where nobody chose it.
+
+    measured: the networks whose times are not predicted, where others are.
+    """
+    given = [name for name in FIGURES if getattr(options, name, None) is not None]
+    if "is_platform_given" in options or len(given) == len(FIGURES):
         return
-    print(
-        f"{command}: times are predicted for {options.platform}; --platform chooses",
-        file=sys.stderr,
-    )
+    if not measured and getattr(options, "durations", None):
+        return
+    but = [f"but those of {' and '.join(measured)}"] if measured else []
+    but += [f"with --{name} as given" for name in given]
+    which = "".join(f", {words}" for words in but)
+    remark(command, f"times are predicted for {options.platform}{which}; --platform chooses")
 
 
 def add_budget_option(parser: argparse.ArgumentParser) -> None:
