@@ -54,7 +54,7 @@ def parse_application(text: str, name: str) -> Application:
     CsdfError where a format needs a library that is not installed.
     """
     document = _document(text, name)
-    _require(document, ("networks",), ("name", "parallel"))
+    document.require_keys(("networks",), ("name", "parallel"))
     folder = PurePath(name).parent
     members = tuple(_member(one, folder) for one in document["networks"].items())
     groups = _optional(document, "parallel", [])
@@ -85,7 +85,7 @@ def _yaml_parser(name: str) -> Any:
 
 
 def _member(found: JsonValue, folder: PurePath) -> Member:
-    _require(found, ("model",), ("name", "repair", "simplify", "outside", "partitions"))
+    found.require_keys(("model",), ("name", "repair", "simplify", "outside", "partitions"))
     network = _network(found, folder)
     try:
         outside = frozenset(_texts(_optional(found, "outside", [])))
@@ -116,7 +116,7 @@ def _partitions(found: JsonValue, layers: Sequence[str]) -> tuple[Partition, ...
     partitions: list[Partition] = []
     rest = list(layers)
     for one in found.items():
-        _require(one, ("name",), ("layers", "last"))
+        one.require_keys(("name",), ("layers", "last"))
         if "layers" in one.value:
             here = _texts(one["layers"])
         elif "last" in one.value:
@@ -138,9 +138,3 @@ def _texts(found: JsonValue) -> list[str]:
 def _optional(found: JsonValue, key: str, default: Any) -> JsonValue:
     values: Mapping[str, Any] = found.value
     return found[key] if key in values else JsonValue(default, found.file, found.place)
-
-
-def _require(found: JsonValue, needed: tuple[str, ...], optional: tuple[str, ...]) -> None:
-    """Refuse anything but an object with the needed keys and perhaps the optional ones."""
-    present = tuple(key for key in optional if isinstance(found.value, dict) and key in found.value)
-    found.require_keys(needed + present)

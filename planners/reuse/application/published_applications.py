@@ -22,7 +22,7 @@ from csdf.io.files import read_bytes
 from csdf.io.json_value import JsonValue
 from planners.reuse.application.application import Application, Member, Partition
 
-KEYS = ("networks", "partitions", "parallel", "note")
+OPTIONAL = ("partitions", "parallel", "note")
 
 
 def published_applications(path: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def read_published_application(path: str | os.PathLike[str], name: str) -> Appli
     if name not in published_applications(path):
         raise UnreadableFile(f"{path}: there is no application {name!r}")
     found = table[name]
-    found.require_keys(("networks", *(key for key in KEYS[1:] if key in found.value)))
+    found.require_keys(("networks",), OPTIONAL)
     members = tuple(_member(one, found, Path(path).parent) for one in found["networks"].items())
     partitions = {member.name: [one.name for one in member.partitions] for member in members}
     try:
