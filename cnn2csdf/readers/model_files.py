@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import PurePath
 
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.readers.darknet import parse_darknet
+from cnn2csdf.readers.extra import with_onnx
 from cnn2csdf.readers.json_networks import parse_json_network
 from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.weights import Model
-from csdf.errors import CsdfError, UnreadableFile
+from csdf.errors import UnreadableFile
 from csdf.io.files import read_bytes
 
 SUFFIXES = (".onnx", ".tflite", ".cfg", ".json")
@@ -64,12 +64,6 @@ def _text(name: str) -> str:
 def _read_onnx(
     name: str, shapes: Mapping[str, tuple[int, ...]] | None, *, with_weights: bool
 ) -> Model:
-    """ONNX is an extra: what knows it is imported when a file asks for it."""
-    try:
-        reader = import_module("cnn2csdf.onnx_files.reader")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "onnx":
-            raise
-        raise CsdfError(f"{name}: ONNX files need onnx: pip install 'csdf[cnn]'") from None
+    reader = with_onnx("cnn2csdf.onnx_files.reader", name)
     model: Model = reader.read_onnx(name, shapes=shapes, with_weights=with_weights)
     return model
