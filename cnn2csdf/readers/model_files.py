@@ -13,7 +13,7 @@ from cnn2csdf.readers.json_networks import parse_json_network
 from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.weights import Model
 from csdf.errors import UnreadableFile
-from csdf.io.files import read_bytes
+from csdf.io.files import read_bytes, read_text
 
 SUFFIXES = (".onnx", ".tflite", ".cfg", ".json")
 
@@ -48,17 +48,10 @@ def read_model(
         if os.path.exists(name):
             raise UnreadableFile(f"{name}: suffix {suffix!r}; expected {', '.join(SUFFIXES)}")
         return Model(network=from_catalogue(name))
-    text = _text(name)
+    text = read_text(name)
     if suffix == ".cfg":
         return Model(network=parse_darknet(text, name))
     return Model(network=parse_json_network(text, name, repair=repair))
-
-
-def _text(name: str) -> str:
-    try:
-        return read_bytes(name).decode()
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{name}: not text in UTF-8: {error.reason}") from None
 
 
 def _read_onnx(

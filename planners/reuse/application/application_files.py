@@ -29,7 +29,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.readers.model_files import SUFFIXES, read_model
 from cnn2csdf.simplify import simplified
 from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile, UnsupportedOperator
-from csdf.io.files import read_bytes
+from csdf.io.files import read_text
 from csdf.io.json_value import JsonValue
 from planners.reuse.application.application import Application, Member, Partition, undivided
 
@@ -38,12 +38,7 @@ YAML_SUFFIXES = (".yaml", ".yml")
 
 def read_application(path: str | os.PathLike[str]) -> Application:
     """Return the application of a file. Raises what parse_application raises."""
-    name = os.fspath(path)
-    try:
-        text = read_bytes(name).decode()
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{name}: not text in UTF-8: {error.reason}") from None
-    return parse_application(text, name)
+    return parse_application(read_text(path), os.fspath(path))
 
 
 def parse_application(text: str, name: str) -> Application:
