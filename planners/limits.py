@@ -24,16 +24,17 @@ class Limits:
         """Whether there is any limit."""
         return (self.ram, self.flash, self.memory) != (None, None, None)
 
-    def room(self, parameters: int) -> int | None:
+    def room(self, parameters: int, stored: int) -> int | None:
         """Return the bytes left for buffers beside so many bytes of parameters; None: no limit.
 
-        Below 0 where the parameters alone are too large.
+        stored: bytes that they take in flash, as C has them. Below 0 where the parameters alone are
+        too large.
         """
         found = [] if self.ram is None else [self.ram]
         if self.memory is not None:
             found.append(self.memory - parameters)
-        if self.flash is not None and parameters > self.flash:
-            found.append(self.flash - parameters)
+        if self.flash is not None and stored > self.flash:
+            found.append(self.flash - stored)
         return min(found, default=None)
 
     def __str__(self) -> str:

@@ -15,6 +15,8 @@ WHOLE_ARENA = "whole layers, one arena"
 WHOLE_APART = "whole layers, each tensor apart"
 PARTS_ARENA = "by parts, one arena"
 PARTS_APART = "by parts, each buffer apart"
+RINGS = "each tensor has a ring of rows of its own, and the input comes by rows"  # by parts
+LINES = "the input is whole unless --input says otherwise, and lines share staged rows"
 
 
 class MemoryWay(NamedTuple):

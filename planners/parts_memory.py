@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.lowering import Durations, lower
 from cnn2csdf.network import Network
@@ -161,7 +162,7 @@ class MemoryComparison(Shown):
     @property
     def ways(self) -> tuple[MemoryWay, ...]:
         """All ways to lay the network into memory, each with its bytes."""
-        parameters = self.whole.parameters
+        parameters = self.parameters
         return (
             way_apart(WHOLE_APART, self.whole),
             way_in_arena(WHOLE_ARENA, self.whole_arena, parameters),
@@ -184,10 +185,21 @@ class MemoryComparison(Shown):
         """The part of the throughput that is lost on one processor."""
         return 1 - Fraction(self.whole.sequential, self.by_parts.sequential)
 
+    @property
+    def parameters(self) -> int:
+        """Bytes of trained parameters."""
+        return self.whole.parameters
+
+    @property
+    def flash_bytes(self) -> int:
+        """Bytes of the parameters in flash, as C stores them with what rescales integers."""
+        return flash_bytes(self.network, self.element_bytes)
+
     def to_json(self) -> dict[str, Any]:
         """Return all ways and what parts change, as a JSON value; fractions as texts."""
-        parameters = self.whole.parameters
+        parameters = self.parameters
         return {
+            "flash_bytes": self.flash_bytes,
             "whole": self.whole.to_json(),
             "whole_arena": _arena_as_json(self.whole_arena, parameters),
             "by_parts": self.by_parts.to_json(),

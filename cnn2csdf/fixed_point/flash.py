@@ -20,6 +20,7 @@ from cnn2csdf.integers import channel_ratios, multipliers
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import layer_parameter_bytes, parameter_bytes, parameter_shapes
 from cnn2csdf.shape import Shape
+from csdf.words import bytes_in_words
 
 SINGLE_BYTES = 4
 TABLE_BYTES = 256  # of a function of one 8-bit integer
@@ -35,6 +36,17 @@ def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
     if number_bytes is not None and not (is_real and number_bytes == SINGLE_BYTES):
         return parameter_bytes(network, number_bytes)
     return trained_bytes(network) + rescaling_bytes(network)
+
+
+def and_in_flash(parameters: int, stored: int) -> str:
+    """Return what to say behind bytes of parameters where C takes another number of bytes for them.
+
+    stored: what `flash_bytes` counts: factors that rescale integers come on top of the trained
+    numbers, some are repeated, others fold into one.
+    """
+    if stored == parameters:
+        return ""
+    return f"; {bytes_in_words(stored)} of flash as C stores them (csdf fit)"
 
 
 def trained_bytes(network: Network) -> int:

@@ -4,41 +4,18 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import onnx
 from onnx import helper
 
 from cnn2csdf.onnx_files.model_file import model_of
+from cnn2csdf.readers.plain_onnx import PlainGraph, PlainNode
 from csdf.errors import UnreadableFile
 from csdf.io.files import read_bytes
 
 LARGEST_BYTES = 2**31 - 1
 PACKED = b"\x1f\x8b"  # how a file packed by gzip begins
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlainNode:
-    """A node as it stands in the file; texts among the attributes are str."""
-
-    name: str
-    op_type: str
-    domain: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    attributes: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlainGraph:
-    """Nodes in the order of the file. parameters: names of the tensors that the file has values of."""
-
-    nodes: tuple[PlainNode, ...]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    parameters: frozenset[str]
 
 
 def read_plain_graph(path: str) -> PlainGraph:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from csdf.errors import UnreadableFile, UnsupportedOperator
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
+DIGITS = 9  # of any number that makes sense in a configuration
+_INTEGER = re.compile(rf"[+-]?[0-9]{{1,{DIGITS}}}")
 
 
 class Option(NamedTuple):
@@ -55,7 +56,7 @@ class Section:
     def _integers(self, key: str) -> tuple[int, ...]:
         words = self.options[key].value.rstrip(",").split(",")
         if not all(_INTEGER.fullmatch(word) for word in words):
-            raise self._refusal(key, "an integer")
+            raise self._refusal(key, f"an integer of at most {DIGITS} digits")
         return tuple(int(word) for word in words)
 
     def number(self, key: str, default: float) -> float:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import PurePath
 
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.readers.darknet import parse_darknet
+from cnn2csdf.readers.extra import with_onnx
 from cnn2csdf.readers.json_networks import parse_json_network
 from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.weights import Model
-from csdf.errors import CsdfError, UnreadableFile
-from csdf.io.files import read_bytes
+from csdf.errors import UnreadableFile
+from csdf.io.files import read_bytes, read_text
 
 SUFFIXES = (".onnx", ".tflite", ".cfg", ".json")
 
@@ -48,28 +48,15 @@ def read_model(
         if os.path.exists(name):
             raise UnreadableFile(f"{name}: suffix {suffix!r}; expected {', '.join(SUFFIXES)}")
         return Model(network=from_catalogue(name))
-    text = _text(name)
+    text = read_text(name)
     if suffix == ".cfg":
         return Model(network=parse_darknet(text, name))
     return Model(network=parse_json_network(text, name, repair=repair))
 
 
-def _text(name: str) -> str:
-    try:
-        return read_bytes(name).decode()
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{name}: not text in UTF-8: {error.reason}") from None
-
-
 def _read_onnx(
     name: str, shapes: Mapping[str, tuple[int, ...]] | None, *, with_weights: bool
 ) -> Model:
-    """ONNX is an extra: what knows it is imported when a file asks for it."""
-    try:
-        reader = import_module("cnn2csdf.onnx_files.reader")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "onnx":
-            raise
-        raise CsdfError(f"{name}: ONNX files need onnx: pip install 'csdf[cnn]'") from None
+    reader = with_onnx("cnn2csdf.onnx_files.reader", name)
     model: Model = reader.read_onnx(name, shapes=shapes, with_weights=with_weights)
     return model

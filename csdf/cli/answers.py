@@ -15,6 +15,7 @@ from csdf.cli.frame.exit_codes import GAVE_UP as GAVE_UP
 from csdf.cli.frame.exit_codes import NO as NO
 from csdf.cli.frame.exit_codes import UNUSABLE as UNUSABLE
 from csdf.cli.frame.long_work import working as working
+from csdf.cli.frame.output import remark
 from csdf.errors import UnreadableFile
 from csdf.errors import counted as counted
 from csdf.io.files import LARGEST_FILE_BYTES, suffix_of
@@ -119,7 +120,7 @@ def read(path: str, options: argparse.Namespace) -> Graph:
             most=options.file_limit,
         )
     for one in found:
-        print(f"csdf: warning: {quoted(str(one.message))}", file=sys.stderr)
+        remark(options.program, f"warning: {one.message}")
     return graph
 
 

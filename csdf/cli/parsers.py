@@ -57,6 +57,7 @@ def new_parser(
         conflict_handler=conflict_handler,
     )
     parser.color = False  # its marks would be quoted like those of a name
+    parser.set_defaults(program=program)  # for remarks, which begin with it
     return parser
 
 

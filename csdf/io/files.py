@@ -47,7 +47,13 @@ def decoded(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{name}: not UTF-8 at byte {error.start}") from None
+        found = f"found {content[error.start]:#04x} at byte {error.start}"
+        raise UnreadableFile(f"{name}: not text in UTF-8: {found}") from None
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Return what a file of text in UTF-8 holds; raises what `read_bytes` and `decoded` raise."""
+    return decoded(read_bytes(path), os.fspath(path))
 
 
 def require_size(content: bytes, name: str, most: int = LARGEST_FILE_BYTES) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,15 +61,27 @@ class JsonValue:
         if type(self.value) is not dict:
             raise self.refusal("expected an object")
 
-    def require_keys(self, keys: tuple[str, ...]) -> None:
-        """Refuse anything but an object with these keys."""
+    def require_keys(
+        self, needed: Sequence[str], optional: Sequence[str] = (), *, form: str = ""
+    ) -> None:
+        """Refuse anything but an object with the needed keys, and perhaps the optional ones.
+
+        form: of the document, such as its version, where other forms have other keys.
+        """
         self.require_object()
-        for key in keys:
-            if key not in self.value:
-                raise UnreadableFile(f"{self.where}: the key {key!r} is missing")
-        for key in self.value:
-            if key not in keys:
-                raise UnreadableFile(f"{self.where}: the key {key!r} is unknown")
+        missing = next((key for key in needed if key not in self.value), None)
+        if missing is not None:
+            raise self._wrong_key(f"{missing!r} is missing", needed, optional, form)
+        unknown = next((key for key in self.value if key not in (*needed, *optional)), None)
+        if unknown is not None:
+            raise self._wrong_key(f"{unknown!r} is unknown", needed, optional, form)
+
+    def _wrong_key(
+        self, what: str, needed: Sequence[str], optional: Sequence[str], form: str
+    ) -> UnreadableFile:
+        known = ", ".join(needed) + (f"; optional: {', '.join(optional)}" if optional else "")
+        which = f" in {form}" if form else ""
+        return UnreadableFile(f"{self.where}: the key {what}; expected{which}: {known}")
 
     def __getitem__(self, key: str) -> JsonValue:
         if type(self.value) is not dict:

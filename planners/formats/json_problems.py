@@ -39,7 +39,7 @@ def plan_as_json(plan: MemoryPlan, seconds: float) -> dict[str, Any]:
 
 
 def _problem(found: JsonValue) -> Problem:
-    _require(found, ("name", "buffers"), (*PAIRS, "banks"))
+    found.require_keys(("name", "buffers"), (*PAIRS, "banks"))
     try:
         return Problem(
             name=found["name"].text(),
@@ -52,7 +52,7 @@ def _problem(found: JsonValue) -> Problem:
 
 
 def _buffer(found: JsonValue) -> Buffer:
-    _require(found, NEEDED, ("alignment", "offset", "hint", "bank"))
+    found.require_keys(NEEDED, ("alignment", "offset", "hint", "bank"))
     numbers = {
         key: found[key].natural()
         for key in ("size", "start", "end", "alignment", "offset", "hint")
@@ -81,12 +81,6 @@ def _pairs(found: JsonValue) -> tuple[Pair, ...]:
             raise one.refusal("expected two ids")
         pairs.append((names[0], names[1]))
     return tuple(pairs)
-
-
-def _require(found: JsonValue, needed: tuple[str, ...], optional: tuple[str, ...]) -> None:
-    """Refuse anything but an object with the needed keys and perhaps the optional ones."""
-    present = tuple(key for key in optional if isinstance(found.value, dict) and key in found.value)
-    found.require_keys(needed + present)
 
 
 def _as_json(problem: Problem) -> dict[str, Any]:

@@ -45,20 +45,23 @@ class Limit:
     """The memory that a network should fit. room: bytes left for buffers; below 0 if there is none.
 
     title: in words. elsewhere: room for buffers if the parameters lay elsewhere. marks: on the bars.
+    flash_lacks: bytes of flash that the parameters take too much.
     """
 
     title: str
     room: int
     elsewhere: int | None = None
     marks: tuple[Mark, ...] = ()
+    flash_lacks: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFindings:
     """The findings about the memory of a network.
 
-    parameters: bytes; an array that layers share counts once. apart: with each buffer apart; None
-    where that was not found in time. added: what others know, such as arenas.
+    parameters: bytes; an array that layers share counts once. stored: bytes that they take in flash,
+    as C has them; None: as many. apart: with each buffer apart; None where that was not found in
+    time. added: what others know, such as arenas.
     """
 
     name: str
@@ -67,6 +70,7 @@ class NetworkFindings:
     apart: MemoryApart | None
     added: tuple[Contribution, ...] = ()
     limit: Limit | None = None
+    stored: int | None = None
 
     @property
     def ways_apart(self) -> tuple[tuple[MemoryWay, NetworkMemory], ...]:

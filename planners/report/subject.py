@@ -13,6 +13,7 @@ from pathlib import PurePath
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
 from cnn2csdf.operators.operator import describe
@@ -69,13 +70,15 @@ class NetworkSubject:
     def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> Surroundings:
         """Return what the page says about the memory, before and behind the parts about the graph."""
         weights = parameter_bytes(self.value, self.options.element_bytes)
+        stored = flash_bytes(self.value, self.options.element_bytes)
         findings = NetworkFindings(
             name=self.value.name,
             layers=tuple(_layers(self.value, self.graph, self.apart, self.options.element_bytes)),
             parameters=weights,
             apart=self.apart,
             added=tuple(added),
-            limit=_limit_of(self.options, weights),
+            limit=_limit_of(self.options, weights, stored),
+            stored=stored,
         )
         return network_surroundings(findings, graph)
 
@@ -208,12 +211,12 @@ def _read_bytes(graph: Graph) -> dict[str, int]:
     return found
 
 
-def _limit_of(options: argparse.Namespace, weights: int) -> Limit | None:
-    """Return what the network should fit; weights: bytes of its parameters."""
+def _limit_of(options: argparse.Namespace, weights: int, stored: int) -> Limit | None:
+    """Return what the network should fit; weights: bytes of its parameters; stored: in flash."""
     limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
     if not limits.is_given:
         return None
-    room = limits.room(weights)
+    room = limits.room(weights, stored)
     marks = (
         ("--memory", limits.memory, 0),
         ("--ram, behind the parameters", limits.ram, weights),
@@ -221,6 +224,7 @@ def _limit_of(options: argparse.Namespace, weights: int) -> Limit | None:
     )
     return Limit(
         title=str(limits),
+        flash_lacks=0 if limits.flash is None else max(0, stored - limits.flash),
         room=sys.maxsize if room is None else room,  # flash alone leaves any room for buffers
         elsewhere=limits.memory if limits.ram is None and limits.flash is None else None,
         marks=tuple(

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterator
 from fractions import Fraction
 
+from cnn2csdf.fixed_point.flash import and_in_flash
 from csdf.draw.report.sections import Verdict
 from csdf.words import bytes_in_words, listed, percent, rounded_to
-from planners.memory_ways import WHOLE_APART, MemoryWay
+from planners.memory_ways import LINES, RINGS, WHOLE_APART, MemoryWay
 from planners.parts_memory import NetworkMemory
 from planners.report.findings import Limit, NetworkFindings
 
@@ -21,7 +22,7 @@ def headline(findings: NetworkFindings) -> str:
     least, whole = findings.least, findings.least_whole
     if least is None or whole is None:
         return f"{findings.name}: the memory was not found within the budget."
-    own = f"{bytes_in_words(least.parameters)} of that are parameters."
+    own = f"{bytes_in_words(least.parameters)} of that are parameters{_in_flash(findings)}."
     if least == whole:
         return (
             f"{findings.name} takes {bytes_in_words(least.total)} in the least of these ways: "
@@ -32,6 +33,11 @@ def headline(findings: NetworkFindings) -> str:
         f"{least.title}; "
         f"{percent(findings.saving)} less than {whole.title} ({bytes_in_words(whole.total)}). {own}"
     )
+
+
+def _in_flash(findings: NetworkFindings) -> str:
+    stored = findings.stored
+    return "" if stored is None else and_in_flash(findings.parameters, stored)
 
 
 def fits(findings: NetworkFindings) -> bool | None:
@@ -53,6 +59,9 @@ def verdict(findings: NetworkFindings) -> Verdict | None:
             "" if limit.room == sys.maxsize else f"{bytes_in_words(limit.room - least)} to spare"
         )
         return Verdict(f"Fits {limit.title}", spare, "yes")
+    if limit.flash_lacks:
+        lacking = f"{bytes_in_words(limit.flash_lacks)} of flash too little for the parameters"
+        return Verdict(f"Does not fit {limit.title}", lacking, "no")
     return Verdict(
         f"Does not fit {limit.title}",
         f"{bytes_in_words(least - limit.room)} too much in the least way",
@@ -104,7 +113,7 @@ def _why(findings: NetworkFindings, limit: Limit) -> str:
     """Why it cannot fit, if that is proved."""
     weights = findings.parameters
     if limit.room < 0:
-        return f": the parameters alone are {bytes_in_words(weights)}"
+        return f": the parameters alone are {bytes_in_words(weights)}{_in_flash(findings)}"
     bounds = [one.lower_bound for one in findings.added if one.needs]
     known = [bound for bound in bounds if bound is not None]
     if known and len(known) == len(bounds) and min(known) > limit.room:
@@ -140,7 +149,8 @@ def _others(findings: NetworkFindings) -> Iterator[str]:
     if findings.ways:
         yield (
             "All layers work alike here. Plans with some layers whole and others by parts (csdf plan "
-            "reuse) or with tiles (csdf plan fusion) may need less."
+            "reuse), with tiles (csdf plan fusion) or with lines and strips (csdf fit) may need less. "
+            f"By parts {RINGS}; by rows in csdf fit {LINES}, so its bytes differ."
         )
 
 

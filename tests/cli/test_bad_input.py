@@ -198,3 +198,27 @@ def test_an_unknown_output_format_is_refused(run, tmp_path):
     assert (code, output) == (2, "")
     assert "cannot tell the format from '.txt'; expected .xml, .json, .dot" in remarks
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", ["json", "cfg"])
+def test_a_network_in_another_encoding_is_refused_with_its_byte(run, tmp_path, suffix):
+    path = tmp_path / f"net.{suffix}"
+    path.write_bytes(b"{ \xe9")
+    code, _, remarks = run("cnn", "show", path)
+    assert code == 2
+    assert f"{path}: not text in UTF-8: found 0xe9 at byte 2\n" in remarks
+
+
+def test_a_network_behind_a_byte_order_mark_is_read(run, tmp_path):
+    # Editors on Windows begin a text so.
+    path = tmp_path / "net.cfg"
+    path.write_bytes(
+        b"\xef\xbb\xbf[net]\nheight=8\nwidth=8\nchannels=1\n[maxpool]\nsize=2\nstride=2\n"
+    )
+    assert run("cnn", "show", path)[0] == 0
+
+
+def test_a_missing_project_of_hls4ml_is_missing(run, tmp_path):
+    code, _, remarks = run("fifo", "hls4ml", tmp_path / "absent")
+    assert code == 2
+    assert remarks.endswith("absent: cannot be read: No such file or directory\n")

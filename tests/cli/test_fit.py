@@ -117,6 +117,15 @@ def test_the_picture_is_drawn(run, tmp_path):
     assert "RAM (kB = 1,000 bytes, log scale)" in file.read_text()
 
 
+@pytest.mark.parametrize("works", [(1,), (1, Fraction(9, 8)), (0,), (0, 0), (Fraction(3, 2),)])
+def test_the_axis_of_work_ends_below_at_the_least_there_is(works):
+    # Each network has a plan that computes it once, work 1; 0 where no layer multiplies.
+    picture = pytest.importorskip("planners.streaming.command.picture")
+    low, high = picture.work_axis(works)
+    assert low == min(1, *works)
+    assert high > max(works)
+
+
 def test_a_plan_counted_in_bytes_is_run_on_real_numbers(run):
     code, output, _ = run("fit", "keyword_spotting:rows=25", *INT8, "--verify", "--ram", "4kB")
     assert code == 0

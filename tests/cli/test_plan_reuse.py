@@ -311,7 +311,7 @@ def test_a_no_says_of_which_plans_and_names_the_smallest_found(run):
     words = ("plan", "reuse", "resnet8", "--element-bytes", 1, *QUICK, "--ram", "1kB")
     code, output, _ = run(*words)
     assert code == 1
-    assert "each layer whole or by 1 row; csdf plan fusion cuts tiles" in output
+    assert "each layer whole or by 1 row; by rows each tensor" in output
     assert "chosen none: proved, no plan of this kind fits 1 kB of RAM for buffers" in output
     assert "the smallest found has 17.18 kB of buffers in one arena" in output
 

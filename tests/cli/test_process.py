@@ -90,6 +90,33 @@ def test_a_full_disk_is_reported_in_one_line():
     assert ended.stderr == ("csdf analyze: the output cannot be written: No space left on device\n")
 
 
+@pytest.mark.parametrize("name", ["front.svg", "front.html"])
+def test_a_reader_who_has_seen_enough_costs_no_file(tmp_path, name):
+    # As behind `| head -1`, once head has left. Unbuffered, or the first lines would wait for others.
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = ("pareto", str(GRAPHS / "csdf_example.xml"), "--json", "--plot", str(tmp_path / name))
+    ended = subprocess.run(
+        [sys.executable, "-u", "-c", COMMAND, *words], stdout=writer, stderr=subprocess.PIPE,
+        env={"PYTHONPATH": str(PACKAGE.parent)}, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, f"csdf pareto: wrote {tmp_path / name}\n")
+    assert (tmp_path / name).stat().st_size > 1000
+
+
+def test_graphs_that_nobody_reads_about_are_not_analysed(tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = ("analyze", str(GRAPHS / "csdf_example.xml"), str(tmp_path / "missing.xml"))
+    ended = subprocess.run(
+        [sys.executable, "-c", COMMAND, *words], stdout=writer, stderr=subprocess.PIPE,
+        env={"PYTHONPATH": str(PACKAGE.parent)}, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, "")  # not a word about the missing one
+
+
 def run_in_shell(line, folder):
     """Run a line of a shell in which `csdf` is the command."""
     script = folder / "csdf"

@@ -90,9 +90,8 @@ def test_the_figures_of_a_network_are_those_of_cnn_memory(report, answer):
     arenas = [arena["peak"] for arena in page.data["arenas"]]
     assert arenas == [row[way]["buffer_bytes"] for way in ("whole_arena", "by_parts_arena")]
     assert row["least"]["way"] in page.texts["summary"]
-    assert (
-        "(csdf plan reuse) or with tiles (csdf plan fusion) may need less" in page.texts["summary"]
-    )
+    for command in ("plan reuse", "plan fusion", "fit"):
+        assert f"(csdf {command})" in page.texts["summary"]
     assert f"{parts['buffer_bytes']} bytes" in page.card("smallest")
     assert "It fits 256 kB" in page.texts["summary"]
     smallest = [run for run in page.data["runs"] if run["title"].startswith("smallest")]

@@ -34,7 +34,7 @@ def test_a_file_that_is_no_graph_is_refused(tmp_path):
 
 def test_json_in_another_encoding_is_refused(tmp_path):
     (tmp_path / "g.json").write_bytes(b'"\xff"')
-    with pytest.raises(UnreadableFile, match=r"g\.json: not UTF-8 at byte 1"):
+    with pytest.raises(UnreadableFile, match=r"g\.json: not text in UTF-8: found 0x.. at byte 1"):
         read_graph(tmp_path / "g.json")
 
 

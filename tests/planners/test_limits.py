@@ -12,14 +12,14 @@ from planners.limits import Limits
         (Limits(ram=50), 50),  # parameters lie elsewhere
         (Limits(memory=250), 50),  # 250 - 200
         (Limits(memory=150), -50),
-        (Limits(flash=200), None),  # as many as there are
-        (Limits(flash=199), -1),
-        (Limits(ram=50, flash=199), -1),
+        (Limits(flash=220), None),  # as many as there are
+        (Limits(flash=219), -1),
+        (Limits(ram=50, flash=219), -1),
         (Limits(ram=50, memory=230), 30),
     ],
 )
-def test_room_for_buffers_beside_200_bytes_of_parameters(limits, room):
-    assert limits.room(200) == room
+def test_room_for_buffers_beside_200_bytes_of_parameters_stored_in_220(limits, room):
+    assert limits.room(200, 220) == room
 
 
 def test_limits_say_what_they_are_for():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 
 from cnn2csdf.commands.cnn.options import platform_of
@@ -17,6 +16,7 @@ from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.cli import answers
+from csdf.cli.frame.output import remark
 from csdf.io.files import read_bytes
 
 
@@ -24,24 +24,24 @@ def read(options: argparse.Namespace, *, with_weights: bool = False) -> Model:
     """Return the model that the options name, simplified as they say."""
     model = read_source(options.model, options, with_weights=with_weights)
     if "element_bytes" in options and not options.is_element_given:
-        options.element_bytes = _bytes_in_file(model.network, is_by_tensor=options.is_by_tensor)
+        options.element_bytes = _bytes_in_file(model.network, options)
     return model
 
 
-def _bytes_in_file(network: Network, *, is_by_tensor: bool) -> int | None:
+def _bytes_in_file(network: Network, options: argparse.Namespace) -> int | None:
     """The bytes of an element where all have the same; else None, or the most as not said so."""
     uniform = uniform_bytes(network)
     types = sorted({layer.element.value for layer in network.layers})
-    if uniform is not None or is_by_tensor:
+    if uniform is not None or options.is_by_tensor:
         counted = "as in the file"
     else:
         uniform = max(layer.element_bytes for layer in network.layers)
         counted = f"each counted as {uniform} bytes, parameters too"
     if types != [Element.FLOAT32.value] or uniform is None:
-        print(
-            f"csdf: {network.name}: elements of {' and '.join(types)}, {counted}; "
+        remark(
+            options.program,
+            f"{network.name}: elements of {' and '.join(types)}, {counted}; "
             "--element-bytes counts others",
-            file=sys.stderr,
         )
     return uniform
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import PurePath
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.lowering import Overlap, lower
 from cnn2csdf.network import Network
+from cnn2csdf.readers.extra import with_onnx
 from cnn2csdf.weights import Model, random_weights
 from csdf.analysis.bounded import with_capacities
 from csdf.cli import answers, parsers
@@ -113,12 +113,7 @@ def _bounded(graph: Graph, options: argparse.Namespace) -> Graph:
 
 
 def _write_onnx(options: argparse.Namespace) -> int:
-    try:
-        writer = import_module("cnn2csdf.onnx_files.writer")
-    except ModuleNotFoundError:
-        raise CsdfError(
-            f"{options.output}: ONNX files need onnx: pip install 'csdf[cnn]'"
-        ) from None
+    writer = with_onnx("cnn2csdf.onnx_files.writer", options.output)
     model = chosen.read(options, with_weights=True)
     if model.weights is None:
         weights = random_weights(model.network, options.seed)

@@ -7,13 +7,14 @@ What the options ask for is done by `chosen`.
 from __future__ import annotations
 
 import argparse
-import sys
+from collections.abc import Sequence
 from typing import Any
 
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.platforms import PLATFORMS, Platform
 from cnn2csdf.rewrites.steps import STEPS
 from csdf.cli import answers, parsers
+from csdf.cli.frame.output import remark
 
 MODEL_HELP = (
     "an ONNX or TensorFlow Lite model (.onnx, .tflite), a Darknet configuration (.cfg), a network in "
@@ -21,6 +22,7 @@ MODEL_HELP = (
 )
 
 USUAL_PLATFORM = "jetson-tx2"
+FIGURES = ("operations", "bandwidth", "launch")  # of a platform, as options replace them
 
 
 def add_model_options(
@@ -160,15 +162,22 @@ def add_platform_option(parser: argparse._ActionsContainer, usual: str = USUAL_P
     )
 
 
-def remark_on_platform(command: str, options: argparse.Namespace) -> None:
-    """Say of which processor the predicted times are, where nobody chose it."""
-    own = ("durations", "operations", "bandwidth")
-    if "is_platform_given" in options or any(getattr(options, name, None) for name in own):
+def remark_on_platform(
+    command: str, options: argparse.Namespace, measured: Sequence[str] = ()
+) -> None:
+    """Say of which processor the predicted times are, where nobody chose it.
+
+    measured: the networks whose times are not predicted, where others are.
+    """
+    given = [name for name in FIGURES if getattr(options, name, None) is not None]
+    if "is_platform_given" in options or len(given) == len(FIGURES):
         return
-    print(
-        f"{command}: times are predicted for {options.platform}; --platform chooses",
-        file=sys.stderr,
-    )
+    if not measured and getattr(options, "durations", None):
+        return
+    but = [f"but those of {' and '.join(measured)}"] if measured else []
+    but += [f"with --{name} as given" for name in given]
+    which = "".join(f", {words}" for words in but)
+    remark(command, f"times are predicted for {options.platform}{which}; --platform chooses")
 
 
 def add_budget_option(parser: argparse.ArgumentParser) -> None:

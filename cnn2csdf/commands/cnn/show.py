@@ -9,6 +9,7 @@ from typing import Any
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.fixed_point.flash import and_in_flash, flash_bytes
 from cnn2csdf.granularity import ROWS, parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Output
@@ -153,9 +154,15 @@ def _as_json(
         "parameters": parameters,
         "shared_parameters": used - parameters,
         "parameter_bytes": parameter_bytes(network, element_bytes),
+        "flash_bytes": flash_bytes(network, element_bytes),
         "multiply_accumulates": sum(row["multiply_accumulates"] for row in rows),
         "largest_output_bytes": max(row["output_bytes"] for row in rows),
     }
+
+
+def _parameter_bytes(total: dict[str, Any]) -> str:
+    trained, stored = total["parameter_bytes"], total["flash_bytes"]
+    return bytes_in_words(trained) + and_in_flash(trained, stored)
 
 
 def _as_text(total: dict[str, Any], sizes: str) -> str:
@@ -183,7 +190,7 @@ def _as_text(total: dict[str, Any], sizes: str) -> str:
         [
             *lines,
             f"{total['network']}: {answers.counted(len(rows), 'layer')}, "
-            f"{total['parameters']:,} parameters ({bytes_in_words(total['parameter_bytes'])}), "
+            f"{total['parameters']:,} parameters ({_parameter_bytes(total)}), "
             f"{total['multiply_accumulates']:,} multiply-accumulates, "
             f"largest output {bytes_in_words(total['largest_output_bytes'])}",
             f"sizes: {sizes}" + (f"; {again:,} more uses of shared parameters" if again else ""),

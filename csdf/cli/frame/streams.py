@@ -15,7 +15,11 @@ from csdf.names import quoted, quoted_lines
 
 
 class Answers(io.TextIOBase):
-    """Standard output; what is printed on it where it is closed is an OSError, as on a full disk."""
+    """Standard output; what is printed on it where it is closed is an OSError, as on a full disk.
+
+    A reader who has seen enough, as `head` has, is no reason to leave work undone, such as a file
+    that is still to be written: only `flush` says so, by BrokenPipeError.
+    """
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
@@ -28,8 +32,12 @@ class Answers(io.TextIOBase):
         self.last = text.strip() or self.last
         if self.beside is not None:
             self.beside.clear()
+        if isinstance(self._lost, BrokenPipeError):
+            return len(text)
         try:
             self._open.write(self._as_shown(quoted_lines(text)))
+        except BrokenPipeError as error:
+            self._lost = error
         except OSError as error:  # some printers, such as argparse, do not mind
             self._lost = error
             raise

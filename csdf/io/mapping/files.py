@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from csdf.errors import UnreadableFile
@@ -43,14 +43,14 @@ Value = TypeVar("Value")
 def read_platform(path: str | os.PathLike[str]) -> Platform:
     """Return the platform of a JSON file. Raises UnreadableFile, which names the place."""
     root = _document(path, PLATFORM)
-    _require(root, ("format", "version", "name", "processors"), ("connections",))
+    root.require_keys(("format", "version", "name", "processors"), ("connections",))
     return _valid(root, _platform)
 
 
 def read_mapping(path: str | os.PathLike[str]) -> Mapping:
     """Return the mapping of a JSON file. Raises UnreadableFile, which names the place."""
     root = _document(path, MAPPING)
-    _require(root, ("format", "version", "binding"), ("orders", "buffers", "delays"))
+    root.require_keys(("format", "version", "binding"), ("orders", "buffers", "delays"))
     return _valid(root, _mapping)
 
 
@@ -72,13 +72,9 @@ def _document(path: str | os.PathLike[str], kind: str) -> JsonValue:
         found = root.value.get("format")
         raise UnreadableFile(f'{name}: found "format": {found!r}; expected {kind!r}')
     if root.value.get("version") != VERSION:
-        raise UnreadableFile(f'{name}: expected "version": {VERSION}')
+        found = root.value.get("version")
+        raise UnreadableFile(f'{name}: found "version": {found!r}; expected {VERSION}')
     return root
-
-
-def _require(value: JsonValue, needed: Sequence[str], optional: Sequence[str]) -> None:
-    value.require_object()
-    value.require_keys((*needed, *(key for key in optional if key in value.value)))
 
 
 def _valid(value: JsonValue, build: Callable[[JsonValue], Value]) -> Value:
@@ -98,7 +94,7 @@ def _platform(root: JsonValue) -> Platform:
 
 
 def _core(value: JsonValue) -> Core:
-    _require(value, ("name",), ("type", "wheel", "slice", "offset"))
+    value.require_keys(("name",), ("type", "wheel", "slice", "offset"))
     return Core(
         name=value["name"].text(),
         type=value["type"].text() if "type" in value.value else "",
@@ -109,7 +105,7 @@ def _core(value: JsonValue) -> Core:
 
 
 def _connection(value: JsonValue) -> Connection:
-    _require(value, ("source", "target"), ("latency", "bandwidth", "pipelined", "wait"))
+    value.require_keys(("source", "target"), ("latency", "bandwidth", "pipelined", "wait"))
     return Connection(
         source=value["source"].text(),
         target=value["target"].text(),
@@ -138,7 +134,7 @@ def _members(root: JsonValue, key: str) -> list[tuple[str, JsonValue]]:
 
 
 def _order(value: JsonValue) -> StaticOrder:
-    _require(value, ("periodic",), ("prefix",))
+    value.require_keys(("periodic",), ("prefix",))
     return StaticOrder(
         periodic=tuple(one.text() for one in value["periodic"].items()),
         prefix=tuple(one.text() for one in value["prefix"].items())
@@ -148,7 +144,7 @@ def _order(value: JsonValue) -> StaticOrder:
 
 
 def _buffer(value: JsonValue) -> Buffer:
-    _require(value, (), ("memory", "source", "target"))
+    value.require_keys((), ("memory", "source", "target"))
     return Buffer(
         memory=_natural(value, "memory"),
         source=_natural(value, "source"),

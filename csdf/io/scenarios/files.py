@@ -65,8 +65,8 @@ def scenarios_from_json(text: str, name: str = "<text>") -> ScenarioGraph:
 
 
 def _scenario(value: JsonValue) -> Scenario:
-    given = value.value if type(value.value) is dict else {}
-    value.require_keys(("name", "graph", *(key for key in OPTIONAL if key in given)))
+    value.require_keys(("name", "graph"), OPTIONAL)
+    given = value.value
     try:
         return Scenario(
             name=value["name"].text(),

@@ -8,12 +8,13 @@ import io
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.fixed_point.flash import and_in_flash
 from cnn2csdf.granularity import WHOLE
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame import output, tables
@@ -24,6 +25,7 @@ from csdf.names import quoted
 from csdf.outcome import Status
 from csdf.stopping import Progress
 from csdf.words import bytes_in_words
+from planners.memory_ways import LINES, RINGS
 from planners.parts_memory import MemoryComparison, memory_comparison
 from planners.streaming.given.plan_text import format_plans
 
@@ -60,6 +62,7 @@ KIND = (
     "least of all layers whole and all by parts; csdf plan reuse mixes the two, csdf plan fusion "
     "cuts tiles, csdf fit lays lines and strips into one arena: they may need less"
 )
+BY_PARTS = f"by parts: {RINGS}; by rows in csdf fit {LINES}, so its bytes differ"
 
 
 class AnsweredNetwork(NamedTuple):
@@ -79,7 +82,7 @@ def main(argv: Sequence[str]) -> int:
     rows = [_row(model, options) for model in [options.model, *options.more]]
     shared.remark_on_platform("csdf cnn memory", options)
     if options.json:
-        found = {"kind": KIND, "networks": [_as_json(row) for row in rows]}
+        found = {"kind": f"{KIND}; {BY_PARTS}", "networks": [_as_json(row) for row in rows]}
         print(json.dumps(found, indent=2))
     else:
         print(_as_csv(rows) if options.csv else _as_text(rows))
@@ -200,7 +203,18 @@ def _as_text(rows: Sequence[AnsweredNetwork]) -> str:
                 f"{float(pipelined):.4g}",
             )
         )
-    return answers.one_text([*tables.aligned(table), KIND])
+    return answers.one_text([*tables.aligned(table), *_in_flash(rows), KIND, BY_PARTS])
+
+
+def _in_flash(rows: Sequence[AnsweredNetwork]) -> Iterator[str]:
+    """Say of which networks C stores another number of bytes than the parameters have."""
+    for row in rows:
+        trained, stored = row.comparison.parameters, row.comparison.flash_bytes
+        if stored != trained:
+            yield (
+                f"{row.name}: {bytes_in_words(trained)} of trained parameters"
+                f"{and_in_flash(trained, stored)}"
+            )
 
 
 def _as_csv(rows: Sequence[AnsweredNetwork]) -> str:

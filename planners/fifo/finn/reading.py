@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from cnn2csdf.onnx_files.plain_graph import PlainGraph, PlainNode, read_plain_graph
+from cnn2csdf.readers.plain_onnx import PlainGraph, PlainNode, read_plain_onnx
 from csdf.errors import InvalidGraph, UnreadableFile
 from planners.fifo.design import Design, Fifo, Layer
 from planners.fifo.finn.layers import converter_cluster, knows, layer_cluster
@@ -47,7 +47,7 @@ def read_design(
     folding: attributes by the names of nodes, "Defaults" for all. A width converter that neither file
     has, but the widths need, is put where FINN's InsertDWC would put it. Raises UnreadableFile.
     """
-    graph = read_plain_graph(path)
+    graph = read_plain_onnx(path)
     nodes = [_folded(node, folding or {}) for node in _nodes(path, graph)]
     _require_names(path, nodes, folding or {})
     streams = _streams(path, graph, nodes)

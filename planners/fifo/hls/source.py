@@ -71,6 +71,8 @@ def read_source(path: str) -> Source:
     if names_a_model(place):
         with TemporaryDirectory() as folder:
             return replace(_read(converted(place, Path(folder)), path), is_written=False)
+    if not place.exists():
+        raise UnreadableFile(f"{path}: cannot be read: No such file or directory")
     raise UnreadableFile(
         f"{path}: no folder 'firmware' beside or in it; give the folder of a project that "
         "hls4ml has written (model.write()), or the hls4ml_config.yml in that folder"

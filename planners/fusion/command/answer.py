@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cnn2csdf.execution.compare import Difference
-from cnn2csdf.fixed_point.flash import flash_bytes
+from cnn2csdf.fixed_point.flash import and_in_flash, flash_bytes
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
@@ -60,11 +60,9 @@ def as_text(
     return answers.one_text([*lines, f"  time                {time_in_words(seconds)}"])
 
 
-def _more_in_flash(plan: FusionPlan) -> str:
+def _in_flash(plan: FusionPlan) -> str:
     stored = flash_bytes(plan.chain.network, plan.terms.element_bytes)
-    if stored <= plan.parameter_bytes:
-        return ""
-    return f"; {bytes_in_words(stored)} of flash with what a library adds, as csdf fit counts"
+    return and_in_flash(plan.parameter_bytes, stored)
 
 
 def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
@@ -80,7 +78,7 @@ def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
         f"{plan.chain.network.name}: {status}: {answers.counted(len(plan.groups), 'group')}",
         f"  arena               {bytes_in_words(plan.memory)} ({plan.memory} bytes)",
         f"  weights             {bytes_in_words(plan.parameter_bytes)}, outside the arena"
-        f"{_more_in_flash(plan)}",
+        f"{_in_flash(plan)}",
         f"  predicted time      {nanoseconds_in_words(plan.cost.nanoseconds, 4)}",
         f"  redundant work      {plan.redundant / max(1, necessary):.2%} of {necessary} "
         "multiply-accumulates",

@@ -108,7 +108,7 @@ def _limit(options: argparse.Namespace, weights: int) -> int | None:
         ram=options.ram if options.with_weights else _least(options.ram, options.memory),
         memory=options.memory if options.with_weights else None,
     )
-    return limits.room(weights)
+    return limits.room(weights, weights)  # flash is a limit of its own
 
 
 def _least(*sizes: int | None) -> int | None:

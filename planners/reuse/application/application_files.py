@@ -29,7 +29,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.readers.model_files import SUFFIXES, read_model
 from cnn2csdf.simplify import simplified
 from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile, UnsupportedOperator
-from csdf.io.files import read_bytes
+from csdf.io.files import read_text
 from csdf.io.json_value import JsonValue
 from planners.reuse.application.application import Application, Member, Partition, undivided
 
@@ -38,12 +38,7 @@ YAML_SUFFIXES = (".yaml", ".yml")
 
 def read_application(path: str | os.PathLike[str]) -> Application:
     """Return the application of a file. Raises what parse_application raises."""
-    name = os.fspath(path)
-    try:
-        text = read_bytes(name).decode()
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{name}: not text in UTF-8: {error.reason}") from None
-    return parse_application(text, name)
+    return parse_application(read_text(path), os.fspath(path))
 
 
 def parse_application(text: str, name: str) -> Application:
@@ -54,7 +49,7 @@ def parse_application(text: str, name: str) -> Application:
     CsdfError where a format needs a library that is not installed.
     """
     document = _document(text, name)
-    _require(document, ("networks",), ("name", "parallel"))
+    document.require_keys(("networks",), ("name", "parallel"))
     folder = PurePath(name).parent
     members = tuple(_member(one, folder) for one in document["networks"].items())
     groups = _optional(document, "parallel", [])
@@ -85,7 +80,7 @@ def _yaml_parser(name: str) -> Any:
 
 
 def _member(found: JsonValue, folder: PurePath) -> Member:
-    _require(found, ("model",), ("name", "repair", "simplify", "outside", "partitions"))
+    found.require_keys(("model",), ("name", "repair", "simplify", "outside", "partitions"))
     network = _network(found, folder)
     try:
         outside = frozenset(_texts(_optional(found, "outside", [])))
@@ -116,7 +111,7 @@ def _partitions(found: JsonValue, layers: Sequence[str]) -> tuple[Partition, ...
     partitions: list[Partition] = []
     rest = list(layers)
     for one in found.items():
-        _require(one, ("name",), ("layers", "last"))
+        one.require_keys(("name",), ("layers", "last"))
         if "layers" in one.value:
             here = _texts(one["layers"])
         elif "last" in one.value:
@@ -138,9 +133,3 @@ def _texts(found: JsonValue) -> list[str]:
 def _optional(found: JsonValue, key: str, default: Any) -> JsonValue:
     values: Mapping[str, Any] = found.value
     return found[key] if key in values else JsonValue(default, found.file, found.place)
-
-
-def _require(found: JsonValue, needed: tuple[str, ...], optional: tuple[str, ...]) -> None:
-    """Refuse anything but an object with the needed keys and perhaps the optional ones."""
-    present = tuple(key for key in optional if isinstance(found.value, dict) and key in found.value)
-    found.require_keys(needed + present)

@@ -18,11 +18,11 @@ from pathlib import Path
 from cnn2csdf.readers.json_layers import parse_description
 from cnn2csdf.readers.json_networks import parse_json_network
 from csdf.errors import InvalidNetwork, UnreadableFile
-from csdf.io.files import read_bytes
+from csdf.io.files import read_text
 from csdf.io.json_value import JsonValue
 from planners.reuse.application.application import Application, Member, Partition
 
-KEYS = ("networks", "partitions", "parallel", "note")
+OPTIONAL = ("partitions", "parallel", "note")
 
 
 def published_applications(path: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def read_published_application(path: str | os.PathLike[str], name: str) -> Appli
     if name not in published_applications(path):
         raise UnreadableFile(f"{path}: there is no application {name!r}")
     found = table[name]
-    found.require_keys(("networks", *(key for key in KEYS[1:] if key in found.value)))
+    found.require_keys(("networks",), OPTIONAL)
     members = tuple(_member(one, found, Path(path).parent) for one in found["networks"].items())
     partitions = {member.name: [one.name for one in member.partitions] for member in members}
     try:
@@ -49,22 +49,15 @@ def read_published_application(path: str | os.PathLike[str], name: str) -> Appli
 
 
 def _table(path: str | os.PathLike[str]) -> JsonValue:
-    table = JsonValue.parse(_text(path), os.fspath(path))
+    table = JsonValue.parse(read_text(path), os.fspath(path))
     if type(table.value) is not dict:
         raise table.refusal("expected an object")
     return table
 
 
-def _text(path: str | os.PathLike[str]) -> str:
-    try:
-        return read_bytes(path).decode()
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{path}: not text in UTF-8: {error.reason}") from None
-
-
 def _member(found: JsonValue, application: JsonValue, folder: Path) -> Member:
     file = folder / "json" / f"{found.text()}.json"
-    text = _text(file)
+    text = read_text(file)
     network = parse_json_network(text, str(file), repair=True)
     stated = [layer.name for layer in parse_description(text, str(file)).layers]
     outside = frozenset(layer.name for layer in network.layers).difference(stated)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from cnn2csdf.fixed_point.flash import and_in_flash
 from csdf.cli import answers, pictures
 from csdf.cli.frame import output
 from csdf.words import bytes_in_words, time_in_words
 from planners.limits import Limits
+from planners.memory_ways import RINGS
 from planners.reuse.application.application import Application
 from planners.reuse.cost.comparison import Comparison
 from planners.reuse.cost.evaluation import Evaluator
@@ -69,8 +71,8 @@ class ReusePlans(NamedTuple):
         if len(rows) > 1:
             parts = f" or by {', '.join(rows[:-1])} or {rows[-1]} rows"
         return (
-            f"each layer whole{parts}; csdf plan fusion cuts tiles, csdf fit lays lines and strips "
-            "into one arena: they may need less"
+            f"each layer whole{parts}; by rows {RINGS}; csdf plan fusion cuts tiles, csdf fit lays "
+            "lines and strips into one arena: they may need less"
         )
 
     @property
@@ -85,7 +87,7 @@ def as_text(answer: ReusePlans) -> str:
     lines = [
         f"{answer.application.name}: {answers.counted(len(answer.application.members), 'network')}, "
         f"{answers.counted(len(answer.application.layers), 'layer')}, "
-        f"weights {bytes_in_words(weights)}",
+        f"weights {bytes_in_words(weights)}{and_in_flash(weights, answer.evaluator.flash_bytes)}",
         "  memory with weights",
     ]
     for field, label in METHODS.items():
@@ -124,8 +126,9 @@ def _arena_line(label: str, plan: Deployment) -> str:
 def _chosen_lines(answer: ReusePlans) -> list[str]:
     weights = answer.evaluator.weights
     if answer.chosen is None and (answer.memory or 0) < weights and answer.is_below_bound:
+        stored = and_in_flash(weights, answer.evaluator.flash_bytes)
         return [
-            f"  chosen none: the parameters alone are {bytes_in_words(weights)}; the limit is "
+            f"  chosen none: the parameters alone are {bytes_in_words(weights)}{stored}; the limit is "
             f"{answer.limits}"
         ]
     if answer.chosen is None:
@@ -194,6 +197,7 @@ def as_json(answer: ReusePlans) -> dict[str, Any]:
         "application": answer.application.name,
         "networks": [member.name for member in answer.application.members],
         "weight_bytes": answer.evaluator.weights,
+        "flash_bytes": answer.evaluator.flash_bytes,
         "methods": {
             field: answer.evaluator.weights + getattr(answer.methods, field) for field in METHODS
         },

@@ -49,7 +49,7 @@ def concluded(
     application, costs = evaluator.application, evaluator.costs
     front = replace(front, points=front.points or uniform_points(evaluator, ()))
     limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
-    room = limits.room(evaluator.weights)
+    room = limits.room(evaluator.weights, evaluator.flash_bytes)
     if room is not None:
         demands = replace(demands, memory=evaluator.weights + room)
     placed = functools.cache(functools.partial(_by_offsets, evaluator, stop=stop))

@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
         application = as_published(application)
     demands.check_names(application)
     answer = _answer(application, options, demands)
-    shared.remark_on_platform("csdf plan reuse", options)
+    _remark_on_platform(application, options)
     if options.output and answer.deployment is not None:
         output.write(
             "csdf plan reuse", options.output, FORMATS[suffix_of(options.output)](answer.deployment)
@@ -66,6 +66,13 @@ def main(argv: Sequence[str]) -> int:
         is_proved = answer.front.is_proved or answer.is_below_bound
         return answers.NO if is_proved else answers.GAVE_UP
     return answers.ANSWERED if answer.is_equal and answer.is_within_limit else answers.NO
+
+
+def _remark_on_platform(application: Application, options: argparse.Namespace) -> None:
+    """Say of which processor the times are, of networks without measured ones."""
+    measured = dict.fromkeys(name for name, _ in options.durations)
+    if len(measured) < len(application.members):
+        shared.remark_on_platform("csdf plan reuse", options, tuple(measured))
 
 
 def _require_possible(options: argparse.Namespace) -> None:

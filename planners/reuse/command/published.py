@@ -78,7 +78,7 @@ def measured_times(
 def front_at_once(evaluator: Evaluator, options: argparse.Namespace) -> Front | None:
     """Return the one point of all layers whole where Algorithm 9 takes it; None where it searches."""
     limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
-    room = limits.room(evaluator.weights)
+    room = limits.room(evaluator.weights, evaluator.flash_bytes)
     (whole,) = uniform_points(evaluator, ())
     if options.selection != PUBLISHED or room is None:
         return None

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
+from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, Platform
 from csdf.errors import InvalidNetwork, InvalidPlan
@@ -153,6 +154,14 @@ class Evaluator:
         self.weights = sum(
             parameter_bytes(member.network, self.costs.parameter_bytes)
             for member in application.members
+        )
+
+    @property
+    def flash_bytes(self) -> int:
+        """Bytes of the weights in flash, as C stores them with what rescales integers."""
+        return sum(
+            flash_bytes(member.network, self.costs.parameter_bytes)
+            for member in self.application.members
         )
 
     def sharing(self, share: Share) -> Evaluator:

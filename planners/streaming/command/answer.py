@@ -9,11 +9,13 @@ from cnn2csdf.execution.compare import Difference
 from csdf.cli import answers
 from csdf.outcome import Status
 from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
+from planners.memory_ways import RINGS
 from planners.streaming.given.as_fit import GIVEN
 from planners.streaming.together import Together
-from planners.streaming.ways import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
+from planners.streaming.ways import BY_ROWS, OUTSIDE, RESIDENT, ROWS, Fit, FitWay
 
 HEADER = ("way", "RAM", "work", "predicted")
+BY_PARTS = f"  others   in csdf cnn memory by parts {RINGS}, so its bytes differ from these by rows"
 WHERE = {RESIDENT: "in the arena", ROWS: "row by row", OUTSIDE: "elsewhere"}
 
 
@@ -25,6 +27,7 @@ def as_text(
     fits = all_of.fits
     for one in fits:
         lines += [_headline(one), *_table(one), f"  because  {one.reason}", _counted(one)]
+        lines += [BY_PARTS] if any(way.name == BY_ROWS for way in one.ways) else []
     if len(fits) > 1:
         lines += _together(all_of)
     for one, check in zip(fits, checks, strict=False):

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from itertools import accumulate
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnn2csdf.network import Network
 from csdf.draw.picture import rendered
+from csdf.words import bytes_in_words
 from planners.arena.command.picture import Box, arena_picture
 from planners.streaming.given.lifetimes import lifetimes
 from planners.streaming.ways import Fit
 
+LEAST_SPAN = Fraction(1, 10)  # of the axis of work, so that 1 alone is no magnified axis
+NARROW = 4  # ends of the axis of RAM this far apart have all digits beside their marks
 COLOURS = ("#357", "#c63", "#585", "#85a", "#999", "#a33")
 
 
@@ -33,6 +39,37 @@ def plan_picture(network: Network, found: Fit, suffix: str) -> str | bytes:
     )
 
 
+def _draw_ways(axes: Axes, found: Fit, colour: str) -> None:
+    """Draw the ways of a network as dots, and the least work that fits as steps."""
+    ways = sorted(found.ways, key=lambda way: way.ram_bytes)
+    sizes = [way.ram_bytes / 1000 for way in ways]
+    works = [float(way.work) for way in ways]
+    axes.plot(sizes, works, "o", color=colour, markersize=4, label=found.network, clip_on=False)
+    best = list(accumulate(works, min))
+    axes.step(sizes, best, where="post", color=colour, linewidth=1.2)
+
+
+def _mark_sizes(axes: Axes) -> None:
+    """Make the axis of RAM logarithmic, with numbers that are far enough from one another."""
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    digits = "123456789" if high < NARROW * low else "25"
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_formatter(
+        lambda value, _: f"{value:g}" if f"{value:e}"[0] in digits else ""
+    )
+    axes.set_xlabel("RAM (kB = 1,000 bytes, log scale)")
+
+
+def work_axis(works: Sequence[Fraction]) -> tuple[float, float]:
+    """Return the ends of the axis of work: it begins with the least, below which there is none.
+
+    That is 1, the network computed once, or 0 where nothing is multiplied.
+    """
+    least, most = min(Fraction(1), *works), max(works)
+    return float(least), float(max(most + (most - least) / 20, least + LEAST_SPAN))
+
+
 def fit_picture(fits: Sequence[Fit], suffix: str) -> str | bytes:
     """Return the picture: a line of trade-offs for each network, with its limit.
 
@@ -41,22 +78,14 @@ def fit_picture(fits: Sequence[Fit], suffix: str) -> str | bytes:
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.add_subplot()
     for number, one in enumerate(fits):
-        colour = COLOURS[number % len(COLOURS)]
-        ways = sorted(one.ways, key=lambda way: way.ram_bytes)
-        sizes = [way.ram_bytes / 1000 for way in ways]
-        works = [float(way.work) for way in ways]
-        axes.plot(sizes, works, "o", color=colour, markersize=4, label=one.network)
-        best: list[float] = []
-        for work in works:
-            best.append(min(work, best[-1]) if best else work)
-        axes.step(sizes, best, where="post", color=colour, linewidth=1.2)
-        if one.ram is not None:
-            axes.axvline(one.ram / 1000, color="#777", linewidth=1.1, linestyle="--")
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
-    axes.set_xlabel("RAM (kB = 1,000 bytes, log scale)")
-    axes.set_ylabel("work, of the network computed once")
+        _draw_ways(axes, one, COLOURS[number % len(COLOURS)])
+    limits = [one.ram for one in fits if one.ram is not None]
+    if limits:  # one option: the same for all
+        label = f"--ram: {bytes_in_words(limits[0])}"
+        axes.axvline(limits[0] / 1000, color="#777", linewidth=1.1, linestyle="--", label=label)
+    axes.set_ylim(*work_axis([way.work for one in fits for way in one.ways]))
+    _mark_sizes(axes)
+    axes.set_ylabel("work (1: the network computed once)")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
     return rendered(figure, "RAM against work", suffix)

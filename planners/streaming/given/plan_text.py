@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from csdf.errors import UnreadableFile
 from csdf.io.json_value import JsonValue
@@ -32,10 +32,11 @@ PLAN = (
     *("version", "network", "element_bytes", "arena_bytes", "multiply_accumulates"),
     *("again", "inlays", "groups", "buffers"),
 )
-KEYS_OF = {1: tuple(key for key in PLAN if key != "inlays"), VERSION: PLAN}  # by version
 STAGE = ("layers", "course", "rows", "parts", "summing", "tiles", "strips")
 GROUP = ("arriving", "order", "stages")
 BUFFER = ("name", "kind", "tensor", "readers", "rows", "size", "offset", "groups")
+LATER = ("inlays", "order", "readers")  # keys that version 1 had not
+NEARLY_LATER = ("tiles",)  # and one that not every plan of version 1 had
 MOST = 2**31 - 1  # of rows, parts, bytes: what C counts in 32 bits
 MOST_WORK = 2**63 - 1
 
@@ -65,12 +66,10 @@ def _plan(found: JsonValue) -> StreamingPlan:
         raise found.refusal(
             "a plan of csdf plan fusion in its old form, which no judge could carry out; plan again"
         )
-    _require_keys_of_version(found)
-    if type(found.value) is dict and found.value.get("version") == 1:
+    version = _version(found)
+    _require_keys_of_version(found, version)
+    if version == 1:
         found = _of_version_1(found)
-    found.require_keys(PLAN)
-    if not 1 <= found["version"].natural() <= VERSION:
-        raise found["version"].refusal(f"this program reads versions 1 to {VERSION}")
     unit = found["element_bytes"]
     return StreamingPlan(
         network=found["network"].text(),
@@ -84,51 +83,53 @@ def _plan(found: JsonValue) -> StreamingPlan:
     )
 
 
-def _require_keys_of_version(found: JsonValue) -> None:
-    """Refuse keys that are not those of the version that the document says it has."""
-    version = found.value.get("version") if type(found.value) is dict else None
-    if type(version) is not int:
-        return
-    if version not in KEYS_OF:
-        raise found["version"].refusal(f"this program reads versions 1 to {VERSION}")
-    keys = KEYS_OF[version]
-    other = next((one for one, those in KEYS_OF.items() if set(found.value) == set(those)), version)
-    if other != version:
-        raise found["version"].refusal(f"expected {other}, whose keys these are")
-    try:
-        found.require_keys(keys)
-    except UnreadableFile as error:
+def _version(found: JsonValue) -> int:
+    """Return the version that a document says it has; refuse one without, or with another's keys."""
+    found.require_object()
+    if "version" not in found.value:
         raise UnreadableFile(
-            f"{error}: found version {version}, expected its keys: {', '.join(keys)}"
-        ) from None
+            f"{found.where}: the key 'version' is missing; expected a plan of version 1 to {VERSION}, "
+            f"with the keys {', '.join(PLAN)}"
+        )
+    version = found["version"].value
+    if type(version) is not int or not 1 <= version <= VERSION:
+        raise found["version"].refusal(f"this program reads versions 1 to {VERSION}")
+    for other in range(1, VERSION + 1):
+        if other != version and set(found.value) == set(_keys_of(PLAN, other)):
+            raise found["version"].refusal(f"expected {other}, whose keys these are")
+    return version
+
+
+def _keys_of(keys: Sequence[str], version: int, but: Sequence[str] = ()) -> tuple[str, ...]:
+    later = LATER if version == 1 else ()
+    return tuple(key for key in keys if key not in (*later, *but))
+
+
+def _require_keys_of_version(found: JsonValue, version: int) -> None:
+    """Refuse keys that are not those of a version, in a plan and in all objects within."""
+    _require(found, PLAN, version)
+    for group in found["groups"].items():
+        _require(group, GROUP, version)
+        for stage in group["stages"].items():
+            _require(stage, STAGE, version)
+    for buffer in found["buffers"].items():
+        _require(buffer, BUFFER, version)
+
+
+def _require(found: JsonValue, keys: tuple[str, ...], version: int) -> None:
+    optional = tuple(key for key in NEARLY_LATER if key in keys and version == 1)
+    needed = _keys_of(keys, version, optional)
+    found.require_keys(needed, optional, form=f"version {version}")
 
 
 def _of_version_1(found: JsonValue) -> JsonValue:
-    """The document with the keys that came later, in groups, stages and buffers that are objects."""
-    value = {"inlays": [], **found.value}
-    value["groups"] = [
-        _with(group, order=[], stages=_all_with(group["stages"], tiles=None))
-        if type(group) is dict and "stages" in group
-        else group
-        for group in _entries(value["groups"])
+    """Return a document of version 1 with the keys that came later."""
+    groups = [
+        {**group, "order": [], "stages": [{"tiles": None, **one} for one in group["stages"]]}
+        for group in found.value["groups"]
     ]
-    value["buffers"] = _all_with(_entries(value["buffers"]), readers=[])
-    return replace(found, value=value)
-
-
-def _entries(value: Any) -> Any:
-    return value if type(value) is list else []
-
-
-def _with(entry: dict[str, Any], **later: Any) -> dict[str, Any]:
-    return {**entry, **later}
-
-
-def _all_with(entries: Any, **later: Any) -> Any:
-    """Entries of a list, with keys that those that are objects have not."""
-    if type(entries) is not list:
-        return entries
-    return [{**later, **one} if type(one) is dict else one for one in entries]
+    buffers = [{**one, "readers": []} for one in found.value["buffers"]]
+    return replace(found, value={**found.value, "inlays": [], "groups": groups, "buffers": buffers})
 
 
 def _span(found: JsonValue) -> Span:
@@ -143,7 +144,6 @@ def _inlay(found: JsonValue) -> Inlay:
 
 
 def _group(found: JsonValue) -> PlannedGroup:
-    found.require_keys(GROUP)
     stages = tuple(_stage(one) for one in found["stages"].items())
     arriving = _text_or_none(found["arriving"])
     if not stages and arriving is None:
@@ -164,7 +164,6 @@ def _turns(found: JsonValue) -> Turns:
 
 
 def _stage(found: JsonValue) -> PlannedStage:
-    found.require_keys(STAGE)
     layers = _texts(found["layers"])
     if not layers:
         raise found["layers"].refusal("expected at least one layer")
@@ -201,7 +200,6 @@ def _strip(found: JsonValue) -> tuple[str, int, int]:
 
 
 def _buffer(found: JsonValue) -> StreamBuffer:
-    found.require_keys(BUFFER)
     groups = found["groups"].naturals()
     if len(groups) != 2 or groups[0] >= groups[1]:
         raise found["groups"].refusal("expected a first group and one past the last")

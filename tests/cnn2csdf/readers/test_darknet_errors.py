@@ -27,6 +27,7 @@ LONG = TINY.replace("filters=10", "filters=8") + (
         (NET + "[conv]\nsize=", UnreadableFile, "n.cfg:6: found 'size='"),
         (NET + "[conv]\nsize=3\nsize=3", UnreadableFile, "n.cfg:7: [conv]: 'size' is given twice"),
         (NET + "[conv]\nsize=two", UnreadableFile, "n.cfg:6: [conv]: found size=two; expected an i"),
+        (NET + "[conv]\nsize=9999999999", UnreadableFile, "an integer of at most 9 digits"),
         (NET + "[conv]\nsize=0", UnreadableFile, "expected an integer of at least 1"),
         (NET + "[conv]\nstride=-1", UnreadableFile, "n.cfg:6: [conv]: found stride=-1"),
         (NET + "[conv]\nfilter=3", UnreadableFile, "n.cfg:6: [conv]: the option 'filter' is unkn"),

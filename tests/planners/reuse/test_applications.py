@@ -113,7 +113,10 @@ def test_without_pyyaml_the_message_says_how_to_get_it(monkeypatch):
         ("[]", "expected an object"),
         ('{"networks": []}', "has no network"),
         ('{"parallel": []}', "the key 'networks' is missing"),
-        ('{"networks": [{"model": "resnet8"}], "speed": 1}', "the key 'speed' is unknown"),
+        (
+            '{"networks": [{"model": "resnet8"}], "speed": 1}',
+            "'speed' is unknown; expected: networks; optional: name",
+        ),
         ('{"networks": [{"model": 3}]}', r"networks\[0\].model: found 3; expected a text"),
         (
             '{"networks": [{"model": "resnet9"}]}',
@@ -218,6 +221,7 @@ def test_without_parallelism_no_edge_is_cut():
     [
         ("[]", "expected an object"),
         ('{"b": {}}', "there is no application 'a'"),
+        ('{"a": 3}', "a: found 3; expected an object"),
         ('{"a": {}}', "the key 'networks' is missing"),
         ('{"a": {"networks": ["none"]}}', "none.json: cannot be read"),
     ],

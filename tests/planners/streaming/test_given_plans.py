@@ -176,10 +176,18 @@ def test_the_plan_of_another_network_is_refused_by_its_layer():
     [
         ("{", "plan.json:1: not JSON"),
         ("[]", "expected at least one plan"),
-        ('{"version": 1}', "the key 'network' is missing: found version 1, expected its keys"),
-        ('{"version": 2, "new": 0}', "is missing: found version 2, expected its keys"),
+        (
+            '{"version": 1}',
+            "the key 'network' is missing; expected in version 1: version, network, element",
+        ),
+        (
+            '{"version": 2, "new": 0}',
+            "is missing; expected in version 2: version, network, element",
+        ),
         ('{"version": 3, "new": 0}', "found 3; this program reads versions 1 to 2"),
         ("7", "expected an object"),
+        ("{}", "the key 'version' is missing; expected a plan of version 1 to 2, with the keys"),
+        ('{"version": true}', "version: found True; this program reads versions 1 to 2"),
     ],
 )
 def test_what_is_no_plan_is_refused_with_its_place(text, words):
@@ -191,6 +199,46 @@ def test_keys_of_another_version_than_it_says_are_named():
     entry = json.loads(format_plans([planned(network_of())]))
     with pytest.raises(UnreadableFile, match=r"version: found 1; expected 2, whose keys these are"):
         parse_plans(json.dumps({**entry, "version": 1}), "plan.json")
+
+
+def without_later_keys(entry):
+    """The document as version 1 wrote it."""
+    old = {key: value for key, value in entry.items() if key != "inlays"} | {"version": 1}
+    old["groups"] = [
+        {"arriving": one["arriving"], "stages": [less(stage, "tiles") for stage in one["stages"]]}
+        for one in entry["groups"]
+    ]
+    old["buffers"] = [less(one, "readers") for one in entry["buffers"]]
+    return old
+
+
+def less(entry, key):
+    return {name: value for name, value in entry.items() if name != key}
+
+
+NESTED = {  # what is changed in the document, and where it is found; plans of each version
+    "groups[0]: the key 'order'": (lambda plan: plan["groups"][0], "order", []),
+    "buffers[0]: the key 'readers'": (lambda plan: plan["buffers"][0], "readers", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", NESTED)
+def test_a_key_of_the_other_version_deep_in_a_plan_is_refused_with_the_version(place):
+    # Version 1 knew neither orders nor readers.
+    find, key, value = NESTED[place]
+    new = json.loads(format_plans([planned(network_of())]))
+    old = without_later_keys(new)
+    assert parse_plans(json.dumps(old), "plan.json") == parse_plans(json.dumps(new), "plan.json")
+    del find(new)[key]
+    with pytest.raises(
+        UnreadableFile, match=re.escape(f"{place} is missing; expected in version 2: ")
+    ):
+        parse_plans(json.dumps(new), "plan.json")
+    find(old)[key] = value
+    with pytest.raises(
+        UnreadableFile, match=re.escape(f"{place} is unknown; expected in version 1: ")
+    ):
+        parse_plans(json.dumps(old), "plan.json")
 
 
 VALUES = (-1, 0, 1, 2, 7, 10**12, None, True, 1.5, "", "no such", [], {}, [0, 1])

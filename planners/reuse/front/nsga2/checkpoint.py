@@ -14,7 +14,7 @@ from random import Random
 import numpy as np
 
 from csdf.errors import UnreadableFile
-from csdf.io.files import read_bytes, write_text
+from csdf.io.files import read_text, write_text
 from csdf.io.json_value import JsonValue
 from csdf.model.exact import MalformedText, signed_rational
 from csdf.stopping import Budget, Stop, stop_of
@@ -142,11 +142,7 @@ class Checkpoint:
 
 
 def _document(path: str | os.PathLike[str]) -> JsonValue:
-    try:
-        text = read_bytes(path).decode()
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{path}: not text in UTF-8: {error.reason}") from None
-    document = JsonValue.parse(text, str(path))
+    document = JsonValue.parse(read_text(path), str(path))
     content = document.value
     if type(content) is not dict or content.get("format") != FORMAT:
         raise UnreadableFile(f"{path}: not a checkpoint; expected the format {FORMAT!r}")

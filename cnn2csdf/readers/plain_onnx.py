@@ -1,0 +1,41 @@
+"""An ONNX graph as plain values, read where the package onnx is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cnn2csdf.readers.extra import with_onnx
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainNode:
+    """A node as it stands in the file; texts among the attributes are str."""
+
+    name: str
+    op_type: str
+    domain: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainGraph:
+    """Nodes in the order of the file. parameters: names of the tensors that the file has values of."""
+
+    nodes: tuple[PlainNode, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    parameters: frozenset[str]
+
+
+def read_plain_onnx(path: str) -> PlainGraph:
+    """Return the graph of an ONNX file, which may be packed by gzip.
+
+    Raises UnreadableFile, and CsdfError where the package onnx is not installed.
+    """
+    reader = with_onnx("cnn2csdf.onnx_files.plain_graph", path)
+    graph: PlainGraph = reader.read_plain_graph(path)
+    return graph

@@ -1,0 +1,153 @@
+"""One question, one number: whatever command is asked about the memory of a network.
+
+Each figure is read from the answers of all commands that give it. They are equal, or the answers of
+those that differ say in words what they count.
+"""
+
+import json
+import re
+from html import unescape
+
+import pytest
+
+from tests.cli.running import answer, run
+from tests.shared_data import SHARED, each
+
+__all__ = ["answer", "run"]
+
+TFLITE = SHARED / "networks" / "tflite"
+NETWORKS = ["keyword_spotting"]  # of the catalogue, in single precision
+NETWORKS += [
+    path
+    for name in ("person_detect_int8", "kws_int8", "ic_resnet8_int8")
+    if (path := TFLITE / f"{name}.tflite").exists()
+]
+SEARCH = ("--generations", "1", "--population", "20")
+RING = "each tensor has a ring of rows of its own, and the input comes by rows"
+AS_C = "of flash as C stores them (csdf fit)"
+
+
+class Asked:
+    """The answers of all commands about a network: as JSON, and in words."""
+
+    def __init__(self, run, network, folder):
+        self._run, page = run, folder / "page.html"
+        budget = ("--budget", "20s")
+        self.show, self.show_text = self._both("cnn", "show", network)
+        memory, self.memory_text = self._both("cnn", "memory", network, *budget)
+        (self.memory,) = memory["networks"]
+        self.reuse, self.reuse_text = self._both("plan", "reuse", network, *SEARCH)
+        self.fusion, self.fusion_text = self._both("plan", "fusion", network, "--ram", "1MB")
+        self.arena, self.arena_text = self._both("plan", "arena", network)
+        self.fit, self.fit_text = self._both("fit", network)
+        code, text, _ = run("deploy", network, "--json", "-o", folder / "firmware")
+        assert code == 0
+        self.deploy = json.loads(text)
+        code, _, _ = run("report", network, *budget, "-o", page)
+        assert code == 0
+        self.page = page.read_text()
+        self.report_text = unescape(re.sub(r"<[^>]+>", "", self.page))
+
+    def _both(self, *words):
+        texts = []
+        for form in (("--json",), ()):
+            code, text, _ = self._run(*words, *form)
+            assert code == 0, words
+            texts.append(text)
+        return json.loads(texts[0]), texts[1]
+
+    def way(self, name):
+        """Bytes of a way of csdf fit."""
+        return next(one["ram_bytes"] for one in self.fit["ways"] if one["name"] == name)
+
+    def arenas_of_report(self):
+        """Bytes of the arenas on the page, of whole layers and by parts."""
+        found = re.findall(r'"title": ?"([^"]+, one arena)", ?"peak": ?(\d+)', self.page)
+        return {title: int(size) for title, size in found}
+
+
+@pytest.fixture(params=NETWORKS, ids=lambda one: getattr(one, "stem", one), scope="module")
+def network(request):
+    return request.param
+
+
+@pytest.fixture
+def asked(network, run, tmp_path):
+    return Asked(run, network, tmp_path)
+
+
+@pytest.mark.slow
+def test_all_commands_give_one_number_or_name_the_difference(asked):
+    require_one_whole_arena(asked)
+    require_one_arena_by_parts(asked)
+    require_one_count_of_parameters(asked)
+    require_one_flash(asked)
+    require_one_plan_of_fit_and_deploy(asked)
+
+
+def require_one_whole_arena(asked):
+    whole = {
+        "cnn memory": asked.memory["whole_arena"]["buffer_bytes"],
+        "plan arena": asked.arena["problems"][0]["peak"],
+        "plan reuse": asked.reuse["whole_arena_bytes"],
+        "fit": asked.way("whole layers"),
+        "report": asked.arenas_of_report()["whole layers, one arena"],
+    }
+    assert len(set(whole.values())) == 1, whole
+    assert "input and tensors between groups whole, scratch counted" in asked.fusion_text
+
+
+def require_one_arena_by_parts(asked):
+    parts = asked.memory["by_parts_arena"]["buffer_bytes"]
+    assert asked.arenas_of_report()["by parts, one arena"] == parts
+    if asked.way("rows") != parts:
+        assert f"in csdf cnn memory by parts {RING}" in asked.fit_text
+        for text in (asked.memory_text, asked.report_text):
+            assert f"{RING}; by rows in csdf fit the input is whole unless" in text
+    assert f"by rows {RING}" in asked.reuse_text
+
+
+def require_one_count_of_parameters(asked):
+    trained = {
+        "cnn show": asked.show["parameter_bytes"],
+        "cnn memory": asked.memory["whole"]["parameter_bytes"],
+        "plan reuse": asked.reuse["weight_bytes"],
+        "plan fusion": asked.fusion["plan"]["weight_bytes"],
+    }
+    assert len(set(trained.values())) == 1, trained
+    if asked.fit["flash_bytes"] == trained["cnn show"]:
+        return
+    for name in ("show", "memory", "reuse", "fusion", "report"):
+        assert AS_C in getattr(asked, f"{name}_text"), name
+
+
+def require_one_flash(asked):
+    flash = {
+        "fit": asked.fit["flash_bytes"],
+        "deploy": asked.deploy["flash_bytes"],
+        "cnn show": asked.show["flash_bytes"],
+        "cnn memory": asked.memory["flash_bytes"],
+        "plan reuse": asked.reuse["flash_bytes"],
+    }
+    assert len(set(flash.values())) == 1, flash
+
+
+def require_one_plan_of_fit_and_deploy(asked):
+    assert asked.deploy["ram_bytes"] == asked.fit["ram_bytes"]
+    assert asked.deploy["work"] == asked.fit["work"]
+
+
+PERSON = TFLITE / "person_detect_int8.tflite"
+
+
+@each("path", [PERSON] if PERSON.exists() else [])
+@pytest.mark.parametrize("command", [("plan", "reuse", *SEARCH), ("report",)])
+def test_flash_as_a_limit_holds_what_c_stores(command, path, run, tmp_path):
+    # 218,920 bytes of parameters; with multipliers, exponents and tables 232,610 (docs/fit.md).
+    page = ("-o", tmp_path / "page.html") if command == ("report",) else ()
+    assert run(*command, path, *page, "--flash", "232610")[0] == 0
+    code, output, _ = run(*command, path, *page, "--flash", "232609")
+    assert code == 1
+    assert f"218.9 kB; 232.6 kB {AS_C}" in output
+    if page:
+        assert "1 B of flash too little for the parameters" in page[1].read_text()
