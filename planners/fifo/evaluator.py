@@ -20,16 +20,14 @@ class Dominance:
 
     def __init__(self) -> None:
         self._enough: dict[tuple[int, ...], deque[Depths]] = {}
-        self._circuits: deque[tuple[Circuit, tuple[int | None, ...]]] = deque(maxlen=LATEST)
+        self._circuits: deque[Circuit] = deque(maxlen=LATEST)
 
-    def note(
-        self, layers: Sequence[int], own: Depths, circuit: Circuit | None, depths: Depths
-    ) -> None:
-        """Keep an answer. own: depths inside a group of layers; depths: of all FIFOs."""
+    def note(self, layers: Sequence[int], own: Depths, circuit: Circuit | None) -> None:
+        """Keep an answer. own: depths inside a group of layers."""
         if circuit is None:
             self._enough.setdefault(tuple(layers), deque(maxlen=LATEST)).append(own)
         else:
-            self._circuits.append((circuit, tuple(depths[one] for one in circuit.fifos)))
+            self._circuits.append(circuit)
 
     def suffices(self, layers: Sequence[int], own: Depths) -> bool:
         """Whether no more than these depths sufficed in this group of layers."""
@@ -37,9 +35,8 @@ class Dominance:
 
     def circuit(self, inside: Collection[int], depths: Depths) -> Circuit | None:
         """Return a circuit among some layers that these depths do not break, if one is known."""
-        for circuit, limits in self._circuits:
-            own = [depths[one] for one in circuit.fifos]
-            if _is_within(own, limits) and all(one in inside for one in circuit.layers):
+        for circuit in self._circuits:
+            if circuit.too_small.holds(depths) and all(one in inside for one in circuit.layers):
                 return circuit
         return None
 
@@ -81,7 +78,6 @@ class DesignEvaluator:
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
         """Return the period in these depths, and the FIFOs that hold it back."""
-        self.count += 1
         found = self.circuit(capacities)
         if found is not None:
             return Evaluation(found.period, found.fifos)
@@ -94,6 +90,7 @@ class DesignEvaluator:
 
     def circuit(self, depths: Depths) -> Circuit | None:
         """Return what holds a design back: above the required period, or at all if there is none."""
+        self.count += 1
         groups = sorted(self.system.components(depths), key=len)
         worst: Circuit | None = None
         for group in groups:
@@ -143,7 +140,7 @@ class DesignEvaluator:
             found = part.deadlock()
         else:
             found = part.circuit_above(self._required, self.look)
-        self._dominance.note(layers, own, found, depths)
+        self._dominance.note(layers, own, found)
         return found
 
     def enough(self, depths: Depths, place: int) -> int | None:

@@ -16,7 +16,9 @@ from csdf.kernels import compile as compiler
 from csdf.kernels import event_times
 from csdf.kernels.event_times import NONE
 from planners.fifo.design import Design
+from planners.fifo.rows import ALL_DEPTHS, TooSmall, too_small
 from planners.fifo.timing.cluster import Numbers, Port
+from planners.fifo.timing.repeating import is_word_by_word
 
 FEWEST_SLOTS, MOST_SLOTS = 6, 64  # frames whose times are kept
 ROOM = 12_000_000  # times that are kept, where that allows more than the fewest slots
@@ -31,12 +33,14 @@ class Circuit:
     """A cycle of events that wait for one another, and so cannot come faster.
 
     period: cycles of a frame, None for a deadlock. fifos: whose lack of space lies on it; layers:
-    whose events lie on it, in the order in which they wait for one another.
+    whose events lie on it, in the order in which they wait for one another. too_small: all depths with
+    which there is a circuit that is no faster.
     """
 
     period: Fraction | None
     fifos: tuple[int, ...]
     layers: tuple[int, ...]
+    too_small: TooSmall = ALL_DEPTHS
 
 
 class EventSystem:
@@ -124,8 +128,14 @@ class EventSystem:
         self._wait_start = self._array([0, *accumulate(counts)])
         (_, self._source, self._token_at, self._shift, self._tokens, self._event_at,
          self._delay, self._delay_at) = map(self._array, columns[:8])  # fmt: skip
-        self._kind, self._subject, self._source_list = columns[8], columns[9], columns[1]
-        self._waiter = waiter
+        self._kind = columns[8]
+        passes = [is_word_by_word(layer.cluster) for layer in self.design.layers]
+        self.is_inside = np.array([passes[one] for one in self._owner], dtype=bool)
+        self.space_of = np.array(
+            [fifo if one == 2 else -1 for one, fifo in zip(columns[8], columns[9], strict=True)]
+            + [-1, -1],  # the order of a series, and its beginning
+            dtype=np.int64,
+        )
         self._data = [0] * len(self.design.fifos)
         self._space = [0] * len(self.design.fifos)
         for place, (one, fifo) in enumerate(zip(columns[8], columns[9], strict=True)):
@@ -192,6 +202,7 @@ class Restricted:
                 shift[system._space[number]] = -depth
                 back = max(back, -(-depth // fifo.words))
         self._back = max(back, system_reach(system, kept))
+        self._depths = depths
         make = system._array
         self._active, self._base = make(active), make(base)
         self._enabled, self._shift = make(enabled), make(shift)
@@ -303,7 +314,8 @@ class Restricted:
         begin, end = int(self._answer[0]), int(self._answer[1])
         stack, cause = self._scratch[1], self._scratch[4]
         series = [int(stack[place]) for place in range(begin, end)]
-        return self._circuit(None, [(one, int(cause[one])) for one in series])
+        waits = [int(cause[one]) for one in series]
+        return self._circuit(None, np.array(series), np.array(waits))
 
     def _traced(self, frame: int, period: Fraction, times: Any) -> Circuit | None:
         place = int(self._answer[0]), int(self._answer[1])
@@ -317,19 +329,21 @@ class Restricted:
             return None
         length, first, frames, units = (int(one) for one in self._answer)
         period_found = Fraction(units, frames * period.denominator)
-        waits = len(self._system._kind) + 2
-        codes = np.asarray(way[0][first:length]) * waits + np.asarray(way[3][first:length])
-        distinct, places = np.unique(codes + 2, return_index=True)
-        in_order = [int(one) for one in distinct[np.argsort(places)]]
-        return self._circuit(period_found, [(one // waits, one % waits - 2) for one in in_order])
+        series, wait = np.asarray(way[0][first:length]), np.asarray(way[3][first:length])
+        return self._circuit(period_found, series, wait)
 
-    def _circuit(self, period: Fraction | None, steps: list[tuple[int, int]]) -> Circuit:
+    def _circuit(self, period: Fraction | None, series: Any, waits: Any) -> Circuit:
+        """The circuit of some steps: series and the wait of each, by numbers; the order is -1."""
         own = self._system
-        fifos = {
-            own._subject[wait]: None for _, wait in steps if wait >= 0 and own._kind[wait] == 2
-        }
-        layers = dict.fromkeys(own._owner[series] for series, _ in steps)
-        return Circuit(period=period, fifos=tuple(sorted(fifos)), layers=tuple(layers))
+        space = own.space_of[waits]
+        found, places = np.unique(series, return_index=True)
+        layers = dict.fromkeys(own._owner[one] for one in found[np.argsort(places)])
+        return Circuit(
+            period=period,
+            fifos=tuple(np.unique(space[space >= 0]).tolist()),
+            layers=tuple(layers),
+            too_small=too_small(own.is_inside[series], space, self._depths),
+        )
 
 
 def system_reach(system: EventSystem, kept: set[int]) -> int:

@@ -9,7 +9,8 @@ the FIFO f before it and g behind it, P the layer that writes f and T the one th
   if whatever a read waits for is `made` words later for the read `taken` words later.
 - Forward. The layer can read a word in every cycle, so with 2 words in f it never holds up P. `taken`
   words fewer in f and `made` words more in g change nothing else if the layer does the same again every
-  `taken` words read and `made` words written.
+  `taken` words read and `made` words written. Both are 1 where it drops some words, such as a window of
+  1 by 1 with a stride, and each read waits for at most one write more than the read before it.
 
 Proof: events of the layer matter to others by the longest ways between events of P and T that lead
 through the layer. With the depths moved none of them is longer than one that was there before, or than
@@ -22,13 +23,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd, isqrt
 
 import numpy as np
 
 from csdf.kernels.event_times import NONE
 from planners.fifo.design import Design
-from planners.fifo.timing.cluster import Cluster, Numbers, Port, Series, Wait
+from planners.fifo.timing.cluster import Cluster, Port, Series
+from planners.fifo.timing.repeating import is_thinning, units
 
 Alone = Callable[[int], Fraction]  # the period of a layer by itself
 
@@ -159,11 +160,9 @@ def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, Move]]:
                 targets = tuple((one, taken[design.fifos[one].input]) for one in inputs)
                 yield False, Move(source=outputs[0], fewer=fewer, targets=targets)
         if len(inputs) == 1 and outputs and _is_fast(own, own.inputs[0], period):
-            units = _units(own)
-            targets = tuple(
-                (one, own.outputs[design.fifos[one].output].words // units) for one in outputs
-            )
-            yield True, Move(source=inputs[0], fewer=own.inputs[0].words // units, targets=targets)
+            fewer, made = _before(own)
+            targets = tuple((one, made[design.fifos[one].output]) for one in outputs)
+            yield True, Move(source=inputs[0], fewer=fewer, targets=targets)
 
 
 def _is_fast(cluster: Cluster, port: Port, period: Fraction) -> bool:
@@ -186,9 +185,18 @@ def _behind(cluster: Cluster) -> tuple[int, tuple[int, ...]]:
     ordered = _in_order(cluster)
     if ordered:
         return ordered, (1,)
-    units = _units(cluster)
-    taken = tuple(port.words // units for port in cluster.inputs)
-    return cluster.outputs[0].words // units, taken
+    parts = units(cluster)
+    taken = tuple(port.words // parts for port in cluster.inputs)
+    return cluster.outputs[0].words // parts, taken
+
+
+def _before(cluster: Cluster) -> tuple[int, tuple[int, ...]]:
+    """Words fewer before a layer that reads in every cycle, and more behind it, at each output."""
+    parts = units(cluster)
+    fewer, made = cluster.inputs[0].words // parts, [one.words // parts for one in cluster.outputs]
+    if max(made) > 1 and is_thinning(cluster):
+        return 1, (1,)
+    return fewer, tuple(made)
 
 
 def _in_order(cluster: Cluster) -> int:
@@ -212,47 +220,3 @@ def _in_order(cluster: Cluster) -> int:
         around = np.append(wait.events, wait.events[0] + written.words)
         least = min(least, int(np.diff(around).min()))
     return max(0, least)
-
-
-def _units(cluster: Cluster) -> int:
-    """Into how many equal parts a frame of a layer falls: it does the same in each."""
-    common = gcd(
-        *(one.events for one in cluster.series),
-        *(one.words for one in (*cluster.inputs, *cluster.outputs)),
-    )
-    small = [one for one in range(1, isqrt(common) + 1) if common % one == 0]
-    for parts in sorted({*small, *(common // one for one in small)}, reverse=True):
-        if _is_repeated(cluster, parts):
-            return parts
-    return 1
-
-
-def _is_repeated(cluster: Cluster, parts: int) -> bool:
-    steps = [one.events // parts for one in cluster.series]
-    return (
-        all(_is_same(one.gaps, step, 0) for one, step in zip(cluster.series, steps, strict=True))
-        and all(_is_repeated_wait(cluster, wait, steps) for wait in cluster.waits)
-        and all(
-            _is_same(port.events, port.words // parts, steps[port.series])
-            for port in (*cluster.inputs, *cluster.outputs)
-        )
-    )
-
-
-def _is_repeated_wait(cluster: Cluster, wait: Wait, steps: Sequence[int]) -> bool:
-    step, more = steps[wait.waiter], steps[wait.source]
-    is_nothing = wait.events == NONE
-    if not np.array_equal(is_nothing, np.roll(is_nothing, step)):
-        return False
-    total = cluster.series[wait.source].events
-    later = np.append(wait.events[step:], wait.events[:step] + total)
-    return bool(((later == wait.events + more) | is_nothing).all()) and _is_same(
-        wait.delays, step, 0
-    )
-
-
-def _is_same(numbers: Numbers | None, step: int, more: int) -> bool:
-    """Whether numbers are the same again some places later, or so much more."""
-    return numbers is None or bool(
-        (numbers[step:] == numbers[: -step or None][: len(numbers) - step] + more).all()
-    )

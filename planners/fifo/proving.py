@@ -8,15 +8,14 @@ together. A layer without any slack separates parts: what is before it and behin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from csdf.search.cuts import Cut
-from csdf.search.variables import Variable
-from planners.fifo.cutting import EvenExploration, PartEvaluator
+from planners.fifo.cutting import PartEvaluator, PartSearch
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.moving import Moves
+from planners.fifo.rows import TooSmall
 
 Depths = tuple[int, ...]
 Look = Callable[[], None]
@@ -30,13 +29,12 @@ class _Enough(Exception):
 
 @dataclass(slots=True)
 class Part:
-    """FIFOs that are searched together, their cuts, and what is known about the smallest of them.
+    """FIFOs that are searched together, and what is known about the smallest of them.
 
     depths: the smallest, in the order of the places, once they are found.
     """
 
     places: tuple[int, ...]
-    cuts: list[dict[int, int]] = field(default_factory=list)  # from a place to the largest in it
     bound: int = 0  # that all its depths cost at least
     depths: Depths | None = None
 
@@ -62,7 +60,9 @@ class Parts:
         self._known_most = self._moves.most_depths(weights, floor)
         self.most = self._known_most.depths
         self._parts: list[Part] = []
-        self._now: tuple[Part, EvenExploration] | None = None
+        self._regions: list[TooSmall] = []
+        self._sufficient: Depths = ()  # of all FIFOs
+        self._now: tuple[Part, PartSearch] | None = None
         self._end = 0  # of the turn of a part, in simulations
 
     @property
@@ -84,6 +84,7 @@ class Parts:
         Only the last ones suffice for sure. Yields after each turn of a part, also if it was not
         enough for its smallest. depths: some that suffice; they say where to begin.
         """
+        self._sufficient = depths
         self._begin(depths)
         effort = EFFORT
         yield from self._solved(effort)
@@ -92,6 +93,10 @@ class Parts:
             effort *= 2
             yield from self._solved(effort)
         yield dict(enumerate(self._together()))
+
+    def take(self, depths: Depths) -> None:
+        """Take note of depths of all FIFOs that suffice."""
+        self._sufficient = depths
 
     def _begin(self, depths: Depths) -> None:
         """Make parts without a FIFO in common of those that these depths show to be too small together.
@@ -164,7 +169,6 @@ class Parts:
             self._parts.append(
                 Part(
                     places=tuple(sorted(places)),
-                    cuts=[cut for part in joined for cut in part.cuts],
                     bound=sum(part.bound for part in joined)
                     + self._cost(sorted(free), self._least),
                 )
@@ -186,32 +190,22 @@ class Parts:
         return kept
 
     def _solve(self, part: Part) -> None:
-        variables = [
-            Variable(channels=(), least=self._least[one], step=1, weight=self._weights[one])
-            for one in part.places
-        ]
-        number = {place: at for at, place in enumerate(part.places)}
-        most = self._most_inside(part)
-        evaluator = PartEvaluator(self._evaluator, part.places, most)
-        search = EvenExploration(evaluator, variables, self._look_within)
-        search.start_from([_cut(number, most, cut) for cut in part.cuts])
+        evaluator = PartEvaluator(self._evaluator, part.places, self._most_inside(part))
+        search = PartSearch(
+            evaluator,
+            tuple(self._least[one] for one in part.places),
+            [self._weights[one] for one in part.places],
+            self._look_within,
+            regions=self._regions,
+            sufficient=tuple(self._sufficient[one] for one in part.places),
+        )
         self._now = part, search
         try:
-            part.depths = search.cheapest(self._evaluator.reaches)
+            part.depths = search.cheapest()
         finally:
             part.bound = max(part.bound, search.lower_bound)
-            only_here = {
-                place: one
-                for place in part.places
-                if (one := most[place]) is not None and one != self.most[place]
-            }
-            part.cuts = [
-                only_here | {part.places[at]: one for at, one in cut.limits.items()}
-                for cut in search.found
-            ]
+            self._regions += search.found
             self._now = None
-        if part.depths is None:
-            raise AssertionError("no depths of a part suffice, though some of the whole do")
 
     def _look_within(self) -> None:
         self._look()
@@ -224,14 +218,3 @@ class Parts:
         for place in part.places:
             weights[place] = self._weights[place]
         return self._moves.most_depths(weights, self._floor, self._known_most).depths
-
-
-def _cut(number: Mapping[int, int], most: Sequence[int | None], limits: Mapping[int, int]) -> Cut:
-    """A cut by the numbers of a part, without the FIFOs that never leave it."""
-    return Cut(
-        {
-            number[place]: limit
-            for place, limit in limits.items()
-            if (end := most[place]) is None or limit < end
-        }
-    )

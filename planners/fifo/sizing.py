@@ -156,6 +156,8 @@ class Sizer:
         if self._best and self._size(depths) >= self._size(self._best):
             return
         self._best, self._is_narrow = depths, False
+        if self._parts is not None:
+            self._parts.take(depths)
         if self._size(depths) <= self._bound:
             self._is_narrow = True
             raise _Proved

@@ -16,7 +16,9 @@ SIDE = 4
 
 def kinds():
     """A layer of each kind that words can be moved over, or not, and what it makes of n words."""
-    return st.sampled_from(["pad", "wide", "narrow", "pipe", "copy", "window", "pool", "matrix"])
+    return st.sampled_from(
+        ["pad", "wide", "narrow", "pipe", "copy", "window", "stride", "pool", "matrix"]
+    )
 
 
 def layer(kind, words):
@@ -31,6 +33,8 @@ def layer(kind, words):
             ConvKernelDim=(3, 1), IFMChannels=1, inputDataType="UINT2",
         )  # fmt: skip
         return made, 3 * (words - 2)
+    if kind == "stride" and words % 4 == 0:
+        return strided(words // 2, 2), (words // 2 + 1) // 2 * 2
     if kind == "pool" and words % 3 == 0:
         made = cluster(
             "Pool", "hls", Channels=1, KernelSize=(3, 1), OutImgDims=(words // 3, 1),
@@ -56,6 +60,15 @@ def layer(kind, words):
         )  # fmt: skip
         return made, words
     return rtl.pipeline(words, 4, 5, bits=(3, 2)), words
+
+
+def strided(pixels, channels, rows=1):
+    """A sliding window of 1 by 1 with stride 2, which drops half of the pixels of a row."""
+    return cluster(
+        "ConvolutionInputGenerator", IFMDim=(rows, pixels),
+        OFMDim=((rows + 1) // 2, (pixels + 1) // 2), ConvKernelDim=(1, 1), Stride=(2, 2),
+        IFMChannels=channels, parallel_window=1, inputDataType="UINT2",
+    )  # fmt: skip
 
 
 @st.composite
@@ -166,3 +179,31 @@ def test_wide_words_behind_a_pipeline_are_moved_before_it():
     made = chain(*(rtl.pipeline(12, 4, 5, bits=one) for one in [(32, 32), (32, 2), (2, 2)]))
     assert [one.bits for one in made.fifos] == [32, 2]
     assert moves_of(EventSystem(made)).most_depths([32, 2], [2, 2]).depths == (2, None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 3), st.sampled_from([2, 4, 6]), st.integers(1, 3),
+    st.lists(st.integers(2, 7), min_size=3, max_size=3), st.integers(1, 6),
+)  # fmt: skip
+def test_a_word_may_wait_behind_a_layer_that_drops_words(rows, pixels, channels, depths, words):
+    # Between a burst of words and a reader with pauses: words are moved one by one, any number.
+    window = strided(pixels, channels, rows)
+    read, written = window.inputs[0].words, window.outputs[0].words
+    made = chain(
+        cluster("FMPadding", ImgDim=(read + 3, 1), Padding=(0, 0, 0, 0), NumChannels=1,
+                inputDataType="UINT2"),
+        cluster("ConvolutionInputGenerator", IFMDim=(read + 3, 1), OFMDim=(read, 1),
+                ConvKernelDim=(4, 1), IFMChannels=1, parallel_window=1, SIMD=1,
+                inputDataType="UINT2"),
+        window,
+        cluster("MVAU", "hls", MW=written, MH=2, SIMD=1, PE=1, numInputVectors=(1, 1),
+                inputDataType="UINT2", weightDataType="INT2", outputDataType="UINT8"),
+    )  # fmt: skip
+    system = EventSystem(made)
+    found = [one for one in moves_of(system).all if one.source == 1]
+    assume(found and found[0].fewer == 1)  # the last pixel is dropped, so it reads in every cycle
+    assert found[0].targets == ((2, 1),)
+    before, behind, last = depths
+    start = [before, behind + words, last]
+    assert slower(system, [before, behind, last + words]) <= slower(system, start)
