@@ -73,10 +73,10 @@ def fit(
     nanoseconds: of a frame, at most, as the platform predicts it.
     element_bytes: of all tensors and trained numbers; by default as the network says.
     parameter_bytes: of each trained number, if it is another. input: of INPUTS, result: of
-    RESULTS; a network of several inputs has them all resident or all outside, results that layers
-    read are resident. searched: of SEARCHED, beside the plain ways; by default those without parts of
-    channels. budget: a stop, or seconds; where it or Ctrl-C ends the search, the
-    best way found by then stands, marked in the reason.
+    RESULTS; a network of several inputs has them all resident or all outside, an input that goes out
+    as it is and results that layers read are resident. searched: of SEARCHED, beside the plain ways;
+    by default those without parts of channels. budget: a stop, or seconds; where it or Ctrl-C ends the
+    search, the best way found by then stands, marked in the reason.
     """
     limits = _Limits(ram, flash, nanoseconds)
     return _Fitting(
@@ -129,7 +129,7 @@ class _Fitting:
         }
         self._ram, self._flash, self._longest = limits
         self._flash_bytes = stored_bytes(network, parameter_bytes)
-        self._is_streamed = ends[0] == ROWS and not self._course.others
+        self._is_streamed = ends[0] == ROWS and _can_stream(self._course)
         self._input = RESIDENT if ends[0] == ROWS and not self._is_streamed else ends[0]
         self._platform = platform
         self._stop = stop
@@ -335,6 +335,11 @@ def _chosen(fitting: Sequence[FitWay], *, is_limited: bool) -> FitWay | None:
 def _why_chosen(best: FitWay, ways: Sequence[FitWay]) -> FitWhy:
     is_smaller = any(way.work == best.work and way.ram_bytes < best.ram_bytes for way in ways)
     return FitWhy.FASTEST if is_smaller else FitWhy.LEAST_WORK
+
+
+def _can_stream(course: Course) -> bool:
+    """Whether the one input may come row by row, and need not lie whole to go out again."""
+    return not course.others and course.at(0) not in course.results
 
 
 def _outside(course: Course, ends: tuple[str, str]) -> frozenset[str]:

@@ -11,7 +11,8 @@ from planners.streaming.again import Span, worked_network
 from planners.streaming.course import Course, course_of
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
-from planners.streaming.offsets.placement import GroupBytes, Lead, placed
+from planners.streaming.offsets.pieces import GroupBytes, Lead
+from planners.streaming.offsets.placement import placed
 from planners.streaming.offsets.rings import Ring, rings_of
 from planners.streaming.overlap import least_lead, pace_of
 from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan

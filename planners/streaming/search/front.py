@@ -199,6 +199,8 @@ class _GroupSearch:
         """Bytes that the two ends of a group need beyond the larger of them."""
         known, table = self._moves, self._moves.table
         source, result = known.whole_bytes(begin), known.whole_bytes(end)
+        if known.course.at(begin) in known.course.results:  # it goes out, and is not written over
+            return min(source, result)
         lead = least_lead(
             [known.pace(move) for move in moves],
             table.row_bytes(known.course.at(begin)),

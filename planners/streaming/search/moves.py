@@ -254,7 +254,7 @@ class Moves:
         result = move.stages[-1].result
         kept[result] = kept[""] = Keeping.WHOLE
         if entry != WHOLE:
-            kept[source] = Keeping.LINE
+            kept[source] = Keeping.WHOLE if source in self.course.results else Keeping.LINE
             firings.insert(0, made_by_rows(source, table.height(source), entry))
             strips.insert(0, 0)
         sizes = {one.result: table.row_bytes(one.result) for one in firings}
@@ -262,7 +262,7 @@ class Moves:
         return MoveCost(
             sum(count * sizes[name] for name, count in rows.items())
             + sum(one.accumulator for one in found)
-            + self._beside(move),
+            + self._beside(move, entry),
             max(passing[:-1]),
             passing[-1],
             sum(one.work for one in found),
@@ -272,8 +272,8 @@ class Moves:
         """The same for one stage, whose firings follow from the rows it needs alone."""
         found = self.table.geometry(move.stages[0])
         source = self.course.at(move.begin)
-        beside = found.accumulator + self._beside(move)
-        if entry == WHOLE:
+        beside = found.accumulator + self._beside(move, entry)
+        if entry == WHOLE or source in self.course.results:
             return MoveCost(beside, 0, found.strip_bytes, found.work)
         size = self.table.row_bytes(source)
         height = self.table.height(source)
@@ -294,9 +294,14 @@ class Moves:
             found.work,
         )
 
-    def _beside(self, move: Move) -> int:
-        """Bytes of tensors that lie whole beside the two ends of a move."""
+    def _beside(self, move: Move, entry: int) -> int:
+        """Bytes of tensors that lie whole beside the two ends of a group, by the move behind them.
+
+        Results of the network do, also where the group goes on with their rows.
+        """
         inside = {stage.result for stage in move.stages[:-1]}
+        if entry != WHOLE:
+            inside.add(self.course.at(move.begin))
         names = [
             *sorted(self.course.results & inside),
             *(self.course.others if move.begin == 0 else ()),

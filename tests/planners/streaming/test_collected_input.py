@@ -4,14 +4,17 @@ import json
 
 import pytest
 
+from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.operators import Convolution, Window
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnreadableFile
 from planners.streaming.command.main import main
 from planners.streaming.fit import fit
 from planners.streaming.given.as_fit import fit_of
+from planners.streaming.given.judge import require_carried_out
 from planners.streaming.given.plan_text import format_plans, parse_plans
 from planners.streaming.search.front import front
 from planners.streaming.ways import RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS
@@ -83,6 +86,20 @@ def test_whole_layers_take_an_input_that_comes_row_by_row():
     for place, arriving in ((ROWS, network.inputs[0].name), (RESIDENT, None)):
         ways = {way.name: way for way in fit(network, input=place).ways}
         assert ways[WHOLE_LAYERS].plan.groups[0].arriving == arriving
+
+
+def test_an_input_that_goes_out_as_well_lies_whole_in_every_way():
+    builder = NetworkBuilder("echo")
+    shown = builder.input((1, 5, 6))
+    builder.output(shown)
+    builder.output(builder.add(Convolution(filters=1, window=Window(kernel=(1, 1))), shown))
+    network = builder.network()
+    found = fits(network, ROWS)
+    assert found.input == RESIDENT
+    for way in found.ways:
+        # Both results lie whole at the end: 2 x 30 bytes.
+        assert way.ram_bytes >= 60
+        require_carried_out(network, way.plan)
 
 
 def test_fit_says_that_the_input_is_collected(capsys):

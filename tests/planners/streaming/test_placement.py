@@ -1,12 +1,13 @@
 """Offsets of pieces, and labels of which none is worse than another, against every pair."""
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners.streaming.offsets.placement import GroupBytes, Lead, placed
+from planners.streaming.offsets.pieces import GroupBytes, Lead
+from planners.streaming.offsets.placement import placed
 from planners.streaming.search.labels import undominated
 
 TRIPLES = st.lists(st.tuples(*(st.integers(0, 6),) * 3), min_size=1, max_size=40)
@@ -25,16 +26,16 @@ def test_every_triple_is_kept_or_covered_by_one_that_is_kept(triples):
 
 
 @st.composite
-def chains(draw):
+def chains(draw, most_groups=4, most_inner=3):
     """Whole tensors, each alive in two groups, pieces inside groups, and leads of each group."""
-    count = draw(st.integers(1, 4))
+    count = draw(st.integers(1, most_groups))
     sizes = [draw(st.integers(1, 40)) for _ in range(count + 1)]
     pieces = [
         GroupBytes(f"w{n}", size, max(n - 1, 0), min(n, count - 1) + 1, 1)
         for n, size in enumerate(sizes)
     ]
     for group in range(count):
-        for number in range(draw(st.integers(0, 3))):
+        for number in range(draw(st.integers(0, most_inner))):
             size, alignment = draw(st.integers(1, 30)), draw(st.sampled_from([1, 4]))
             pieces.append(
                 GroupBytes(f"i{group}{number}", size, group, group + 1, alignment, is_inner=True)
@@ -60,6 +61,43 @@ def test_pieces_that_are_alive_together_lie_apart_unless_a_lead_allows_it(chain)
                 >= min(low.size, allowed.get((low.name, high.name), low.size))
                 for low, high in ((one, two), (two, one))
             )
+
+
+def least_arena(pieces, leads):
+    """The least arena of all orders in which each piece lies as low as those before it allow.
+
+    Every plan can be pushed down to one that comes about so: piece by piece, by offset.
+    """
+    allowed = {(lead.below, lead.above): lead.bytes for lead in leads}
+
+    def rise(low, high):
+        return min(low.size, allowed.get((low.name, high.name), low.size))
+
+    def is_free(at, piece, offsets, done):
+        return all(
+            at - offsets[one.name] >= rise(one, piece) or offsets[one.name] - at >= rise(piece, one)
+            for one in done
+            if one.begin < piece.end and piece.begin < one.end
+        )
+
+    ends = []
+    for order in permutations(pieces):
+        offsets = {}
+        for number, piece in enumerate(order):
+            at = 0
+            while not is_free(at, piece, offsets, order[:number]):
+                at += piece.alignment
+            offsets[piece.name] = at
+        ends.append(max(offsets[one.name] + one.size for one in pieces))
+    return min(ends)
+
+
+@settings(deadline=None, max_examples=60)
+@given(chain=chains(most_groups=2, most_inner=1))
+def test_the_arena_of_a_few_pieces_is_the_least_of_all_orders(chain):
+    pieces, leads = chain
+    offsets = placed(pieces, leads, enough=0)
+    assert max(offsets[one.name] + one.size for one in pieces) == least_arena(pieces, leads)
 
 
 def test_tensors_that_lead_one_another_go_down_through_the_arena():

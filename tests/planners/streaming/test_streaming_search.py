@@ -13,7 +13,9 @@ from cnn2csdf.operators import Activation, Convolution, Elementwise, GlobalPooli
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.streaming.lines import Keeping, kept_rows
+from planners.streaming.making import plan_of
 from planners.streaming.overlap import least_lead
+from planners.streaming.plan import Kind
 from planners.streaming.search.front import front
 from planners.streaming.search.moves import WHOLE, made_by_rows
 from tests.planners.streaming.streamed import random_moves, space
@@ -21,7 +23,10 @@ from tests.planners.streaming.streamed import random_moves, space
 
 @st.composite
 def small_chains(draw):
-    """A few convolutions, some behind one another around a shortcut, and perhaps a mean."""
+    """A few convolutions, some behind one another around a shortcut, and perhaps a mean.
+
+    Perhaps what the last layer reads goes out as well.
+    """
     builder = NetworkBuilder("chain")
     last = builder.input((draw(st.integers(1, 3)), draw(st.integers(5, 9)), 6))
     for _ in range(draw(st.integers(1, 3))):
@@ -35,6 +40,9 @@ def small_chains(draw):
         if draw(st.booleans()):
             inner = builder.add(Activation(function="relu"), last)
             last = builder.add(Elementwise(function="add"), inner, last)
+    if draw(st.booleans()):
+        builder.output(last)
+        last = builder.add(Convolution(filters=2, window=Window(kernel=(1, 1))), last)
     if draw(st.booleans()):
         last = builder.add(GlobalPooling(function="average"), last)
     builder.output(last)
@@ -67,6 +75,8 @@ def counted(moves, group, begin, end, *, is_streamed):
     source, result = table.tensor_bytes(course.at(begin)), table.tensor_bytes(course.at(end))
     if is_streamed and begin == 0:
         return lines + passing + result, work
+    if course.at(begin) in course.results:  # it goes out, so nothing may lie over it
+        return lines + passing + source + result, work
     lead = least_lead(
         [moves.pace(move) for move in group],
         table.row_bytes(course.at(begin)),
@@ -118,6 +128,19 @@ def test_the_front_is_that_of_all_groups_and_moves(network, is_streamed, parts):
     places = [True, False] if is_streamed else [False]  # an input of rows is collected or not
     wanted = [pair for one in places for pair in improved(every_plan(moves, is_streamed=one))]
     assert [(plan.memory, plan.work) for plan in found] == wanted
+
+
+@settings(max_examples=40, deadline=None)
+@given(network=small_chains(), is_streamed=st.booleans())
+def test_results_and_what_lies_inside_a_group_never_take_more_than_is_counted(network, is_streamed):
+    moves = space(network, element_bytes=1)
+    results = moves.course.results
+    for way in front(moves, 10**9, is_streamed=is_streamed).plans:
+        plan = plan_of(moves.course, moves.table, way.groups, is_streamed=is_streamed)
+        for number in range(len(plan.groups)):
+            alive = [one for one in plan.buffers if one.begin <= number < one.end]
+            apart = [one for one in alive if one.kind is not Kind.WHOLE or one.tensor in results]
+            assert sum(one.size for one in apart) <= way.memory
 
 
 @pytest.mark.parametrize(
