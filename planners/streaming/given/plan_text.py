@@ -19,6 +19,7 @@ from planners.inlays import Inlay
 from planners.streaming.again import Span
 from planners.streaming.plan import (
     VERSION,
+    HandOver,
     Kind,
     PlannedGroup,
     PlannedStage,
@@ -32,9 +33,10 @@ PLAN = (
     *("version", "network", "element_bytes", "arena_bytes", "multiply_accumulates"),
     *("again", "inlays", "groups", "buffers"),
 )
-KEYS_OF = {1: tuple(key for key in PLAN if key != "inlays"), VERSION: PLAN}  # by version
+KEYS_OF = {1: tuple(key for key in PLAN if key != "inlays"), 2: PLAN, VERSION: PLAN}  # by version
 STAGE = ("layers", "course", "rows", "parts", "summing", "tiles", "strips")
-GROUP = ("arriving", "order", "stages")
+GROUP = ("arriving", "hand_overs", "at_once", "order", "stages")
+LATER: dict[str, Any] = {"hand_overs": [], "at_once": None}  # keys of groups since version 3
 BUFFER = ("name", "kind", "tensor", "readers", "rows", "size", "offset", "groups")
 MOST = 2**31 - 1  # of rows, parts, bytes: what C counts in 32 bits
 MOST_WORK = 2**63 - 1
@@ -68,6 +70,8 @@ def _plan(found: JsonValue) -> StreamingPlan:
     _require_keys_of_version(found)
     if type(found.value) is dict and found.value.get("version") == 1:
         found = _of_version_1(found)
+    if type(found.value) is dict and found.value.get("version") == 2:
+        found = replace(found, value={**found.value, "groups": _of_version_2(found.value)})
     found.require_keys(PLAN)
     if not 1 <= found["version"].natural() <= VERSION:
         raise found["version"].refusal(f"this program reads versions 1 to {VERSION}")
@@ -92,8 +96,9 @@ def _require_keys_of_version(found: JsonValue) -> None:
     if version not in KEYS_OF:
         raise found["version"].refusal(f"this program reads versions 1 to {VERSION}")
     keys = KEYS_OF[version]
-    other = next((one for one, those in KEYS_OF.items() if set(found.value) == set(those)), version)
-    if other != version:
+    others = [one for one, those in KEYS_OF.items() if set(found.value) == set(those)]
+    other = max(others, default=version)
+    if version not in (others or [version]):
         raise found["version"].refusal(f"expected {other}, whose keys these are")
     try:
         found.require_keys(keys)
@@ -107,13 +112,18 @@ def _of_version_1(found: JsonValue) -> JsonValue:
     """The document with the keys that came later, in groups, stages and buffers that are objects."""
     value = {"inlays": [], **found.value}
     value["groups"] = [
-        _with(group, order=[], stages=_all_with(group["stages"], tiles=None))
+        _with(group, **LATER, order=[], stages=_all_with(group["stages"], tiles=None))
         if type(group) is dict and "stages" in group
         else group
         for group in _entries(value["groups"])
     ]
     value["buffers"] = _all_with(_entries(value["buffers"]), readers=[])
     return replace(found, value=value)
+
+
+def _of_version_2(value: dict[str, Any]) -> Any:
+    """The groups with the keys that came later."""
+    return _all_with(value.get("groups"), **LATER)
 
 
 def _entries(value: Any) -> Any:
@@ -152,7 +162,14 @@ def _group(found: JsonValue) -> PlannedGroup:
         stages=stages,
         arriving=arriving,
         order=tuple(_turns(one) for one in found["order"].items()),
+        hand_overs=tuple(_hand_over(one) for one in found["hand_overs"].items()),
+        at_once=_text_or_none(found["at_once"]),
     )
+
+
+def _hand_over(found: JsonValue) -> HandOver:
+    found.require_keys(("from", "to"))
+    return HandOver(source=found["from"].text(), target=found["to"].text())
 
 
 def _turns(found: JsonValue) -> Turns:
