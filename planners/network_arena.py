@@ -20,7 +20,8 @@ from planners.reuse.application.application import Application, undivided, with_
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.cost.tensor_places import tensor_places
 from planners.streaming.course import course_of
-from planners.streaming.ordered.plain import PartsInOrder, Ring, in_order, whole_layers
+from planners.streaming.ordered.parts import GroupInOrder, PartsInOrder, Ring, in_order
+from planners.streaming.ordered.plain import whole_layers
 from planners.streaming.plan import StreamingPlan
 from planners.streaming.stages import StageTable
 from planners.whole_tensors import whole_tensors
@@ -108,7 +109,7 @@ def parts_plan(
 ) -> StreamingPlan:
     """Return what `parts_arena` found as a plan that can be judged and run.
 
-    element_bytes: as there. Raises InvalidNetwork for a network of several inputs.
+    element_bytes: as there.
     """
     rings = tuple(
         Ring(
@@ -126,7 +127,7 @@ def parts_plan(
         element_bytes=element_bytes,
         rings=rings,
         rows=arena.rows,
-        order=arena.order,
+        groups=(GroupInOrder(arena.order),),
         arena_bytes=arena.plan.peak,
     )
     return in_order(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from csdf.errors import InvalidPlan
@@ -17,13 +18,18 @@ class Order(NamedTuple):
     results: list[str]
 
 
-def order_of(plan: StreamingPlan) -> Order:
+def order_of(plan: StreamingPlan, inputs: Collection[str]) -> Order:
     """Return the order in which the stages of a plan fire; an empty one where they ask one another.
 
-    Raises InvalidPlan for an order in one of several groups.
+    inputs: of the network. Raises InvalidPlan for an order in one of several groups.
     """
     found = Order([], [])
+    made = {one.stage.result for group in plan.groups for one in group.stages}
+    for name in sorted(made.intersection(inputs)):
+        raise InvalidPlan(f"no C code for input {name!r}, one of several, as it comes by rows")
     for number, group in enumerate(plan.groups):
+        if group.hand_overs:
+            raise InvalidPlan(f"no C code for buffers that group {number + 1} takes over")
         if group.arriving is not None and plan.is_copied(number):
             raise InvalidPlan(f"no C code for rows of {group.arriving!r} copied from where it lies")
     if len(plan.groups) > 1 and any(group.order for group in plan.groups):

@@ -86,7 +86,7 @@ class Schedule:
         self.stages = tuple(_placed_stages(self.network, plan.groups))
         self.tensors = _tensors(self.network, plan)
         self._inlays = {one.tensor: one for one in plan.inlays}
-        self.order = order_of(plan)
+        self.order = order_of(plan, [layer.name for layer in self.network.inputs])
         self.copies = copies_of(plan)
         self.outside = tuple(one.tensor for one in plan.buffers if one.kind is Kind.OUTSIDE)
         self._slices: dict[str, Slice] = {}

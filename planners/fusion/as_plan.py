@@ -23,7 +23,7 @@ from planners.fusion.plans import FusionPlan
 from planners.fusion.streaming import channel_name
 from planners.streaming.computing import ModelComputing
 from planners.streaming.machine import Machine
-from planners.streaming.ordered.plain import Ring, read_once
+from planners.streaming.ordered.parts import Ring, read_once
 from planners.streaming.ordered.turns import turns_of
 from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan
 from planners.streaming.stage import Manner, Stage, Tiles

@@ -98,6 +98,8 @@ def worked_model(model: Model, spans: tuple[Span, ...]) -> Model:
 
 def _worked(network: Network, spans: tuple[Span, ...]) -> tuple[Network, Mapping[str, str]]:
     copies: dict[str, str] = {}
+    if not spans:
+        return network, copies
     course = course_of(network)
     cuts = {course.at(cut): cut for cut in range(len(course.cuts))}
     for span in spans:

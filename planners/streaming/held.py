@@ -26,8 +26,11 @@ class MarkedArena:
     their values beside the bytes: who may read those bytes reads these values.
     """
 
-    def __init__(self, plan: StreamingPlan, network: Network) -> None:
-        self.memory = np.full(plan.all_bytes, POISON, np.uint8)
+    def __init__(self, plan: StreamingPlan, network: Network, memory: Array | None = None) -> None:
+        """Take a plan. memory: the bytes, as others have left them; by default poisoned ones."""
+        if memory is None:
+            memory = np.full(plan.all_bytes, POISON, np.uint8)
+        self.memory = memory
         self.held = np.full(plan.all_bytes, NOTHING, np.int64)
         self.most = 0  # one past the last byte of the arena that was written
         self._bounds = {
@@ -199,11 +202,15 @@ class HeldTensor:
         """The first row that a reader still needs."""
         return min(min(self.done.values(), default=self.made), self.made)
 
+    def read_in(self, reader: str | None) -> StreamBuffer:
+        """Return the buffer in which a layer reads it; by default the first."""
+        return self._of_reader.get(reader or "", self.buffer)
+
     def place(self, row: int, reader: str | None = None) -> int:
         """Return the place of a row, where a layer reads it; by default in the first buffer."""
         if self.staged is not None and row >= self.staged[0]:
             return self.staged[1] + (row - self.staged[0]) * self.row_bytes
-        return self._place(self._of_reader.get(reader or "", self.buffer), row)
+        return self._place(self.read_in(reader), row)
 
     def places(self, row: int) -> list[int]:
         """Return all places of a row that is written."""

@@ -18,6 +18,8 @@ from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.inlays import Inlay
 from planners.streaming.again import worked_network
+from planners.streaming.at_work.hand_overs import hand_over
+from planners.streaming.at_work.intact import require_intact
 from planners.streaming.computations import Computing
 from planners.streaming.held import HeldTensor, MarkedArena
 from planners.streaming.ordered.turns import fire_in_turn, results_in_order
@@ -39,11 +41,17 @@ class Machine:
     """
 
     def __init__(
-        self, network: Network, plan: StreamingPlan, computing: Computing | None = None
+        self,
+        network: Network,
+        plan: StreamingPlan,
+        computing: Computing | None = None,
+        *,
+        memory: Array | None = None,
     ) -> None:
+        """Take a plan for the network. memory: bytes that others have used before."""
         self.network = worked_network(network, plan.again)
         self.plan = plan
-        self.arena = MarkedArena(plan, self.network)
+        self.arena = MarkedArena(plan, self.network, memory)
         self.computing = computing
         self.needs = Needs(self.network)
         self._inlays = {one.tensor: one for one in plan.inlays}
@@ -52,25 +60,31 @@ class Machine:
 
     def run(self) -> None:
         """Carry out all groups. Raises ExecutionError where the plan cannot be carried out."""
+        made = {one.stage.result for group in self.plan.groups for one in group.stages}
         for layer in self.network.inputs:
             if layer.name == self.plan.groups[0].arriving and not self.plan.is_copied(0):
                 continue
-            tensor = self._held(layer.name, self._all_rows(layer.name))
+            if layer.name in made:
+                continue
+            tensor = self.held(layer.name, self._all_rows(layer.name))
             self._whole[layer.name] = tensor
             for row in range(layer.shape.rows):
-                self._put(tensor, row, self._frame_row(layer.name, row))
+                self.put(tensor, row, self._frame_row(layer.name, row))
             tensor.made = layer.shape.rows
         for number, group in enumerate(self.plan.groups):
             self.group = number
+            self._whole |= hand_over(self, group.hand_overs, number, self._whole)
             _GroupRun(self, group, number).run()
 
     def output(self, name: str) -> Array:
         """Return a tensor that lies whole, or of which all rows went out; (rows, columns, channels)."""
         out = [one.name for one in self.network.outputs if one.name in self._whole]
         went = [one for one in out if self.network.layer(one).inputs == (name,)]
-        tensor = self._whole[name if name in self._whole else next(iter(went), name)]
+        tensor = self._whole[next(iter(went), name)]
+        stay = [one.name for one in self.network.outputs if one.inputs == (name,)]
+        reader = next((one for one in stay if one not in went), None)
         shape = tensor.layer.shape
-        return np.stack([self._get(tensor, row) for row in range(shape.rows)])
+        return np.stack([self.get(tensor, row, reader) for row in range(shape.rows)])
 
     def _frame_row(self, name: str, row: int) -> Array | None:
         return None if self.computing is None else self.computing.frame_row(name, row)
@@ -84,8 +98,8 @@ class Machine:
                 return buffer
         raise ExecutionError(f"group {group + 1}: there is no {kind.value} buffer for {tensor!r}")
 
-    def _held(self, name: str, *buffers: StreamBuffer) -> HeldTensor:
-        """A tensor in buffers of its own or of its host."""
+    def held(self, name: str, *buffers: StreamBuffer) -> HeldTensor:
+        """Return a tensor in buffers of its own or of its host."""
         inlay = self._inlays.get(name, Inlay(name, name))
         layer, host = self.network.layer(name), self.network.layer(inlay.host)
         return HeldTensor(layer, host, inlay, self.arena.element_bytes(name), *buffers)
@@ -106,12 +120,14 @@ class Machine:
             if one.kind is Kind.SCRATCH and one.begin <= group < one.end and layer in one.readers:
                 self.arena.spoil(one.offset, one.size)
 
-    def _put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
+    def put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
+        """Write a row of a tensor wherever it lies."""
         size = tensor.layer.shape.row_elements
         for at in tensor.places(row):
             self.arena.write(at, tensor.layer.name, row * size, values, size)
 
-    def _get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
+    def get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
+        """Return a row, (columns, channels). Raises ExecutionError where it is not there."""
         shape = tensor.layer.shape
         at = tensor.place(row, reader)
         found = self.arena.read(at, tensor.layer.name, row * shape.row_elements, shape.row_elements)
@@ -145,12 +161,27 @@ class _GroupRun:
             for source in stage.needs:
                 height = machine.network.layer(source).shape.rows
                 self.tensors[source].done[stage.result] = stage.still_needs(source, height)
+        self._require_buffers()
         self.pool = machine._buffer(self.stages[-1].result, Kind.POOL, number)
         self.pending: _Staged | None = None
 
+    def _require_buffers(self) -> None:
+        """Require that the group has the buffers in which its layers read."""
+        for layer in (one for stage in self.stages for one in stage.layers):
+            for source in layer.inputs:
+                if source not in self.tensors:
+                    continue
+                buffer = self.tensors[source].read_in(layer.name)
+                if not buffer.begin <= self.number < buffer.end:
+                    raise ExecutionError(
+                        f"group {self.number + 1}: layer {layer.name!r} reads {source!r} in buffer "
+                        f"{buffer.name!r}, which groups {buffer.begin + 1} to {buffer.end} have"
+                    )
+
     def _is_copied(self, stage: RunningStage) -> bool:
         """Whether rows of a tensor that lies whole are copied into rings."""
-        return stage.is_arriving and self.machine.plan.is_copied(self.number)
+        arrives = stage.result == self.group.arriving
+        return arrives and self.machine.plan.is_copied(self.number)
 
     def _new_tensor(self, stage: RunningStage) -> HeldTensor:
         machine = self.machine
@@ -167,7 +198,7 @@ class _GroupRun:
             raise ExecutionError(
                 f"group {self.number + 1}: no buffer for the result {stage.result!r}"
             )
-        return machine._held(stage.result, *found)
+        return machine.held(stage.result, *found)
 
     def run(self) -> None:
         """Fire until every stage has made its result."""
@@ -208,6 +239,7 @@ class _GroupRun:
             staged = _Staged(tensor, first, end, 0 if bottom else size)
             bottom = bottom or size
         self._work(stage, self.pool.offset + bottom)
+        require_intact(self.machine, self.tensors, stage, (first, end))
         tensor.made = max(tensor.made, end)
         stage.fired += 1
         for source in stage.needs:
@@ -228,7 +260,7 @@ class _GroupRun:
         tensor, first, end, _ = self.pending
         self.pending = None
         rows = [
-            (row, self.machine._get(tensor, row).copy())
+            (row, self.machine.get(tensor, row).copy())
             for row in range(max(first, tensor.first), end)
         ]
         tensor.staged = None
@@ -238,7 +270,7 @@ class _GroupRun:
                 f"needed, but its line has room for {tensor.buffer.rows}"
             )
         for row, values in rows:
-            self.machine._put(tensor, row, values)
+            self.machine.put(tensor, row, values)
 
     def _work(self, stage: RunningStage, strips: int) -> None:
         machine, computing = self.machine, self.machine.computing
@@ -246,7 +278,7 @@ class _GroupRun:
         first, end = stage.targets[stage.fired]
         if stage.is_arriving:
             for row in range(first, end):
-                machine._put(tensor, row, self._arriving_row(stage, row))
+                machine.put(tensor, row, self._arriving_row(stage, row))
             return
         if stage.planned.stage.manner is Manner.TILES:
             TileWork(
@@ -275,12 +307,12 @@ class _GroupRun:
         if computing is not None:
             found = computing.region(layer, Region((first, end), (0, layer.shape.width)), inputs)
         for row in range(first, end):
-            machine._put(tensor, row, None if found is None else found[row - first])
+            machine.put(tensor, row, None if found is None else found[row - first])
 
     def _arriving_row(self, stage: RunningStage, row: int) -> Array | None:
         machine = self.machine
         if self._is_copied(stage):
-            return machine._get(machine._whole[stage.result], row).copy()
+            return machine.get(machine._whole[stage.result], row).copy()
         return machine._frame_row(stage.result, row)
 
     def whole_rows(self, layer: Layer, ranges: Mapping[str, Range]) -> list[tuple[Region, Array]]:
@@ -289,7 +321,7 @@ class _GroupRun:
         inputs = []
         for source in layer.inputs:
             span = ranges[source]
-            rows = [machine._get(self.tensors[source], row, layer.name) for row in range(*span)]
+            rows = [machine.get(self.tensors[source], row, layer.name) for row in range(*span)]
             shape = machine.network.layer(source).shape
             empty = np.empty((0, shape.width, shape.row_elements // shape.width))
             inputs.append((Region(span, (0, shape.width)), np.stack(rows) if rows else empty))
@@ -309,13 +341,13 @@ class _GroupRun:
                 computing.add_row(last, row, maps[row], sums)
             found = computing.finished(last, sums)
         for row in range(last.shape.rows):
-            machine._put(tensor, row, None if found is None else found[row])
+            machine.put(tensor, row, None if found is None else found[row])
 
     def _add(self, stage: RunningStage, tensor: HeldTensor) -> None:
         machine, computing = self.machine, self.machine.computing
         layer = stage.layers[0]
         row = stage.needs[layer.inputs[0]][stage.fired][0]
-        values = machine._get(self.tensors[layer.inputs[0]], row)
+        values = machine.get(self.tensors[layer.inputs[0]], row)
         buffer = machine._buffer(layer.name, Kind.SUMS, self.number)
         place = slice(buffer.offset, buffer.offset + buffer.size)
         mark = SUMS - self.number
@@ -331,4 +363,4 @@ class _GroupRun:
         if stage.fired + 1 == len(stage.targets):
             found = None if computing is None else computing.finished(layer, self.sums)
             for line in range(layer.shape.rows):
-                machine._put(tensor, line, None if found is None else found[line])
+                machine.put(tensor, line, None if found is None else found[line])

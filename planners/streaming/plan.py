@@ -9,6 +9,10 @@ that one has them.
 
 Stages of a group take turns as they ask for one another, or in an order that the plan gives. Then rows
 go where they stay at once: into rings, of which a tensor may have several for different readers.
+
+Groups of one network, or of several in one arena, may work at the same time, on frames behind one
+another. What passes between two such groups lies in two buffers: when both have finished their
+frames, the one is copied to the other.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from planners.inlays import Inlay
 from planners.streaming.again import Span
 from planners.streaming.stage import Stage, Tiles
 
-VERSION = 2  # of the JSON form; version 1 knew neither orders, rings nor inlays
+VERSION = 3  # of the JSON form; 1 knew no orders, rings and inlays, 2 nothing at the same time
 
 
 class Kind(Enum):
@@ -86,18 +90,31 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HandOver:
+    """A tensor that lies whole and is copied from one buffer of it to another, by their names."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedGroup:
     """Stages that work at the same time, and what passes into and out of them.
 
     arriving: the network's input where it comes row by row, or a tensor that lies whole, whose rows
     are copied into rings; it is made like a result. A group without stages collects an input, and the
-    groups behind find it whole. order: in which the stages fire; where there is none, the last one
-    asks, and whoever it waits for fires first.
+    groups behind find it whole. Where a network has several inputs, each may be a stage of its own,
+    which brings some rows a firing. order: in which the stages fire; where there is none, the last one
+    asks, and whoever it waits for fires first. hand_overs: copies that are made before the first
+    firing. at_once: groups with the same word, of this plan or of others in the same arena, may work
+    at the same time.
     """
 
     stages: tuple[PlannedStage, ...]
     arriving: str | None
     order: tuple[Turns, ...] = ()
+    hand_overs: tuple[HandOver, ...] = ()
+    at_once: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,13 +148,22 @@ class StreamingPlan:
         return max(ends, default=self.arena_bytes)
 
     def is_copied(self, group: int) -> bool:
-        """Whether what arrives at a group lies whole in memory, and its rows are copied into rings."""
-        kinds = {
-            one.kind
+        """Whether what arrives at a group lies whole in memory, and its rows are copied into rings.
+
+        A buffer with room for all rows that is for some readers alone takes rows as they arrive.
+        """
+        here = [
+            one
             for one in self.buffers
             if one.tensor == self.groups[group].arriving and one.begin <= group < one.end
-        }
-        return Kind.RING in kinds and bool(kinds & {Kind.WHOLE, Kind.OUTSIDE})
+        ]
+        is_there = any(one.has_all_rows and not one.readers for one in here)
+        return is_there and any(one.kind is Kind.RING for one in here)
+
+    def is_live(self, buffer: StreamBuffer, group: int) -> bool:
+        """Whether a buffer holds bytes of the arena in a group."""
+        is_inside = buffer.kind is not Kind.OUTSIDE and buffer.size > 0
+        return is_inside and buffer.begin <= group < buffer.end
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as a JSON value."""
@@ -152,6 +178,10 @@ class StreamingPlan:
             "groups": [
                 {
                     "arriving": group.arriving,
+                    "hand_overs": [
+                        {"from": one.source, "to": one.target} for one in group.hand_overs
+                    ],
+                    "at_once": group.at_once,
                     "order": [
                         {"times": one.times, "results": list(one.results)} for one in group.order
                     ],

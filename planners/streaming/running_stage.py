@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators import Input
 from planners.streaming.plan import PlannedStage
 from planners.streaming.stage import Manner, Stage
 from planners.tiling.regions import Range
@@ -15,7 +16,8 @@ class RunningStage:
         self.planned = planned
         self.result = planned.stage.result
         self.layers = [network.layer(name) for name in planned.stage.layers]
-        self.is_arriving = source is not None
+        is_input = isinstance(self.layers[0].operator, Input)  # one of several, a stage of its own
+        self.is_arriving = source is not None or is_input
         self.fired = 0
         last = self.layers[-1]
         if planned.stage.manner is Manner.SUMS:

@@ -340,6 +340,8 @@ def _works_by_channels(layer: Layer, *, is_first: bool) -> bool:
 
 def sums_over_rows(network: Network, layer: Layer) -> bool:
     """Whether a layer of one output row can add up its input row by row."""
+    if not layer.inputs:
+        return False
     source = network.input_shapes(layer)[0]
     if not source.is_map or layer.shape.rows != 1 or source.rows == 1:
         return False

@@ -127,10 +127,67 @@ def test_the_published_plan_lays_whole_buffers_one_after_another(answer):
 
 
 def test_the_plan_is_written_as_json_and_for_c(run, tmp_path):
-    for name, beginning in (("plan.json", "{"), ("plan.h", "#ifndef ")):
+    for name, beginning in (("plan.json", "["), ("plan.h", "#ifndef ")):
         path = tmp_path / name
         assert run("plan", "reuse", APPLICATION, *QUICK, "-o", path)[0] == 0
         assert path.read_text().startswith(beginning)
+
+
+def test_elements_that_count_a_byte_run_in_their_bytes(answer):
+    _, single = answer("plan", "reuse", "samos_example", *QUICK)
+    _, found = answer("plan", "reuse", "samos_example", *QUICK, "--element-bytes", 1, "--verify")
+    assert 4 * found["arena_bytes"] == single["arena_bytes"]
+    assert found["relative_difference"] < 1e-5
+
+
+def test_a_written_plan_is_judged_run_and_drawn_by_fit(run, answer, tmp_path):
+    pytest.importorskip("matplotlib")
+    path, picture = tmp_path / "plan.json", tmp_path / "plan.svg"
+    _, planned = answer("plan", "reuse", APPLICATION, *QUICK, "-o", path)
+    models = APPLICATION.split("+")
+    code, found = answer("fit", *models, "--plan", path, "--verify", "--plot", picture)
+    assert code == 0
+    assert found["ram_bytes"] == planned["arena_bytes"]
+    assert max(one["verified"]["relative"] for one in found["networks"]) < 1e-5
+    assert "<svg" in picture.read_text()
+    code, _, error = run("fit", *reversed(models), "--plan", path)
+    assert code == 2
+    assert "the plan of network 'keyword_spotting' works layer" in error
+
+
+def test_networks_of_a_plan_that_work_at_once_share_no_byte(run, tmp_path):
+    partitions = [{"name": "A", "last": "n2"}, {"name": "B"}]
+    networks = [
+        {"model": "samos_example", "partitions": partitions},
+        {"model": "keyword_spotting", "simplify": True},
+    ]
+    application, path = tmp_path / "app.json", tmp_path / "plan.json"
+    together = [["A", "B", "keyword_spotting"]]
+    application.write_text(json.dumps({"networks": networks, "parallel": together}))
+    assert run("plan", "reuse", application, *QUICK, "-o", path)[0] == 0
+    models = ("samos_example", "keyword_spotting")
+    assert run("fit", *models, "--plan", path, "--verify")[0] == 0
+    plans = json.loads(path.read_text())
+    assert {group["at_once"] for one in plans for group in one["groups"]} == {
+        "A, B, keyword_spotting"
+    }
+    inner = next(one for one in plans[1]["buffers"] if one["size"])
+    other = next(one for one in plans[0]["buffers"] if one["size"])
+    inner["offset"] = other["offset"]
+    path.write_text(json.dumps(plans))
+    code, _, error = run("fit", *models, "--plan", path)
+    assert code == 2
+    assert "may work at the same time, but buffers" in error
+
+
+def test_a_plan_with_rates_as_published_is_not_written_as_json(run, tmp_path):
+    path = tmp_path / "plan.json"
+    code, _, error = run(
+        "plan", "reuse", APPLICATION, *QUICK, "--accounting", "published", "-o", path
+    )
+    assert code == 2
+    assert "no plan runs with rates as published" in error
+    assert not path.exists()
 
 
 def test_an_application_file(answer, tmp_path):
@@ -234,7 +291,6 @@ def test_a_published_application_in_the_published_accounting(answer):
         (("samos_example", "--throughput", "CNN=3"), "has no network 'CNN'"),
         (("samos_example+samos_example",), "two networks are named 'samos_example'"),
         (("samos_example", "-o", "plan.csv"), "plan.csv: expected .json, or .h for C"),
-        (("samos_example", "--verify", "--element-bytes", "1"), "--element-bytes 4"),
     ],
 )
 def test_bad_input_gets_one_line(run, arguments, message):

@@ -31,13 +31,16 @@ from planners.formats.tflite_micro import parse_offline_plan
 from planners.primitives.profiling.table import read_profile
 from planners.reuse.application.application_files import read_application
 from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.deployment.json_text import format_deployment, parse_deployment
+from planners.reuse.deployment.as_plans import streaming_plans
 from planners.reuse.front.nsga2.checkpoint import Checkpoint
 from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
 from planners.reuse.front.nsga2.state import origin_of
 from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.evaluation import Serial
 from planners.reuse.front.problem import Problem, Score
+from planners.streaming.given.files import plans_for
+from planners.streaming.given.judge import require_carried_out
+from planners.streaming.given.plan_text import format_plans
 from tests.cnn2csdf.readers.darknet_texts import TINY
 from tests.fuzz.mutations import json_mutant, mutant, word_mutant
 from tests.fuzz.onnx_mutations import onnx_mutant
@@ -273,14 +276,20 @@ def _durations():
     return [format_durations(times).encode(), b"layer,phase,nanoseconds\na,0,5\na,1,6\nb,0,7\n"]
 
 
-def _deployments():
-    evaluator = Evaluator(worked_example())
-    plan = by_offsets(evaluator, (None,) * len(evaluator.application.layers))
-    return [format_deployment(plan).encode()]
+def _plans():
+    """Two networks in one arena, one of them a pipeline."""
+    application = worked_example()
+    evaluator = Evaluator(application)
+    plan = by_offsets(evaluator, (None,) * len(application.layers))
+    return [format_plans(streaming_plans(application, plan)).encode()]
 
 
-def _deployment(path, random):
-    return parse_deployment(read_bytes(path).decode("utf-8", "replace"), path)
+def _judged_plans(path, random):
+    networks = [member.network for member in worked_example().members]
+    plans = plans_for(path, len(networks))
+    for network, plan in zip(networks, plans, strict=True):
+        require_carried_out(network, plan)
+    return plans
 
 
 PROFILE = b"""# network: tiny
@@ -369,7 +378,7 @@ def readers(folder):
         "arena json": Reader(".json", _arena_json, _problems, either),
         "fifo depths": Reader(".json", _depth_files, _depths, either),
         "durations": Reader(".csv", _durations, lambda p, r: durations_table(p)),
-        "deployment": Reader(".json", _deployments, _deployment, either),
+        "plans": Reader(".json", _plans, _judged_plans, either),
         "profile table": Reader(".csv", _profiles, lambda p, r: read_profile(p)),
         "checkpoint": Reader(
             ".json",

@@ -22,13 +22,15 @@ from planners.reuse.command.published import PUBLISHED, chosen_as_published
 from planners.reuse.cost.bounds import tensor_bound
 from planners.reuse.cost.comparison import comparison
 from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.deployment.as_plans import streaming_plans
 from planners.reuse.deployment.deployment import Deployment
-from planners.reuse.deployment.execution import run_deployment
 from planners.reuse.deployment.making import deployment
 from planners.reuse.deployment.placement import free_offsets, whole_buffers
 from planners.reuse.front.candidates import fastest, smallest, uniform_points
 from planners.reuse.front.problem import Front, Point
 from planners.reuse.front.selection import Demands, selected
+from planners.streaming.at_work.in_turn import run_in_turn
+from planners.streaming.plan import StreamingPlan
 
 MOST_STEPS = 2000  # of the search for offsets, after which the best by then is taken
 
@@ -114,20 +116,27 @@ def _by_offsets(evaluator: Evaluator, point: Point, *, stop: Stop) -> Deployment
     return deployment(evaluator, plan, free_offsets(evaluator, plan, budget=steps))
 
 
+def plans_of(
+    application: Application, plan: Deployment, options: argparse.Namespace
+) -> tuple[StreamingPlan, ...]:
+    """Return the plan in the form of all plans, one for each network."""
+    size = plan.element_bytes if options.is_element_given else None
+    return streaming_plans(application, plan, element_bytes=size)
+
+
 def _largest_difference(
     application: Application, plan: Deployment, options: argparse.Namespace
 ) -> float:
     """Run all networks in the arena, two frames each, and compare with each network alone."""
-    weights = {}
-    frames = {}
-    for member in application.members:
-        weights[member.name] = calibrated_weights(member.network, options.seed)
-        frames[member.name] = random_frames(member.network, 2, options.seed)
-    found = run_deployment(application, plan, weights=weights, frames=frames)
+    models = [
+        Model(network=one.network, weights=calibrated_weights(one.network, options.seed))
+        for one in application.members
+    ]
+    frames = [random_frames(one.network, 2, options.seed) for one in application.members]
+    found = run_in_turn(models, plans_of(application, plan, options), frames)
     worst = 0.0
-    for member in application.members:
-        model = Model(network=member.network, weights=weights[member.name])
-        for frame, outputs in zip(frames[member.name], found[member.name], strict=True):
+    for model, given, outputs in zip(models, frames, found, strict=True):
+        for frame, ours in zip(given, outputs, strict=True):
             for name, expected in run_whole(model, frame).items():
-                worst = max(worst, difference(outputs[name], expected).relative)
+                worst = max(worst, difference(ours[name], expected).relative)
     return worst

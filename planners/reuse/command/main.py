@@ -22,7 +22,7 @@ from planners.reuse.application.published_rates import as_published
 from planners.reuse.buffers.sharing import best_shared, shared_buffers
 from planners.reuse.command.answer import ReusePlans, as_json, as_text, plot
 from planners.reuse.command.application import add_application_options, application_of
-from planners.reuse.command.choice import concluded
+from planners.reuse.command.choice import concluded, plans_of
 from planners.reuse.command.published import (
     PUBLISHED,
     add_published_options,
@@ -32,10 +32,11 @@ from planners.reuse.command.published import (
 from planners.reuse.command.search import searched
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.deployment.c_tables import format_tables
-from planners.reuse.deployment.json_text import format_deployment
+from planners.reuse.deployment.deployment import Deployment
 from planners.reuse.front.selection import Demands
+from planners.streaming.given.plan_text import format_plans
 
-FORMATS = {"json": format_deployment, "h": format_tables}
+FORMATS = ("json", "h")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -52,9 +53,8 @@ def main(argv: Sequence[str]) -> int:
     answer = _answer(application, options, demands)
     _remark_on_platform(application, options)
     if options.output and answer.deployment is not None:
-        output.write(
-            "csdf plan reuse", options.output, FORMATS[suffix_of(options.output)](answer.deployment)
-        )
+        text = _document(application, answer.deployment, options)
+        output.write("csdf plan reuse", options.output, text)
     elif options.output:
         print(
             f"csdf plan reuse: {options.output} is not written: there is no plan", file=sys.stderr
@@ -75,15 +75,27 @@ def _remark_on_platform(application: Application, options: argparse.Namespace) -
         shared.remark_on_platform("csdf plan reuse", options, tuple(measured))
 
 
+def _document(application: Application, plan: Deployment, options: argparse.Namespace) -> str:
+    """The plan as JSON in the form of all plans, or as tables for C."""
+    if suffix_of(options.output) == "h":
+        return format_tables(plan)
+    return format_plans(plans_of(application, plan, options))
+
+
 def _require_possible(options: argparse.Namespace) -> None:
     """Refuse before the work what cannot be done after it."""
     require_drawing(options.plot)
     if options.output and suffix_of(options.output) not in FORMATS:
         raise UnwritableFile(f"{options.output}: expected .json, or .h for C")
-    if options.verify and options.is_element_given and options.element_bytes != 4:
-        raise CsdfError("--verify runs with the elements of the file, or with --element-bytes 4")
-    if options.verify and options.accounting == PUBLISHED:
+    if options.accounting != PUBLISHED:
+        return
+    if options.verify:
         raise CsdfError("--verify cannot run rates as published; leave --accounting away")
+    if options.output and suffix_of(options.output) == "json":
+        raise CsdfError(
+            f"{options.output}: no plan runs with rates as published; leave --accounting away, or "
+            "write tables for C (.h)"
+        )
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -177,7 +189,9 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         help="the published plan; by default every buffer has an offset of its own",
     )
     parsers.add_output_option(
-        parser, "the chosen plan: .json, or tables for C (.h)", required=False
+        parser,
+        "the chosen plan: .json, which csdf fit --plan judges, runs and draws; or tables for C (.h)",
+        required=False,
     )
     parser.add_argument(
         "--verify",

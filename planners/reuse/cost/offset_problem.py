@@ -10,13 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from cnn2csdf import operators as op
 from cnn2csdf.network import Network
 from planners.plan import Buffer, Pair, Problem
 from planners.reuse.buffers.edge_buffers import EdgeBuffer
 from planners.reuse.cost.evaluation import Evaluator, ReusePlan
-
-ELEMENT_BY_ELEMENT = (op.Elementwise, op.Activation, op.BatchNormalization, op.Identity)
+from planners.streaming.at_work.intact import ELEMENT_BY_ELEMENT
 
 
 def offset_problem(evaluator: Evaluator, plan: ReusePlan) -> Problem:

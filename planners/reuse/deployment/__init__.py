@@ -1,1 +1,1 @@
-"""The final plan of an application: made, written down, and executed in its one arena."""
+"""The final plan of an application: made, as tables for C, and in the form of all plans."""

@@ -122,7 +122,7 @@ class Deployment(Shown):
             _require_steps(buffer, steps)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document that json_text writes and reads, as a JSON value."""
+        """Return buffers and schedules as a JSON value."""
         return {
             **{key: str(getattr(self, key)) for key in TEXTS},
             **{key: getattr(self, key) for key in NUMBERS},

@@ -1,9 +1,9 @@
-"""Which partitions of a deployment work on which frames at the same time.
+"""Which partitions of a deployment may work at the same time.
 
 Networks take turns: frame by frame, where their partitions take turns too. A network all of whose
-partitions are in one parallel set is a pipeline; it works on the frames of one turn in stages, each
-partition a frame behind the one before, and is drained when the turn ends, since another network may
-write over its double buffers. Pipelines of one set work at the same time.
+partitions are in one parallel set is a pipeline, each partition a frame behind the one before, which
+is drained before another network has its turn, since that may write over its double buffers.
+Pipelines of one set work at the same time.
 
 Where a set has only some of the partitions of a network these run one after another too: other
 partitions share bytes with the double buffer between them, so no second frame may be under way.
@@ -11,18 +11,11 @@ partitions share bytes with the double buffer between them, so no second frame m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from csdf.errors import ExecutionError
 from planners.reuse.deployment.deployment import Deployment, PlannedPartition
-
-
-class Work(NamedTuple):
-    """A partition on a frame of its network."""
-
-    partition: PlannedPartition
-    frame: int
 
 
 class Team(NamedTuple):
@@ -63,25 +56,3 @@ def _require_own(
                 f"partitions {sorted(names & set(group))} of network {network!r} run in parallel to "
                 f"{others} of others, but not the whole of {network!r} does"
             )
-
-
-def stages(team: Team, first: int, ends: Sequence[int]) -> Iterator[tuple[Work, ...]]:
-    """Yield what works at the same time, until frames `first` to `ends` of each network are done.
-
-    ends: for each network of the team, one past its last frame.
-    """
-    if not team.is_pipelined:
-        for partitions, end in zip(team.networks, ends, strict=True):
-            for frame in range(first, end):
-                yield from ((Work(partition, frame),) for partition in partitions)
-        return
-    longest = max(map(len, team.networks))
-    for newest in range(first, max(ends) + longest - 1):
-        works = tuple(
-            Work(partition, newest - place)
-            for partitions, end in zip(team.networks, ends, strict=True)
-            for place, partition in enumerate(partitions)
-            if first <= newest - place < end
-        )
-        if works:
-            yield works

@@ -22,15 +22,13 @@ from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan, UnwritableFile
 from csdf.outcome import Status
-from planners.streaming.again import worked_model
+from planners.streaming.at_work.in_turn import outputs_of
 from planners.streaming.command.answer import as_json, as_text
 from planners.streaming.command.options import USUAL_PLATFORM, add_plan_options
-from planners.streaming.computing import ModelComputing
 from planners.streaming.fit import fit
 from planners.streaming.given.as_fit import fit_of
 from planners.streaming.given.files import plans_for
 from planners.streaming.given.plan_text import format_plans
-from planners.streaming.machine import Machine
 from planners.streaming.plan import StreamingPlan
 from planners.streaming.together import Together
 from planners.streaming.ways import RESIDENT, SEARCHED, Fit, FitWay
@@ -83,19 +81,18 @@ def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:
     if options.is_element_given or options.parameter_bytes is not None:
         name = "--element-bytes" if options.is_element_given else "--parameter-bytes"
         raise CsdfError(f"{name} is for the search, a plan has its own; leave out {name} or --plan")
-    if options.plot and len(options.models) > 1:
-        raise CsdfError("--plot draws one plan over time; give one model, or leave out --plan")
     return plans_for(options.plan, len(options.models))
 
 
 def _draw(options: argparse.Namespace, found: Sequence[Fitted]) -> None:
-    """Draw a given plan over time, or RAM against work."""
+    """Draw given plans over time, or RAM against work."""
     draw = pictures.drawing("planners.streaming.command.picture")
     suffix = pictures.suffix_of(options.plot)
     if options.plan is None:
         text = draw.fit_picture([one.fit for one in found], suffix)
     else:
-        text = draw.plan_picture(found[0].network, found[0].fit, suffix)
+        fits = [one.fit for one in found]
+        text = draw.plan_picture([one.network for one in found], fits, suffix)
     output.write("csdf fit", options.plot, text)
 
 
@@ -146,18 +143,9 @@ def _verified(model: Model, way: FitWay, options: argparse.Namespace) -> Differe
     known = with_weights("csdf fit", model, options.seed)
     frame = random_frames(network, 1, options.seed)[0]
     with answers.working(f"running {network.name} in {way.ram_bytes} bytes"):
-        plan = way.plan
-        machine = Machine(network, plan, ModelComputing(worked_model(known, plan.again), frame))
-        machine.run()
+        found = outputs_of(known, way.plan, frame)
         wanted = run_whole(known, frame)
-    differences = {}
-    for layer in network.outputs:
-        ours = machine.output(layer.inputs[0])
-        if layer.shape.is_map:
-            ours = ours.transpose(2, 0, 1)
-        expected = wanted[layer.name]
-        differences[layer.name] = difference(ours.reshape(layer.shape.dims), expected)
-    return worst_of([differences])
+    return worst_of([{name: difference(found[name], wanted[name]) for name in wanted}])
 
 
 def _write(path: str, fits: Sequence[Fit]) -> None:
@@ -200,8 +188,8 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--plan",
         metavar="FILE",
-        help="judge this plan and search none: what csdf fit, csdf cnn memory or csdf plan fusion "
-        "wrote with -o; --plot draws it over time",
+        help="judge this plan and search none: what csdf fit, csdf cnn memory, csdf plan fusion or "
+        "csdf plan reuse wrote with -o; --plot draws it over time",
     )
     parser.add_argument(
         "--fps",

@@ -21,19 +21,25 @@ NARROW = 4  # ends of the axis of RAM this far apart have all digits beside thei
 COLOURS = ("#357", "#c63", "#585", "#85a", "#999", "#a33")
 
 
-def plan_picture(network: Network, found: Fit, suffix: str) -> str | bytes:
-    """Return a plan over time: the bytes of each buffer, while firings touch it.
+def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) -> str | bytes:
+    """Return plans over time: the bytes of each buffer, while firings touch it.
 
-    Raises UnwritableFile for another format than that of a picture.
+    A frame of each network, one behind the other. Raises UnwritableFile for another format than that
+    of a picture.
     """
-    plan = found.ways[0].plan
-    boxes = [Box(*life) for life in lifetimes(network, plan)]
-    title = f"{found.network}: {plan.arena_bytes} bytes over the firings of a frame"
+    boxes: list[Box] = []
+    for network, one in zip(networks, fits, strict=True):
+        begin = max((box.end for box in boxes), default=0)
+        for life in lifetimes(network, one.ways[0].plan):
+            boxes.append(Box(*life)._replace(start=begin + life.start, end=begin + life.end))
+    ram = max(one.ways[0].plan.arena_bytes for one in fits)
+    names = ", ".join(one.network for one in fits)
+    title = f"{names}: {ram} bytes over the firings of a frame"
     return arena_picture(
-        title,
+        title if len(fits) == 1 else f"{title} of each",
         boxes,
-        bound=found.lower_bound,
-        capacity=found.ram,
+        bound=max(one.lower_bound for one in fits),
+        capacity=fits[0].ram,
         suffix=suffix,
         across="firings of a frame",
     )

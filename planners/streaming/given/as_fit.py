@@ -8,7 +8,6 @@ from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.outcome import Reason, Status, Why, because
-from planners.streaming.course import course_of
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.plan import Kind, StreamingPlan
 from planners.streaming.ways import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
@@ -68,16 +67,18 @@ def _places(network: Network, plan: StreamingPlan) -> tuple[str, str]:
     outside = {one.tensor for one in plan.buffers if one.kind is Kind.OUTSIDE}
     inputs = {layer.name for layer in network.inputs}
     source = OUTSIDE if inputs & outside else RESIDENT
-    is_streamed = plan.groups[0].arriving is not None and not plan.is_copied(0)
+    made = {one.stage.result for group in plan.groups for one in group.stages}
+    arrives = plan.groups[0].arriving is not None and not plan.is_copied(0)
+    is_streamed = arrives or bool(inputs & made)
     source = ROWS if is_streamed else source
     return source, OUTSIDE if outside - inputs else RESIDENT
 
 
 def _lower_bound(network: Network, plan: StreamingPlan) -> int:
     """Bytes that lie in the arena at the start, or at the end, of any plan with the same places."""
-    course = course_of(network)
+    results = {source for layer in network.outputs for source in layer.inputs}
     size = {one.tensor: one.size for one in plan.buffers if one.kind is Kind.WHOLE}
     return max(
         sum(size.get(layer.name, 0) for layer in network.inputs),
-        sum(size.get(name, 0) for name in course.results),
+        sum(size.get(name, 0) for name in results),
     )

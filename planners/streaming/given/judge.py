@@ -15,11 +15,14 @@ from cnn2csdf.operators import Input, Output
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.inlays import Inlay, channels_of, is_reached
 from planners.streaming.again import worked_network
+from planners.streaming.given.apart import require_apart, require_hand_overs
 from planners.streaming.machine import Machine
 from planners.streaming.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
-from planners.streaming.stage import Manner
+from planners.streaming.stage import Manner, Stage
 from planners.streaming.stages import ACCUMULATOR_BYTES, StageTable, sums_over_rows
 from planners.tiling.regions import can_be_tiled
+
+WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
 
 
 def require_carried_out(network: Network, plan: StreamingPlan) -> None:
@@ -28,6 +31,7 @@ def require_carried_out(network: Network, plan: StreamingPlan) -> None:
     Every byte that is read is judged, which for large networks takes a while: bytes of all tensors.
     """
     _Judged(worked_network(network, plan.again), plan).require()
+    require_apart([plan])
     machine = Machine(network, plan)
     try:
         machine.run()
@@ -51,6 +55,9 @@ class _Judged:
         self._inputs = {layer.name for layer in network.inputs}
         self._outputs = {layer.name: layer for layer in network.outputs}
         self._results = {source for layer in network.outputs for source in layer.inputs}
+        # a stage may bring an input, one of several, and an output whose rows go out one by one
+        ends = {layer.name: layer for layer in network.inputs} | self._outputs
+        self._worked = self._works | ends
         self._group_of: dict[str, int] = {}
 
     def require(self) -> None:
@@ -67,6 +74,7 @@ class _Judged:
         self._require_whole()
         self._require_orders()
         self._require_work()
+        require_hand_overs(self._plan)
 
     def _stages(self) -> Iterator[tuple[int, PlannedStage]]:
         for number, group in enumerate(self._plan.groups):
@@ -76,9 +84,13 @@ class _Judged:
     def _require_layers(self) -> None:
         """Each layer once, behind those that it reads."""
         of = f"the plan of network {self._plan.network!r}"
-        known = self._works | self._outputs  # an output whose rows go out one by one is worked too
+        known = self._worked
         for number, planned in self._stages():
             for name in planned.stage.layers:
+                if name in self._inputs and planned.stage != Stage(
+                    layers=(name,), rows=planned.stage.rows
+                ):
+                    raise InvalidPlan(f"{of} works input {name!r} with others, or not by rows")
                 if name not in known:
                     raise InvalidPlan(
                         f"{of} works layer {name!r}, which network {self._network.name!r} has "
@@ -189,12 +201,14 @@ class _Judged:
         if buffer.has_all_rows and buffer.rows != self._table.height(buffer.tensor):
             raise InvalidPlan(f"{named} has {buffer.rows} rows of {buffer.tensor!r}")
         if buffer.kind is Kind.OUTSIDE:
-            self._require_outside(buffer.tensor)
+            self._require_outside(buffer)
         elif buffer.offset + buffer.size > self._plan.arena_bytes:
             raise InvalidPlan(f"{named} leaves the arena of {self._plan.arena_bytes} bytes")
 
-    def _require_outside(self, tensor: str) -> None:
-        is_read = bool(set(self._network.consumers[tensor]) & set(self._works))
+    def _require_outside(self, buffer: StreamBuffer) -> None:
+        tensor = buffer.tensor
+        readers = buffer.readers or self._network.consumers[tensor]
+        is_read = bool(set(readers) & set(self._works))
         ends = self._inputs | set(self._outputs)
         if tensor not in ends and (tensor not in self._results or is_read):
             raise InvalidPlan(
@@ -233,7 +247,7 @@ class _Judged:
             layer.shape.elements * (self._table.bytes_of(layer.name) + 2 * ACCUMULATOR_BYTES)
             for layer in self._network.layers
         )
-        if self._plan.all_bytes > 2 * most:
+        if self._plan.all_bytes > max(2 * most, WITH_OTHERS):
             raise InvalidPlan(
                 f"the plan takes {self._plan.all_bytes} bytes; all tensors of the network and their "
                 f"sums together take {most}"
@@ -249,9 +263,9 @@ class _Judged:
         }
         going = {name: layer for name, layer in self._outputs.items() if name in self._group_of}
         kept = {one.inputs[0] for name, one in self._outputs.items() if name not in going}
-        wanted = kept | set(going) | (self._inputs - arriving)
+        wanted = kept | set(going) | (self._inputs - arriving - set(self._group_of))
         for name, number in self._group_of.items():
-            for source in (self._works | self._outputs)[name].inputs:
+            for source in self._worked[name].inputs:
                 if self._group_of.get(source, number) != number or (
                     source in arriving and number > 0
                 ):

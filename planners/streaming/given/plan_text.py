@@ -19,6 +19,7 @@ from planners.inlays import Inlay
 from planners.streaming.again import Span
 from planners.streaming.plan import (
     VERSION,
+    HandOver,
     Kind,
     PlannedGroup,
     PlannedStage,
@@ -33,10 +34,11 @@ PLAN = (
     *("again", "inlays", "groups", "buffers"),
 )
 STAGE = ("layers", "course", "rows", "parts", "summing", "tiles", "strips")
-GROUP = ("arriving", "order", "stages")
+GROUP = ("arriving", "hand_overs", "at_once", "order", "stages")
 BUFFER = ("name", "kind", "tensor", "readers", "rows", "size", "offset", "groups")
-LATER = ("inlays", "order", "readers")  # keys that version 1 had not
-NEARLY_LATER = ("tiles",)  # and one that not every plan of version 1 had
+SINCE = {"inlays": 2, "order": 2, "readers": 2, "hand_overs": 3, "at_once": 3}  # the rest: 1
+NEARLY_LATER = ("tiles",)  # what not every plan of version 1 had
+LATER: dict[str, object] = {"order": [], "hand_overs": [], "at_once": None}  # of earlier groups
 MOST = 2**31 - 1  # of rows, parts, bytes: what C counts in 32 bits
 MOST_WORK = 2**63 - 1
 
@@ -68,8 +70,7 @@ def _plan(found: JsonValue) -> StreamingPlan:
         )
     version = _version(found)
     _require_keys_of_version(found, version)
-    if version == 1:
-        found = _of_version_1(found)
+    found = _with_later_keys(found)
     unit = found["element_bytes"]
     return StreamingPlan(
         network=found["network"].text(),
@@ -94,15 +95,15 @@ def _version(found: JsonValue) -> int:
     version = found["version"].value
     if type(version) is not int or not 1 <= version <= VERSION:
         raise found["version"].refusal(f"this program reads versions 1 to {VERSION}")
+    keys = set(found.value)
     for other in range(1, VERSION + 1):
-        if other != version and set(found.value) == set(_keys_of(PLAN, other)):
+        if keys == set(_keys_of(PLAN, other)) != set(_keys_of(PLAN, version)):
             raise found["version"].refusal(f"expected {other}, whose keys these are")
     return version
 
 
 def _keys_of(keys: Sequence[str], version: int, but: Sequence[str] = ()) -> tuple[str, ...]:
-    later = LATER if version == 1 else ()
-    return tuple(key for key in keys if key not in (*later, *but))
+    return tuple(key for key in keys if SINCE.get(key, 1) <= version and key not in but)
 
 
 def _require_keys_of_version(found: JsonValue, version: int) -> None:
@@ -122,14 +123,14 @@ def _require(found: JsonValue, keys: tuple[str, ...], version: int) -> None:
     found.require_keys(needed, optional, form=f"version {version}")
 
 
-def _of_version_1(found: JsonValue) -> JsonValue:
-    """Return a document of version 1 with the keys that came later."""
+def _with_later_keys(found: JsonValue) -> JsonValue:
+    """Return a document of an earlier version with the keys that came later."""
     groups = [
-        {**group, "order": [], "stages": [{"tiles": None, **one} for one in group["stages"]]}
+        {**LATER, **group, "stages": [{"tiles": None, **one} for one in group["stages"]]}
         for group in found.value["groups"]
     ]
-    buffers = [{**one, "readers": []} for one in found.value["buffers"]]
-    return replace(found, value={**found.value, "inlays": [], "groups": groups, "buffers": buffers})
+    buffers = [{"readers": [], **one} for one in found.value["buffers"]]
+    return replace(found, value={"inlays": [], **found.value, "groups": groups, "buffers": buffers})
 
 
 def _span(found: JsonValue) -> Span:
@@ -152,7 +153,14 @@ def _group(found: JsonValue) -> PlannedGroup:
         stages=stages,
         arriving=arriving,
         order=tuple(_turns(one) for one in found["order"].items()),
+        hand_overs=tuple(_hand_over(one) for one in found["hand_overs"].items()),
+        at_once=_text_or_none(found["at_once"]),
     )
+
+
+def _hand_over(found: JsonValue) -> HandOver:
+    found.require_keys(("from", "to"))
+    return HandOver(source=found["from"].text(), target=found["to"].text())
 
 
 def _turns(found: JsonValue) -> Turns:

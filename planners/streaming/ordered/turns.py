@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 
-from cnn2csdf.network import Layer
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.streaming.plan import Turns
 from planners.streaming.running_stage import RunningStage
-from planners.streaming.stage import Manner
-from planners.tiling.regions import Range, Region
 
 LONGEST = 1024  # firings that are looked at as one turn
 FEWEST = 4  # firings that turns are written for
@@ -75,12 +72,9 @@ class Group(Protocol):
     def fire(self, stage: RunningStage) -> None:
         """Carry out the next firing."""
 
-    def whole_rows(self, layer: Layer, ranges: Mapping[str, Range]) -> list[tuple[Region, Array]]:
-        """Return rows of the inputs of a layer. Raises ExecutionError where they are gone."""
-
 
 def fire_in_turn(group: Group, stage: RunningStage | None, result: str) -> None:
-    """Fire a stage whose turn it is; what it reads must not be overwritten while it works.
+    """Fire a stage whose turn it is.
 
     Raises ExecutionError where it has nothing left to make, or what it reads is not there.
     """
@@ -89,8 +83,4 @@ def fire_in_turn(group: Group, stage: RunningStage | None, result: str) -> None:
         raise ExecutionError(f"{named} is to be made once more than it can be")
     if (lacking := group.lacking(stage)) is not None:
         raise ExecutionError(f"{named} is to be made before {lacking!r} is there")
-    fired = stage.fired
     group.fire(stage)
-    if stage.planned.stage.manner is Manner.ROWS and not stage.is_arriving:
-        if len(stage.layers) == 1:
-            group.whole_rows(stage.layers[0], stage.ranges[fired])

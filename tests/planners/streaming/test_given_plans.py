@@ -15,6 +15,7 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import CsdfError, ExecutionError, InvalidPlan, UnreadableFile
+from planners.network_arena import whole_arena, whole_plan
 from planners.streaming.fit import fit
 from planners.streaming.given.as_fit import fit_of
 from planners.streaming.given.judge import require_carried_out
@@ -184,10 +185,10 @@ def test_the_plan_of_another_network_is_refused_by_its_layer():
             '{"version": 2, "new": 0}',
             "is missing; expected in version 2: version, network, element",
         ),
-        ('{"version": 3, "new": 0}', "found 3; this program reads versions 1 to 2"),
+        ('{"version": 4, "new": 0}', "found 4; this program reads versions 1 to 3"),
         ("7", "expected an object"),
-        ("{}", "the key 'version' is missing; expected a plan of version 1 to 2, with the keys"),
-        ('{"version": true}', "version: found True; this program reads versions 1 to 2"),
+        ("{}", "the key 'version' is missing; expected a plan of version 1 to 3, with the keys"),
+        ('{"version": true}', "version: found True; this program reads versions 1 to 3"),
     ],
 )
 def test_what_is_no_plan_is_refused_with_its_place(text, words):
@@ -197,7 +198,7 @@ def test_what_is_no_plan_is_refused_with_its_place(text, words):
 
 def test_keys_of_another_version_than_it_says_are_named():
     entry = json.loads(format_plans([planned(network_of())]))
-    with pytest.raises(UnreadableFile, match=r"version: found 1; expected 2, whose keys these are"):
+    with pytest.raises(UnreadableFile, match=r"version: found 1; expected 3, whose keys these are"):
         parse_plans(json.dumps({**entry, "version": 1}), "plan.json")
 
 
@@ -231,7 +232,7 @@ def test_a_key_of_the_other_version_deep_in_a_plan_is_refused_with_the_version(p
     assert parse_plans(json.dumps(old), "plan.json") == parse_plans(json.dumps(new), "plan.json")
     del find(new)[key]
     with pytest.raises(
-        UnreadableFile, match=re.escape(f"{place} is missing; expected in version 2: ")
+        UnreadableFile, match=re.escape(f"{place} is missing; expected in version 3: ")
     ):
         parse_plans(json.dumps(new), "plan.json")
     find(old)[key] = value
@@ -276,3 +277,28 @@ def test_a_spoiled_plan_is_refused_or_still_a_plan():
         except CsdfError:
             refused += 1
     assert refused > 200
+
+
+def over_one_another(operator):
+    """A layer whose result lies over its input."""
+    builder = NetworkBuilder("over")
+    builder.output(builder.add(operator, builder.input((3, 6, 6))))
+    network = builder.network()
+    plan = whole_plan(network, whole_arena(network))
+    assert plan.arena_bytes == 2 * 4 * 3 * 6 * 6
+    buffers = tuple(replace(one, offset=0) for one in plan.buffers)
+    return network, replace(plan, buffers=buffers, arena_bytes=4 * 3 * 6 * 6)
+
+
+def test_a_result_over_its_input_is_refused_unless_elements_lie_over_themselves():
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    with pytest.raises(InvalidPlan, match="of 'input'"):
+        require_carried_out(*over_one_another(op.Convolution(filters=3, window=window)))
+    network, plan = over_one_another(op.Activation(function="relu"))
+    require_carried_out(network, plan)
+    moved = tuple(
+        replace(one, offset=4) if one.tensor != "input" and one.size else one
+        for one in plan.buffers
+    )
+    with pytest.raises(InvalidPlan, match="of 'input'"):
+        require_carried_out(network, replace(plan, buffers=moved, arena_bytes=436))

@@ -218,5 +218,5 @@ def test_a_plan_of_version_1_reads_as_it_did():
     for buffer in found["buffers"]:
         del buffer["readers"]
     assert parse_plans(json.dumps(found), "plan.json") == (plan,)
-    with pytest.raises(UnreadableFile, match="versions 1 to 2"):
-        parse_plans(json.dumps(found | {"version": 3, "inlays": []}), "plan.json")
+    with pytest.raises(UnreadableFile, match="versions 1 to 3"):
+        parse_plans(json.dumps(found | {"version": 4, "inlays": []}), "plan.json")

@@ -6,9 +6,12 @@ from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
 from csdf.stopping import Progress, Stop
-from planners.reuse.deployment.execution import run_deployment
+from planners.reuse.deployment.as_plans import streaming_plans
 from planners.reuse.deployment.making import deployment
 from planners.reuse.deployment.placement import free_offsets, whole_buffers
+from planners.streaming.at_work.in_turn import run_in_turn
+from planners.streaming.given.apart import require_apart
+from planners.streaming.given.judge import require_carried_out
 
 TOLERANCE = 1e-4  # sums of up to thousands of products, in another order
 
@@ -40,7 +43,16 @@ def calibrated(application):
     return {one.name: calibrated_weights(one.network, 1) for one in application.members}
 
 
-def run(application, plan, *, weights=None, counts=3, frames_a_turn=2):
+def judged(application, plan, element_bytes=None):
+    """The plans of all networks in the form of all plans, each judged, and all beside one another."""
+    plans = streaming_plans(application, plan, element_bytes=element_bytes)
+    for member, one in zip(application.members, plans, strict=True):
+        require_carried_out(member.network, one)
+    require_apart(plans)
+    return plans
+
+
+def run(application, plan, *, weights=None, counts=2, element_bytes=None):
     """The largest relative difference of any output of any frame from the network alone.
 
     counts: frames of each network, or a number for all of them.
@@ -48,17 +60,13 @@ def run(application, plan, *, weights=None, counts=3, frames_a_turn=2):
     weights = weights or calibrated(application)
     if isinstance(counts, int):
         counts = {one.name: counts for one in application.members}
-    frames = {
-        one.name: random_frames(one.network, counts[one.name], 2) for one in application.members
-    }
-    found = run_deployment(
-        application, plan, weights=weights, frames=frames, frames_a_turn=frames_a_turn
-    )
+    frames = [random_frames(one.network, counts[one.name], 2) for one in application.members]
+    models = [Model(network=one.network, weights=weights[one.name]) for one in application.members]
+    found = run_in_turn(models, judged(application, plan, element_bytes), frames)
     worst = 0.0
-    for member in application.members:
-        model = Model(network=member.network, weights=weights[member.name])
-        assert len(found[member.name]) == counts[member.name]
-        for frame, ours in zip(frames[member.name], found[member.name], strict=True):
+    for model, given, outputs in zip(models, frames, found, strict=True):
+        assert len(outputs) == len(given)
+        for frame, ours in zip(given, outputs, strict=True):
             alone = run_whole(model, frame)
             assert ours.keys() == alone.keys()
             for name in alone:

@@ -1,15 +1,18 @@
 """Firings that happen at the same time."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from csdf.errors import ExecutionError
+from csdf.errors import ExecutionError, InvalidPlan
 from figures.published.reuse_example import example_cnn1, worked_example
 from planners.reuse.application.application import Application, divided
 from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.deployment.turns import stages, teams
-from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, run
+from planners.reuse.deployment.turns import teams
+from planners.streaming.given.apart import require_apart
+from planners.streaming.given.judge import require_carried_out
+from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, judged, run
 
 TWO = (  # of five layers each, in two partitions
     divided(replace(example_cnn1(), name="A"), (2, 3)),
@@ -23,48 +26,75 @@ def planned(*parallel):
     return application, plan
 
 
-def order(plan, frames):
-    """Names of what works at the same time, with frames."""
+def names(plan):
+    """Names of the partitions of each team, and whether they work at the same time."""
     return [
-        [
-            [(work.partition.name, work.frame) for work in works]
-            for works in stages(team, 0, [frames] * len(team.networks))
-        ]
+        ([[one.name for one in partitions] for partitions in team.networks], team.is_pipelined)
         for team in teams(plan)
     ]
 
 
-def test_networks_take_turns_frame_by_frame():
+def test_networks_take_turns():
     _, plan = planned()
-    assert order(plan, 2) == [
-        [[("A/1", 0)], [("A/2", 0)], [("A/1", 1)], [("A/2", 1)]],
-        [[("B/1", 0)], [("B/2", 0)], [("B/1", 1)], [("B/2", 1)]],
-    ]
+    assert names(plan) == [([["A/1", "A/2"]], False), ([["B/1", "B/2"]], False)]
 
 
-def test_a_pipeline_is_filled_and_drained():
+def test_a_pipeline_has_a_turn_of_its_own():
     plan = as_published(Evaluator(worked_example()), (None,) * 9)
-    assert order(plan, 3)[1] == [
-        [("P2", 0)],
-        [("P2", 1), ("P3", 0)],
-        [("P2", 2), ("P3", 1)],
-        [("P3", 2)],
-    ]
+    assert names(plan) == [([["P1"]], False), ([["P2", "P3"]], True)]
 
 
 def test_networks_of_one_parallel_set_work_at_the_same_time():
     application, plan = planned(("A/1", "A/2", "B/1", "B/2"))
-    assert order(plan, 1) == [[[("A/1", 0), ("B/1", 0)], [("A/2", 0), ("B/2", 0)]]]
-    assert run(application, plan, counts={"A": 4, "B": 3}, frames_a_turn=3) < TOLERANCE
+    assert names(plan) == [([["A/1", "A/2"], ["B/1", "B/2"]], True)]
+    assert run(application, plan, counts={"A": 3, "B": 2}) < TOLERANCE
+    first, second = judged(application, plan)
+    words = {group.at_once for one in (first, second) for group in one.groups}
+    assert words == {"A/1, A/2, B/1, B/2"}
+    # l2 is the last layer of A/1, and l3 and l4 of A/2 read it: an edge each.
+    assert [len(group.hand_overs) for group in first.groups] == [0, 2]
+
+
+def test_networks_at_the_same_time_have_no_byte_in_common():
+    application, plan = planned(("A/1", "A/2", "B/1", "B/2"))
+    first, second = judged(application, plan)
+    over = first.buffers[0].offset
+    moved = tuple(replace(one, offset=over) if one.size else one for one in second.buffers[:1])
+    wrong = replace(second, buffers=(*moved, *second.buffers[1:]))
+    with pytest.raises(InvalidPlan, match="may work at the same time, but buffers"):
+        require_apart([first, wrong])
+
+
+def test_partitions_of_a_pipeline_have_no_byte_in_common():
+    application, plan = planned(("A/1", "A/2"))
+    first, _ = judged(application, plan)
+    copy = first.groups[1].hand_overs[0]
+    lower = next(one for one in first.buffers if one.name == copy.source)
+    moved = tuple(
+        replace(one, offset=lower.offset) if one.name == copy.target else one
+        for one in first.buffers
+    )
+    with pytest.raises(InvalidPlan, match="may work at the same time, but buffers"):
+        require_carried_out(application.members[0].network, replace(first, buffers=moved))
+
+
+def test_a_hand_over_of_what_is_not_there_is_refused():
+    application, plan = planned(("A/1", "A/2"))
+    first, _ = judged(application, plan)
+    network = application.members[0].network
+    copy, *others = first.groups[1].hand_overs
+    wrong = {
+        "0 buffers with all rows have the name 'x'": replace(copy, source="x"),
+        "expected two buffers of one tensor": replace(copy, source=copy.target),
+        "layer 'l3' reads 'l2' in buffer 'l2 to l3 (1)', which groups 1 to 1 have": None,
+    }
+    for words, one in wrong.items():
+        group = replace(first.groups[1], hand_overs=(one, *others) if one else ())
+        with pytest.raises(InvalidPlan, match=re.escape(words)):
+            require_carried_out(network, replace(first, groups=(first.groups[0], group)))
 
 
 def test_a_network_partly_in_a_set_with_another_is_refused():
     _, plan = planned(("A/1", "A/2", "B/1"))
     with pytest.raises(ExecutionError, match="not the whole of 'B' does"):
         teams(plan)
-
-
-def test_no_frame_a_turn_is_refused():
-    application, plan = planned()
-    with pytest.raises(ExecutionError, match="0 frames a turn"):
-        run(application, plan, frames_a_turn=0)

@@ -31,12 +31,6 @@ def test_offsets_run_in_no_more_bytes(genes):
     assert run(EXAMPLE, plan) < TOLERANCE
 
 
-@pytest.mark.parametrize("frames_a_turn", [1, 3, 7])
-def test_the_frames_of_a_turn_do_not_change_the_outputs(frames_a_turn):
-    plan = by_offsets(EVALUATOR, ROWS)
-    assert run(EXAMPLE, plan, counts=5, frames_a_turn=frames_a_turn) < TOLERANCE
-
-
 def test_networks_may_have_different_numbers_of_frames():
     plan = as_published(EVALUATOR, PRINTED)
     assert run(EXAMPLE, plan, counts={"CNN1": 1, "CNN2": 5}) < TOLERANCE
