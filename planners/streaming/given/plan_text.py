@@ -96,7 +96,7 @@ def _version(found: JsonValue) -> int:
     if type(version) is not int or not 1 <= version <= VERSION:
         raise found["version"].refusal(f"this program reads versions 1 to {VERSION}")
     keys = set(found.value)
-    for other in range(1, VERSION + 1):
+    for other in range(VERSION, 0, -1):
         if keys == set(_keys_of(PLAN, other)) != set(_keys_of(PLAN, version)):
             raise found["version"].refusal(f"expected {other}, whose keys these are")
     return version
