@@ -72,7 +72,7 @@ def _least_elements(model: PartitionModel, genes: Sequence[int | None]) -> list[
             for consumer_rows in choices[edge.consumer]
         )
         for number, edge in enumerate(table.edges)
-        for block in [Block(edges=(number,), layers=(edge.producer, edge.consumer))]
+        for block in [Block(edges=(number,), layers=(edge.producer, edge.consumer), ends=((0, 1),))]
     ]
 
 

@@ -9,10 +9,25 @@ from planners.reuse.partition.partition_rows import PartitionRows, Reading
 
 
 class Block(NamedTuple):
-    """Edges of a partition, any two on a common cycle, and their layers, in order."""
+    """Edges of a partition, any two on a common cycle, and their layers, in order.
+
+    ends: producer and consumer of each edge, as places among the layers of the block.
+    """
 
     edges: tuple[int, ...]
     layers: tuple[int, ...]
+    ends: tuple[tuple[int, int], ...]
+
+
+class BlockShape(NamedTuple):
+    """All that the rows of a block's edges depend on, in few numbers: equal for blocks alike.
+
+    written, readings: what layers write and edges are read by, as numbers in the table.
+    """
+
+    ends: tuple[tuple[int, int], ...]
+    written: tuple[int, ...]
+    readings: tuple[int, ...]
 
 
 class EdgeRates(NamedTuple):
@@ -47,11 +62,9 @@ class BlockRates(NamedTuple):
 
 def block_rates(table: PartitionRows, block: Block, rows: Sequence[int]) -> BlockRates:
     """Return the rates of a block; rows: of the parts of each layer of the block."""
-    place = {layer: number for number, layer in enumerate(block.layers)}
     edges = []
-    for number in block.edges:
+    for number, (producer, consumer) in zip(block.edges, block.ends, strict=True):
         edge = table.edges[number]
-        producer, consumer = place[edge.producer], place[edge.consumer]
         edges.append(
             EdgeRates(
                 producer=producer,
@@ -65,3 +78,15 @@ def block_rates(table: PartitionRows, block: Block, rows: Sequence[int]) -> Bloc
         table.written(layer, count) for layer, count in zip(block.layers, rows, strict=True)
     )
     return BlockRates(written=written, edges=tuple(edges))
+
+
+def block_shape(table: PartitionRows, block: Block, rows: Sequence[int]) -> BlockShape:
+    """Return what a block has in common with blocks alike; rows: as for `block_rates`."""
+    return BlockShape(
+        ends=block.ends,
+        written=tuple(map(table.written_number, block.layers, rows)),
+        readings=tuple(
+            table.reading_number(edge, rows[consumer])
+            for edge, (_, consumer) in zip(block.edges, block.ends, strict=True)
+        ),
+    )

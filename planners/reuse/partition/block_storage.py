@@ -9,6 +9,7 @@ to be searched. For a block of one edge this is always so.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import mul
 from typing import NamedTuple
 
 from csdf.model.graph import Actor, Channel, Graph
@@ -29,28 +30,49 @@ class BlockStorage(NamedTuple):
     lower_bound: int
 
 
-def block_storage(rates: BlockRates) -> BlockStorage:
-    """Return the smallest buffers of a block.
+class HeldRows(NamedTuple):
+    """Rows that each edge of a block holds, whatever the elements of a row.
+
+    least: below these the block deadlocks. used: enough, as an execution shows.
+    """
+
+    least: tuple[int, ...]
+    used: tuple[int, ...]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no edge can hold less than is enough."""
+        return self.least == self.used
+
+
+def held_rows(rates: BlockRates) -> HeldRows:
+    """Return the rows below which a block deadlocks, and those that it uses deepest first."""
+    least = tuple(_least_rows(rates))
+    return HeldRows(least, least if len(rates.edges) == 1 else tuple(_rows_deepest_first(rates)))
+
+
+def exact_storage(held: HeldRows, row_elements: Sequence[int]) -> BlockStorage:
+    """Return the smallest buffers of a block whose rows are exact; elements of a row by edge."""
+    size = _size(held.used, row_elements)
+    return BlockStorage(held.used, size, size)
+
+
+def block_storage(rates: BlockRates, held: HeldRows | None = None) -> BlockStorage:
+    """Return the smallest buffers of a block; held: its rows, where they are known.
 
     A search that has looked at EFFORT distributions ends with the smallest found, above its lower
     bound.
     """
-    least = _least_rows(rates)
-    used = least if len(rates.edges) == 1 else _rows_deepest_first(rates)
-    if used == least:
-        return _storage(rates, used, _size(rates, used))
-    return _searched(rates, used, _size(rates, least))
+    held = held or held_rows(rates)
+    row_elements = [edge.row_elements for edge in rates.edges]
+    if held.is_exact:
+        return exact_storage(held, row_elements)
+    return _searched(rates, held, row_elements)
 
 
-def _size(rates: BlockRates, capacities: Sequence[int]) -> int:
+def _size(capacities: Sequence[int], row_elements: Sequence[int]) -> int:
     """Elements that so many rows are."""
-    return sum(
-        capacity * edge.row_elements for edge, capacity in zip(rates.edges, capacities, strict=True)
-    )
-
-
-def _storage(rates: BlockRates, capacities: Sequence[int], lower_bound: int) -> BlockStorage:
-    return BlockStorage(tuple(capacities), _size(rates, capacities), lower_bound)
+    return sum(map(mul, capacities, row_elements))
 
 
 def _least_rows(rates: BlockRates) -> list[int]:
@@ -105,7 +127,7 @@ def _has_input(rates: BlockRates, inputs: Sequence[int], fired: Sequence[int]) -
     return True
 
 
-def _searched(rates: BlockRates, used: Sequence[int], lower_bound: int) -> BlockStorage:
+def _searched(rates: BlockRates, held: HeldRows, row_elements: Sequence[int]) -> BlockStorage:
     """The smallest buffers by search, or those used if nothing smaller is found.
 
     An interrupt, which the search answers with the best by then, is one of all the work around it.
@@ -113,11 +135,12 @@ def _searched(rates: BlockRates, used: Sequence[int], lower_bound: int) -> Block
     found = smallest_storage(_graph(rates), Choice(unit="bytes"), budget=Stop(steps=EFFORT))
     if found.reason.has(Ended.INTERRUPTED):
         raise KeyboardInterrupt
-    bound = max(lower_bound, found.lower_bound)
-    if found.point is None or found.point.size > _size(rates, used):
-        return _storage(rates, used, bound)
-    capacities = [found.point.capacities[str(number)] for number in range(len(rates.edges))]
-    return _storage(rates, capacities, bound)
+    bound = max(_size(held.least, row_elements), found.lower_bound)
+    used = _size(held.used, row_elements)
+    if found.point is None or found.point.size > used:
+        return BlockStorage(held.used, used, bound)
+    capacities = tuple(found.point.capacities[str(number)] for number in range(len(rates.edges)))
+    return BlockStorage(capacities, _size(capacities, row_elements), bound)
 
 
 def _graph(rates: BlockRates) -> Graph:

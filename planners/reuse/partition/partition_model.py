@@ -14,8 +14,20 @@ from cnn2csdf.network import Network
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.search.blocks import live_blocks
 from planners.reuse.application.application import Partition
-from planners.reuse.partition.block_rates import Block, BlockRates, block_rates
-from planners.reuse.partition.block_storage import BlockStorage, block_storage
+from planners.reuse.partition.block_rates import (
+    Block,
+    BlockRates,
+    BlockShape,
+    block_rates,
+    block_shape,
+)
+from planners.reuse.partition.block_storage import (
+    BlockStorage,
+    HeldRows,
+    block_storage,
+    exact_storage,
+    held_rows,
+)
 from planners.reuse.partition.firing_order import Turns, Waits, firing_order
 from planners.reuse.partition.partition_rows import Edge, PartitionRows
 from planners.reuse.partition.remember import remember
@@ -51,6 +63,7 @@ class PartitionModel:
             self._inputs[edge.consumer].append((number, edge.producer))
             self._outputs[edge.producer].append((number, edge.consumer))
         self._storages: list[dict[tuple[int, ...], BlockStorage]] = [{} for _ in self.blocks]
+        self._held: dict[BlockShape, HeldRows] = {}
         self._by_rates: dict[BlockRates, BlockStorage] = {}
         self._stretches: dict[tuple[int, tuple[int, ...]], Steps] = {}
         self._heights = [layer.shape.rows for layer in self.table.layers]
@@ -90,14 +103,27 @@ class PartitionModel:
             key = tuple([rows[layer] for layer in block.layers])
             storage = known.get(key)
             if storage is None:
-                storage = known[key] = self._alike(block_rates(self.table, block, key))
+                storage = known[key] = self._new_storage(block, key)
             found.append(storage)
         return found
 
-    def _alike(self, rates: BlockRates) -> BlockStorage:
-        """The smallest buffers of all blocks with these rates: networks repeat their blocks."""
+    def _new_storage(self, block: Block, rows: tuple[int, ...]) -> BlockStorage:
+        """The smallest buffers of a block; networks repeat their blocks, often in other widths.
+
+        The rows that edges hold are remembered for all blocks that differ in the elements of a row
+        alone. Where these rows are not exact, a search weighs the elements as well.
+        """
+        rates: BlockRates | None = None
+        shape = block_shape(self.table, block, rows)
+        held = self._held.get(shape)
+        if held is None:
+            rates = block_rates(self.table, block, rows)
+            held = self._held[shape] = held_rows(rates)
+        if held.is_exact:
+            return exact_storage(held, [self.table.edges[one].row_elements for one in block.edges])
+        rates = rates or block_rates(self.table, block, rows)
         if rates not in self._by_rates:
-            self._by_rates[rates] = block_storage(rates)
+            self._by_rates[rates] = block_storage(rates, held)
         return self._by_rates[rates]
 
     def capacities(self, storages: Sequence[BlockStorage]) -> list[int]:
@@ -194,7 +220,9 @@ def _blocks(layers: int, edges: Sequence[Edge]) -> tuple[Block, ...]:
         numbers = tuple(int(channel.name) for channel in piece.channels)
         members = tuple(sorted(int(actor.name) for actor in piece.actors))
         if numbers:
-            blocks.append(Block(edges=numbers, layers=members))
+            place = {layer: number for number, layer in enumerate(members)}
+            ends = [(place[edges[one].producer], place[edges[one].consumer]) for one in numbers]
+            blocks.append(Block(edges=numbers, layers=members, ends=tuple(ends)))
     return tuple(sorted(blocks))
 
 

@@ -70,6 +70,9 @@ class PartitionRows:
         self._written: dict[tuple[int, int], tuple[int, ...]] = {}
         self._reading: dict[tuple[int, int], Reading] = {}
         self._needed: dict[tuple[int, int, int], tuple[int, ...]] = {}
+        self._written_numbers: dict[tuple[int, int], int] = {}
+        self._reading_numbers: dict[tuple[int, int], int] = {}
+        self._different: dict[Reading | tuple[int, ...], int] = {}
         self.numbers: array[int] = array("q")
         self._needed_at: dict[tuple[int, int, int], int] = {}
         self._room_at: dict[tuple[int, int, int, int], int] = {}
@@ -91,6 +94,20 @@ class PartitionRows:
     def reading(self, edge: int, rows: int) -> Reading:
         """Return what the consumer has taken and given back; rows: of its parts."""
         return _remembered(self._reading, (edge, rows), lambda: self._new_reading(edge, rows))
+
+    def written_number(self, layer: int, rows: int) -> int:
+        """Return a number that only layers have that write the same rows after each phase."""
+        key = layer, rows
+        return _remembered(self._written_numbers, key, lambda: self._number(self.written(*key)))
+
+    def reading_number(self, edge: int, rows: int) -> int:
+        """Return a number that only edges have whose consumers take and give back the same rows."""
+        key = edge, rows
+        return _remembered(self._reading_numbers, key, lambda: self._number(self.reading(*key)))
+
+    def _number(self, value: Reading | tuple[int, ...]) -> int:
+        """The number of this value: how many different ones came before it."""
+        return self._different.setdefault(value, len(self._different))
 
     def needed(self, edge: int, producer_rows: int, consumer_rows: int) -> tuple[int, ...]:
         """Return the firings of the producer that each phase of the consumer waits for."""

@@ -1,11 +1,18 @@
-"""The smallest buffer of one edge, against trying capacities from 0 on."""
+"""The smallest buffers of blocks: of one edge against trying capacities from 0 on, of blocks alike."""
 
 from bisect import bisect_left
 from itertools import accumulate
 from random import Random
 
-from planners.reuse.partition.block_rates import BlockRates, EdgeRates
+import pytest
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from planners.reuse.application.application import undivided
+from planners.reuse.partition import partition_model
+from planners.reuse.partition.block_rates import BlockRates, EdgeRates, block_rates
 from planners.reuse.partition.block_storage import block_storage
+from planners.reuse.partition.partition_model import PartitionModel
 from planners.reuse.partition.partition_rows import Reading
 
 
@@ -53,3 +60,54 @@ def test_the_buffer_of_one_edge_is_the_smallest_that_does_not_deadlock():
         least = next(c for c in range(100) if is_live(written, consumed, released, c))
         assert found.capacities == (least,)
         assert found.size == found.lower_bound == 5 * least
+
+
+def residual_blocks(*widths):
+    """Blocks of two convolutions beside a shortcut, alike but for their channels."""
+    builder = NetworkBuilder("residual blocks")
+    layer = builder.input((3, 12, 12))
+    for number, width in enumerate(widths):
+        layer = builder.add(convolution(width, 1), layer, name=f"begin{number}")
+        inner = builder.add(convolution(width, 3), layer, name=f"first{number}")
+        inner = builder.add(convolution(width, 3), inner, name=f"second{number}")
+        layer = builder.add(op.Elementwise(function="add"), layer, inner, name=f"sum{number}")
+    builder.output(layer)
+    return builder.network()
+
+
+def convolution(filters, side):
+    window = op.Window(kernel=(side, side), padding=(side // 2,) * 4)
+    return op.Convolution(filters=filters, window=window)
+
+
+def model_of(network):
+    (partition,) = undivided(network).partitions
+    return PartitionModel(network, partition, 4)
+
+
+def test_what_is_remembered_of_blocks_alike_is_what_each_needs_by_itself():
+    model, random = model_of(residual_blocks(4, 9, 2, 4)), Random(1)
+    for _ in range(60):
+        rows = model.part_rows([random.choice((1, 2, 5, None)) for _ in model.table.layers])
+        expected = [
+            block_storage(block_rates(model.table, block, [rows[one] for one in block.layers]))
+            for block in model.blocks
+        ]
+        assert model.storages(rows) == expected
+
+
+@pytest.mark.parametrize("widths", [(4, 9), (4, 9, 2, 7)])
+def test_blocks_that_differ_in_their_channels_alone_are_worked_out_once(monkeypatch, widths):
+    worked_out = []
+
+    def noted(rates):
+        worked_out.append(rates)
+        return held_rows(rates)
+
+    held_rows = partition_model.held_rows
+    monkeypatch.setattr(partition_model, "held_rows", noted)
+    model = model_of(residual_blocks(*widths))
+    model.storages(model.part_rows([1] * len(model.table.layers)))
+    # A residual block, and the edges from 12 rows to 12 rows: into a 1x1 convolution, and to the end.
+    assert len(worked_out) == 2
+    assert len(model.blocks) > len(worked_out)
