@@ -249,3 +249,26 @@ def test_a_folder_that_cannot_be_is_refused_before_the_work(
 def test_a_file_without_a_name_is_refused(run):
     code, _, remarks = run("buffers", GRAPHS / "csdf_example.xml", "-o", "")
     assert (code, remarks) == (2, "csdf buffers: the name of the file to write is empty\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("analyze",),
+        ("schedule",),
+        ("sensitivity",),
+        ("map", "--processors", "2"),
+        ("map", "--period", "9"),
+        ("latency", "--source", "a", "--sink", "b"),
+        ("latency", "--source", "a", "--sink", "b", "--period", "9"),
+        ("sensitivity", "--parameter", "a"),
+        ("sensitivity", "--parameter", "a_to_b"),
+    ],
+    ids=" ".join,
+)
+def test_a_deadlock_is_a_no_with_its_cycle_whatever_is_asked(run, words):
+    # README: 1 answered "no", 2 wrong usage or an unreadable file.
+    command, *options = words
+    code, output, remarks = run(command, GRAPHS / "deadlocked.xml", *options)
+    assert code == 1
+    assert "deadlock" in output + remarks
