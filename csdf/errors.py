@@ -71,7 +71,11 @@ class UnwritableFile(CsdfError):
     """A file that could not be written; nothing was left in its place."""
 
 
-class StuckStart(CsdfError):
+class Deadlocked(CsdfError):
+    """A graph that deadlocks, of which something was asked that only live graphs have."""
+
+
+class StuckStart(Deadlocked):
     """A graph that deadlocks before all of its actors have done with their initial phases."""
 
     def __init__(self, circle: str, where: str = "") -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 from csdf.cli import answers
-from csdf.io.files import require_writable
+from csdf.io.files import require_folder, require_writable
 
 WIDTH = 79
 FILES = ("FILE", "MODEL")  # metavars that stand for files
@@ -90,6 +90,19 @@ def output_file(path: str) -> str:
     """Return the path; for argparse. Raises UnwritableFile, before the work that it would lose."""
     require_writable(path)
     return path
+
+
+def output_folder(path: str) -> str:
+    """Return the path; for argparse. Raises UnwritableFile, before the work that it would lose."""
+    require_folder(path)
+    return path
+
+
+def add_folder_option(parser: argparse._ActionsContainer, what: str) -> None:
+    """Add the folder that the files of the result go to."""
+    parser.add_argument(
+        "-o", "--output", type=output_folder, metavar="FOLDER", required=True, help=what
+    )
 
 
 def add_plot_option(parser: argparse._ActionsContainer, what: str) -> None:

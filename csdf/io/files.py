@@ -95,6 +95,8 @@ def require_writable(path: str | os.PathLike[str]) -> None:
     """Raise UnwritableFile for what can never become a file; before work, it saves the work."""
     if _is_stream(path):
         return
+    if not os.fspath(path):
+        raise UnwritableFile("the name of the file to write is empty")
     if os.fspath(path).endswith(os.sep):
         raise UnwritableFile(f"{path}: is the name of a folder; expected the name of a file")
     try:
@@ -112,6 +114,25 @@ def require_writable(path: str | os.PathLike[str]) -> None:
         raise UnwritableFile(f"{path}: cannot be written: Not a directory")
     if not os.access(target if os.path.exists(target) else folder, os.W_OK):
         raise UnwritableFile(f"{path}: cannot be written: Permission denied")
+
+
+def require_folder(path: str | os.PathLike[str]) -> None:
+    """Raise UnwritableFile for what can never become a folder with files; before work, too."""
+    name = os.fspath(path)
+    if not name:
+        raise UnwritableFile("the name of the folder to write into is empty")
+    try:
+        above = os.path.realpath(name)
+    except ValueError:
+        raise UnwritableFile(f"{name!r}: no folder has such a name") from None
+    if os.path.exists(above) and not os.path.isdir(above):
+        raise UnwritableFile(f"{name}: is a file; expected a folder")
+    while not os.path.exists(above):
+        above = os.path.dirname(above)
+    if not os.path.isdir(above):
+        raise UnwritableFile(f"{name}: cannot be made: {above} is a file")
+    if not os.access(above, os.W_OK):
+        raise UnwritableFile(f"{name}: cannot be written: Permission denied")
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:

@@ -222,3 +222,53 @@ def test_a_missing_project_of_hls4ml_is_missing(run, tmp_path):
     code, _, remarks = run("fifo", "hls4ml", tmp_path / "absent")
     assert code == 2
     assert remarks.endswith("absent: cannot be read: No such file or directory\n")
+
+
+@pytest.mark.parametrize(
+    ("folder", "complaint"),
+    [
+        ("", "the name of the folder to write into is empty"),
+        ("file", "file: is a file; expected a folder"),
+        ("file/below", "file/below: cannot be made: "),
+        ("a\0b", "no folder has such a name"),
+    ],
+)
+@pytest.mark.parametrize("command", [("deploy",), ("codegen",)])
+def test_a_folder_that_cannot_be_is_refused_before_the_work(
+    run, tmp_path, monkeypatch, command, folder, complaint
+):
+    # The model is not read: it is not there.
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("a file")
+    code, output, remarks = run(*command, "absent.xml", "-o", folder)
+    assert (code, output) == (2, "")
+    assert complaint in remarks
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_without_a_name_is_refused(run):
+    code, _, remarks = run("buffers", GRAPHS / "csdf_example.xml", "-o", "")
+    assert (code, remarks) == (2, "csdf buffers: the name of the file to write is empty\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("analyze",),
+        ("schedule",),
+        ("sensitivity",),
+        ("map", "--processors", "2"),
+        ("map", "--period", "9"),
+        ("latency", "--source", "a", "--sink", "b"),
+        ("latency", "--source", "a", "--sink", "b", "--period", "9"),
+        ("sensitivity", "--parameter", "a"),
+        ("sensitivity", "--parameter", "a_to_b"),
+    ],
+    ids=" ".join,
+)
+def test_a_deadlock_is_a_no_with_its_cycle_whatever_is_asked(run, words):
+    # README: 1 answered "no", 2 wrong usage or an unreadable file.
+    command, *options = words
+    code, output, remarks = run(command, GRAPHS / "deadlocked.xml", *options)
+    assert code == 1
+    assert "deadlock" in output + remarks

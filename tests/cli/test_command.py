@@ -143,3 +143,12 @@ def test_help_beside_json_is_help(run):
 def test_a_file_called_json_asks_for_no_json(run):
     code, output, _ = run("analyze", "--", "--json")
     assert (code, output) == (2, "")
+
+
+def test_help_lists_what_answers_before_what_explains(run):
+    # Examples, schemas and completions are about the program, not about graphs or networks.
+    _, output, _ = run("--help")
+    listed = [line.split()[0] for line in output.splitlines() if line.startswith("  ")]
+    commands = listed[: listed.index("completion") + 1]
+    assert commands[-3:] == ["examples", "schema", "completion"]
+    assert {"analyze", "fifo", "codegen", "latency", "sensitivity", "draw"} < set(commands)

@@ -9,8 +9,10 @@ from csdf.cli.about.schema import schema, schema_names
 from csdf.cli.frame.tree import leaves
 from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
+from csdf.model.builder import GraphBuilder
 from tests.cli.running import GRAPHS
 from tests.cli.schemas import closed
+from tests.shared_data import SHARED, each
 
 ROOT = Path(__file__).parents[2]
 FORMATS = {"csdf-graph", "csdf-platform", "csdf-mapping", "csdf-scenarios"}
@@ -118,3 +120,42 @@ def test_a_misspelt_key_of_a_format_is_found():
     assert not validator("csdf-mapping", is_strict=False).is_valid(
         {"format": "csdf-mapping", "version": 1, "binding": {}, "order": {}}
     )
+
+
+def parts_of(found, place=""):
+    """All schemas within a schema, each with its place; without those that a choice names."""
+    if isinstance(found, list):
+        for one in found:
+            yield from parts_of(one, place)
+    elif isinstance(found, dict):
+        yield place, found
+        for key, one in found.items():
+            if key not in ("anyOf", "const", "enum"):
+                yield from parts_of(one, f"{place}/{key}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_describes_more_than_one_example(name):
+    # A part that is never anything but null was written after one answer, in which it was null.
+    found = parts_of(schema(name))
+    assert [place for place, one in found if one.get("type") == "null"] == []
+
+
+def test_an_actor_that_nothing_limits_has_a_slack_without_end(answer, tmp_path):
+    graph = tmp_path / "free.json"
+    free = GraphBuilder("free").actor("a", 1).actor("b", 2).channel("a", 1, "b", 1)
+    graph.write_text(graph_to_json(free.graph()))
+    code, found = answer("sensitivity", graph)  # held against its schema
+    assert code == 0
+    assert {one["slack"] for one in found["actors"]} == {None}
+
+
+FINN = [SHARED / "fifo" / f"{name}.onnx" for name in ("tfc_w2a2_t100", "mobilenet_small_unfolded")]
+
+
+@each("path", [path for path in FINN if path.exists()])
+def test_a_design_that_runs_with_depth_2_answers_as_its_schema_says(path, answer):
+    code, found = answer("fifo", "finn", path, "--budget", "1s")
+    assert code == 0
+    assert found["shallow"]["deadlock"] is False
+    assert found["shallow"]["period"] is not None

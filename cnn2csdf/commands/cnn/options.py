@@ -58,8 +58,8 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         default=STEPS,
         help=f"none, all, or some of {','.join(STEPS)} (drop: dropout and reshapes that move "
         "nothing; turn: rows and columns of maps between transpositions, so that they work by rows; "
-        "pad: padding with zeros before a convolution; absorb: constants added to a "
-        "layer's output); default: all",
+        "pad: padding with zeros before a convolution; fold: normalisations into a layer; fuse: "
+        "activations behind a layer; absorb: constants added to a layer's output); default: all",
     )
     parser.add_argument(
         "--fuse",

@@ -24,7 +24,7 @@ from math import gcd
 from csdf.analysis.bounded import bound_channels, limit_concurrency
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.self_timed import self_timed_execution
-from csdf.errors import CsdfError, InvalidGraph, counted
+from csdf.errors import CsdfError, Deadlocked, InvalidGraph, counted
 from csdf.model.graph import Actor, Channel, Graph, require_graph
 from csdf.model.schedule import Firing
 from csdf.names import free_name
@@ -41,7 +41,7 @@ def merge_actors(
     name: of the new actor; by default the names with `+` between them. Its period is never below that
     of the given graph, and it is live where that is. budget: a stop, or seconds.
     Raises InvalidGraph for an unknown actor, one given twice, or actors that no channels connect;
-    CsdfError for a graph that deadlocks, and for one with too many firings an iteration.
+    Deadlocked; CsdfError for a graph with too many firings an iteration.
     """
     require_graph(graph)
     chosen = _chosen(graph, names)
@@ -109,7 +109,7 @@ def _order(graph: Graph, chosen: Mapping[str, None], budget: Budget) -> list[tup
         )
     run = self_timed_execution(graph, iterations=1, budget=budget)
     if run.deadlock is not None:
-        raise CsdfError(f"no order of firings: the graph deadlocks: {run.deadlock}")
+        raise Deadlocked(f"no order of firings: the graph deadlocks: {run.deadlock}")
     in_turn = _in_turn(bound_channels(graph), run.firings)
     return [(one.actor, one.phase) for one in in_turn if one.actor in chosen]
 

@@ -13,7 +13,7 @@ from csdf.analysis.mapping.execution import mapped_execution
 from csdf.analysis.mapping.throughput import MappedThroughput, mapped_throughput
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.analysis.throughput import Throughput, throughput
-from csdf.errors import CsdfError, NoRecurrence
+from csdf.errors import CsdfError, Deadlocked, NoRecurrence
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.model.mapping import Mapping, Platform
@@ -88,8 +88,8 @@ def source_latency(
     Firing i of the source starts at i * period / (its firings an iteration), or later where tokens or
     space are missing; all else starts as soon as it can. platform, mapping: with static orders,
     whose prefixes count, and with wheels that start together.
-    By execution until a state recurs, so exact over all iterations. Raises CsdfError where the graph
-    deadlocks or the sink never needs the source, InvalidGraph, InvalidMapping, GaveUp; NoRecurrence
+    By execution until a state recurs, so exact over all iterations. Raises Deadlocked; CsdfError
+    where the sink never needs the source; InvalidGraph, InvalidMapping, GaveUp; NoRecurrence
     where no state recurs in time.
     Source: latency by dependency: Ghamarian et al., Latency minimization for synchronous data flow
     graphs, DSD 2007; jitter as in the event model "periodic with jitter": Richter, Jersak, Ernst, A
@@ -132,7 +132,7 @@ def _least_period(
         if period and any(platform.core(core).wheel for core in mapping.orders):
             period = mapped_execution(graph, platform, mapping).period
     if period is None:
-        raise CsdfError(f"graph {graph.name!r} deadlocks and has no latency: {found.deadlock}")
+        raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {found.deadlock}")
     return period
 
 
@@ -200,7 +200,7 @@ def _run(
         return _Run(again.firings, first.transient, first.steady)
     mapped = mapped_execution(clocked, platform, mapping)
     if mapped.transient is None or mapped.steady is None:
-        raise CsdfError(f"graph {clocked.name!r} deadlocks under these orders and has no latency")
+        raise Deadlocked(f"graph {clocked.name!r} deadlocks under these orders and has no latency")
     count = mapped.transient + mapped.steady + distance
     listed = mapped_execution(clocked, platform, mapping, iterations=count)
     return _Run(listed.firings, mapped.transient, mapped.steady)

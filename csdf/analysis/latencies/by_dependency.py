@@ -9,8 +9,9 @@ from typing import Any
 
 from csdf.analysis.bounded import bound_channels
 from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.liveness import deadlock
 from csdf.analysis.self_timed import self_timed_execution
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, Deadlocked
 from csdf.model.graph import Graph, require_graph
 from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing
@@ -48,7 +49,7 @@ def dependency_latency(graph: Graph, source: str, sink: str) -> DependencyLatenc
     """Return the latency between two actors, paired by what depends on what.
 
     Iteration n of the source is paired with iteration n + distance of the sink, the first that needs
-    it; `latency` pairs iterations of the same number. Raises CsdfError where the graph deadlocks, or
+    it; `latency` pairs iterations of the same number. Raises Deadlocked; CsdfError
     where the sink never needs the source; InvalidGraph for an unknown actor.
     Source: Ghamarian et al., Latency minimization for synchronous data flow graphs, DSD 2007,
     section 3.
@@ -62,7 +63,7 @@ def dependency_latency(graph: Graph, source: str, sink: str) -> DependencyLatenc
         {name: count + most[name] for name, count in before.items()} | {source: repetitions[source]}
     )
     if run.firings[sink] < place:
-        raise CsdfError(f"graph {graph.name!r} deadlocks and has no latency")
+        raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {deadlock(graph)}")
     minimal = max(end for end in run.ends[:place] if end is not None)
     return DependencyLatency(
         source=source,
@@ -112,7 +113,7 @@ def _self_timed(
 ) -> Fraction | None:
     execution = self_timed_execution(graph)
     if execution.deadlock is not None:
-        raise CsdfError(f"graph {graph.name!r} deadlocks and has no latency: {execution.deadlock}")
+        raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {execution.deadlock}")
     if execution.steady is None or execution.transient is None:
         return None
     count = execution.transient + execution.steady

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.self_timed import self_timed_execution
-from csdf.errors import CsdfError
+from csdf.errors import Deadlocked
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing
 
@@ -18,7 +18,7 @@ def latency(graph: Graph, *, source: str | None = None, sink: str | None = None)
     An iteration starts with the first of its firings of `source` (of any actor, if not given) and
     ends with the last of its firings of `sink` to end. The longest over the transient and one
     steady part. None if iterations overtake one another for ever, so that no latency is the longest.
-    Raises CsdfError for a deadlocked graph, InvalidGraph for an unknown actor.
+    Raises Deadlocked, InvalidGraph for an unknown actor.
     Source: Ghamarian et al., Latency minimization for synchronous data flow graphs, DSD 2007, for
     one iteration of source and sink.
     """
@@ -27,7 +27,7 @@ def latency(graph: Graph, *, source: str | None = None, sink: str | None = None)
             graph.actor(name)
     execution = self_timed_execution(graph)
     if execution.deadlock is not None:
-        raise CsdfError(f"graph {graph.name!r} deadlocks and has no latency: {execution.deadlock}")
+        raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {execution.deadlock}")
     if execution.steady is None:
         return None
     return max(iteration_times(graph, execution.firings, source=source, sink=sink))

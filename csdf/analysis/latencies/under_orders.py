@@ -8,7 +8,7 @@ from typing import NamedTuple
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.latencies.by_dependency import dependency_distance, longest_answer
 from csdf.analysis.mapping.execution import mapped_execution
-from csdf.errors import CsdfError, NoRecurrence
+from csdf.errors import Deadlocked, NoRecurrence
 from csdf.model.graph import Graph
 from csdf.model.mapping import Mapping, Platform
 
@@ -30,8 +30,8 @@ def ordered_latency(
 ) -> OrderedLatency:
     """Return the latency of a mapping, over its transient and one steady part.
 
-    Wheels start together. Raises CsdfError where the orders deadlock or the sink never needs the
-    source, InvalidGraph, InvalidMapping; NoRecurrence where no state recurs in time.
+    Wheels start together. Raises Deadlocked; CsdfError where the sink never needs the
+    source; InvalidGraph, InvalidMapping; NoRecurrence where no state recurs in time.
     """
     distance = dependency_distance(graph, source, sink)
     try:
@@ -42,7 +42,7 @@ def ordered_latency(
             "source a period"
         ) from None
     if found.transient is None or found.steady is None:
-        raise CsdfError(f"graph {graph.name!r} deadlocks under these orders and has no latency")
+        raise Deadlocked(f"graph {graph.name!r} deadlocks under these orders and has no latency")
     count = found.transient + found.steady
     longer = mapped_execution(graph, platform, mapping, iterations=count + distance)
     repetitions = repetition_vector(graph)

@@ -12,7 +12,7 @@ from csdf.analysis.critical import CriticalCycle, named_cycle
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
 from csdf.analysis.whatif.varying import Critical, VaryingGraph
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, Deadlocked
 from csdf.model.graph import Channel, Graph, require_graph
 from csdf.model.records import with_floats
 from csdf.model.shown import Shown
@@ -84,7 +84,7 @@ def capacity_steps(
 
     most: steps after which the function ends incomplete; where nothing else limits the graph there is
     no last one. Raises InconsistentGraph; InvalidGraph for an unknown channel; CsdfError for a
-    self-loop, or a graph that deadlocks whatever the capacity is; GaveUp where the budget, a stop or
+    self-loop; Deadlocked whatever the capacity is; GaveUp where the budget, a stop or
     seconds, ends it.
     """
     require_graph(graph)
@@ -98,7 +98,7 @@ def capacity_steps(
     )  # fmt: skip
     best = throughput(free, budget=stop).period
     if best is None:
-        raise CsdfError("the graph deadlocks, whatever the capacity of this channel is")
+        raise Deadlocked("the graph deadlocks, whatever the capacity of this channel is")
     step = gcd(*one.production, *one.consumption, *one.release_rates)
     least = _least_live(graph, one, step, stop)
     return _followed(graph, channel, least, step, best, most, stop)

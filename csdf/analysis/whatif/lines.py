@@ -9,7 +9,7 @@ from fractions import Fraction
 from csdf.analysis.critical import CriticalCycle, named_cycle
 from csdf.analysis.whatif.parameter import Parameter
 from csdf.analysis.whatif.varying import Critical, VaryingGraph
-from csdf.errors import CsdfError
+from csdf.errors import Deadlocked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class CycleLine:
 class LineSearch:
     """The period of a graph at values of its parameters, each time with a cycle that asks for it.
 
-    Raises CsdfError for a graph that deadlocks.
+    Raises Deadlocked.
     """
 
     def __init__(self, graph: VaryingGraph, parameters: Sequence[Parameter]) -> None:
@@ -88,7 +88,7 @@ class LineSearch:
 
     def _line_of(self, critical: Critical, values: Sequence[Fraction]) -> CycleLine:
         if critical.period is None:
-            raise CsdfError("the graph deadlocks; it has no period, whatever its durations are")
+            raise Deadlocked("the graph deadlocks; it has no period, whatever its durations are")
         if critical.component is None or critical.circuit is None:
             nothing = (Fraction(0),) * len(self._weights)
             return CycleLine(time=Fraction(0), counts=nothing, tokens=1, critical=critical)

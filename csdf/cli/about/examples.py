@@ -46,6 +46,7 @@ def command_parser() -> argparse.ArgumentParser:
         "folder",
         nargs="?",
         default=".",
+        type=parsers.output_folder,
         metavar="FOLDER",
         help="where `models` is to be; default: the current folder",
     )

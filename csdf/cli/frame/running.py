@@ -14,7 +14,7 @@ from csdf.cli.frame.interrupts import InterruptsBetweenImports
 from csdf.cli.frame.output import remark
 from csdf.cli.frame.root import ROOT
 from csdf.cli.frame.streams import Answers, own_streams
-from csdf.errors import CsdfError, GaveUp, InconsistentGraph, StuckStart
+from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph
 
 MOST_DIGITS = 100_000  # of a number in an answer; Python's own limit is too low for huge rates
 HELP = ("-h", "--help")
@@ -56,7 +56,7 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
     except MemoryError:
         remark(program, "gave up: out of memory")
         return GAVE_UP
-    except (InconsistentGraph, StuckStart) as error:
+    except (Deadlocked, InconsistentGraph) as error:
         remark(program, str(error))
         return NO
     except CsdfError as error:

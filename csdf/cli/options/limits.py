@@ -16,7 +16,10 @@ def add_limit_options(parser: argparse._ActionsContainer, memory: str | None = N
         help="at most, of all buffers; parameters lie elsewhere; e.g. 64kB, 1MiB",
     )
     parser.add_argument(
-        "--flash", type=answers.size, metavar="SIZE", help="at most, of all parameters; e.g. 256kB"
+        "--flash",
+        type=answers.size,
+        metavar="SIZE",
+        help="at most, of all parameters as C stores them; e.g. 256kB",
     )
     if memory is not None:
         parser.add_argument("--memory", type=answers.size, metavar="SIZE", help=memory)

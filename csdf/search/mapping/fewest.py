@@ -10,7 +10,7 @@ from typing import Any
 
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.mapping.throughput import MappedThroughput, mapped_throughput
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, Deadlocked
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Graph
 from csdf.model.mapping import Core, Mapping, Platform
@@ -93,14 +93,14 @@ def fewest_processors(
     fewer processors are tried by load and modulo scheduling; for up to sixty firings an iteration a
     constraint program (OR-Tools, extra: cp) decides what that leaves open. budget: a stop, or
     seconds; where it ends the search the fewest found are returned, with the bound.
-    Raises InvalidMapping, InconsistentGraph, and CsdfError for a graph that deadlocks.
+    Raises InvalidMapping, InconsistentGraph, and Deadlocked.
     """
     required = exact(period, "period")
     if required <= 0:
         raise CsdfError(f"period {period}; expected more than 0")
     blocked = deadlock(graph)
     if blocked is not None:
-        raise CsdfError(f"graph {graph.name!r} deadlocks, however it is mapped: {blocked}")
+        raise Deadlocked(f"graph {graph.name!r} deadlocks, however it is mapped: {blocked}")
     target = equal_processors(len(graph.actors)) if platform is None else platform
     return _Search(mapping_problem(graph, target), required, stop_of(budget), seed).answer()
 

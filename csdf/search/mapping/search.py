@@ -13,7 +13,7 @@ from typing import Any
 
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.mapping.throughput import MappedThroughput, mapped_throughput
-from csdf.errors import CsdfError, GaveUp
+from csdf.errors import Deadlocked, GaveUp
 from csdf.model.graph import Graph
 from csdf.model.mapping import Mapping, Platform
 from csdf.model.shown import Shown
@@ -78,11 +78,11 @@ def best_mapping(
     program (OR-Tools, extra: cp) then looks for smaller periods, until it proves that there are none.
     budget: a stop, or seconds; an interrupt ends the search too, with the best mapping so far. seed:
     of the random choices.
-    Raises InvalidMapping, InconsistentGraph, and CsdfError for a graph that deadlocks.
+    Raises InvalidMapping, InconsistentGraph, and Deadlocked.
     """
     blocked = deadlock(graph)
     if blocked is not None:
-        raise CsdfError(f"graph {graph.name!r} deadlocks, however it is mapped: {blocked}")
+        raise Deadlocked(f"graph {graph.name!r} deadlocks, however it is mapped: {blocked}")
     search = _Search(graph, platform, stop_of(budget), seed)
     try:
         search.improve()

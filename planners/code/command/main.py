@@ -234,7 +234,5 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parsers.add_budget_option(parser, "for each plan; then the best by then", 10.0)
     parsers.add_json_option(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="FOLDER", required=True, help="a new folder, or one of its own"
-    )
+    parsers.add_folder_option(parser, "a new folder, or one of its own")
     return parser

@@ -197,7 +197,5 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_budget_option(parser, "give up after that; with --smallest take the best by then")
     parsers.add_json_option(parser)
     answers.add_reading_options(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="FOLDER", required=True, help="a new folder, or one of its own"
-    )
+    parsers.add_folder_option(parser, "a new folder, or one of its own")
     return parser
