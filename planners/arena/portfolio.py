@@ -11,6 +11,7 @@ from planners.arena.blocks import Blocks
 from planners.arena.bounds import Bound, clique_bound, cliques_of, load_bound
 from planners.arena.exact import Field, PlacementSearch, random_order, standard_orders
 from planners.arena.greedy import Greedy
+from planners.arena.pushing import PushingSearch
 
 MOST_EXACT = 4000  # blocks of a part that is searched exactly; larger ones are improved only
 LEAST_SLICE = 1000  # placements a search tries before the next has its turn
@@ -18,7 +19,9 @@ LONGEST_SLICE = 8000  # so that a search can be ended at any time
 PLAIN_SLICE = 100  # the same of plain kernels
 LONGER_FIRST = 4  # the best order gets so many times more
 RESTARTS = 6  # random orders between two rounds
-REACH = 4  # a part of the distance to the bound; no try is further below the best plan
+PROOFS_FIRST = 8  # a search by pushing gets the square of its turn, divided by this, in placements
+MOST_PUSHES = 8000  # so that a search can be ended at any time
+PLAIN_PUSHES = 50  # the same of plain kernels
 SEED = 1
 
 
@@ -81,7 +84,7 @@ class ConnectedBlocks:
         self._fields: dict[bool, Field] = {}
         self._known: Attempt | None = None
         self._turn = 0
-        self._random = Random(SEED)
+        self._pushing: PushingSearch | None = None
         self._improvements = greedy.improvements(offsets, Random(SEED))  # of the whole problem
 
     def step(self, goal: int | None) -> None:
@@ -91,8 +94,8 @@ class ConnectedBlocks:
             return
         field = self._field()
         self._turn += 1
-        if goal is None and self._turn % 2 == 0:
-            self._try_one(field)
+        if self._turn % 2 == 0:
+            self._push(field, goal)
             return
         target = self.lower_bound if goal is None else goal
         attempt = self._attempt(field, target)
@@ -102,23 +105,16 @@ class ConnectedBlocks:
         elif outcome == NONE:
             self._raise(target)
 
-    def _try_one(self, field: Field) -> None:
-        """Give a random or a standard order a short try at a capacity not far below the best plan.
-
-        Which capacity is within reach of an order is not a matter of its size alone.
-        """
-        reach = (self.peak - self.lower_bound) // REACH
-        target = self.peak - 1 - self._random.randrange(reach + 1)
-        limit = LEAST_SLICE if field.backend.is_compiled else PLAIN_SLICE
-        order = random_order(field, self._random)
-        if self._random.randrange(2):
-            order = self._random.choice(standard_orders(field))
-        search = PlacementSearch(field, target, order)
-        outcome = search.run(limit)
-        if outcome == FOUND:
-            self._take(search.offsets)
-        elif outcome == NONE:
-            self._raise(target)
+    def _push(self, field: Field, goal: int | None) -> None:
+        """Look a while for a plan within the goal, or smaller ones, by pushing blocks out."""
+        if self._pushing is None or self._pushing.field is not field:
+            self._pushing = PushingSearch(field, self.offsets, SEED)
+        pushing, most = self._pushing, MOST_PUSHES if field.backend.is_compiled else PLAIN_PUSHES
+        end = pushing.tried + min(1 + self._turn**2 // PROOFS_FIRST, most)
+        while pushing.tried < end and self.peak > (self.lower_bound if goal is None else goal):
+            pushing.aim(self.peak - 1 if goal is None else goal)
+            if pushing.run(end - pushing.tried) == FOUND:
+                self._take(pushing.offsets)
 
     def _raise(self, capacity: int) -> None:
         """Note that there is no plan within the capacity."""

@@ -1,0 +1,291 @@
+"""A search for offsets within a capacity: blocks push others out, which look for a place again.
+
+B blocks are numbered from 0; sizes and offsets are whole numbers. The conflicts are those of
+csdf/kernels/placement.py. A block is placed, or it waits.
+"""
+
+from __future__ import annotations
+
+UNDECIDED = 0  # the limit was reached: call again to go on
+FOUND = 1  # no block waits: `begin` holds the offsets
+
+FIXED_PRICE = 2**44  # of a block that may not be pushed out; above the sum of all other prices
+FULL = 512  # a price is seen as 512 to 767 parts of 512: not always the least one wins
+SHIFTS = 3  # blocks drawn after each push, which may move to other free places
+MASK = 2**40 - 1  # of the random numbers
+DRAWN = 2**24  # a random number is below
+
+
+class Places:
+    """The room of blocks, which lie at multiples of `alignment` up to `highest`. All (B,).
+
+    is_fixed: 1 if the block stays where it is.
+    """
+
+    def __init__(self, alignment, highest, is_fixed):
+        """Keep these arrays."""
+        self.alignment = alignment
+        self.highest = highest
+        self.is_fixed = is_fixed
+
+
+class Shelf:
+    """The placed blocks, the waiting ones, and what it costs to push a block out.
+
+    begin, end: (B,) of placed blocks. is_placed, price: (B,). upward: (B,) the first `placed` entries
+    are the placed blocks in order of `begin`; by_end: the same in order of `end`. waiting: (B,) the
+    first `waits` entries are the others. entry_of: (B,) zeros. below, above: (B + 1,) scratch, the
+    places around the neighbours of one block; below_block, above_block: (B,) which neighbours.
+    """
+
+    def __init__(self, begin, end, price, waiting, array, seed):
+        """Begin empty: `put` every block. array: makes a sequence of the kernel's kind."""
+        blocks = len(begin)
+        self.begin = begin
+        self.end = end
+        self.price = price
+        self.waiting = waiting
+        self.is_placed = array([0] * blocks)
+        self.upward = array([0] * blocks)
+        self.by_end = array([0] * blocks)
+        self.entry_of = array([0] * blocks)
+        self.below = array([0] * (blocks + 1))
+        self.above = array([0] * (blocks + 1))
+        self.below_block = array([0] * blocks)
+        self.above_block = array([0] * blocks)
+        self.placed = 0
+        self.tried = 0
+        self.waits = 0
+        self.random = seed
+        self.least = 0  # price of the place that was chosen last
+
+
+def search(places, conflicts, size, shelf, limit):
+    """Place the blocks that wait, at most so many times; return FOUND or UNDECIDED.
+
+    A waiting block, drawn at random, takes the place where those in its way cost least. They wait in
+    its stead, and its own price rises. Then some blocks move to free places, to join the gaps.
+
+    Sources: Nagata and Braysy, A powerful route minimization heuristic for the vehicle routing problem
+    with time windows, Operations Research Letters 37(5), 2009 (prices count failed insertions); here
+    for offsets.
+    """
+    for _ in range(limit):
+        if shelf.waits == 0:
+            return FOUND
+        shelf.tried += 1
+        turn = below(shelf, shelf.waits)
+        block = shelf.waiting[turn]
+        near = look(places, conflicts, shelf, block)
+        place = cheapest(places, shelf, block, near)
+        if shelf.least >= FIXED_PRICE:
+            continue
+        shelf.waits -= 1
+        shelf.waiting[turn] = shelf.waiting[shelf.waits]
+        if shelf.least > 0:
+            shelf.price[block] += 1
+            push_out(conflicts, shelf, block, place)
+        put(size, shelf, block, place)
+        if shelf.least > 0:
+            shift_some(places, conflicts, size, shelf)
+    return FOUND if shelf.waits == 0 else UNDECIDED
+
+
+def below(shelf, limit):
+    """Return a random number below the limit."""
+    shelf.random = (shelf.random * 1664525 + 1013904223) & MASK
+    return (shelf.random >> 16) * limit // DRAWN
+
+
+def look(places, conflicts, shelf, block):
+    """Write down the places around each placed neighbour of a block; return how many neighbours.
+
+    `below`: the highest place of the block under the neighbour, `above`: the lowest upon it, each in
+    ascending order.
+    """
+    unit = places.alignment[block]
+    for entry in range(conflicts.start[block], conflicts.start[block + 1]):
+        shelf.entry_of[conflicts.neighbour[entry]] = entry + 1
+    unders = 0
+    uppers = 0
+    for position in range(shelf.placed):
+        other = shelf.upward[position]
+        entry = shelf.entry_of[other]
+        if entry > 0:
+            under = (shelf.begin[other] - conflicts.rise[entry - 1]) // unit * unit
+            insert_pair(shelf.below, shelf.below_block, unders, under, other)
+            unders += 1
+        other = shelf.by_end[position]
+        entry = shelf.entry_of[other]
+        if entry > 0:
+            upper = shelf.begin[other] + conflicts.lift[entry - 1]
+            upper = (upper + unit - 1) // unit * unit
+            insert_pair(shelf.above, shelf.above_block, uppers, upper, other)
+            uppers += 1
+    for entry in range(conflicts.start[block], conflicts.start[block + 1]):
+        shelf.entry_of[conflicts.neighbour[entry]] = 0
+    return unders
+
+
+def insert_pair(numbers, blocks, count, number, block):
+    """Insert a number and its block among so many in ascending order; mostly it is the last."""
+    hole = count
+    while hole > 0 and numbers[hole - 1] > number:
+        numbers[hole] = numbers[hole - 1]
+        blocks[hole] = blocks[hole - 1]
+        hole -= 1
+    numbers[hole] = number
+    blocks[hole] = block
+
+
+def cheapest(places, shelf, block, near):
+    """Return a place of the block where those in its way cost least, and set `least` to their price.
+
+    Tried are the ends of the room, and the places that touch a neighbour.
+    """
+    top = places.highest[block] // places.alignment[block] * places.alignment[block]
+    shelf.below[near] = top
+    shelf.above[near] = top
+    price = 0
+    entered = 0
+    left = 0
+    ties = 0
+    chosen = 0
+    least = 0
+    here = 0
+    while entered < near and shelf.below[entered] < 0:
+        price += price_of(places, shelf, shelf.below_block[entered])
+        entered += 1
+    while True:
+        while left < near and shelf.above[left] <= here:
+            price -= price_of(places, shelf, shelf.above_block[left])
+            left += 1
+        seen = price
+        if price > 0 and price < FIXED_PRICE:
+            seen = price * (FULL + below(shelf, FULL // 2)) // FULL
+        if ties == 0 or seen < least:
+            ties = 1
+            least = seen
+            chosen = here
+        elif seen == least:
+            ties += 1
+            if below(shelf, ties) == 0:
+                chosen = here
+        if here >= top:
+            break
+        while entered < near and shelf.below[entered] <= here:
+            price += price_of(places, shelf, shelf.below_block[entered])
+            entered += 1
+        here = min(shelf.below[entered], shelf.above[left], top)
+    shelf.least = least
+    return chosen
+
+
+def price_of(places, shelf, block):
+    """Return what it costs to push a block out."""
+    return FIXED_PRICE if places.is_fixed[block] == 1 else FULL * shelf.price[block]
+
+
+def free_place(places, shelf, block, near):
+    """Return a random free place of the block other than its own, or -1; tried as in `cheapest`."""
+    top = places.highest[block] // places.alignment[block] * places.alignment[block]
+    shelf.below[near] = top
+    shelf.above[near] = top
+    entered = 0
+    left = 0
+    ties = 0
+    chosen = -1
+    here = 0
+    while entered < near and shelf.below[entered] < 0:
+        entered += 1
+    while True:
+        while left < near and shelf.above[left] <= here:
+            left += 1
+        if entered == left and here != shelf.begin[block]:
+            ties += 1
+            if below(shelf, ties) == 0:
+                chosen = here
+        if here >= top:
+            return chosen
+        while entered < near and shelf.below[entered] <= here:
+            entered += 1
+        here = min(shelf.below[entered], shelf.above[left], top)
+
+
+def push_out(conflicts, shelf, block, place):
+    """Let all wait that are in the way of a block at this place."""
+    for entry in range(conflicts.start[block], conflicts.start[block + 1]):
+        other = conflicts.neighbour[entry]
+        if shelf.is_placed[other] == 0:
+            continue
+        at = shelf.begin[other]
+        if at < place + conflicts.rise[entry] and place < at + conflicts.lift[entry]:
+            take(shelf, other)
+            shelf.waiting[shelf.waits] = other
+            shelf.waits += 1
+
+
+def put(size, shelf, block, place):
+    """Place a block."""
+    shelf.begin[block] = place
+    shelf.end[block] = place + size[block]
+    shelf.is_placed[block] = 1
+    insert(shelf.upward, shelf.begin, shelf.placed, block)
+    insert(shelf.by_end, shelf.end, shelf.placed, block)
+    shelf.placed += 1
+
+
+def insert(order, key, count, block):
+    """Insert a block among so many in ascending order of their keys."""
+    hole = count
+    while hole > 0 and key[order[hole - 1]] > key[block]:
+        order[hole] = order[hole - 1]
+        hole -= 1
+    order[hole] = block
+
+
+def take(shelf, block):
+    """Take a placed block out."""
+    shelf.is_placed[block] = 0
+    shelf.placed -= 1
+    remove(shelf.upward, shelf.begin, shelf.placed, block)
+    remove(shelf.by_end, shelf.end, shelf.placed, block)
+
+
+def remove(order, key, last, block):
+    """Remove a block from order[: last + 1], in ascending order of the keys."""
+    low = 0
+    high = last
+    while low < high:  # the first block with such a key
+        middle = (low + high) // 2
+        if key[order[middle]] < key[block]:
+            low = middle + 1
+        else:
+            high = middle
+    while order[low] != block:
+        low += 1
+    for position in range(low, last):
+        order[position] = order[position + 1]
+
+
+def shift_some(places, conflicts, size, shelf):
+    """Draw some blocks; those that are placed and have another free place move there."""
+    for _ in range(SHIFTS):
+        block = below(shelf, len(shelf.begin))
+        if shelf.is_placed[block] == 0 or places.is_fixed[block] == 1:
+            continue
+        near = look(places, conflicts, shelf, block)
+        place = free_place(places, shelf, block, near)
+        if place >= 0:
+            take(shelf, block)
+            put(size, shelf, block, place)
+
+
+def lower(places, shelf):
+    """Let all wait that are placed above their highest places."""
+    for block in range(len(shelf.begin)):
+        is_free = shelf.is_placed[block] == 1 and places.is_fixed[block] == 0
+        if is_free and shelf.begin[block] > places.highest[block]:
+            take(shelf, block)
+            shelf.waiting[shelf.waits] = block
+            shelf.waits += 1

@@ -1,0 +1,63 @@
+"""Search for a plan within a capacity by pushing blocks out of their places, in slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from csdf.kernels import placement_ejection as kernel
+from planners.arena.exact import Field
+
+
+class PushingSearch:
+    """A search that begins with a plan, and is asked for lower and lower capacities.
+
+    It proves nothing: where no plan is found there may be one.
+    """
+
+    def __init__(self, field: Field, offsets: Sequence[int], seed: int) -> None:
+        backend, blocks = field.backend, field.blocks
+        count = len(blocks)
+        self.field = field
+        self._search = backend.kernel(kernel.search)
+        self._lower = backend.kernel(kernel.lower)
+        self._size, alignment = field.sizes
+        self._is_fixed = backend.array(int(fixed) for fixed in blocks.is_fixed)
+        self._alignment = alignment
+        self._begin = backend.blank(count)
+        self._shelf = backend.kernel(kernel.Shelf)(
+            self._begin,
+            backend.blank(count),
+            backend.array([1] * count),
+            backend.blank(count),
+            backend.array,
+            seed,
+        )
+        self._capacity: int | None = None
+        put = backend.kernel(kernel.put)
+        for block, offset in enumerate(offsets):
+            put(self._size, self._shelf, block, offset)
+
+    def aim(self, capacity: int) -> None:
+        """Look for a plan within so many bytes from now on; no fixed block may end above."""
+        if capacity == self._capacity:
+            return
+        self._capacity = capacity
+        backend, blocks = self.field.backend, self.field.blocks
+        highest = backend.array(blocks.highest(capacity))
+        self._places = backend.kernel(kernel.Places)(self._alignment, highest, self._is_fixed)
+        self._lower(self._places, self._shelf)
+
+    def run(self, limit: int) -> int:
+        """Place at most so many waiting blocks; return FOUND or UNDECIDED."""
+        field = self.field
+        return int(self._search(self._places, field.conflicts, self._size, self._shelf, limit))
+
+    @property
+    def tried(self) -> int:
+        """How many blocks were placed so far."""
+        return int(self._shelf.tried)
+
+    @property
+    def offsets(self) -> list[int]:
+        """The plan, in units, once it is found."""
+        return self.field.backend.take(self._begin, range(len(self.field.blocks)))
