@@ -16,7 +16,7 @@ def makefile(name: str, sources: Sequence[str]) -> str:
     """Return the Makefile of a program of some sources beside main.c."""
     objects = " ".join(f"$(BUILD)/{one.removesuffix('.c')}.o" for one in sources)
     return f"""# make test: run the test program; make qemu: on an emulated Cortex-M4
-# make qemu-m55: on an emulated Cortex-M55; make size: RAM and flash
+# make qemu-m55: on an emulated Cortex-M55; make size: flash and static RAM of the library
 # make instructions: those of a frame, counted by QEMU; TARGET=m55: of the Cortex-M55
 CC ?= cc
 CFLAGS ?= -O2
@@ -51,8 +51,13 @@ qemu-m55:
 instructions:
 	$(MAKE) BUILD=build/$(TARGET)-counted COUNTED=-DCOUNTED ICOUNT="-icount shift=0" qemu
 
+# Of the library alone; the test program has its vectors and a stack of its own beside it.
 size: $(BUILD)/target.elf
-	$(ARM)size $(OBJECTS) $(BUILD)/target.elf
+	$(ARM)size $(OBJECTS)
+	@$(ARM)nm -S -t d $(BUILD)/target.elf | awk '$$4 == "arena" {{ arena += $$2 }} \\
+	$$4 ~ /^state($$|[.])/ {{ state += $$2 }} \\
+	END {{ print "arena bytes: " arena + 0; print "state bytes: " state + 0; \\
+	print "static RAM bytes: " arena + state }}'
 
 build/test: $(SOURCES) main.c {name}.h
 	mkdir -p build
@@ -151,7 +156,7 @@ firing of a stage.
 - `make test` builds and runs the test vectors here, and ends with 0 when the outputs are equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
   `arm-none-eabi-gcc` and `qemu-system-arm`).
-- `make size` prints RAM and flash of the cross-compiled program, test vectors included.
+- `make size` prints flash and static RAM of the library, cross-compiled for a Cortex-M4.
 """
 
 

@@ -9,16 +9,18 @@ from importlib.resources import files
 from typing import NamedTuple
 
 SHARED = ("frame.c", "windows.c", "places.c", "folds.c", "sweep.c", "shares.c")
-REALS = (*SHARED, "reals.c", "shares_of_reals.c", "combine.c", "steps.c")
-_BYTES = ("sums.c", "byte_sums.c", "integers.c", "shares_of_integers.c")
+REALS = (*SHARED, "reals.c", "shares_of_reals.c", "share_windows.c", "combine.c", "steps.c")
+_BYTES = ("sums.c", "byte_sums.c", "integers.c", "shares_of_integers.c", "share_windows.c")
 _MORE = ("curves.c", "cells.c", "wide.c")
 INTEGERS = (*SHARED, "elements.c", "fixed.c", "fixed_sums.c", *_BYTES, *_MORE)  # of 8 bits
 SINGLES = (*SHARED, "elements.c", "single.c", *_BYTES, "single_layers.c")  # in single precision
-_SHORTS = ("sums.c", "short_sums.c", "integers.c", "shares_of_integers.c")
+_SHORTS = ("sums.c", "short_sums.c", "integers.c", "shares_of_integers.c", "share_windows.c")
 _CURVED = ("curves.c", "short_layers.c")
 SHORTS = (*SHARED, "elements.c", "fixed.c", "short_scaling.c", *_SHORTS, *_CURVED)  # of 16 bits
 SCHEDULER = ("scheduler.c",)
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_CONDITION = re.compile(r"^#.*$", re.MULTILINE)  # of the preprocessor
+_ENUMERATED = re.compile(r"(\w+)\s*(?:=[^,}]*)?[,}]")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
@@ -64,7 +66,7 @@ def _chunks(text: str) -> Iterator[str]:
 
 
 def _part(text: str) -> Part:
-    code = _COMMENT.sub("", text).strip()
+    code = _CONDITION.sub("", _COMMENT.sub("", text)).strip()
     return Part(text, frozenset(_defined(code)), frozenset(_WORD.findall(code)))
 
 
@@ -74,7 +76,7 @@ def _defined(code: str) -> Iterator[str]:
         pointer = re.search(r"\(\*(\w+)\)", code) if "struct {" not in code else None
         yield pointer.group(1) if pointer and "}" not in code else _WORD.findall(code)[-1]
     elif code.startswith("enum"):
-        yield from (word for word in _WORD.findall(code) if word != "enum")
+        yield from _ENUMERATED.findall(code)
     elif "(" in head:
         yield _WORD.findall(head.partition("(")[0])[-1]
 

@@ -39,6 +39,14 @@ LANES = """/* gcc makes vectors of sums that stand side by side; at -O3 it would
 #endif
 
 """
+COPIED = """/* Of a function that is copied into each that calls it, where it calls what it is given. */
+#if defined(__GNUC__)
+#define COPIED __attribute__((always_inline)) inline
+#else
+#define COPIED
+#endif
+
+"""
 RESERVED = ("state", "row", "arena", "number")  # names of parameters beside those of the network
 
 
@@ -260,7 +268,7 @@ void {name}_profile_end(int stage);
 #include <stddef.h>
 #include <string.h>
 
-{vectors}#include "{name}.h"
+{vectors}{COPIED}#include "{name}.h"
 
 typedef {name}_element element;
 typedef {name}_state instance;

@@ -186,5 +186,5 @@ static {first.name}_state state; /* of each network one */
   equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
   `arm-none-eabi-gcc` and `qemu-system-arm`).
-- `make size` prints RAM and flash of the cross-compiled program, test vectors included.
+- `make size` prints flash and static RAM of the libraries, cross-compiled for a Cortex-M4.
 """

@@ -2,10 +2,45 @@
    in turn; otherwise the weights of all filters for one value lie side by side. */
 enum { QUAD = 4, HALF = 4 };
 
+/* Filters that are summed at once: one block, or several. */
+#if defined(__SSE2__)
+enum { TOGETHER = 2 * BLOCK };
+#else
+enum { TOGETHER = BLOCK };
+#endif
+
 static int32_t is_quad(int32_t channels, int32_t block)
 {
-    return block == BLOCK && channels % QUAD == 0;
+    return block >= BLOCK && channels % QUAD == 0;
 }
+
+#if defined(__SSE2__)
+/* Eight words of bytes, with their sign. */
+static __m128i lower_words(__m128i bytes)
+{
+    return _mm_srai_epi16(_mm_unpacklo_epi8(_mm_setzero_si128(), bytes), 8);
+}
+#endif
+
+#if defined(__SSE2__)
+static __m128i upper_words(__m128i bytes)
+{
+    return _mm_srai_epi16(_mm_unpackhi_epi8(_mm_setzero_si128(), bytes), 8);
+}
+#endif
+
+#if defined(__SSE2__)
+/* Add the sums of both halves of four filters, two of them in each vector. */
+static void add_halves(int32_t *sums, __m128i low, __m128i high)
+{
+    __m128i given = _mm_loadu_si128((const __m128i *)(const void *)sums);
+    __m128 one = _mm_castsi128_ps(low), other = _mm_castsi128_ps(high);
+    __m128i even = _mm_castps_si128(_mm_shuffle_ps(one, other, _MM_SHUFFLE(2, 0, 2, 0)));
+    __m128i odd = _mm_castps_si128(_mm_shuffle_ps(one, other, _MM_SHUFFLE(3, 1, 3, 1)));
+    given = _mm_add_epi32(given, _mm_add_epi32(even, odd));
+    _mm_storeu_si128((__m128i *)(void *)sums, given);
+}
+#endif
 
 static void add_quads(int32_t *restrict sums, const element *restrict values, int32_t zero,
                       const element *restrict weights, int32_t count)
@@ -55,26 +90,20 @@ static void add_quads(int32_t *restrict sums, const element *restrict values, in
     sums[2] = c;
     sums[3] = d;
 #elif defined(__SSE2__)
-    __m128i none = _mm_setzero_si128(), low = none, high = none;
+    __m128i low = _mm_setzero_si128(), high = low;
     __m128i less = _mm_set1_epi16((short)zero);
     const element *end = values + count;
-    int32_t found[2 * BLOCK], k;
     for (; values < end; values += QUAD) {
         int32_t four;
         __m128i v, w = _mm_loadu_si128((const __m128i *)(const void *)weights);
         memcpy(&four, values, sizeof four);
         v = _mm_cvtsi32_si128(four);
-        v = _mm_srai_epi16(_mm_unpacklo_epi8(none, _mm_unpacklo_epi32(v, v)), 8);
-        v = _mm_sub_epi16(v, less);
-        low = _mm_add_epi32(low, _mm_madd_epi16(v, _mm_srai_epi16(_mm_unpacklo_epi8(none, w), 8)));
-        high = _mm_add_epi32(high, _mm_madd_epi16(v, _mm_srai_epi16(_mm_unpackhi_epi8(none, w), 8)));
+        v = _mm_sub_epi16(lower_words(_mm_unpacklo_epi32(v, v)), less);
+        low = _mm_add_epi32(low, _mm_madd_epi16(v, lower_words(w)));
+        high = _mm_add_epi32(high, _mm_madd_epi16(v, upper_words(w)));
         weights += BLOCK * QUAD;
     }
-    _mm_storeu_si128((__m128i *)(void *)found, low);
-    _mm_storeu_si128((__m128i *)(void *)(found + BLOCK), high);
-    for (k = 0; k < BLOCK; k++) {
-        sums[k] += found[2 * k] + found[2 * k + 1];
-    }
+    add_halves(sums, low, high);
 #else
     int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], k;
     const element *end = values + count;
@@ -95,37 +124,105 @@ static void add_quads(int32_t *restrict sums, const element *restrict values, in
 #endif
 }
 
-static void add_values(int32_t *sums, const element *values, int32_t zero, const trained *weights,
-                       int32_t count, int32_t block, int32_t channels)
+#if defined(__SSE2__)
+/* The same for two blocks of filters, whose weights are so many apart. */
+static void add_two_quads(int32_t *restrict sums, const element *restrict values, int32_t zero,
+                          const element *restrict weights, int32_t count, int32_t apart)
 {
-    if (is_quad(channels, block)) {
-        add_quads(sums, values, zero, weights, count);
-    } else {
-        add_products(sums, values, zero, weights, count, block);
+    __m128i a = _mm_setzero_si128(), b = a, c = a, d = a;
+    __m128i less = _mm_set1_epi16((short)zero);
+    const element *end = values + count;
+    for (; values < end; values += QUAD) {
+        int32_t four;
+        __m128i v, w = _mm_loadu_si128((const __m128i *)(const void *)weights);
+        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(weights + apart));
+        memcpy(&four, values, sizeof four);
+        v = _mm_cvtsi32_si128(four);
+        v = _mm_sub_epi16(lower_words(_mm_unpacklo_epi32(v, v)), less);
+        a = _mm_add_epi32(a, _mm_madd_epi16(v, lower_words(w)));
+        b = _mm_add_epi32(b, _mm_madd_epi16(v, upper_words(w)));
+        c = _mm_add_epi32(c, _mm_madd_epi16(v, lower_words(x)));
+        d = _mm_add_epi32(d, _mm_madd_epi16(v, upper_words(x)));
+        weights += BLOCK * QUAD;
+    }
+    add_halves(sums, a, b);
+    add_halves(sums + BLOCK, c, d);
+}
+#endif
+
+#if defined(__SSE2__)
+/* A block of filters, two values at a time, whose weights lie value by value. */
+static void add_pairs(int32_t *restrict sums, const element *restrict values, int32_t zero,
+                      const element *restrict weights, int32_t count)
+{
+    __m128i all = _mm_loadu_si128((const __m128i *)(const void *)sums);
+    int32_t number;
+    for (number = 0; number < count; number += 2) {
+        int32_t rest = count - number, first = values[number] - zero, second = 0, with;
+        __m128i w, both;
+        memcpy(&with, weights, sizeof with);
+        w = _mm_cvtsi32_si128(with);
+        both = _mm_setzero_si128();
+        if (rest > 1) {
+            second = values[number + 1] - zero;
+            memcpy(&with, weights + BLOCK, sizeof with);
+            both = _mm_cvtsi32_si128(with);
+        }
+        w = lower_words(_mm_unpacklo_epi8(w, both));
+        both = _mm_set1_epi32((first & 0xFFFF) | (int32_t)((uint32_t)second << 16));
+        all = _mm_add_epi32(all, _mm_madd_epi16(both, w));
+        weights += 2 * BLOCK;
+    }
+    _mm_storeu_si128((__m128i *)(void *)sums, all);
+}
+#endif
+
+static void add_values(int32_t *sums, const element *values, int32_t zero, const trained *weights,
+                       int32_t count, int32_t block, int32_t channels, int32_t apart)
+{
+    int32_t done;
+#if defined(__SSE2__)
+    if (block > BLOCK && is_quad(channels, block)) {
+        add_two_quads(sums, values, zero, weights, count, apart);
+        return;
+    }
+#endif
+    for (done = 0; done < block; done += BLOCK) {
+        if (is_quad(channels, block)) {
+            add_quads(sums, values, zero, weights, count);
+#if defined(__SSE2__)
+        } else if (block >= BLOCK) {
+            add_pairs(sums, values, zero, weights, count);
+#endif
+        } else {
+            add_products(sums, values, zero, weights, count, block);
+        }
+        sums += BLOCK;
+        weights += apart;
     }
 }
 
-/* One filter a channel; weights: tap by tap, channel by channel. Adds four or eight channels. */
-static void add_lanes(const convolution *c, const view *in, const element *const *rows, range down,
-                      range across, int32_t x, int32_t first, int32_t *sums)
+/* As add_few_lanes, for four or eight channels. */
+static void add_lanes(const convolution *c, const footprint *under, int32_t from, int32_t first,
+                      int32_t *sums)
 {
-    int32_t i, j, step = in->channels, zero = c->to.zero_in;
+    int32_t i, j, step = c->groups, zero = c->to.zero_in;
 #if defined(HELIUM)
     int32x4x2_t all = vld2q_s32(sums); /* channels of even and of odd numbers */
 #elif defined(__SSE2__)
-    __m128i none = _mm_setzero_si128(), less = _mm_set1_epi16((short)zero);
-    __m128i low = none, high = none;
-    int32_t found[LANES];
+    __m128i less = _mm_set1_epi16((short)zero), *all = (__m128i *)(void *)sums;
+    __m128i low = _mm_loadu_si128(all), high = _mm_loadu_si128(all + 1);
 #else
     int32_t d0 = sums[0], d1 = sums[1], d2 = sums[2], d3 = sums[3];
 #endif
 #if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
     int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
 #endif
-    for (i = down.first; i < down.end; i++) {
-        const element *with = c->weights + (i * c->at.taps[1] + across.first) * step + first;
-        for (j = across.first; j < across.end; j++) {
-            const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + first;
+    for (i = under->down.first; i < under->down.end; i++) {
+        const element *with = c->weights + first;
+        with += (i * c->at.taps[1] + under->across.first) * step;
+        for (j = under->across.first; j < under->across.end; j++) {
+            const element *values = under->rows[i] + column_under(under, j) + from;
 #if defined(HELIUM)
             int16x8_t v = vsubq_n_s16(vldrbq_s16(values), (int16_t)zero), w = vldrbq_s16(with);
             all.val[0] = vaddq_s32(all.val[0], vmullbq_int_s16(v, w));
@@ -133,8 +230,8 @@ static void add_lanes(const convolution *c, const view *in, const element *const
 #elif defined(__SSE2__)
             __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)values);
             __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)with), lower, upper;
-            v = _mm_sub_epi16(_mm_srai_epi16(_mm_unpacklo_epi8(none, v), 8), less);
-            w = _mm_srai_epi16(_mm_unpacklo_epi8(none, w), 8);
+            v = _mm_sub_epi16(lower_words(v), less);
+            w = lower_words(w);
             lower = _mm_mullo_epi16(v, w);
             upper = _mm_mulhi_epi16(v, w);
             low = _mm_add_epi32(low, _mm_unpacklo_epi16(lower, upper));
@@ -164,11 +261,8 @@ static void add_lanes(const convolution *c, const view *in, const element *const
 #if defined(HELIUM)
     vst2q_s32(sums, all);
 #elif defined(__SSE2__)
-    _mm_storeu_si128((__m128i *)(void *)found, low);
-    _mm_storeu_si128((__m128i *)(void *)(found + HALF), high);
-    for (i = 0; i < LANES; i++) {
-        sums[i] += found[i];
-    }
+    _mm_storeu_si128(all, low);
+    _mm_storeu_si128(all + 1, high);
 #else
     sums[0] = d0;
     sums[1] = d1;
@@ -177,11 +271,11 @@ static void add_lanes(const convolution *c, const view *in, const element *const
 #endif
 }
 
-static void add_eight_lanes(const convolution *c, const view *in, const element *const *rows,
-                            range down, range across, int32_t x, int32_t first, int32_t *sums)
+static void add_eight_lanes(const convolution *c, const footprint *under, int32_t from,
+                            int32_t first, int32_t *sums)
 {
-    add_lanes(c, in, rows, down, across, x, first, sums);
+    add_lanes(c, under, from, first, sums);
 #if !defined(HELIUM) && !defined(__SSE2__)
-    add_lanes(c, in, rows, down, across, x, first + HALF, sums + HALF);
+    add_lanes(c, under, from + HALF, first + HALF, sums + HALF);
 #endif
 }

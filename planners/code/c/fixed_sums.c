@@ -13,13 +13,66 @@ typedef struct {
     int32_t zero_in, zero_out, least, most;
 } scaling;
 
+#if defined(__SSE2__)
+/* Two magnitudes, in the lower words, times two factors over 2 ** 31, rounded with what is added. */
+static __m128i two_products(__m128i ones, __m128i others, __m128i half)
+{
+    return _mm_srli_epi64(_mm_add_epi64(_mm_mul_epu32(ones, others), half), 31);
+}
+#endif
+
+#if defined(__SSE2__)
+/* Store four sums as `rescaled` does: magnitudes go through two products with halves up, the second
+   by 2 ** (31 + exponent), which single precision holds exactly. Exponents above nought: none (0). */
+static int32_t store_four_sums(element *to, const total *sums, const scaling *s, int32_t first)
+{
+    __m128i none = _mm_setzero_si128(), half = _mm_set_epi32(0, 1 << 30, 0, 1 << 30);
+    __m128i value = _mm_loadu_si128((const __m128i *)(const void *)sums), sign, power, even, odd;
+    __m128i by = _mm_loadu_si128((const __m128i *)(const void *)(s->multipliers + first));
+    int32_t four;
+    memcpy(&four, s->exponents + first, sizeof four);
+    power = _mm_cvtsi32_si128(four);
+    if (_mm_movemask_epi8(_mm_cmpgt_epi8(power, none))) {
+        return 0;
+    }
+    power = _mm_unpacklo_epi16(none, _mm_unpacklo_epi8(none, power));
+    power = _mm_add_epi32(_mm_srai_epi32(power, 1), _mm_set1_epi32((127 + 31) << 23));
+    power = _mm_cvttps_epi32(_mm_castsi128_ps(power));
+    sign = _mm_srai_epi32(value, 31);
+    value = _mm_sub_epi32(_mm_xor_si128(value, sign), sign);
+    even = _mm_add_epi64(half, _mm_shuffle_epi32(sign, _MM_SHUFFLE(2, 2, 0, 0)));
+    odd = _mm_add_epi64(half, _mm_shuffle_epi32(sign, _MM_SHUFFLE(3, 3, 1, 1)));
+    even = two_products(value, by, even);
+    odd = two_products(_mm_srli_epi64(value, 32), _mm_srli_epi64(by, 32), odd);
+    even = two_products(even, power, half);
+    odd = two_products(odd, _mm_srli_epi64(power, 32), half);
+    value = _mm_or_si128(even, _mm_slli_epi64(odd, 32));
+    value = _mm_sub_epi32(_mm_xor_si128(value, sign), sign);
+    value = _mm_packs_epi32(value, value);
+    value = _mm_adds_epi16(value, _mm_set1_epi16((short)s->zero_out));
+    value = _mm_max_epi16(value, _mm_set1_epi16((short)s->least));
+    value = _mm_min_epi16(value, _mm_set1_epi16((short)s->most));
+    four = _mm_cvtsi128_si32(_mm_packs_epi16(value, value));
+    memcpy(to, &four, sizeof four);
+    return 4;
+}
+#endif
+
 static void store_sums(element *to, const total *sums, const scaling *s, int32_t first,
                        int32_t count)
 {
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        int32_t value = rescaled(sums[i], s->multipliers[first + i], s->exponents[first + i]);
+    int32_t i = 0;
+    while (i < count) {
+        int32_t value;
+#if defined(__SSE2__)
+        if (count - i >= 4 && store_four_sums(to + i, sums + i, s, first + i)) {
+            i += 4;
+            continue;
+        }
+#endif
+        value = rescaled(sums[i], s->multipliers[first + i], s->exponents[first + i]);
         value += s->zero_out;
         to[i] = (element)(value < s->least ? s->least : value > s->most ? s->most : value);
+        i++;
     }
 }

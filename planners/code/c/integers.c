@@ -1,86 +1,75 @@
-/* Add to the sums of a block of filters what lies under a window. */
-static void add_window(const convolution *c, const view *in, const element *const *rows,
-                       range down, int32_t x, total *sums, const trained *weights,
-                       int32_t channel, int32_t block)
+/* How many of the filters that are left are summed at once: whole blocks, or less than one. */
+static int32_t filters_at_once(int32_t left)
 {
-    range across = taps_at(&c->at, 1, x, in->width);
-    int32_t size = c->group_inputs * block, i, j, together = 1;
-    for (i = down.first; i < down.end; i++) {
-        for (j = across.first; j < across.end; j += together) {
-            int32_t column = tapped(&c->at, 1, x, j);
-            const element *values = rows[i] + column_at(in, column) + channel;
+    return left < TOGETHER ? smaller(left, BLOCK) : TOGETHER;
+}
+
+/* Add to the sums of some filters what lies under a window. */
+static void add_window(const convolution *c, const footprint *under, total *sums,
+                       const trained *weights, int32_t channel, int32_t filters)
+{
+    int32_t i, j, taps, inputs = c->group_inputs, size = inputs * smaller(filters, BLOCK);
+    int32_t is_dense = under->step == inputs, apart = c->at.taps[0] * c->at.taps[1] * size;
+    for (i = under->down.first; i < under->down.end; i++) {
+        const element *row = under->rows[i] + channel;
+        for (j = under->across.first; j < under->across.end; j += taps) {
             const trained *with = weights + (i * c->at.taps[1] + j) * size;
-            together = 1;
-            if (c->group_inputs == in->place) {
-                together = taps_together(&c->at, in, column, across.end - j);
+            taps = 1;
+            if (is_dense) {
+                taps = (j < under->bend ? under->bend : under->across.end) - j;
             }
-            add_values(sums, values, c->to.zero_in, with, c->group_inputs * together, block,
-                       c->group_inputs);
+            add_values(sums, row + column_under(under, j), c->to.zero_in, with, inputs * taps,
+                       filters, inputs, apart);
         }
     }
 }
 
-static void convolve_place(const convolution *c, const view *in, const element *const *rows,
-                           range down, int32_t x, element *out)
+static void convolve_place(const void *numbers, const footprint *under, element *to,
+                           range channels)
 {
-    const trained *weights = c->weights;
-    int32_t group, done, first = 0;
-    total sums[BLOCK];
-    for (group = 0; group < c->groups; group++) {
-        for (done = 0; done < c->group_filters; done += BLOCK) {
-            int32_t block = smaller(BLOCK, c->group_filters - done);
-            begin_sums(sums, c->to.bias, first, block);
-            add_window(c, in, rows, down, x, sums, weights, group * c->group_inputs, block);
-            store_sums(out + first, sums, &c->to, first, block);
-            weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
-            first += block;
-        }
+    const convolution *c = numbers;
+    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, filters;
+    int32_t first = channels.first, group = first / c->group_filters;
+    const trained *weights = c->weights + first * of_filter;
+    total sums[TOGETHER];
+    for (; first < channels.end; first += filters) {
+        int32_t end = (group + 1) * c->group_filters;
+        filters = filters_at_once(smaller(channels.end, end) - first);
+        begin_sums(sums, c->to.bias, first, filters);
+        add_window(c, under, sums, weights, group * c->group_inputs, filters);
+        store_sums(to, sums, &c->to, first, filters);
+        weights += of_filter * filters;
+        to += filters;
+        group += first + filters == end;
     }
 }
 
 static void convolve(const run *r, const layer *l, range rows, range columns)
 {
-    const convolution *c = l->parameters;
-    const element *under[MOST_TAPS];
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x;
-    for (y = rows.first; y < rows.end; y++) {
-        range down = rows_under(&c->at, &in, y, l->inputs[0].source->height, under);
-        element *row = row_at(&out, y);
-        for (x = columns.first; x < columns.end; x++) {
-            element *place = row + column_at(&out, x);
-            convolve_place(c, &in, under, down, x, place);
-            finish(l, place, out.channels, 0, x);
+    all_windows(r, l, rows, columns, convolve_place);
+}
+
+static void depthwise_place(const void *numbers, const footprint *under, element *to,
+                            range channels)
+{
+    const convolution *c = numbers;
+    int32_t from, count = channels.end - channels.first;
+    total sums[LANES];
+    for (from = 0; from < count; from += LANES) {
+        int32_t first = channels.first + from, lanes = smaller(LANES, count - from);
+        begin_sums(sums, c->to.bias, first, lanes);
+        if (lanes == LANES) {
+            add_eight_lanes(c, under, from, first, sums);
+        } else {
+            add_few_lanes(c, under, from, first, lanes, sums);
         }
+        store_sums(to + from, sums, &c->to, first, lanes);
     }
 }
 
 static void convolve_depthwise(const run *r, const layer *l, range rows, range columns)
 {
-    const convolution *c = l->parameters;
-    const element *under[MOST_TAPS];
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, first;
-    total sums[LANES];
-    for (y = rows.first; y < rows.end; y++) {
-        range down = rows_under(&c->at, &in, y, l->inputs[0].source->height, under);
-        element *row = row_at(&out, y);
-        for (x = columns.first; x < columns.end; x++) {
-            range across = taps_at(&c->at, 1, x, in.width);
-            element *place = row + column_at(&out, x);
-            for (first = 0; first < in.channels; first += LANES) {
-                int32_t lanes = smaller(LANES, in.channels - first);
-                begin_sums(sums, c->to.bias, first, lanes);
-                if (lanes == LANES) {
-                    add_eight_lanes(c, &in, under, down, across, x, first, sums);
-                } else {
-                    add_few_lanes(c, &in, under, down, across, x, first, lanes, sums);
-                }
-                store_sums(place + first, sums, &c->to, first, lanes);
-            }
-            finish(l, place, out.channels, 0, x);
-        }
-    }
+    all_windows(r, l, rows, columns, depthwise_place);
 }
 
 static element mean_of(int32_t sum, int32_t count)
@@ -88,30 +77,23 @@ static element mean_of(int32_t sum, int32_t count)
     return (element)((sum > 0 ? sum + count / 2 : sum - count / 2) / count);
 }
 
+static void mean_under(const void *numbers, const footprint *under, element *to, range channels)
+{
+    int32_t i, j, k, count = counted(numbers, under);
+    for (k = 0; k < channels.end - channels.first; k++) {
+        int32_t sum = 0;
+        for (i = under->down.first; i < under->down.end; i++) {
+            for (j = under->across.first; j < under->across.end; j++) {
+                sum += under->rows[i][column_under(under, j) + k];
+            }
+        }
+        to[k] = mean_of(sum, count);
+    }
+}
+
 static void pool_mean(const run *r, const layer *l, range rows, range columns)
 {
-    const pooling *p = l->parameters;
-    const element *under[MOST_TAPS];
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, i, j, k, height = l->inputs[0].source->height;
-    for (y = rows.first; y < rows.end; y++) {
-        range down = rows_under(&p->at, &in, y, height, under);
-        for (x = columns.first; x < columns.end; x++) {
-            element *place = row_at(&out, y) + column_at(&out, x);
-            range across = taps_at(&p->at, 1, x, in.width);
-            int32_t count = larger(counted(p, 0, y, height) * counted(p, 1, x, in.width), 1);
-            for (k = 0; k < out.channels; k++) {
-                int32_t sum = 0;
-                for (i = down.first; i < down.end; i++) {
-                    for (j = across.first; j < across.end; j++) {
-                        sum += under[i][column_at(&in, tapped(&p->at, 1, x, j)) + k];
-                    }
-                }
-                place[k] = mean_of(sum, count);
-            }
-            finish(l, place, out.channels, 0, x);
-        }
-    }
+    all_windows(r, l, rows, columns, mean_under);
 }
 
 /* weights: block by block of units, place by place of the input as it lies. */
@@ -135,7 +117,7 @@ static void connect_fully(const run *r, const layer *l, range rows, range column
         int32_t block = smaller(BLOCK, m->units - done);
         begin_sums(sums, m->to.bias, done, block);
         for (y = 0; y < l->inputs[0].source->height; y++) {
-            add_values(sums, row_at(&in, y), m->to.zero_in, weights, count, block, count);
+            add_values(sums, row_at(&in, y), m->to.zero_in, weights, count, block, count, 0);
             weights += count * block;
         }
         store_sums(place + done, sums, &m->to, done, block);
@@ -222,16 +204,19 @@ static void sum_block(const run *r, const layer *l, const trained *weights, int3
     const layer *maps = r->stage->layers;
     const convolution *c = maps->parameters;
     const summing *s = l->parameters;
-    const element *under[MOST_TAPS];
     view in = input_view(r, maps, 0);
+    footprint under;
     int32_t y, x, i;
+    under.height = maps->inputs[0].source->height;
+    under.width = in.width;
     for (y = 0; y < s->rows; y++) {
-        range down = rows_under(&c->at, &in, y, maps->inputs[0].source->height, under);
+        look_down(&under, &c->at, &in, y);
         for (x = 0; x < s->columns; x++) {
             total found[BLOCK];
             element made[BLOCK];
+            look_across(&under, &c->at, &in, x, 0);
             begin_sums(found, c->to.bias, first, block);
-            add_window(c, &in, under, down, x, found, weights, group * c->group_inputs, block);
+            add_window(c, &under, found, weights, group * c->group_inputs, block);
             store_sums(made, found, &c->to, first, block);
             finish(maps, made, block, first, x);
             for (i = 0; i < block; i++) {

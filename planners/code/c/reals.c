@@ -102,22 +102,20 @@ typedef struct {
 } convolution;
 
 /* Add to the sums of a block of filters what lies under a window. */
-static void add_window(const convolution *c, const view *in, const element *const *rows,
-                       range down, int32_t x, element *sums, const element *weights, int32_t channel,
-                       int32_t block)
+static void add_window(const convolution *c, const footprint *under, element *sums,
+                       const element *weights, int32_t channel, int32_t block)
 {
-    range across = taps_at(&c->at, 1, x, in->width);
-    int32_t size = c->group_inputs * block, i, j, together = 1;
-    for (i = down.first; i < down.end; i++) {
-        for (j = across.first; j < across.end; j += together) {
-            int32_t column = tapped(&c->at, 1, x, j);
-            const element *values = rows[i] + column_at(in, column) + channel;
-            together = 1;
-            if (c->group_inputs == in->place) {
-                together = taps_together(&c->at, in, column, across.end - j);
+    int32_t i, j, taps, inputs = c->group_inputs, size = inputs * block;
+    int32_t is_dense = under->step == inputs;
+    for (i = under->down.first; i < under->down.end; i++) {
+        const element *row = under->rows[i] + channel;
+        for (j = under->across.first; j < under->across.end; j += taps) {
+            const element *with = weights + (i * c->at.taps[1] + j) * size;
+            taps = 1;
+            if (is_dense) {
+                taps = (j < under->bend ? under->bend : under->across.end) - j;
             }
-            add_products(sums, values, weights + (i * c->at.taps[1] + j) * size,
-                         c->group_inputs * together, block);
+            add_products(sums, row + column_under(under, j), with, inputs * taps, block);
         }
     }
 }
@@ -130,55 +128,45 @@ static void fill_with_bias(element *sums, const element *bias, int32_t first, in
     }
 }
 
-static void convolve_place(const convolution *c, const view *in, const element *const *rows,
-                           range down, int32_t x, element *out)
+static void convolve_place(const void *numbers, const footprint *under, element *to,
+                           range channels)
 {
-    const element *weights = c->weights;
-    int32_t group, done, first = 0;
-    for (group = 0; group < c->groups; group++) {
-        for (done = 0; done < c->group_filters; done += BLOCK) {
-            int32_t block = smaller(BLOCK, c->group_filters - done);
-            fill_with_bias(out + first, c->bias, first, block);
-            add_window(c, in, rows, down, x, out + first, weights, group * c->group_inputs, block);
-            weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
-            first += block;
-        }
+    const convolution *c = numbers;
+    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, block;
+    int32_t first = channels.first, group = first / c->group_filters;
+    const element *weights = c->weights + first * of_filter;
+    for (; first < channels.end; first += block) {
+        int32_t end = (group + 1) * c->group_filters;
+        block = smaller(smaller(channels.end, end) - first, BLOCK);
+        fill_with_bias(to, c->bias, first, block);
+        add_window(c, under, to, weights, group * c->group_inputs, block);
+        weights += of_filter * block;
+        to += block;
+        group += first + block == end;
     }
 }
 
 static void convolve(const run *r, const layer *l, range rows, range columns)
 {
-    const convolution *c = l->parameters;
-    const element *under[MOST_TAPS];
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x;
-    for (y = rows.first; y < rows.end; y++) {
-        range down = rows_under(&c->at, &in, y, l->inputs[0].source->height, under);
-        element *row = row_at(&out, y);
-        for (x = columns.first; x < columns.end; x++) {
-            element *place = row + column_at(&out, x);
-            convolve_place(c, &in, under, down, x, place);
-            finish(l, place, out.channels, 0, x);
-        }
-    }
+    all_windows(r, l, rows, columns, convolve_place);
 }
 
 /* Channels that are summed at once where each has a filter of its own. */
 enum { LANES = 8 };
 
-/* One filter a channel; weights: tap by tap, channel by channel. Adds eight channels. */
-BY_LANES static void add_eight_lanes(const convolution *of, const view *in, const element *const *rows,
-                            range down, range across, int32_t x, int32_t first,
-                            element *restrict sums)
+/* One filter a channel; weights: tap by tap, channel by channel. from: the first channel of what lies
+   under the window, first: of the weights. Adds eight channels. */
+BY_LANES static void add_eight_lanes(const convolution *of, const footprint *under, int32_t from,
+                                     int32_t first, element *restrict sums)
 {
     element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
     element e = sums[4], f = sums[5], g = sums[6], h = sums[7];
     int32_t i, j;
-    for (i = down.first; i < down.end; i++) {
-        const element *with = of->weights + (i * of->at.taps[1] + across.first) * in->channels;
-        with += first;
-        for (j = across.first; j < across.end; j++) {
-            const element *values = rows[i] + column_at(in, tapped(&of->at, 1, x, j)) + first;
+    for (i = under->down.first; i < under->down.end; i++) {
+        const element *with = of->weights + first;
+        with += (i * of->at.taps[1] + under->across.first) * of->groups;
+        for (j = under->across.first; j < under->across.end; j++) {
+            const element *values = under->rows[i] + column_under(under, j) + from;
             a += values[0] * with[0];
             b += values[1] * with[1];
             c += values[2] * with[2];
@@ -187,7 +175,7 @@ BY_LANES static void add_eight_lanes(const convolution *of, const view *in, cons
             f += values[5] * with[5];
             g += values[6] * with[6];
             h += values[7] * with[7];
-            with += in->channels;
+            with += of->groups;
         }
     }
     sums[0] = a;
@@ -200,15 +188,14 @@ BY_LANES static void add_eight_lanes(const convolution *of, const view *in, cons
     sums[7] = h;
 }
 
-static void add_few_lanes(const convolution *c, const view *in, const element *const *rows,
-                          range down, range across, int32_t x, int32_t first, int32_t lanes,
-                          element *restrict sums)
+static void add_few_lanes(const convolution *c, const footprint *under, int32_t from, int32_t first,
+                          int32_t lanes, element *restrict sums)
 {
     int32_t i, j, k;
-    for (i = down.first; i < down.end; i++) {
-        for (j = across.first; j < across.end; j++) {
-            const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + first;
-            const element *with = c->weights + (i * c->at.taps[1] + j) * in->channels + first;
+    for (i = under->down.first; i < under->down.end; i++) {
+        for (j = under->across.first; j < under->across.end; j++) {
+            const element *values = under->rows[i] + column_under(under, j) + from;
+            const element *with = c->weights + (i * c->at.taps[1] + j) * c->groups + first;
             for (k = 0; k < lanes; k++) {
                 sums[k] += values[k] * with[k];
             }
@@ -216,36 +203,25 @@ static void add_few_lanes(const convolution *c, const view *in, const element *c
     }
 }
 
-static void depthwise_place(const convolution *c, const view *in, const element *const *rows,
-                            range down, int32_t x, element *out)
+static void depthwise_place(const void *numbers, const footprint *under, element *to,
+                            range channels)
 {
-    range across = taps_at(&c->at, 1, x, in->width);
-    int32_t first;
-    fill_with_bias(out, c->bias, 0, in->channels);
-    for (first = 0; first < in->channels; first += LANES) {
-        if (in->channels - first >= LANES) {
-            add_eight_lanes(c, in, rows, down, across, x, first, out + first);
+    const convolution *c = numbers;
+    int32_t from, count = channels.end - channels.first;
+    fill_with_bias(to, c->bias, channels.first, count);
+    for (from = 0; from < count; from += LANES) {
+        int32_t first = channels.first + from;
+        if (count - from >= LANES) {
+            add_eight_lanes(c, under, from, first, to + from);
         } else {
-            add_few_lanes(c, in, rows, down, across, x, first, in->channels - first, out + first);
+            add_few_lanes(c, under, from, first, count - from, to + from);
         }
     }
 }
 
 static void convolve_depthwise(const run *r, const layer *l, range rows, range columns)
 {
-    const convolution *c = l->parameters;
-    const element *under[MOST_TAPS];
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x;
-    for (y = rows.first; y < rows.end; y++) {
-        range down = rows_under(&c->at, &in, y, l->inputs[0].source->height, under);
-        element *row = row_at(&out, y);
-        for (x = columns.first; x < columns.end; x++) {
-            element *place = row + column_at(&out, x);
-            depthwise_place(c, &in, under, down, x, place);
-            finish(l, place, out.channels, 0, x);
-        }
-    }
+    all_windows(r, l, rows, columns, depthwise_place);
 }
 
 /* Input row i adds to output row i * stride + tap * dilation - before. */
@@ -300,33 +276,26 @@ static void convolve_transposed(const run *r, const layer *l, range rows, range 
     }
 }
 
-static void pool_mean(const run *r, const layer *l, range rows, range columns)
+static void mean_under(const void *numbers, const footprint *under, element *to, range channels)
 {
-    const pooling *p = l->parameters;
-    const element *under[MOST_TAPS];
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, i, j, k, height = l->inputs[0].source->height;
-    for (y = rows.first; y < rows.end; y++) {
-        range down = rows_under(&p->at, &in, y, height, under);
-        for (x = columns.first; x < columns.end; x++) {
-            element *place = row_at(&out, y) + column_at(&out, x);
-            range across = taps_at(&p->at, 1, x, in.width);
-            int32_t count = counted(p, 0, y, height) * counted(p, 1, x, in.width);
-            fill_with_bias(place, NULL, 0, out.channels);
-            for (i = down.first; i < down.end; i++) {
-                for (j = across.first; j < across.end; j++) {
-                    const element *values = under[i] + column_at(&in, tapped(&p->at, 1, x, j));
-                    for (k = 0; k < out.channels; k++) {
-                        place[k] += values[k];
-                    }
-                }
+    int32_t i, j, k, many = counted(numbers, under), count = channels.end - channels.first;
+    fill_with_bias(to, NULL, 0, count);
+    for (i = under->down.first; i < under->down.end; i++) {
+        for (j = under->across.first; j < under->across.end; j++) {
+            const element *values = under->rows[i] + column_under(under, j);
+            for (k = 0; k < count; k++) {
+                to[k] += values[k];
             }
-            for (k = 0; k < out.channels; k++) {
-                place[k] /= (element)larger(count, 1);
-            }
-            finish(l, place, out.channels, 0, x);
         }
     }
+    for (k = 0; k < count; k++) {
+        to[k] /= (element)many;
+    }
+}
+
+static void pool_mean(const run *r, const layer *l, range rows, range columns)
+{
+    all_windows(r, l, rows, columns, mean_under);
 }
 
 /* weights: block by block of units, place by place of the input as it lies. */
@@ -426,15 +395,18 @@ static void sum_block(const run *r, const layer *l, const element *weights, int3
     const layer *maps = r->stage->layers;
     const convolution *c = maps->parameters;
     const summing *s = l->parameters;
-    const element *under[MOST_TAPS];
     view in = input_view(r, maps, 0);
+    footprint under;
     int32_t y, x, i;
+    under.height = maps->inputs[0].source->height;
+    under.width = in.width;
     for (y = 0; y < s->rows; y++) {
-        range down = rows_under(&c->at, &in, y, maps->inputs[0].source->height, under);
+        look_down(&under, &c->at, &in, y);
         for (x = 0; x < s->columns; x++) {
             element found[BLOCK];
+            look_across(&under, &c->at, &in, x, 0);
             fill_with_bias(found, c->bias, first, block);
-            add_window(c, &in, under, down, x, found, weights, group * c->group_inputs, block);
+            add_window(c, &under, found, weights, group * c->group_inputs, block);
             finish(maps, found, block, first, x);
             for (i = 0; i < block; i++) {
                 sum_into(&sums[i], s, found[i]);

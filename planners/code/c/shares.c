@@ -80,29 +80,11 @@ static void copy_share(const run *r, const layer *l, range rows, range columns)
     share_places(r, l, rows, columns, copy_cell);
 }
 
-static void pool_largest_share(const run *r, const layer *l, range rows, range columns)
+/* What windows make of a share of the channels, which their input has apart. */
+static void share_windows(const run *r, const layer *l, range rows, range columns, window_cell make)
 {
-    const sliced *s = l->parameters;
-    const pooling *p = s->of;
-    const element *under[MOST_TAPS];
-    range share = share_at(r, s);
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, i, j, k, count = share.end - share.first, skip = share_within(&in, s, share);
-    for (y = rows.first; y < rows.end; y++) {
-        range down = rows_under(&p->at, &in, y, l->inputs[0].source->height, under);
-        for (x = columns.first; x < columns.end; x++) {
-            element *place = row_at(&out, y) + column_at(&out, x);
-            range across = taps_at(&p->at, 1, x, in.width);
-            for (k = 0; k < count; k++) {
-                place[k] = LEAST;
-                for (i = down.first; i < down.end; i++) {
-                    for (j = across.first; j < across.end; j++) {
-                        int32_t at = column_at(&in, tapped(&p->at, 1, x, j)) + skip + k;
-                        place[k] = under[i][at] > place[k] ? under[i][at] : place[k];
-                    }
-                }
-            }
-            finish(l, place, count, share.first, x);
-        }
-    }
+    const sliced *p = l->parameters;
+    range share = share_at(r, p);
+    view in = input_view(r, l, 0);
+    make_windows(r, l, rows, columns, p->of, share, share_within(&in, p, share), make);
 }

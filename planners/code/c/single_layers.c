@@ -4,47 +4,29 @@ typedef struct {
     averaging to;
 } scaled_pooling;
 
-static void pool_scaled_channels(const run *r, const layer *l, const scaled_pooling *s, range rows,
-                                 range columns, range share, int32_t skip)
+static void scaled_under(const void *numbers, const footprint *under, element *to, range channels)
 {
-    const pooling *p = &s->under;
-    const element *under[MOST_TAPS];
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, i, j, k, height = l->inputs[0].source->height;
-    for (y = rows.first; y < rows.end; y++) {
-        range down = rows_under(&p->at, &in, y, height, under);
-        for (x = columns.first; x < columns.end; x++) {
-            element *place = row_at(&out, y) + column_at(&out, x);
-            range across = taps_at(&p->at, 1, x, in.width);
-            int32_t many = larger(counted(p, 0, y, height) * counted(p, 1, x, in.width), 1);
-            for (k = 0; k < share.end - share.first; k++) {
-                int32_t sum = 0;
-                for (i = down.first; i < down.end; i++) {
-                    for (j = across.first; j < across.end; j++) {
-                        sum += under[i][column_at(&in, tapped(&p->at, 1, x, j)) + skip + k];
-                        sum -= s->to.zero_in;
-                    }
-                }
-                place[k] = mean_in_steps(sum, many, &s->to);
+    const scaled_pooling *s = numbers;
+    int32_t i, j, k, many = counted(&s->under, under);
+    for (k = 0; k < channels.end - channels.first; k++) {
+        int32_t sum = 0;
+        for (i = under->down.first; i < under->down.end; i++) {
+            for (j = under->across.first; j < under->across.end; j++) {
+                sum += under->rows[i][column_under(under, j) + k] - s->to.zero_in;
             }
-            finish(l, place, share.end - share.first, share.first, x);
         }
+        to[k] = mean_in_steps(sum, many, &s->to);
     }
 }
 
 static void pool_scaled(const run *r, const layer *l, range rows, range columns)
 {
-    range all = {0, 0};
-    all.end = output_view(r, l).channels;
-    pool_scaled_channels(r, l, l->parameters, rows, columns, all, 0);
+    all_windows(r, l, rows, columns, scaled_under);
 }
 
 static void pool_scaled_share(const run *r, const layer *l, range rows, range columns)
 {
-    const sliced *p = l->parameters;
-    range share = share_at(r, p);
-    view in = input_view(r, l, 0);
-    pool_scaled_channels(r, l, p->of, rows, columns, share, share_within(&in, p, share));
+    share_windows(r, l, rows, columns, scaled_under);
 }
 
 /* Real numbers times a factor of their channel, plus an offset of it; where there are no offsets only

@@ -48,15 +48,16 @@ typedef struct {
     scaling to;
 } convolution;
 
-static void add_few_lanes(const convolution *c, const view *in, const element *const *rows,
-                          range down, range across, int32_t x, int32_t first, int32_t lanes,
-                          total *sums)
+/* One filter a channel; weights: tap by tap, channel by channel. from: the first channel of what lies
+   under the window, first: of the weights. */
+static void add_few_lanes(const convolution *c, const footprint *under, int32_t from, int32_t first,
+                          int32_t lanes, total *sums)
 {
     int32_t i, j, k;
-    for (i = down.first; i < down.end; i++) {
-        for (j = across.first; j < across.end; j++) {
-            const element *values = rows[i] + column_at(in, tapped(&c->at, 1, x, j)) + first;
-            const trained *with = c->weights + (i * c->at.taps[1] + j) * in->channels + first;
+    for (i = under->down.first; i < under->down.end; i++) {
+        for (j = under->across.first; j < under->across.end; j++) {
+            const element *values = under->rows[i] + column_under(under, j) + from;
+            const trained *with = c->weights + (i * c->at.taps[1] + j) * c->groups + first;
             for (k = 0; k < lanes; k++) {
                 sums[k] += (values[k] - c->to.zero_in) * with[k];
             }

@@ -7,6 +7,10 @@ typedef struct {
 static range taps_within(int32_t place, int32_t spacing, int32_t taps, int32_t limit)
 {
     range found = {0, 0};
+    if (place >= 0 && place + (taps - 1) * spacing < limit) {
+        found.end = taps;
+        return found;
+    }
     if (place < 0) {
         found.first = (spacing - 1 - place) / spacing;
     }
@@ -30,16 +34,93 @@ static int32_t tapped(const window *w, int32_t axis, int32_t place, int32_t tap)
     return place * w->stride[axis] - w->before[axis] + tap * w->dilation[axis];
 }
 
-/* The rows of the input under the taps of an output row. */
-static range rows_under(const window *w, const view *in, int32_t y, int32_t height,
-                        const element **rows)
+/* What lies under a window: rows of the input by tap, and where the columns of taps lie in each. Where
+   columns are a ring, taps from `bend` on lie behind its beginning. */
+typedef struct {
+    const element *rows[MOST_TAPS];
+    range down, across;
+    int32_t bend, before, behind, step;
+    int32_t y, x, height, width;
+} footprint;
+
+static void look_down(footprint *f, const window *w, const view *in, int32_t y)
 {
-    range down = taps_at(w, 0, y, height);
-    int32_t tap;
-    for (tap = down.first; tap < down.end; tap++) {
-        rows[tap] = row_at(in, tapped(w, 0, y, tap));
+    int32_t tap, row, place;
+    f->y = y;
+    f->down = taps_at(w, 0, y, f->height);
+    row = tapped(w, 0, y, f->down.first);
+    place = (row - in->origin) % in->rows;
+    for (tap = f->down.first; tap < f->down.end; tap++) {
+        f->rows[tap] = in->base + place * in->stride;
+        if (in->staged && row >= in->staged_from) {
+            f->rows[tap] = in->staged + (row - in->staged_from) * in->stride;
+        }
+        row += w->dilation[0];
+        place += w->dilation[0];
+        while (place >= in->rows) {
+            place -= in->rows;
+        }
     }
-    return down;
+}
+
+/* skip: channels of the input before the first that is read. */
+static void look_across(footprint *f, const window *w, const view *in, int32_t x, int32_t skip)
+{
+    int32_t column = tapped(w, 1, x, 0);
+    f->x = x;
+    f->across = taps_at(w, 1, x, f->width);
+    f->bend = f->across.end;
+    f->before = f->behind = column * in->place + skip;
+    f->step = w->dilation[1] * in->place;
+    if (in->columns) {
+        int32_t first = tapped(w, 1, x, f->across.first), rest;
+        f->before -= first / in->columns * in->columns * in->place;
+        f->behind = f->before - in->columns * in->place;
+        rest = in->columns - first % in->columns;
+        if (w->dilation[1] != 1) {
+            rest = (rest - 1) / w->dilation[1] + 1;
+        }
+        f->bend = smaller(f->bend, f->across.first + rest);
+    }
+}
+
+/* Where in its row the column under a tap lies. */
+static int32_t column_under(const footprint *f, int32_t tap)
+{
+    return (tap < f->bend ? f->before : f->behind) + tap * f->step;
+}
+
+/* What makes some channels of a place of what lies under a window, by the layer's own numbers, which
+   begin with the window. */
+typedef void (*window_cell)(const void *numbers, const footprint *under, element *to,
+                            range channels);
+
+COPIED static void make_windows(const run *r, const layer *l, range rows, range columns,
+                         const void *numbers, range channels, int32_t skip, window_cell make)
+{
+    footprint under;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, count = channels.end - channels.first;
+    under.height = l->inputs[0].source->height;
+    under.width = in.width;
+    for (y = rows.first; y < rows.end; y++) {
+        element *row = row_at(&out, y);
+        look_down(&under, numbers, &in, y);
+        for (x = columns.first; x < columns.end; x++) {
+            element *place = row + column_at(&out, x);
+            look_across(&under, numbers, &in, x, skip);
+            make(numbers, &under, place, channels);
+            finish(l, place, count, channels.first, x);
+        }
+    }
+}
+
+/* The same for all channels. */
+COPIED static void all_windows(const run *r, const layer *l, range rows, range columns, window_cell make)
+{
+    range channels = {0, 0};
+    channels.end = l->result->channels;
+    make_windows(r, l, rows, columns, l->parameters, channels, 0, make);
 }
 
 typedef struct {
@@ -48,7 +129,7 @@ typedef struct {
 } pooling;
 
 /* Places along an axis that count in a mean. */
-static int32_t counted(const pooling *p, int32_t axis, int32_t place, int32_t limit)
+static int32_t counted_along(const pooling *p, int32_t axis, int32_t place, int32_t limit)
 {
     range taps;
     if (!p->counts_padding) {
@@ -60,38 +141,31 @@ static int32_t counted(const pooling *p, int32_t axis, int32_t place, int32_t li
     return taps.end - taps.first;
 }
 
-static void pool_largest(const run *r, const layer *l, range rows, range columns)
+/* Places under a window that count in a mean. */
+static int32_t counted(const pooling *p, const footprint *under)
 {
-    const pooling *p = l->parameters;
-    const element *under[MOST_TAPS];
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, i, j, k;
-    for (y = rows.first; y < rows.end; y++) {
-        range down = rows_under(&p->at, &in, y, l->inputs[0].source->height, under);
-        for (x = columns.first; x < columns.end; x++) {
-            element *place = row_at(&out, y) + column_at(&out, x);
-            range across = taps_at(&p->at, 1, x, in.width);
-            for (k = 0; k < out.channels; k++) {
-                place[k] = LEAST;
+    int32_t down = counted_along(p, 0, under->y, under->height);
+    return larger(down * counted_along(p, 1, under->x, under->width), 1);
+}
+
+static void largest_under(const void *numbers, const footprint *under, element *to, range channels)
+{
+    int32_t i, j, k, count = channels.end - channels.first;
+    (void)numbers;
+    for (k = 0; k < count; k++) {
+        to[k] = LEAST;
+    }
+    for (i = under->down.first; i < under->down.end; i++) {
+        for (j = under->across.first; j < under->across.end; j++) {
+            const element *values = under->rows[i] + column_under(under, j);
+            for (k = 0; k < count; k++) {
+                to[k] = values[k] > to[k] ? values[k] : to[k];
             }
-            for (i = down.first; i < down.end; i++) {
-                for (j = across.first; j < across.end; j++) {
-                    const element *values = under[i] + column_at(&in, tapped(&p->at, 1, x, j));
-                    for (k = 0; k < out.channels; k++) {
-                        place[k] = values[k] > place[k] ? values[k] : place[k];
-                    }
-                }
-            }
-            finish(l, place, out.channels, 0, x);
         }
     }
 }
 
-/* How many taps from one on lie side by side: what is under them is read at once. */
-static int32_t taps_together(const window *w, const view *in, int32_t column, int32_t taps)
+static void pool_largest(const run *r, const layer *l, range rows, range columns)
 {
-    if (w->dilation[1] != 1) {
-        return 1;
-    }
-    return in->columns ? smaller(taps, in->columns - column % in->columns) : taps;
+    all_windows(r, l, rows, columns, largest_under);
 }

@@ -103,5 +103,5 @@ static {name}_state state;
 - `make test` runs three iterations here, and checks that each leaves the channels as they were.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
   `arm-none-eabi-gcc` and `qemu-system-arm`).
-- `make size` prints RAM and flash of the cross-compiled program.
+- `make size` prints flash and static RAM, cross-compiled for a Cortex-M4.
 """

@@ -1,0 +1,49 @@
+static void pool_largest_share(const run *r, const layer *l, range rows, range columns)
+{
+    share_windows(r, l, rows, columns, largest_under);
+}
+
+static void pool_mean_share(const run *r, const layer *l, range rows, range columns)
+{
+    share_windows(r, l, rows, columns, mean_under);
+}
+
+static void convolve_depthwise_share(const run *r, const layer *l, range rows, range columns)
+{
+    share_windows(r, l, rows, columns, depthwise_place);
+}
+
+/* Each filter reads all channels. Weights: block by block of filters, of which none goes beyond a group
+   or a share. */
+static void convolve_share(const run *r, const layer *l, range rows, range columns)
+{
+    const sliced *p = l->parameters;
+    make_windows(r, l, rows, columns, p->of, share_at(r, p), 0, convolve_place);
+}
+
+/* Weights: share by share of the inputs, in each as those of any convolution. */
+static void sum_parts(const run *r, const layer *l, range rows, range columns)
+{
+    const sliced *p = l->parameters;
+    convolution c = *(const convolution *)p->of;
+    range share = share_at(r, p);
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    footprint under;
+    int32_t y, x, is_last = r->part + 1 == p->parts;
+    c.group_inputs = share.end - share.first;
+    c.weights += share.first * c.at.taps[0] * c.at.taps[1] * c.group_filters;
+    under.height = l->inputs[0].source->height;
+    under.width = in.width;
+    for (y = rows.first; y < rows.end; y++) {
+        look_down(&under, &c.at, &in, y);
+        for (x = columns.first; x < columns.end; x++) {
+            element *place = row_at(&out, y) + column_at(&out, x);
+            int32_t at = ((y - rows.first) * l->result->width + x) * c.group_filters;
+            look_across(&under, &c.at, &in, x, 0);
+            sum_part(r, &c, &under, at, is_last ? place : NULL);
+            if (is_last) {
+                finish(l, place, c.group_filters, 0, x);
+            }
+        }
+    }
+}
