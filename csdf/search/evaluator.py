@@ -14,6 +14,8 @@ from csdf.analysis.schedule_room import require_room
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.outcome import Why, because
+from csdf.search.insight.cycles import Cycle
+from csdf.search.insight.rounds import Rounds
 from csdf.search.variables import Variable, with_searched_spaces
 
 MOST_LATE = 20_000  # phases of a schedule that is made after the stop has ended the search
@@ -30,11 +32,13 @@ class Evaluation(NamedTuple):
     """The period of a distribution, None for a deadlock, and a reason why it is no less.
 
     holding: positions of the variables whose lack of space lies on the critical cycle. As long as none
-    of them gets more, no distribution has a smaller period.
+    of them gets more, no distribution has a smaller period. cycles: what more it says, where its
+    actors have one phase each.
     """
 
     period: Fraction | None
     holding: tuple[int, ...]
+    cycles: tuple[Cycle, ...] = ()
 
 
 class Evaluates(Protocol):
@@ -90,14 +94,15 @@ class Evaluator:
         self.cycles = cycle_vector(graph)
         self._systems: dict[tuple[int, ...], _System] = {}
         self._known: dict[tuple[int | None, ...], Evaluation] = {}
+        self._firings = sum(
+            count * actor.phases
+            for count, actor in zip(self.cycles.values(), self.bare.actors, strict=True)
+        )
 
     @property
     def firings(self) -> int:
         """Firings of one iteration: a measure of what an evaluation costs."""
-        return sum(
-            count * actor.phases
-            for count, actor in zip(self.cycles.values(), self.bare.actors, strict=True)
-        )
+        return self._firings
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
         """Return the exact period under these capacities and what holds it back."""
@@ -169,6 +174,8 @@ class _System:
         self._first = len(self._tokens) - len(owners)
         self._is_fixed = fixed_copies is not None
         self._copies = [min(count, fixed_copies or 1) for count in problem.cycles]
+        spaces = enumerate(zip(owners, occupied, strict=True), self._first)
+        self._rounds = Rounds(problem.graph, problem.cycles, dict(spaces), is_timed=not only_live)
         self._has_zero_times = 0 in problem.graph.duration
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
@@ -186,7 +193,8 @@ class _System:
             for channel in solution.circuit.channels
             if channel >= self._first
         }
-        return Evaluation(solution.period, tuple(sorted(holding)))
+        rounds = self._rounds.of(solution.circuit)
+        return Evaluation(solution.period, tuple(sorted(holding)), rounds)
 
     def is_simply_live(self) -> bool:
         """Whether there is a schedule with one copy of each actor's cycle."""

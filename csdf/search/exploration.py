@@ -7,22 +7,36 @@ is found first is the cheapest, and what the queue's head costs is a lower bound
 
 Source: Stuijk, Geilen, Basten, Throughput-buffering trade-off exploration for CSDF and SDF graphs,
 IEEE Trans. Computers 57(10), 2008 (storage dependencies, order by size). Ours are the cuts, each
-enlarged to a largest insufficient region where that pays, and the bound that they give together.
+enlarged to a largest insufficient region where that pays, and the bound that they give together; and
+what cycles demand of all distributions, so that those that lack it are never evaluated.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 from csdf.search.cuts import Cut, Cuts
-from csdf.search.evaluator import Evaluates
-from csdf.search.symmetry import Permutation
+from csdf.search.evaluator import Evaluates, Evaluation
+from csdf.search.insight.cycles import Cycle, Cycles
+from csdf.search.insight.cycles import Sufficient as Sufficient
+from csdf.search.insight.symmetry import Permutation
 from csdf.search.variables import Variable
 
 QUEUE_NUMBERS = 40_000_000  # most capacities in the queue: about a gigabyte
-Sufficient = Callable[[Fraction | None], bool]
+
+
+class Known(NamedTuple):
+    """The cuts and cycles that a search has found so far."""
+
+    cuts: list[Cut]
+    cycles: list[Cycle]
+
+    @property
+    def joined(self) -> list[Collection[int]]:
+        """Positions of the variables of each cut and cycle."""
+        return [*(cut.limits for cut in self.cuts), *(cycle.places for cycle in self.cycles)]
 
 
 class Exploration:
@@ -46,6 +60,7 @@ class Exploration:
         self._steps = [variable.step for variable in variables]
         self._weights = [variable.weight for variable in variables]
         self.cuts = Cuts(self._steps, self._weights)
+        self.cycles = Cycles(self._steps, self._weights)
         least = tuple(variable.least for variable in variables)
         self.lower_bound = self.size(least)
         self._queue = [(self.lower_bound, -self.lower_bound, least, 0)]
@@ -70,26 +85,65 @@ class Exploration:
 
     def cheapest(self, is_sufficient: Sufficient) -> tuple[int, ...] | None:
         """Return the cheapest sufficient distribution; None if there is none, or no memory left."""
+        self.cycles.tighten(is_sufficient)
         while self._queue and not self._is_full:
             self._look()
-            bound, negative_size, capacities, cuts_then = heapq.heappop(self._queue)
-            cost, cut = self.cuts.bound(capacities)
-            self._looked_at += len(self.cuts) + 1
-            if cuts_then < len(self.cuts) and cost - negative_size > bound:
-                entry = (cost - negative_size, negative_size, capacities, len(self.cuts))
+            bound, negative_size, capacities, known_then = heapq.heappop(self._queue)
+            cost, cut = self._leaving(capacities)
+            if known_then < self._news and cost - negative_size > bound:
+                entry = (cost - negative_size, negative_size, capacities, self._news)
                 heapq.heappush(self._queue, entry)
                 continue
             self.lower_bound = max(self.lower_bound, bound)
             if cut is None:
-                evaluation = self.evaluator.evaluate(capacities)
+                evaluation = self.evaluate(capacities)
                 if is_sufficient(evaluation.period):
-                    entry = (bound, negative_size, capacities, len(self.cuts))
+                    entry = (bound, negative_size, capacities, self._news)
                     heapq.heappush(self._queue, entry)
                     return capacities
-                cut = self._cut(capacities, evaluation.holding, is_sufficient)
-                self.learn(cut)
+                cut = self._excluded(capacities, evaluation.holding, is_sufficient)
             self._branch(capacities, cut, bound, -negative_size)
         return None
+
+    def known(self) -> Known:
+        """Return what was found out so far."""
+        return Known(list(self.cuts), list(self.cycles))
+
+    @property
+    def _news(self) -> int:
+        """How much is known, to tell what is new."""
+        return len(self.cuts) + self.cycles.changes
+
+    def _leaving(self, capacities: Sequence[int]) -> tuple[int, Cut | None]:
+        """The least cost of leaving all that is too small, and a cut that holds here."""
+        self._looked_at += len(self.cuts) + len(self.cycles) + 1
+        cost, cut = self.cuts.bound(capacities)
+        more, split = self.cycles.bound(capacities)
+        return max(cost, more), cut if split is None or (cut is not None and more < cost) else split
+
+    def evaluate(self, capacities: Sequence[int | None]) -> Evaluation:
+        """Return the evaluation of a distribution, and learn its cycles."""
+        evaluation = self.evaluator.evaluate(tuple(capacities))
+        for cycle in evaluation.cycles:
+            self.learn_cycle(cycle)
+        return evaluation
+
+    def learn_cycle(self, cycle: Cycle) -> None:
+        """Take note of a cycle, and of those that the symmetries make of it."""
+        self.cycles.add(cycle)
+        for symmetry in self._symmetries:
+            self.cycles.add(cycle.moved(symmetry))
+
+    def _excluded(
+        self, capacities: Sequence[int], holding: Sequence[int], is_sufficient: Sufficient
+    ) -> Cut:
+        """A cut that holds at these capacities, which do not suffice: from now on it is known."""
+        _, split = self.cycles.bound(capacities)
+        if split is not None:
+            return split
+        cut = self._cut(capacities, holding, is_sufficient)
+        self.learn(cut)
+        return cut
 
     def learn(self, cut: Cut) -> None:
         """Take note of a cut, and of those that the symmetries make of it."""
@@ -119,11 +173,10 @@ class Exploration:
             candidate = self._chosen((*capacities[:place], larger, *capacities[place + 1 :]))
             if candidate not in self._seen:
                 self._seen.add(candidate)
-                cost, _ = self.cuts.bound(candidate)
-                self._looked_at += len(self.cuts)
+                cost, _ = self._leaving(candidate)
                 larger_size = size + steps * self._steps[place] * self._weights[place]
                 least = max(bound, larger_size + cost)
-                entry = (least, -larger_size, candidate, len(self.cuts))
+                entry = (least, -larger_size, candidate, self._news)
                 heapq.heappush(self._queue, entry)
         self._is_full = len(self._seen) * len(capacities) > QUEUE_NUMBERS
 
@@ -150,7 +203,7 @@ class Exploration:
             self._look()
             trial = list(limits)
             trial[place] = None if steps is None else start + steps * step
-            return is_sufficient(self.evaluator.evaluate(tuple(trial)).period)
+            return is_sufficient(self.evaluate(trial).period)
 
         if not suffices(None):
             return None

@@ -10,6 +10,7 @@ from csdf.model.graph import Graph
 from csdf.outcome import Reason, Status, Why, because
 from csdf.search.evaluator import Evaluator
 from csdf.search.exploration import Exploration, Sufficient
+from csdf.search.insight.symmetry import Symmetries
 from csdf.search.moments.live_bound import live_bounds
 from csdf.search.narrowing import (
     Distribution,
@@ -21,14 +22,13 @@ from csdf.search.pareto import ParetoPoint, SmallestStorage
 from csdf.search.parts import PartedExploration, independent_parts
 from csdf.search.refusals import refusal
 from csdf.search.sequential import SequentialRun, raised
-from csdf.search.symmetry import Symmetries
 from csdf.search.variables import Choice, prepared
 from csdf.stopping import ENDS, Progress, Stop
 
 ALONE = 30  # evaluations of a search before narrowing begins beside it,
 LONG_WORK = 1_000_000  # or fewer if they have so many firings;
 SHARE = 4  # then one evaluation of every so many is for narrowing
-PATIENCE = 3_000  # evaluations after which a search goes on in parts, where it has some
+PATIENCE = 300  # evaluations after which a search goes on in parts, where it has some
 MUCH_WORK = 2_000_000  # firings of the distributions evaluated before linear programs are worth it
 MOST_FIRINGS = 20_000  # of an iteration that goes into them
 WIDE = Fraction(21, 20)  # of the lower bound, if the size is less they are not
@@ -111,7 +111,7 @@ class NamedSearch:
         if self.evaluations >= PATIENCE and self._may_part:
             self._may_part = False
             self._symmetries = Symmetries(self.bare, self._variables)
-            parts = independent_parts(len(self._variables), self._exploration.cuts)
+            parts = independent_parts(len(self._variables), self._exploration.known().joined)
             if len(parts) > 1 or self._symmetries.generators:
                 raise _Impatient
         is_much = self.evaluations * self._evaluator.firings >= MUCH_WORK
@@ -149,7 +149,8 @@ class NamedSearch:
     @property
     def proved_points(self) -> list[ParetoPoint]:
         """Without the last point if a faster one may have its size."""
-        return [point for point in self.points if point.size < self.lower_bound]
+        bound = self.lower_bound
+        return [point for point in self.points if point.size < bound]
 
     @property
     def evaluations(self) -> int:

@@ -11,21 +11,21 @@ and one over 8 in place of one over 18.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
 
 from csdf.search.cuts import Cut
 from csdf.search.evaluator import Evaluates, Evaluation
-from csdf.search.exploration import Exploration, Sufficient
-from csdf.search.symmetry import Permutation, Symmetries, evened, within
+from csdf.search.exploration import Exploration, Known, Sufficient
+from csdf.search.insight.symmetry import Permutation, Symmetries, evened, within
 from csdf.search.variables import Variable
 
 
-def independent_parts(variables: int, cuts: Iterable[Cut]) -> list[list[int]]:
-    """Return the positions of the variables, grouped by the cuts that name several of them."""
+def independent_parts(variables: int, joined: Iterable[Collection[int]]) -> list[list[int]]:
+    """Return the positions of the variables, in groups of those that something joins."""
     part = [[place] for place in range(variables)]
-    for cut in cuts:
-        for first, place in pairwise(cut.limits):
+    for places in joined:
+        for first, place in pairwise(places):
             if part[place] is not part[first]:
                 small, large = sorted((part[place], part[first]), key=len)
                 large += small
@@ -56,8 +56,12 @@ class _PartEvaluator:
         trial: list[int | None] = [None] * self._variables
         for place, capacity in zip(self._places, capacities, strict=True):
             trial[place] = capacity
-        period, holding = self._whole.evaluate(tuple(trial))
-        return Evaluation(period, tuple(self._position[place] for place in holding))
+        period, holding, cycles = self._whole.evaluate(tuple(trial))
+        return Evaluation(
+            period,
+            tuple(self._position[place] for place in holding),
+            tuple(cycle.moved(self._position) for cycle in cycles),
+        )
 
 
 class _Part:
@@ -89,21 +93,29 @@ class _Part:
         """The least cost of all images together."""
         return len(self.images) * self.exploration.lower_bound
 
-    def learn(self, cuts: Iterable[Cut]) -> None:
-        """Take note of the cuts, by positions of all variables, that lie in one image."""
-        for cut in cuts:
-            for image in self.images:
-                if cut.limits.keys() <= set(image):
-                    limits = {image.index(place): limit for place, limit in cut.limits.items()}
+    def learn(self, known: Known) -> None:
+        """Take note of all that lies in one image, by positions of all variables."""
+        for image in self.images:
+            where = {place: position for position, place in enumerate(image)}
+            for cut in known.cuts:
+                if cut.limits.keys() <= where.keys():
+                    limits = {where[place]: limit for place, limit in cut.limits.items()}
                     self.exploration.learn(Cut(limits))
+            for cycle in known.cycles:
+                if cycle.places <= where.keys():
+                    self.exploration.learn_cycle(cycle.moved(where))
 
-    def known(self) -> list[Cut]:
-        """Return all cuts by positions of all variables."""
-        return [
-            Cut({image[position]: limit for position, limit in cut.limits.items()})
-            for cut in self.exploration.cuts
-            for image in self.images
-        ]
+    def known(self) -> Known:
+        """Return what is known by positions of all variables."""
+        exploration = self.exploration
+        return Known(
+            [
+                Cut({image[position]: limit for position, limit in cut.limits.items()})
+                for image in self.images
+                for cut in exploration.cuts
+            ],
+            [cycle.moved(image) for image in self.images for cycle in exploration.cycles],
+        )
 
 
 class PartedExploration:
@@ -126,11 +138,11 @@ class PartedExploration:
         self._look = look
         self._floor = before.lower_bound
         self._parts: list[_Part] = []
-        known = list(before.cuts)
-        for places in independent_parts(len(variables), known):
+        known = before.known()
+        for places in independent_parts(len(variables), known.joined):
             self._take(places, known)
 
-    def _take(self, places: Sequence[int], known: Iterable[Cut]) -> None:
+    def _take(self, places: Sequence[int], known: Known) -> None:
         """Search these places as a part, or as an image of a part that is like them."""
         part, image = self._like(places)
         if part is None:
@@ -163,10 +175,9 @@ class PartedExploration:
         """Whether the search had to end for lack of memory."""
         return any(part.exploration.is_full for part in self._parts)
 
-    @property
-    def cuts(self) -> list[Cut]:
-        """All cuts found so far."""
-        return [cut for part in self._parts for cut in part.known()]
+    def known(self) -> Known:
+        """Return what all parts have found out."""
+        return _together(self._parts)
 
     def size(self, capacities: Sequence[int]) -> int:
         """Return what a distribution costs."""
@@ -184,7 +195,8 @@ class PartedExploration:
             evaluation = self.evaluator.evaluate(joined)
             if is_sufficient(evaluation.period):
                 return joined
-            self._learn(Cut({place: joined[place] for place in evaluation.holding}))
+            cut = Cut({place: joined[place] for place in evaluation.holding})
+            self._learn(cut, Known([cut], list(evaluation.cycles)))
 
     def _joined(self, is_sufficient: Sufficient) -> tuple[int, ...] | None:
         """The cheapest of every part together; None where a part has none."""
@@ -198,7 +210,7 @@ class PartedExploration:
                     capacities[place] = capacity
         return tuple(capacities)
 
-    def _learn(self, cut: Cut) -> None:
+    def _learn(self, cut: Cut, known: Known) -> None:
         """Let the part that the cut names know it; of several make one that does."""
         touched = [
             (part, image)
@@ -207,13 +219,21 @@ class PartedExploration:
             if not cut.limits.keys().isdisjoint(image)
         ]
         if len(touched) == 1:
-            touched[0][0].learn([cut])
+            touched[0][0].learn(known)
             return
         self._floor = self.lower_bound
-        known = [
-            one for part in {id(one): one for one, _ in touched}.values() for one in part.known()
-        ]
+        before = _together(list({id(part): part for part, _ in touched}.values()))
+        known = Known(before.cuts + known.cuts, before.cycles + known.cycles)
         for part, image in touched:
             part.images.remove(image)
         self._parts = [part for part in self._parts if part.images]
-        self._take(sorted(place for _, image in touched for place in image), [*known, cut])
+        self._take(sorted(place for _, image in touched for place in image), known)
+
+
+def _together(parts: Sequence[_Part]) -> Known:
+    """All that the parts know, by positions of all variables."""
+    known = [part.known() for part in parts]
+    return Known(
+        [cut for one in known for cut in one.cuts],
+        [cycle for one in known for cycle in one.cycles],
+    )

@@ -1,14 +1,18 @@
 """Live capacities, and their bound by moments, close to each other and exact."""
 
+from threading import Event
+
 import pytest
 
 from csdf.analysis.bounded import with_capacities
 from csdf.analysis.liveness import deadlock
+from csdf.errors import GaveUp
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
 from csdf.search.evaluator import Evaluator
+from csdf.search.moments import highs
 from csdf.search.moments.demands import Moment, Moments
 from csdf.search.moments.linear_bound import LinearProgram, priced_bound
 from csdf.search.moments.live_bound import live_bounds
@@ -152,3 +156,50 @@ def test_multrate_is_bounded_within_a_twentieth(monkeypatch):
     assert deadlock(with_capacities(shared_graph("small/multrate.xml"), named)) is None
     assert bound >= 500
     assert size <= 1.05 * bound
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, GaveUp])
+def test_an_end_is_answered_while_a_linear_program_runs(monkeypatch, end):
+    is_over, done = Event(), []
+
+    def endless(*_, **__):
+        is_over.wait(30)
+        done.append(True)
+
+    def look():
+        looks.append(True)
+        if len(looks) == 3:
+            raise end("enough")
+
+    looks = []
+    monkeypatch.setattr(highs, "linprog", endless)
+    program = LinearProgram()
+    program.add_column(1, 0, None)
+    with pytest.raises(end):
+        highs.solved(program, LONG, look)
+    assert not done
+    is_over.set()
+
+
+def test_an_error_of_the_solver_reaches_the_caller(monkeypatch):
+    def broken(*_, **__):
+        raise ValueError("no such method")
+
+    monkeypatch.setattr(highs, "linprog", broken)
+    with pytest.raises(ValueError, match="no such method"):
+        highs.solved(LinearProgram(), LONG, lambda: None)
+
+
+def test_an_interrupt_in_a_linear_program_leaves_the_best_so_far(monkeypatch):
+    monkeypatch.setattr(named_search, "MUCH_WORK", 0)
+    monkeypatch.setattr(named_search, "WIDE", 0)
+
+    def interrupted(results, look):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(highs, "_awaited", interrupted)
+    graph = random_graph(23, LARGER)
+    found = smallest_storage(graph)
+    assert found.status in ("feasible", "optimal")
+    assert deadlock(with_capacities(graph, found.point.capacities)) is None
+    assert found.lower_bound <= 55 <= found.point.size  # 55 is the smallest, by cuts alone

@@ -7,6 +7,7 @@ import pytest
 from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
 from csdf.search.cuts import Cut
+from csdf.search.exploration import Known
 from csdf.search.parts import PartedExploration, independent_parts
 from csdf.search.trade_off import pareto_front, smallest_storage
 from tests import both_kernels
@@ -39,8 +40,8 @@ def parted(monkeypatch):
         begin(self, *arguments)
         seen.append([len(self._parts)])
 
-    def learned(self, cut):
-        learn(self, cut)
+    def learned(self, *arguments):
+        learn(self, *arguments)
         seen[-1].append(len(self._parts))
 
     monkeypatch.setattr(PartedExploration, "__init__", begun)
@@ -125,7 +126,7 @@ def test_published_graphs_have_their_front_in_parts(monkeypatch, name):
 
 def test_variables_of_one_cut_are_in_one_part():
     cuts = [Cut({0: 3, 4: 1}), Cut({2: 5}), Cut({4: 2, 1: 2}), Cut({})]
-    assert independent_parts(6, cuts) == [[0, 1, 4], [2], [3], [5]]
+    assert independent_parts(6, Known(cuts, []).joined) == [[0, 1, 4], [2], [3], [5]]
 
 
 def test_a_front_that_is_ended_in_parts_claims_only_what_is_proved(monkeypatch):

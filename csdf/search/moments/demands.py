@@ -99,12 +99,16 @@ class Moments:
         return _Channel(producer, consumer, tokens, made, taken, variable)
 
     def relaxed(
-        self, moments: Sequence[Moment], below: Sequence[int], seconds: float
+        self,
+        moments: Sequence[Moment],
+        below: Sequence[int],
+        seconds: float,
+        look: Callable[[], None] = lambda: None,
     ) -> Relaxed | None:
         """Return a lower bound of the size of live capacities, and capacities near to it.
 
         It must be known that there are any. below: only the capacities up to these are looked at.
-        None if no bound is found in that time.
+        None if no bound is found in that time. look: called meanwhile; may end the work by raising.
         """
         program = LinearProgram()
         for variable in self._variables:
@@ -114,7 +118,7 @@ class Moments:
             states = self._states(program, fewest, self._most(moment, fewest, below))
             self._add(program, moment, states)
         solved: Callable[..., Relaxed | None] = import_module("csdf.search.moments.highs").solved
-        return solved(program, seconds)
+        return solved(program, seconds, look)
 
     def _fewest(self, moment: Moment) -> list[int]:
         """Firings of each actor that have come before the moment in any order."""

@@ -1,31 +1,68 @@
-"""Linear programs, solved by HiGHS. What it proves is computed again in integers."""
+"""Linear programs, solved by HiGHS. What it proves is computed again in integers.
+
+The solver works in a thread beside, without Python's lock: so Ctrl-C, a budget that is used up and a
+stop that somebody ends are answered at once, and not when the solver is done. It is told its time, and
+what it finds after that nobody reads.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any
 
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from csdf.search.moments.linear_bound import LinearProgram, Relaxed, priced_bound
 
+SLICE = 0.1  # seconds between two looks at the stop
 SCALE = 1 << 34  # of prices as integers
 ROUNDING = 1e-6  # share taken off each price, so that no column is charged more than it costs
 
 
-def solved(program: LinearProgram, seconds: float) -> Relaxed | None:
-    """Return a lower bound of the cost, None if the solver finds nothing in that time."""
-    found = linprog(
-        program.costs,
-        A_ub=_matrix(program),
-        b_ub=program.limits,
-        bounds=list(zip(program.least, program.most, strict=True)),
-        method="highs",
-        options={"time_limit": seconds},
-    )
+def solved(program: LinearProgram, seconds: float, look: Callable[[], None]) -> Relaxed | None:
+    """Return a lower bound of the cost, None if the solver finds nothing in that time.
+
+    look: called again and again meanwhile; may end the work by raising.
+    """
+    results: SimpleQueue[Any] = SimpleQueue()
+    Thread(target=_solve, args=(program, seconds, results), daemon=True).start()
+    found = _awaited(results, look)
+    if isinstance(found, BaseException):
+        raise found
     if found.status != 0:
         return None
     prices = [int(max(0.0, -price) * (1 - ROUNDING) * SCALE) for price in found.ineqlin.marginals]
     bound = priced_bound(program, prices, SCALE)
     return None if bound is None else Relaxed(lower_bound=bound, columns=found.x.tolist())
+
+
+def _awaited(results: SimpleQueue[Any], look: Callable[[], None]) -> Any:
+    """The first result, as soon as there is one."""
+    while True:
+        look()
+        try:
+            return results.get(timeout=SLICE)
+        except Empty:
+            continue
+
+
+def _solve(program: LinearProgram, seconds: float, results: SimpleQueue[Any]) -> None:
+    """Put the solver's answer, or its error, into the queue."""
+    try:
+        found = linprog(
+            program.costs,
+            A_ub=_matrix(program),
+            b_ub=program.limits,
+            bounds=list(zip(program.least, program.most, strict=True)),
+            method="highs",
+            options={"time_limit": seconds},
+        )
+    except BaseException as error:  # noqa: BLE001 - raised again by who waits for the answer
+        found = error
+    results.put(found)
 
 
 def _matrix(program: LinearProgram) -> csr_array:

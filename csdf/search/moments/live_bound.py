@@ -68,7 +68,7 @@ def live_bounds(
         new = [one for one in _moments(run) if one not in chosen][:count]
         chosen += new
         below = _below(variables, best)
-        relaxed = problem.relaxed(chosen, below, _seconds(stop)) if new else None
+        relaxed = problem.relaxed(chosen, below, _seconds(stop), stop.look) if new else None
         if relaxed is None:
             return
         bound = max(bound, min(relaxed.lower_bound, _size(variables, best)))

@@ -22,7 +22,7 @@ from csdf.search.variables import Variable
 Permutation = tuple[int, ...]  # where the variable at each position goes
 Colours = list[int]
 
-MOST_WORK = 300_000  # colours to refine before no more symmetries are looked for: about a second
+MOST_WORK = 100_000  # colours to refine before no more symmetries are looked for
 
 
 class Symmetries:

@@ -1,0 +1,94 @@
+"""The least cost of meeting every demand: sums of capacities that cycles have to have.
+
+Demands that share a variable may be met together, so only those that share none are added up, the
+dearest first.
+"""
+
+from __future__ import annotations
+
+
+class Demands:
+    """The demands, V variables each. R demands have room.
+
+    weights: (V,) what a token of each variable costs. factors: (R * V,) flat, 0 where a demand says
+    nothing of the variable. least: (R,) the sum that is demanded; unit: (R,) the sum changes in
+    multiples of it. missing: (R,) what sums lack, 0 or less where nothing is lacking; cost: (R,) what
+    that costs at least. used: (V,) whether a demand that was added up names the variable. first: the
+    dearest demand, or -1; lacking: what its sum lacks.
+    """
+
+    def __init__(self, weights, factors, least, unit, blank):
+        """Keep these arrays. blank: makes zeros of the kernel's kind."""
+        self.weights = weights
+        self.factors = factors
+        self.least = least
+        self.unit = unit
+        self.missing = blank(len(least))
+        self.cost = blank(len(least))
+        self.used = blank(len(weights))
+        self.first = -1
+        self.lacking = 0
+
+
+def meeting_cost(demands, capacities, count):
+    """Return the bound. capacities: (V,). count: how many demands there are."""
+    for demand in range(count):
+        find_missing(demands, capacities, demand)
+    for variable in range(len(capacities)):
+        demands.used[variable] = 0
+    demands.first = dearest_free(demands, count)
+    total = 0
+    demand = demands.first
+    demands.lacking = demands.missing[demand] if demand >= 0 else 0
+    while demand >= 0:
+        total += demands.cost[demand]
+        use(demands, demand)
+        demand = dearest_free(demands, count)
+    return total
+
+
+def find_missing(demands, capacities, demand):
+    """Write what the sum of a demand lacks, and what that costs at least."""
+    variables = len(capacities)
+    row = demand * variables
+    missing = demands.least[demand]
+    for variable in range(variables):
+        missing -= demands.factors[row + variable] * capacities[variable]
+    unit = demands.unit[demand]
+    missing = (missing + unit - 1) // unit * unit
+    demands.missing[demand] = missing
+    demands.cost[demand] = -1
+    if missing > 0:
+        for variable in range(variables):
+            factor = demands.factors[row + variable]
+            if factor > 0:
+                cost = (missing * demands.weights[variable] + factor - 1) // factor
+                if demands.cost[demand] < 0 or cost < demands.cost[demand]:
+                    demands.cost[demand] = cost
+
+
+def dearest_free(demands, count):
+    """Return the dearest demand that lacks something and has no used variable, or -1."""
+    best = -1
+    for demand in range(count):
+        if demands.cost[demand] >= 0 and (best < 0 or demands.cost[demand] > demands.cost[best]):
+            if is_free(demands, demand):
+                best = demand
+    return best
+
+
+def is_free(demands, demand):
+    """Whether no variable of a demand is used."""
+    variables = len(demands.used)
+    for variable in range(variables):
+        if demands.used[variable] and demands.factors[demand * variables + variable] > 0:
+            return False
+    return True
+
+
+def use(demands, demand):
+    """Mark the variables of a demand as used."""
+    variables = len(demands.used)
+    for variable in range(variables):
+        if demands.factors[demand * variables + variable] > 0:
+            demands.used[variable] = 1
