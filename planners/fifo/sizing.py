@@ -3,8 +3,8 @@
 Each FIFO with all others unbounded gives depths that no answer goes below. Where these do not suffice
 together, the cheapest FIFOs grow, and are made narrow: no single one can be less. Then two ways take
 turns, as far as time allows: words of one FIFO are exchanged for fewer bits in another, and
-planners.fifo.proving finds and proves the smallest, part by part. Turns are counted in simulations, not
-in seconds, so more time only ever continues what less time did: no answer becomes worse by it.
+planners.fifo.proving finds and proves the smallest, part by part. Turns are counted in events, not in
+seconds, so more time only ever continues what less time did: no answer becomes worse by it.
 """
 
 from __future__ import annotations
@@ -164,16 +164,16 @@ class Sizer:
 
     def _prove(self, parts: Parts) -> None:
         """Look by turns for smaller depths and for a proof that there are none."""
-        spent = self._evaluator.simulations
+        spent = self._evaluator.work
         exchanges = self._exchanges(parts)
         for known in parts.proved(self._best):
             self._note_bound()
             if self._improve(known):
                 exchanges = self._exchanges(parts)
-            end = 2 * self._evaluator.simulations - spent
-            while self._evaluator.simulations < end and next(exchanges, None):
+            end = 2 * self._evaluator.work - spent
+            while self._evaluator.work < end and next(exchanges, None):
                 pass
-            spent = self._evaluator.simulations
+            spent = self._evaluator.work
         raise _Proved
 
     def _exchanges(self, parts: Parts) -> Iterator[bool]:
