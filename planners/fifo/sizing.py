@@ -47,7 +47,8 @@ class Sizing:
     period: the one asked for, None for no deadlock. status: optimal if no depths of fewer bits do, of
     all whole numbers from 2 on, in the model of the design; feasible with a proved bound of the bits;
     infeasible if no depths do, with the circuit; gave up if none were found in time.
-    is_narrow: whether it was found out that no single depth can be less.
+    is_narrow: whether it was found out that no single depth can be less. least_bits: where something
+    else than bits was to be small, the bits that any depths for the period have at least.
     """
 
     period: Fraction | None
@@ -59,6 +60,7 @@ class Sizing:
     circuit: Circuit | None
     evaluations: int
     reason: Reason
+    least_bits: int | None = None
 
     @property
     def gap(self) -> Fraction:

@@ -151,7 +151,7 @@ def _sizing(found: Study, megahertz: Fraction, builder: str, objective: str) -> 
     bits = found.design.bits(sizing.depths)
     size = f"{bits} bits"
     if objective != "bits":
-        size = f"{_cost(sizing.bits, objective)} ({size})"
+        size = f"{_cost(sizing.bits, objective)} ({size}{_ties(sizing, bits)})"
     lines = [f"  depths     {size} for {goal}: {in_proof(sizing, objective)}"]
     if builder != "FINN":
         return lines
@@ -166,6 +166,13 @@ def _sizing(found: Study, megahertz: Fraction, builder: str, objective: str) -> 
         does = "DEADLOCK" if period is None else f"{answers.number(period)} cycles a frame"
         lines.append(f"  written    what the cores hold: {found.written.bits} bits, {does}")
     return lines
+
+
+def _ties(sizing: Sizing, bits: int) -> str:
+    """Say whether other depths of the same cost could have fewer bits."""
+    if sizing.least_bits is None:
+        return ""
+    return ", no fewer" if bits == sizing.least_bits else f", at least {sizing.least_bits}"
 
 
 def _cost(amount: int, objective: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from csdf.cli.main import main
 from csdf.model.fifo_memory import OBJECTIVES
 from csdf.outcome import Status
+from csdf.stopping import Stop
 from csdf.words import rate_in_words
 from planners.fifo.command.answer import by_number, in_proof
 from planners.fifo.event_system import EventSystem
@@ -59,6 +60,17 @@ def test_memories_cost_what_csdf_buffers_says(objective, capsys):
         assert own == found["cost"]["bram18"]
     asked, _ = full_rate(system)
     assert cheapest_depths(system, asked, price).bits == own
+
+
+def test_equal_memories_have_the_fewest_bits_or_say_how_many_there_could_be(capsys):
+    main(["fifo", "finn", str(RESIDUAL), "--json"])
+    fewest = json.loads(capsys.readouterr().out)["smallest"]["bits"]
+    main(["fifo", "finn", str(RESIDUAL), "--objective", "bram"])
+    assert f"({fewest} bits, no fewer) for" in line_of(capsys.readouterr().out, "depths")
+    system = EventSystem(read_design(str(RESIDUAL), TimingOptions(), {}))
+    asked, _ = full_rate(system)
+    found = cheapest_depths(system, asked, OBJECTIVES["bram"], stop=Stop(steps=3))
+    assert found.least_bits is None or found.least_bits <= fewest
 
 
 def test_the_way_of_a_deadlock_is_short_in_words_and_whole_in_json(capsys):
