@@ -39,6 +39,17 @@ def rounded_to(value: Fraction, digits: int) -> str:
     return f"{number:.0f}" if 10**digits <= abs(number) < 10**9 else f"{number:.{digits}g}"
 
 
+def rate_in_words(per_second: Fraction, digits: int = 6) -> str:
+    """Return how often something happens in a second, from a million on in millions, no exponent."""
+    if per_second >= 10**6:
+        return f"{rounded_to(per_second / 10**6, 4)} million"
+    number = float(per_second)
+    text = f"{number:.{digits}g}"
+    if "e" not in text:
+        return text
+    return f"{number:.0f}" if number >= 1 else f"{number:.12f}".rstrip("0")
+
+
 def bytes_in_words(count: int) -> str:
     """Return bytes with four digits and a unit; kB and MB are 1000 and 1,000,000 bytes."""
     for unit, size in (("MB", 10**6), ("kB", 10**3)):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from csdf.draw.picture import rendered
+from csdf.model.fifo_memory import UNITS
 from csdf.search.pareto import ParetoFront
 
 
@@ -21,7 +23,9 @@ def _figure(name: str, front: ParetoFront, unit: str) -> Figure:
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(f"{name}: storage against throughput")
-    axes.set_xlabel(f"storage size ({unit})")
+    axes.set_xlabel(f"storage size ({UNITS.get(unit, unit)})")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))  # there is no half of a token
+    axes.ticklabel_format(axis="x", style="plain", useOffset=False)
     axes.set_ylabel("throughput (iterations per time unit)")
     points = [(point.size, float(point.throughput or 0)) for point in front.points]
     if not points:

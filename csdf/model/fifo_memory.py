@@ -50,4 +50,5 @@ def fifo_blocks(depth: int, bits: int) -> int:
     return found
 
 
+UNITS: Mapping[str, str] = {"bram": "block RAMs of 18 kbit", "lut": "LUTs of shift registers"}
 OBJECTIVES: Mapping[str, Callable[[int, int], int]] = {"bram": fifo_blocks, "lut": shift_luts}

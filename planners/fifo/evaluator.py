@@ -70,6 +70,7 @@ class DesignEvaluator:
         self.system = system
         self.count = 0
         self.simulations = 0  # what the answers took, but for those that followed from earlier ones
+        self.work = 0  # the events of all simulations
         self.look = look
         self._required = required
         self._only_live = only_live
@@ -140,6 +141,7 @@ class DesignEvaluator:
             found = part.deadlock()
         else:
             found = part.circuit_above(self._required, self.look)
+        self.work += part.simulated
         self._dominance.note(layers, own, found)
         return found
 

@@ -214,6 +214,7 @@ class Restricted:
         slots = max(FEWEST_SLOTS, self._back + 2, min(MOST_SLOTS, ROOM // max(1, self.events)))
         self._slots = slots
         self._settled: tuple[int, Any] | None = None
+        self.simulated = 0  # events so far
 
     def _fixed(self) -> tuple[Any, ...]:
         own = self._system
@@ -304,6 +305,7 @@ class Restricted:
         return [0] * length
 
     def _frame(self, frame: int, period: Fraction, times: Any) -> bool:
+        self.simulated += self.events
         status = self._backend.kernel(event_times.advance)(
             frame, period.numerator, period.denominator, self._slots, self.events, self._active,
             *self._fixed(), times, *self._scratch, self._answer,

@@ -3,8 +3,8 @@
 Each FIFO with all others unbounded gives depths that no answer goes below. Where these do not suffice
 together, the cheapest FIFOs grow, and are made narrow: no single one can be less. Then two ways take
 turns, as far as time allows: words of one FIFO are exchanged for fewer bits in another, and
-planners.fifo.proving finds and proves the smallest, part by part. Turns are counted in simulations, not
-in seconds, so more time only ever continues what less time did: no answer becomes worse by it.
+planners.fifo.proving finds and proves the smallest, part by part. Turns are counted in events, not in
+seconds, so more time only ever continues what less time did: no answer becomes worse by it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class Sizing:
     period: the one asked for, None for no deadlock. status: optimal if no depths of fewer bits do, of
     all whole numbers from 2 on, in the model of the design; feasible with a proved bound of the bits;
     infeasible if no depths do, with the circuit; gave up if none were found in time.
-    is_narrow: whether it was found out that no single depth can be less.
+    is_narrow: whether it was found out that no single depth can be less. least_bits: where something
+    else than bits was to be small, the bits that any depths for the period have at least.
     """
 
     period: Fraction | None
@@ -59,6 +60,7 @@ class Sizing:
     circuit: Circuit | None
     evaluations: int
     reason: Reason
+    least_bits: int | None = None
 
     @property
     def gap(self) -> Fraction:
@@ -164,16 +166,16 @@ class Sizer:
 
     def _prove(self, parts: Parts) -> None:
         """Look by turns for smaller depths and for a proof that there are none."""
-        spent = self._evaluator.simulations
+        spent = self._evaluator.work
         exchanges = self._exchanges(parts)
         for known in parts.proved(self._best):
             self._note_bound()
             if self._improve(known):
                 exchanges = self._exchanges(parts)
-            end = 2 * self._evaluator.simulations - spent
-            while self._evaluator.simulations < end and next(exchanges, None):
+            end = 2 * self._evaluator.work - spent
+            while self._evaluator.work < end and next(exchanges, None):
                 pass
-            spent = self._evaluator.simulations
+            spent = self._evaluator.work
         raise _Proved
 
     def _exchanges(self, parts: Parts) -> Iterator[bool]:

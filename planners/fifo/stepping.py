@@ -155,6 +155,7 @@ class _Stepping:
             lower_bound=cost if is_proved else bound,
             is_narrow=best in self._narrow,
             evaluations=begin.evaluations + self._evaluator.count,
+            least_bits=begin.lower_bound,
             reason=because(SizingWhy.CHEAPEST) if reason is None or is_proved else reason,
         )
 

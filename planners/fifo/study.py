@@ -90,10 +90,7 @@ def study(
     asked = None if only_live else period or full
     shallow = _depths(system, [LEAST_DEPTH] * len(design.fifos))
     given = _given(system)
-    if cost is None:
-        sizing = smallest_depths(system, asked, stop=stops(), weights=weights)
-    else:
-        sizing = cheapest_depths(system, asked, cost, stop=stops())
+    sizing = _smallest(system, asked, stops(), weights, cost)
     cores: tuple[tuple[Core, ...], ...] = ()
     written = None
     if sizing.depths:
@@ -105,6 +102,18 @@ def study(
         cost=total_cost(design, cores) if cores else Cost(),
         repair=_repair(system, given or shallow, asked, stops(), sizing),
     )  # fmt: skip
+
+
+def _smallest(
+    system: EventSystem,
+    period: Fraction | None,
+    stop: Stop,
+    weights: Sequence[int] | None,
+    cost: MemoryCost | None,
+) -> Sizing:
+    if cost is None:
+        return smallest_depths(system, period, stop=stop, weights=weights)
+    return cheapest_depths(system, period, cost, stop=stop)
 
 
 def _depths(system: EventSystem, depths: Sequence[int]) -> Depths:
@@ -159,33 +168,43 @@ def _repair(
     return smallest_depths(system, None, stop=stop, floor=start.depths)
 
 
-def front(design: Design, *, stops: Stops = Stop) -> list[Sizing]:
+def front(
+    design: Design,
+    *,
+    weights: Sequence[int] | None = None,
+    cost: MemoryCost | None = None,
+    stops: Stops = Stop,
+) -> list[Sizing]:
     """Return the trade-off: the smallest depths without deadlock, at full rate, and between.
 
-    stops: called for each point, returns the stop of its search. The period of the first point is that
-    of its depths. Points that are no faster than one with fewer bits are left out.
+    weights, cost: as of `study`. stops: called for each point, returns the stop of its search. The
+    period of the first point is that of its depths. Points that are no faster than one that costs no
+    more are left out.
     """
     system = EventSystem(design)
     full, _ = full_rate(system)
-    least = smallest_depths(system, None, stop=stops())
+    least = _smallest(system, None, stops(), weights, cost)
     if not least.depths:
         return []
     slow = period_of(system, least.depths).period or full
     found = [least]
     for number in range(1, POINTS):
         asked = slow + (full - slow) * Fraction(number, POINTS - 1)
-        found.append(smallest_depths(system, asked, stop=stops()))
+        found.append(_smallest(system, asked, stops(), weights, cost))
     return _improving(system, found)
 
 
 def _improving(system: EventSystem, points: list[Sizing]) -> list[Sizing]:
     """Each point with the period that its depths really have, if it is faster than those before."""
+    timed = [(one, period_of(system, one.depths).period) for one in points if one.depths]
+    in_order = sorted(
+        ((one, period) for one, period in timed if period is not None),
+        key=lambda pair: (pair[0].bits, pair[1], system.design.bits(pair[0].depths)),
+    )
     found: list[Sizing] = []
-    for point in sorted((one for one in points if one.depths), key=lambda one: one.bits):
-        period = period_of(system, point.depths).period
-        if period is None or (found and period >= (found[-1].period or period)):
-            continue
-        found.append(_at(point, period))
+    for point, period in in_order:
+        if not found or period < (found[-1].period or 0):
+            found.append(_at(point, period))
     return found
 
 

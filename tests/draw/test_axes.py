@@ -1,11 +1,15 @@
 """Titles of byte axes and logarithmic axes, and places of legends."""
 
 import re
+from fractions import Fraction
 
 import pytest
 
 pytest.importorskip("matplotlib")
 
+from csdf.draw.front import front_picture
+from csdf.outcome import Ended, because
+from csdf.search.pareto import ParetoFront, ParetoPoint
 from planners.commands.cnn.picture import MemoryBar, memory_picture
 from planners.fusion.command.picture import Line, lines_picture
 from planners.traffic.command.picture import sweep_picture
@@ -23,6 +27,21 @@ def texts_of(picture):
 def test_memory_is_in_megabytes_from_one_on(buffers, unit):
     # 200,000 bytes of parameters: 900,000 in all, or a whole megabyte.
     assert unit in texts_of(memory_picture([MemoryBar("n", "whole", 200_000, buffers)], "svg"))
+
+
+def test_a_front_of_block_rams_counts_whole_ones_by_their_name():
+    points = (
+        ParetoPoint(capacities={"c": 2}, size=2, period=Fraction(776)),
+        ParetoPoint(capacities={"c": 3}, size=3, period=Fraction(600)),
+    )
+    front = ParetoFront(
+        points=points, best_period=Fraction(600), evaluations=2, is_complete=True, lower_bound=3,
+        reason=because(Ended.STEPS, steps=2),
+    )  # fmt: skip
+    texts = texts_of(front_picture("n", front, "bram", "svg"))
+    assert "storage size (block RAMs of 18 kbit)" in texts
+    across = texts[: texts.index("storage size (block RAMs of 18 kbit)")]
+    assert all(one.isdecimal() for one in across[1:])
 
 
 @pytest.mark.parametrize("largest", [200_000, 2_000_000])

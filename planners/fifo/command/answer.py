@@ -10,6 +10,7 @@ from typing import Any
 from csdf.cli import answers
 from csdf.cli.frame import tables
 from csdf.outcome import Status
+from csdf.words import rate_in_words
 from planners.fifo.cores import Core, cost
 from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.event_system import Circuit
@@ -61,8 +62,8 @@ def _counts(design: Design) -> str:
 
 
 def _rate(period: Fraction, megahertz: Fraction) -> str:
-    speed = float(megahertz * HERTZ / period)
-    return f"{answers.number(period)} cycles a frame, {speed:.6g} frames/s at {megahertz} MHz"
+    speed = rate_in_words(megahertz * HERTZ / period)
+    return f"{answers.number(period)} cycles a frame, {speed} frames/s at {megahertz} MHz"
 
 
 def _layer(design: Design, number: int) -> str:
@@ -92,16 +93,16 @@ def _in_words(design: Design, found: Depths, megahertz: Fraction) -> str:
 
 def _circle(design: Design, circuit: Circuit) -> str:
     """Say a deadlock; where many take part, JSON has all of them."""
-    full = _few([repr(design.fifos[one].name) for one in circuit.fifos], ", ")
-    way = _few([design.layers[one].name for one in circuit.layers], " -> ")
+    full = _few([repr(design.fifos[one].name) for one in circuit.fifos], ", ", "full")
+    way = _few([design.layers[one].name for one in circuit.layers], " -> ", "waiting")
     return f"full: {full}; each waits for the next: {way}"
 
 
-def _few(names: Sequence[str], joint: str) -> str:
-    """The first names and the last one, and how many there are between them."""
+def _few(names: Sequence[str], joint: str, key: str) -> str:
+    """The first names and the last one, how many there are between them, and where in JSON."""
     if len(names) <= SHOWN_NAMES:
         return joint.join(names)
-    between = f"({len(names) - SHOWN_NAMES + 1} more)"
+    between = f"({len(names) - SHOWN_NAMES + 1} more: {key!r} in --json)"
     return joint.join([*names[: SHOWN_NAMES - 2], between, names[-1]])
 
 
@@ -150,7 +151,7 @@ def _sizing(found: Study, megahertz: Fraction, builder: str, objective: str) -> 
     bits = found.design.bits(sizing.depths)
     size = f"{bits} bits"
     if objective != "bits":
-        size = f"{_cost(sizing.bits, objective)} ({size})"
+        size = f"{_cost(sizing.bits, objective)} ({size}{_ties(sizing, bits)})"
     lines = [f"  depths     {size} for {goal}: {in_proof(sizing, objective)}"]
     if builder != "FINN":
         return lines
@@ -165,6 +166,13 @@ def _sizing(found: Study, megahertz: Fraction, builder: str, objective: str) -> 
         does = "DEADLOCK" if period is None else f"{answers.number(period)} cycles a frame"
         lines.append(f"  written    what the cores hold: {found.written.bits} bits, {does}")
     return lines
+
+
+def _ties(sizing: Sizing, bits: int) -> str:
+    """Say whether other depths of the same cost could have fewer bits."""
+    if sizing.least_bits is None:
+        return ""
+    return ", no fewer" if bits == sizing.least_bits else f", at least {sizing.least_bits}"
 
 
 def _cost(amount: int, objective: str) -> str:
@@ -265,19 +273,31 @@ def by_number(group: tuple[str, list[str]]) -> list[tuple[bool, int, str]]:
     return [(one.isdecimal(), int(one) if one.isdecimal() else 0, one) for one in parts]
 
 
-def front_text(design: Design, points: Sequence[Sizing], megahertz: Fraction) -> str:
-    """Return the trade-off between bits and rate as a table."""
-    rows = [("bits", "cycles a frame", "frames/s", "proved")]
+SHORT = {"bram": "block RAMs", "lut": "LUTs"}  # the others are named as they are chosen
+
+
+def front_text(
+    design: Design, points: Sequence[Sizing], megahertz: Fraction, objective: str = "bits"
+) -> str:
+    """Return the trade-off between the objective and the rate as a table, with the bits."""
+    costs = () if objective == "bits" else (SHORT.get(objective, objective),)
+    rows = [(*costs, "bits", "cycles a frame", "frames/s", "proved")]
     for point in points:
         period = point.period or Fraction(1)
-        speed = f"{float(megahertz * HERTZ / period):.6g}"
-        rows.append((str(point.bits), answers.number(period), speed, in_proof(point)))
+        speed = rate_in_words(megahertz * HERTZ / period)
+        own = (str(point.bits),) if costs else ()
+        bits = str(design.bits(point.depths))
+        rows.append((*own, bits, answers.number(period), speed, in_proof(point, objective)))
     return answers.one_text([f"{design.name}: {_counts(design)}", *table(rows)])
 
 
-def front_json(design: Design, points: Sequence[Sizing]) -> dict[str, Any]:
+def front_json(design: Design, points: Sequence[Sizing], objective: str = "bits") -> dict[str, Any]:
     """Return the trade-off as a JSON value."""
-    return {"design": design.name, "front": [_sizing_json(design, point) for point in points]}
+    return {
+        "design": design.name,
+        "objective": objective,
+        "front": [_sizing_json(design, point) for point in points],
+    }
 
 
 def as_json(found: Study, megahertz: Fraction) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.cli.frame.output import remark, write
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
-from csdf.model.fifo_memory import OBJECTIVES
+from csdf.model.fifo_memory import OBJECTIVES, UNITS
 from csdf.outcome import Status
 from csdf.stopping import Stop
 from planners.fifo.command.answer import (
@@ -24,7 +24,6 @@ from planners.fifo.command.answer import (
     config_text,
     front_json,
     front_text,
-    in_proof,
 )
 from planners.fifo.command.options import add_clock, add_goals
 from planners.fifo.design import Design
@@ -107,16 +106,19 @@ def _study(
 
 
 def _found(design: Design, options: argparse.Namespace) -> Study:
-    is_words = options.objective == "words"
     return study(
         design,
         period=_period(options),
         only_live=options.least,
         is_split=options.split,
-        weights=[1] * len(design.fifos) if is_words else None,
+        weights=_weights(design, options),
         cost=OBJECTIVES.get(options.objective),
         stops=lambda: _stop(design, options),
     )
+
+
+def _weights(design: Design, options: argparse.Namespace) -> list[int] | None:
+    return [1] * len(design.fifos) if options.objective == "words" else None
 
 
 def _stop(design: Design, options: argparse.Namespace) -> Stop:
@@ -147,23 +149,27 @@ def _changed(found: Study, other: Study, more: int) -> str:
 
 
 def _front(design: Design, options: argparse.Namespace) -> int:
-    if options.objective != "bits":
-        raise CsdfError(f"--objective {options.objective} is for one rate; --front counts bits")
-    points = front(design, stops=lambda: _stop(design, options))
+    objective = options.objective
+    points = front(
+        design,
+        weights=_weights(design, options),
+        cost=OBJECTIVES.get(objective),
+        stops=lambda: _stop(design, options),
+    )
     if not points:
         raise CsdfError(
             f"{design.name} deadlocks whatever its FIFOs hold, or nothing was found in time"
         )
     if options.json:
-        print(json.dumps(front_json(design, points), indent=2))
+        print(json.dumps(front_json(design, points, objective), indent=2))
     else:
-        print(front_text(design, points, options.clock))
+        print(front_text(design, points, options.clock, objective))
     if options.plot:
         draw = pictures.drawing("planners.fifo.command.picture")
-        labels = [in_proof(point) for point in points]
         picture = draw.front_picture(
-            design.name, points, labels, options.clock, pictures.suffix_of(options.plot)
-        )
+            design.name, points, UNITS.get(objective, objective), options.clock,
+            pictures.suffix_of(options.plot),
+        )  # fmt: skip
         write(PROGRAM, options.plot, picture)
     if any(point.status is not Status.OPTIMAL for point in points):
         remark(PROGRAM, "the time was up before all points were proved; --budget gives each more")
@@ -201,7 +207,7 @@ def command_parser() -> argparse.ArgumentParser:
         choices=GOALS,
         default="bits",
         help="what is to be small: bits, words, block RAMs of 18 kbit (none up to 256 words), or LUTs "
-        "of shift registers, as csdf buffers counts them; --front counts bits only; default: bits",
+        "of shift registers, as csdf buffers counts them; default: bits",
     )
     add_clock(parser)
     parser.add_argument(
@@ -240,6 +246,6 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
     parsers.add_budget_option(parser, "for each search; then the best by then", BUDGET)
     parsers.add_json_option(parser)
-    parsers.add_plot_option(parser, "the trade-off of bits and rate")
+    parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
     parsers.add_output_option(parser, "a folding file with these depths, in JSON", required=False)
     return parser

@@ -1,37 +1,58 @@
-"""Bits of all FIFOs against the rate of a design, as a picture."""
+"""What all FIFOs cost against the rate of a design, as a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from csdf.draw.picture import rendered
+from csdf.outcome import Status
+from csdf.words import rate_in_words
 from planners.fifo.sizing import Sizing
 
 HERTZ = 10**6  # of a megahertz
+PROVED, OPEN = "proved the smallest", "found, down to the proved bound"
 
 
 def front_picture(
-    name: str, points: Sequence[Sizing], labels: Sequence[str], megahertz: Fraction, suffix: str
+    name: str, points: Sequence[Sizing], unit: str, megahertz: Fraction, suffix: str
 ) -> str | bytes:
-    """Return the picture: bits to the right, frames per second upwards, proved bounds as bars.
+    """Return the picture: the cost to the right, frames per second upwards, proved bounds as bars.
 
-    Raises UnwritableFile for another format than that of a picture.
+    unit: of the cost, in the plural. Raises UnwritableFile for another format than that of a picture.
     """
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.add_subplot()
-    bits = [point.bits for point in points]
+    costs = [point.bits for point in points]
     speeds = [float(megahertz * HERTZ / (point.period or 1)) for point in points]
-    axes.step(bits, speeds, where="post", color="#357", linewidth=1.3)
+    axes.step(costs, speeds, where="post", color="#357", linewidth=1.3)
     for point, speed in zip(points, speeds, strict=True):
-        axes.plot([point.lower_bound, point.bits], [speed, speed], color="#999", linewidth=1)
-    axes.plot(bits, speeds, "o", color="#357", markersize=4, label="found")
-    axes.plot([], [], color="#999", label="down to the proved bound")
-    axes.set_xlabel("bits in all FIFOs")
+        _draw_point(axes, point, speed)
+    axes.set_xlabel(f"{unit} in all FIFOs")
     axes.set_ylabel(f"frames per second at {megahertz} MHz")
-    axes.set_title(f"{name}: {labels[-1]}" if labels else name, fontsize=9)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.ticklabel_format(axis="x", style="plain", useOffset=False)
+    axes.yaxis.set_major_formatter(lambda value, _: rate_in_words(Fraction(value)))
+    axes.set_title(f"{name}: memory of FIFOs against rate", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
-    return rendered(figure, "bits against rate", suffix)
+    _explain(axes)
+    return rendered(figure, f"{unit} against rate", suffix)
+
+
+def _draw_point(axes: Axes, point: Sizing, speed: float) -> None:
+    if point.status is Status.OPTIMAL:
+        axes.plot([point.bits], [speed], "o", color="#357", markersize=4, label=PROVED)
+        return
+    axes.plot([point.lower_bound, point.bits], [speed, speed], color="#999", linewidth=1)
+    axes.plot([point.bits], [speed], "o", color="#357", markersize=4, mfc="white", label=OPEN)
+
+
+def _explain(axes: Axes) -> None:
+    """A legend of what is in the picture, each kind of point once, where the steps are not."""
+    handles, labels = axes.get_legend_handles_labels()
+    kinds = dict(zip(labels, handles, strict=True))
+    axes.legend(kinds.values(), kinds.keys(), frameon=False, fontsize=8, loc="upper left")

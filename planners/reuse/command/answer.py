@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cnn2csdf.fixed_point.flash import and_in_flash
 from csdf.cli import answers, pictures
 from csdf.cli.frame import output
-from csdf.words import bytes_in_words, time_in_words
+from csdf.words import bytes_in_words, rate_in_words, time_in_words
 from planners.limits import Limits
 from planners.memory_ways import RINGS
 from planners.reuse.application.application import Application
@@ -140,7 +140,7 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
     memory, *periods = answer.chosen.score.objectives
     by_parts = [gene for gene in answer.chosen.chromosome if gene]
     speeds = ", ".join(
-        f"{member.name} {float(1 / Fraction(period)):.4g} frames/s"
+        f"{member.name} {rate_in_words(1 / Fraction(period), 4)} frames/s"
         for member, period in zip(answer.application.members, periods, strict=True)
     )
     only = " (the limit is met by offsets only)" if memory > (answer.memory or memory) else ""

@@ -1,6 +1,7 @@
 """Sizes as `csdf fifo finn` prints them: always in bits, and an open gap never as nothing."""
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -9,6 +10,8 @@ import pytest
 from csdf.cli.main import main
 from csdf.model.fifo_memory import OBJECTIVES
 from csdf.outcome import Status
+from csdf.stopping import Stop
+from csdf.words import rate_in_words
 from planners.fifo.command.answer import by_number, in_proof
 from planners.fifo.event_system import EventSystem
 from planners.fifo.finn.reading import read_design
@@ -59,6 +62,17 @@ def test_memories_cost_what_csdf_buffers_says(objective, capsys):
     assert cheapest_depths(system, asked, price).bits == own
 
 
+def test_equal_memories_have_the_fewest_bits_or_say_how_many_there_could_be(capsys):
+    main(["fifo", "finn", str(RESIDUAL), "--json"])
+    fewest = json.loads(capsys.readouterr().out)["smallest"]["bits"]
+    main(["fifo", "finn", str(RESIDUAL), "--objective", "bram"])
+    assert f"({fewest} bits, no fewer) for" in line_of(capsys.readouterr().out, "depths")
+    system = EventSystem(read_design(str(RESIDUAL), TimingOptions(), {}))
+    asked, _ = full_rate(system)
+    found = cheapest_depths(system, asked, OBJECTIVES["bram"], stop=Stop(steps=3))
+    assert found.least_bits is None or found.least_bits <= fewest
+
+
 def test_the_way_of_a_deadlock_is_short_in_words_and_whole_in_json(capsys):
     main(["fifo", "finn", str(RESIDUAL)])
     line = line_of(capsys.readouterr().out, "depth")
@@ -66,13 +80,61 @@ def test_the_way_of_a_deadlock_is_short_in_words_and_whole_in_json(capsys):
     waiting = json.loads(capsys.readouterr().out)["shallow"]["waiting"]
     # The fork waits for the sum, that for the convolution, that for the fork: seven layers.
     assert len(waiting) == 7
-    assert f"{waiting[0]} -> {waiting[1]} -> (4 more) -> {waiting[-1]}" in line
-    assert len(line) < 220
+    assert f"{waiting[0]} -> {waiting[1]} -> (4 more: 'waiting' in --json) -> {waiting[-1]}" in line
+    assert len(line) < 240
 
 
-def test_a_front_refuses_an_objective_that_it_does_not_count(capsys):
-    assert main(["fifo", "finn", str(RESIDUAL), "--front", "--objective", "words"]) == 2
-    assert "--front counts bits" in capsys.readouterr().err
+@pytest.mark.parametrize(("objective", "title"), [("words", "words"), ("lut", "LUTs")])
+def test_a_front_is_of_the_objective_and_ends_at_its_fewest(objective, title, capsys):
+    front = ["fifo", "finn", str(RESIDUAL), "--front", "--objective", objective]
+    assert main([*front, "--json"]) == 0
+    points = json.loads(capsys.readouterr().out)["front"]
+    costs = [one["cost"] for one in points]
+    assert costs == sorted(set(costs))  # none twice: of two, the faster is enough
+    periods = [Fraction(one["period"]) for one in points]
+    assert periods == sorted(periods, reverse=True)
+    main(["fifo", "finn", str(RESIDUAL), "--objective", objective, "--json"])
+    assert json.loads(capsys.readouterr().out)["smallest"]["cost"] == costs[-1]
+    main(front)
+    assert capsys.readouterr().out.splitlines()[1].split()[0] == title
+
+
+def test_where_no_memory_is_needed_the_front_is_the_full_rate(capsys):
+    # No FIFO of the model needs more than 256 words, so no rate needs a block RAM.
+    main(["fifo", "finn", str(RESIDUAL), "--front", "--objective", "bram", "--json"])
+    (point,) = json.loads(capsys.readouterr().out)["front"]
+    assert (point["cost"], point["period"]) == (0, "2362")
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (Fraction(200_000_000, 98), "2.041 million"), (Fraction(84674), "84674"),
+        (Fraction(200_000_000, 3496), "57208.2"), (Fraction(1, 10**5), "0.00001"),
+        (Fraction(10**6), "1 million"),
+    ],
+)  # fmt: skip
+def test_rates_are_said_without_an_exponent(rate, text):
+    # 200 MHz, 98 cycles a frame: 2,040,816 frames/s.
+    assert rate_in_words(rate) == text
+
+
+def test_a_picture_tells_proved_points_from_others():
+    pytest.importorskip("matplotlib")
+    from planners.fifo.command.picture import OPEN, PROVED, front_picture
+
+    proved = smallest_depths(EventSystem(read_design(str(RESIDUAL), TimingOptions(), {})), None)
+    proved = replace(proved, period=Fraction(98))
+    other = replace(proved, status=Status.FEASIBLE, bits=proved.bits + 9)
+
+    def texts(points):
+        picture = front_picture("n", points, "words", Fraction(200), "svg")
+        return re.findall(r"<!-- (.+?) -->", picture)
+
+    assert PROVED in texts([proved])
+    assert OPEN not in texts([proved])
+    assert {PROVED, OPEN, "words in all FIFOs"} <= set(texts([proved, other]))
+    assert any(one.endswith("million") for one in texts([proved]))
 
 
 @pytest.mark.parametrize(
