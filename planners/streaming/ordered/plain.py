@@ -13,7 +13,7 @@ from planners.streaming.course import Course
 from planners.streaming.making import behind, plan_of
 from planners.streaming.ordered.turns import turns_of
 from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan
-from planners.streaming.search.front import GroupWay, collecting
+from planners.streaming.search.chains import GroupWay, collecting
 from planners.streaming.search.moves import Move
 from planners.streaming.stage import Stage
 from planners.streaming.stages import StageTable
