@@ -86,7 +86,9 @@ class _Places:
     def _extend(self, begin: int, end: int, ranges: _Ranges, groups: Sequence[GroupWay]) -> None:
         some = [one for one in groups if one.memory <= self._cap]
         if some and len(ranges.work):
-            self._add(begin, end, some, list(self._cases(begin, end, ranges, some)))
+            source = 0 if begin == BEFORE else self._sizes[begin]
+            pairs = _Pairs(self._cap, (source, self._sizes[end]), ranges, some)
+            self._add(begin, end, some, list(pairs.found()))
 
     def _add(
         self, begin: int, end: int, groups: Sequence[GroupWay | None], cases: Sequence[Found]
@@ -96,52 +98,6 @@ class _Places:
         fits = (low <= high) & (work < self._most_work)
         found = low[fits], high[fits], work[fits], group[fits], before[fits]
         self._open.setdefault(end, []).append((found, begin, groups))
-
-    def _cases(
-        self, begin: int, end: int, ranges: _Ranges, groups: Sequence[GroupWay]
-    ) -> Iterator[Found]:
-        """The ranges of the result of each group (rows) behind each range of its input (columns)."""
-        cap, result = self._cap, self._sizes[end]
-        source = self._sizes[begin] if begin >= 0 else 0
-        lines, pool, lead, work = (
-            np.array(column, np.int64)[:, None]
-            for column in zip(*((g.lines, g.pool, g.lead, g.work) for g in groups), strict=True)
-        )
-        apart = np.array([one.is_apart for one in groups])[:, None]
-        inner, lead = lines + pool, np.minimum(lead, result)
-        low, high = ranges.low[None, :], ranges.high[None, :]
-        total = work + ranges.work[None, :]
-
-        def told(lowest: Array | int, highest: Array | int, can: Array) -> Found:
-            columns = np.broadcast_arrays(np.maximum(lowest, 0), highest, can, total)
-            group, before = np.nonzero(columns[2])
-            return (
-                columns[0][group, before],
-                columns[1][group, before],
-                total[group, before],
-                group,
-                before,
-            )
-
-        yield told(0, cap - result, apart)
-        if not source:
-            can = (inner + result <= cap) & ~apart
-            yield told(pool, cap - result, can)
-            yield told(0, cap - result - pool, can)
-            return
-        least = low + source + inner - cap  # of the result over the input, so that lines find room
-        below = np.minimum(high, cap - pool - source)  # of the input, with the pool above
-        over = (inner + np.maximum(lead + source, result) <= cap) & ~apart
-        yield told(np.maximum(pool, least), np.minimum(high - lead, cap - result), over)
-        yield told(least, np.minimum(below - lead, cap - pool - result), over & (low <= below))
-        raised = np.maximum(low, pool)  # the input, with the pool below
-        beside = (inner + source + result <= cap) & ~apart
-        yield told(low + source, cap - result - pool, beside)
-        yield told(low + source + pool, cap - result, beside)
-        yield told(raised + source, cap - result, beside & (raised <= high))
-        yield told(pool, high - result, beside)
-        yield told(0, high - result - pool, beside)
-        yield told(0, below - result, beside & (low <= below))
 
     def _kept(self, cut: int) -> _Ranges:
         """The ways to a cut of which none has less work and all places of another."""
@@ -159,8 +115,8 @@ class _Places:
             if len(kept) == MOST_RANGES:
                 break
         columns = list(zip(*kept, strict=True)) or [()] * 5
-        numbers = (np.array(column, np.int64) for column in columns[:3])
-        return _Ranges(*numbers, list(columns[3]), list(columns[4]))
+        work, low, high = (np.array(column, np.int64) for column in columns[:3])
+        return _Ranges(work, low, high, list(columns[3]), list(columns[4]))
 
     def _chain(self, cut: int, number: int) -> PlanWay:
         groups: list[GroupWay] = []
@@ -174,3 +130,73 @@ class _Places:
         return PlanWay(
             max(one.memory for one in groups), sum(one.work for one in groups), tuple(groups)
         )
+
+
+class _Pairs:
+    """All groups (rows) behind all ranges of what they read (columns), within an arena."""
+
+    def __init__(
+        self, cap: int, sizes: tuple[int, int], ranges: _Ranges, groups: Sequence[GroupWay]
+    ) -> None:
+        """Take the bytes of what is read, and of the result."""
+        self._cap = cap
+        self._source, self._result = sizes
+        needs = [(one.lines, one.pool, one.lead, one.work) for one in groups]
+        lines, self._pool, lead, work = np.array(needs, np.int64).T[:, :, None]
+        self._inner = lines + self._pool
+        self._lead = np.minimum(lead, self._result)
+        self._low, self._high = ranges.low[None, :], ranges.high[None, :]
+        self._is_apart = np.array([one.is_apart for one in groups])[:, None]
+        self._work = work + ranges.work[None, :]
+
+    def found(self) -> Iterator[Found]:
+        """The ranges of the results."""
+        yield self._told(0, self._cap - self._result, self._is_apart)
+        if not self._source:
+            yield from self._alone()
+            return
+        below = np.minimum(self._high, self._cap - self._pool - self._source)
+        yield from self._over(below)
+        yield from self._beside(below)
+
+    def _alone(self) -> Iterator[Found]:
+        """The result lies above the pool, or below."""
+        cap, result, pool = self._cap, self._result, self._pool
+        can = (self._inner + result <= cap) & ~self._is_apart
+        yield self._told(pool, cap - result, can)
+        yield self._told(0, cap - result - pool, can)
+
+    def _over(self, below: Array) -> Iterator[Found]:
+        """The result lies over what is read, both above the pool, or below.
+
+        below: the highest offset of what is read, with the pool above.
+        """
+        cap, source, result = self._cap, self._source, self._result
+        least = self._low + source + self._inner - cap  # so that lines find room
+        can = self._inner + np.maximum(self._lead + source, result) <= cap
+        can = can & ~self._is_apart
+        highest = np.minimum(self._high - self._lead, cap - result)
+        yield self._told(np.maximum(self._pool, least), highest, can)
+        highest = np.minimum(below - self._lead, cap - self._pool - result)
+        yield self._told(least, highest, can & (self._low <= below))
+
+    def _beside(self, below: Array) -> Iterator[Found]:
+        """The result lies above what is read, or below, with the pool at any of three places."""
+        cap, source, result = self._cap, self._source, self._result
+        low, high, pool = self._low, self._high, self._pool
+        can = (self._inner + source + result <= cap) & ~self._is_apart
+        raised = np.maximum(low, pool)  # what is read, with the pool below
+        yield self._told(low + source, cap - result - pool, can)
+        yield self._told(low + source + pool, cap - result, can)
+        yield self._told(raised + source, cap - result, can & (raised <= high))
+        yield self._told(pool, high - result, can)
+        yield self._told(0, high - result - pool, can)
+        yield self._told(0, below - result, can & (low <= below))
+
+    def _told(self, lowest: Array | int, highest: Array | int, can: Array) -> Found:
+        """The ranges from the lowest to the highest offset, where they can be."""
+        first, last, mask, work = np.broadcast_arrays(
+            np.maximum(lowest, 0), highest, can, self._work
+        )
+        group, before = np.nonzero(mask)
+        return first[mask], last[mask], work[mask], group, before
