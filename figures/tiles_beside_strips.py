@@ -25,7 +25,8 @@ from planners.streaming.course import Course, course_of
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_places
 from planners.streaming.overlap import least_lead
-from planners.streaming.search.front import GroupWay, PlanWay, front
+from planners.streaming.search.chains import GroupWay, PlanWay
+from planners.streaming.search.front import front
 from planners.streaming.search.moves import PARTS, Move, Moves
 from planners.streaming.search.spaces import OnceMoves, TwiceMoves
 from planners.streaming.stage import Stage

@@ -27,7 +27,8 @@ from planners.streaming.course import Course, course_of
 from planners.streaming.making import plan_of, smaller_plan
 from planners.streaming.ordered.plain import whole_layers
 from planners.streaming.plan import StreamingPlan
-from planners.streaming.search.front import ALL, GroupWay, front
+from planners.streaming.search.chains import GroupWay, PlanWay
+from planners.streaming.search.front import ALL, ANY_WORK, front
 from planners.streaming.search.moves import PARTS, Move, Moves
 from planners.streaming.search.spaces import OnceMoves, PlainMoves, TwiceMoves
 from planners.streaming.stage import Stage
@@ -51,6 +52,9 @@ from planners.streaming.ways import (
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 ANY_BYTES = 2**62  # more than any arena has
+SMALL_GAP = 256  # part of the bytes counted; no other chain is looked for
+PARTS_OF_GAP = 4  # arenas that are tried between what is counted and what is taken
+MOST_CAPS = 12  # arenas that are tried after a search
 WIDTHS = (12, 100, ALL)  # labels at a place, one search after the other
 
 
@@ -210,23 +214,37 @@ class _Fitting:
     def _take(self, name: str, moves: Moves, limit: int, labels: int) -> bool:
         """Add the plans of a front that are new; return whether none is missing."""
         found = front(moves, limit, is_streamed=self._is_streamed, labels=labels, budget=self._stop)
+        gaps: list[tuple[int, int]] = []
         for way in found.plans:
+            plan = self._tried(name, way)
+            if plan is not None and plan.arena_bytes > way.memory:
+                gaps.append((way.memory, plan.arena_bytes))
+        for cap in _caps(gaps, self._ram):
             self._stop.look()
-            key = (name, *(group.moves for group in way.groups))
-            if key in self._planned:
-                continue
-            self._planned.add(key)
-            known = (one for one in self._ways if one.plan.multiply_accumulates <= way.work)
-            plan = smaller_plan(
-                self._course,
-                self._table,
-                way.groups,
-                is_streamed=self._is_streamed,
-                than=min((one.ram_bytes for one in known), default=ANY_BYTES),
-            )
-            if plan is not None:
-                self._add_plan(name, plan)
+            works = (one.plan.multiply_accumulates for one in self._ways if one.ram_bytes <= cap)
+            chain = found.chains.within(cap, min(works, default=ANY_WORK))
+            if chain is not None:
+                self._tried(name, chain)
         return found.is_complete
+
+    def _tried(self, name: str, way: PlanWay) -> StreamingPlan | None:
+        """Add the plan of a chain of groups that is new, unless others are as good; return it."""
+        self._stop.look()
+        key = (name, *(group.moves for group in way.groups))
+        if key in self._planned:
+            return None
+        self._planned.add(key)
+        known = (one for one in self._ways if one.plan.multiply_accumulates <= way.work)
+        plan = smaller_plan(
+            self._course,
+            self._table,
+            way.groups,
+            is_streamed=self._is_streamed,
+            than=min((one.ram_bytes for one in known), default=ANY_BYTES),
+        )
+        if plan is not None:
+            self._add_plan(name, plan)
+        return plan
 
     def _nanoseconds(self, plan: StreamingPlan) -> int | None:
         if self._platform is None:
@@ -364,6 +382,23 @@ def _limits(least: int, ram: int | None) -> Iterator[int]:
     while (below := steps[-1] - steps[-1] // 10 - 1) >= lowest:
         steps.append(below)
     yield from reversed(steps)
+
+
+def _caps(gaps: Sequence[tuple[int, int]], ram: int | None) -> list[int]:
+    """Arenas in which other chains might be placed, where some take more bytes than are counted.
+
+    gaps: bytes that are counted, and those of the plan.
+    """
+    steps = {
+        counted + (taken - counted) * part // PARTS_OF_GAP
+        for counted, taken in gaps
+        if taken > counted + counted // SMALL_GAP
+        for part in range(PARTS_OF_GAP)
+    }
+    if ram is not None and any(counted <= ram < taken for counted, taken in gaps):
+        steps.add(ram)
+    some = sorted(steps)
+    return some[:: -(-len(some) // MOST_CAPS) or 1]
 
 
 def _worth_showing(ways: Sequence[FitWay]) -> Iterator[FitWay]:

@@ -16,7 +16,7 @@ from planners.streaming.offsets.placement import placed
 from planners.streaming.offsets.rings import Ring, rings_of
 from planners.streaming.overlap import least_lead, pace_of
 from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan
-from planners.streaming.search.front import GroupWay
+from planners.streaming.search.chains import GroupWay
 from planners.streaming.search.moves import made_by_rows
 from planners.streaming.stage import Geometry
 from planners.streaming.stages import ACCUMULATOR_BYTES, StageTable

@@ -78,6 +78,8 @@ def _lower_bound(network: Network, plan: StreamingPlan) -> int:
     """Bytes that lie in the arena at the start, or at the end, of any plan with the same places."""
     results = {source for layer in network.outputs for source in layer.inputs}
     size = {one.tensor: one.size for one in plan.buffers if one.kind is Kind.WHOLE}
+    if plan.collects_input:  # another plan may take its rows as they come
+        size.pop(plan.groups[0].arriving or "")
     return max(
         sum(size.get(layer.name, 0) for layer in network.inputs),
         sum(size.get(name, 0) for name in results),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from planners.streaming.course import Course
 from planners.streaming.making import plan_of
 from planners.streaming.plan import StreamingPlan
-from planners.streaming.search.front import GroupWay, collecting
+from planners.streaming.search.chains import GroupWay, collecting
 from planners.streaming.search.moves import Move
 from planners.streaming.stage import Stage
 from planners.streaming.stages import StageTable

@@ -20,38 +20,13 @@ import numpy as np
 
 from csdf.stopping import Budget, Stop, stop_of
 from planners.streaming.overlap import least_lead
+from planners.streaming.search.chains import GroupWay, PlanWay, collecting
 from planners.streaming.search.labels import GroupLabels, Labels, Limits
 from planners.streaming.search.moves import Move, Moves
+from planners.streaming.search.places import PlacedChains
 
 ALL = 10**9  # labels at a place: more than there ever are
 ANY_WORK = 2**60  # multiply-accumulates: more than any plan has
-
-
-class GroupWay(NamedTuple):
-    """A group: its bytes, what lies whole at its ends included, its work, its cuts and moves."""
-
-    memory: int
-    work: int
-    begin: int
-    end: int
-    moves: tuple[Move, ...]
-    is_apart: bool = False  # whether its layers work one after the other, each as a whole
-
-
-def collecting(size: int) -> GroupWay:
-    """Return the group in which no layer works: the input comes row by row until it lies whole.
-
-    size: bytes of the input.
-    """
-    return GroupWay(size, 0, 0, 0, ())
-
-
-class PlanWay(NamedTuple):
-    """A chain of groups with its peak and its work."""
-
-    memory: int
-    work: int
-    groups: tuple[GroupWay, ...]
 
 
 Chains = dict[int, list[PlanWay]]  # to each cut, those that no other improves on
@@ -64,11 +39,13 @@ class PlanFront(NamedTuple):
     """Plans by growing memory, and whether none is missing within the limits.
 
     Behind the plans of an input that comes row by row are those that collect it first, again by
-    growing memory: their offsets decide which are better.
+    growing memory: their offsets decide which are better. chains: the same groups, for chains whose
+    offsets fit together within some bytes.
     """
 
     plans: list[PlanWay]
     is_complete: bool
+    chains: PlacedChains
 
 
 def front(
@@ -110,6 +87,8 @@ class _GroupSearch:
         self._stop = stop
         self._others = others
         self._is_complete = True
+        last = len(moves.course.cuts)
+        self._chains = PlacedChains(tuple(moves.whole_bytes(cut) for cut in range(last)), {})
 
     def front(self) -> PlanFront:
         """Return the plans from the first cut to the last."""
@@ -120,10 +99,12 @@ class _GroupSearch:
             for is_streamed, alike in self._to_extend(chains, cut):
                 least = min(plan.work for best in alike for plan in best[cut])
                 groups = self._groups(cut, self._limits.work - least, is_streamed=is_streamed)
+                self._chains.groups[cut, is_streamed] = groups
                 for best in alike:
                     for end, some in groups.items():
                         best[end] = _improving(best[end] + _joined(best[cut], some))
-        return PlanFront([plan for best in chains for plan in best[last]], self._is_complete)
+        plans = [plan for best in chains for plan in best[last]]
+        return PlanFront(plans, self._is_complete, self._chains)
 
     def _begun(self) -> list[Chains]:
         """The plans to the first cut: nothing, and behind it an input that was collected."""
@@ -185,27 +166,41 @@ class _GroupSearch:
         while place < len(order):
             number = int(order[place])
             moves = search.moves_of(labels, number)
-            beyond = 0 if is_streamed else self._beyond(begin, end, moves)
-            exact = int(memory[place]) + beyond
+            lead = 0 if is_streamed else self._lead(begin, end, moves)
+            exact = int(memory[place]) + self._beyond(begin, end, lead)
             if exact < least:
-                kept.append(GroupWay(exact, int(labels.work[number]), begin, end, moves))
+                pool = int(labels.passing[number])
+                lines = (
+                    int(memory[place]) - pool - self._larger(begin, end, is_streamed=is_streamed)
+                )
+                work = int(labels.work[number])
+                group = GroupWay(exact, work, begin, end, moves)
+                kept.append(group._replace(lines=lines, pool=pool, lead=lead))
                 least = exact
             place += 1
             better = memory[place:] < least
             place = place + int(better.argmax()) if better.any() else len(order)
         return kept
 
-    def _beyond(self, begin: int, end: int, moves: tuple[Move, ...]) -> int:
-        """Bytes that the two ends of a group need beyond the larger of them."""
+    def _lead(self, begin: int, end: int, moves: tuple[Move, ...]) -> int:
+        """Bytes by which what a group reads has to begin behind its result, to lie over it."""
         known, table = self._moves, self._moves.table
-        source, result = known.whole_bytes(begin), known.whole_bytes(end)
         if known.course.at(begin) in known.course.results:  # it goes out, and is not written over
-            return min(source, result)
-        lead = least_lead(
+            return known.whole_bytes(end)
+        return least_lead(
             [known.pace(move) for move in moves],
             table.row_bytes(known.course.at(begin)),
             table.row_bytes(known.course.at(end)),
         )
+
+    def _larger(self, begin: int, end: int, *, is_streamed: bool) -> int:
+        """Bytes of the larger of the two ends of a group."""
+        source = 0 if is_streamed else self._moves.whole_bytes(begin)
+        return max(source, self._moves.whole_bytes(end))
+
+    def _beyond(self, begin: int, end: int, lead: int) -> int:
+        """Bytes that the two ends of a group need beyond the larger of them."""
+        source, result = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
         larger = max(source, result)
         return max(source + min(lead, result), larger) - larger
 

@@ -9,7 +9,7 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
 from planners.code.library import library
 from planners.streaming.making import plan_of
-from planners.streaming.search.front import GroupWay
+from planners.streaming.search.chains import GroupWay
 from planners.streaming.search.moves import WHOLE
 from planners.streaming.stage import Manner
 from tests.planners.code.compiling import libraries, needs_compiler, run_all

@@ -9,7 +9,7 @@ from planners.streaming.computing import ModelComputing
 from planners.streaming.course import course_of
 from planners.streaming.machine import Machine
 from planners.streaming.making import plan_of
-from planners.streaming.search.front import GroupWay, collecting
+from planners.streaming.search.chains import GroupWay, collecting
 from planners.streaming.search.moves import WHOLE, Moves
 from planners.streaming.stages import StageTable
 

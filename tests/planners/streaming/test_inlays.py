@@ -21,7 +21,7 @@ from planners.streaming.machine import Machine
 from planners.streaming.making import plan_of
 from planners.streaming.offsets import rings
 from planners.streaming.plan import Kind
-from planners.streaming.search.front import GroupWay
+from planners.streaming.search.chains import GroupWay
 from planners.streaming.search.moves import Move
 from planners.streaming.stage import Stage
 from tests.planners.streaming.joined import Drawing, joined_model, joined_network

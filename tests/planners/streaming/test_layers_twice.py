@@ -15,7 +15,8 @@ from planners.streaming.fit import fit
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.given.plan_text import format_plans, parse_plans
 from planners.streaming.making import plan_of
-from planners.streaming.search.front import GroupWay, front
+from planners.streaming.search.chains import GroupWay
+from planners.streaming.search.front import front
 from planners.streaming.search.moves import WHOLE
 from planners.streaming.search.spaces import TwiceMoves
 from planners.streaming.stages import StageTable

@@ -20,7 +20,7 @@ from planners.streaming.fit import fit
 from planners.streaming.machine import Machine
 from planners.streaming.making import plan_of
 from planners.streaming.plan import Kind
-from planners.streaming.search.front import GroupWay
+from planners.streaming.search.chains import GroupWay
 from planners.streaming.search.moves import WHOLE
 from planners.streaming.ways import INPUTS, RESULTS, SEARCHED
 from tests.cnn2csdf.execution.random_networks import models
