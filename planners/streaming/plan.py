@@ -124,7 +124,8 @@ class StreamingPlan:
     element_bytes: of all tensors; None where each has its own. multiply_accumulates: of a frame,
     with those that are done again. What is outside begins behind the arena. again: where layers that
     sums need are there twice; stages and buffers name the copies. inlays: tensors that have no buffer
-    of their own, but lie inside that of another.
+    of their own, but lie inside that of another. layers: the first and one past the last of those that
+    are worked, counted without inputs and outputs, where they are not all.
     """
 
     network: str
@@ -135,6 +136,7 @@ class StreamingPlan:
     multiply_accumulates: int
     again: tuple[Span, ...] = ()
     inlays: tuple[Inlay, ...] = ()
+    layers: tuple[int, int] | None = None
 
     @property
     def collects_input(self) -> bool:
@@ -170,6 +172,7 @@ class StreamingPlan:
         return {
             "version": VERSION,
             "network": self.network,
+            "layers": None if self.layers is None else list(self.layers),
             "element_bytes": self.element_bytes,
             "arena_bytes": self.arena_bytes,
             "multiply_accumulates": self.multiply_accumulates,

@@ -26,7 +26,7 @@ from planners.streaming.command.answer import as_json, as_text
 from planners.streaming.command.options import USUAL_PLATFORM, add_plan_options
 from planners.streaming.fit import fit
 from planners.streaming.given.as_fit import fit_of
-from planners.streaming.given.files import plans_for
+from planners.streaming.given.files import plans_for, worked_part
 from planners.streaming.given.plan_text import format_plans
 from planners.streaming.plan import StreamingPlan
 from planners.streaming.together import Together
@@ -105,6 +105,7 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
     options.element_bytes = options.element_bytes if options.is_element_given else None
     model = shared.read_source(source, options, with_weights=options.verify)
     if plan is not None:
+        model = worked_part(model, plan)
         found = _judged(model.network, plan, options)
     else:
         found = _searched(model.network, options)

@@ -30,10 +30,14 @@ from planners.streaming.plan import (
 from planners.streaming.stage import Manner, Stage, Tiles
 
 PLAN = (
-    *("version", "network", "element_bytes", "arena_bytes", "multiply_accumulates"),
+    *("version", "network", "layers", "element_bytes", "arena_bytes", "multiply_accumulates"),
     *("again", "inlays", "groups", "buffers"),
 )
-KEYS_OF = {1: tuple(key for key in PLAN if key != "inlays"), 2: PLAN, VERSION: PLAN}  # by version
+KEYS_OF = {  # by version
+    1: tuple(key for key in PLAN if key not in ("layers", "inlays")),
+    2: tuple(key for key in PLAN if key != "layers"),
+    VERSION: PLAN,
+}
 STAGE = ("layers", "course", "rows", "parts", "summing", "tiles", "strips")
 GROUP = ("arriving", "hand_overs", "at_once", "order", "stages")
 LATER: dict[str, Any] = {"hand_overs": [], "at_once": None}  # keys of groups since version 3
@@ -71,13 +75,14 @@ def _plan(found: JsonValue) -> StreamingPlan:
     if type(found.value) is dict and found.value.get("version") == 1:
         found = _of_version_1(found)
     if type(found.value) is dict and found.value.get("version") == 2:
-        found = replace(found, value={**found.value, "groups": _of_version_2(found.value)})
+        found = _of_version_2(found)
     found.require_keys(PLAN)
     if not 1 <= found["version"].natural() <= VERSION:
         raise found["version"].refusal(f"this program reads versions 1 to {VERSION}")
     unit = found["element_bytes"]
     return StreamingPlan(
         network=found["network"].text(),
+        layers=None if found["layers"].is_null else _pair(found["layers"], "layer"),
         element_bytes=None if unit.is_null else unit.whole(1, MOST),
         again=tuple(_span(one) for one in found["again"].items()),
         inlays=tuple(_inlay(one) for one in found["inlays"].items()),
@@ -110,7 +115,7 @@ def _require_keys_of_version(found: JsonValue) -> None:
 
 def _of_version_1(found: JsonValue) -> JsonValue:
     """The document with the keys that came later, in groups, stages and buffers that are objects."""
-    value = {"inlays": [], **found.value}
+    value = {"layers": None, "inlays": [], **found.value}
     value["groups"] = [
         _with(group, **LATER, order=[], stages=_all_with(group["stages"], tiles=None))
         if type(group) is dict and "stages" in group
@@ -121,9 +126,10 @@ def _of_version_1(found: JsonValue) -> JsonValue:
     return replace(found, value=value)
 
 
-def _of_version_2(value: dict[str, Any]) -> Any:
-    """The groups with the keys that came later."""
-    return _all_with(value.get("groups"), **LATER)
+def _of_version_2(found: JsonValue) -> JsonValue:
+    """The document with the keys that came later."""
+    groups = _all_with(found.value["groups"], **LATER)
+    return replace(found, value={**found.value, "layers": None, "groups": groups})
 
 
 def _entries(value: Any) -> Any:
@@ -219,9 +225,7 @@ def _strip(found: JsonValue) -> tuple[str, int, int]:
 
 def _buffer(found: JsonValue) -> StreamBuffer:
     found.require_keys(BUFFER)
-    groups = found["groups"].naturals()
-    if len(groups) != 2 or groups[0] >= groups[1]:
-        raise found["groups"].refusal("expected a first group and one past the last")
+    begin, end = _pair(found["groups"], "group")
     return StreamBuffer(
         name=found["name"].text(),
         kind=_word(found["kind"], Kind),
@@ -229,10 +233,17 @@ def _buffer(found: JsonValue) -> StreamBuffer:
         rows=found["rows"].whole(0, MOST),
         size=found["size"].whole(0, MOST),
         offset=found["offset"].whole(0, MOST),
-        begin=groups[0],
-        end=groups[1],
+        begin=begin,
+        end=end,
         readers=_texts(found["readers"]),
     )
+
+
+def _pair(found: JsonValue, what: str) -> tuple[int, int]:
+    numbers = found.naturals()
+    if len(numbers) != 2 or numbers[0] >= numbers[1]:
+        raise found.refusal(f"expected a first {what} and one past the last")
+    return numbers[0], numbers[1]
 
 
 def _texts(found: JsonValue) -> tuple[str, ...]:
