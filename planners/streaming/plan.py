@@ -49,7 +49,8 @@ class StreamBuffer:
 
     rows: of the tensor, as far as the buffer has room. Nought for a pool, and for what belongs to
     tiles or scratch. readers: layers that read the tensor here; none where those do that no other
-    buffer of it names. Of scratch, the layers that use it.
+    buffer of it names. Of scratch, the layers that use it. layout: CHW where the feature maps of a
+    tensor that lies whole follow one another; HWC, or none, where a place has them side by side.
     """
 
     name: str
@@ -61,6 +62,7 @@ class StreamBuffer:
     begin: int
     end: int
     readers: tuple[str, ...] = ()
+    layout: str | None = None
 
     @property
     def has_all_rows(self) -> bool:
@@ -69,11 +71,24 @@ class StreamBuffer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPrimitive:
+    """How a layer is computed, and the layouts of the tensors that it reads and writes."""
+
+    name: str
+    reads: str
+    writes: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStage:
-    """A stage with the rows and columns that its strips hold: layer, rows, columns."""
+    """A stage with the rows and columns that its strips hold: layer, rows, columns.
+
+    primitive: of a stage of one layer that works whole, where it is chosen.
+    """
 
     stage: Stage
     strips: tuple[tuple[str, int, int], ...]
+    primitive: NamedPrimitive | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +215,7 @@ class StreamingPlan:
                                 {"layer": layer, "rows": rows, "columns": columns}
                                 for layer, rows, columns in one.strips
                             ],
+                            "primitive": _primitive_as_json(one.primitive),
                         }
                         for one in group.stages
                     ],
@@ -216,6 +232,7 @@ class StreamingPlan:
                     "size": buffer.size,
                     "offset": buffer.offset,
                     "groups": [buffer.begin, buffer.end],
+                    "layout": buffer.layout,
                 }
                 for buffer in self.buffers
             ],
@@ -230,3 +247,9 @@ def _tiles_as_json(tiles: Tiles | None) -> dict[str, Any] | None:
         "column_ends": list(tiles.columns),
         "keeps": tiles.keeps,
     }
+
+
+def _primitive_as_json(primitive: NamedPrimitive | None) -> dict[str, Any] | None:
+    if primitive is None:
+        return None
+    return {"name": primitive.name, "reads": primitive.reads, "writes": primitive.writes}

@@ -188,8 +188,8 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--plan",
         metavar="FILE",
-        help="judge this plan and search none: what csdf fit, csdf cnn memory, csdf plan fusion or "
-        "csdf plan reuse wrote with -o; --plot draws it over time",
+        help="judge this plan and search none: what csdf fit, csdf cnn memory, or csdf plan "
+        "fusion, reuse or primitives wrote with -o; --plot draws it over time",
     )
     parser.add_argument(
         "--fps",

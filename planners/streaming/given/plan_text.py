@@ -21,6 +21,7 @@ from planners.streaming.plan import (
     VERSION,
     HandOver,
     Kind,
+    NamedPrimitive,
     PlannedGroup,
     PlannedStage,
     StreamBuffer,
@@ -38,10 +39,11 @@ KEYS_OF = {  # by version
     2: tuple(key for key in PLAN if key != "layers"),
     VERSION: PLAN,
 }
-STAGE = ("layers", "course", "rows", "parts", "summing", "tiles", "strips")
+STAGE = ("layers", "course", "rows", "parts", "summing", "tiles", "strips", "primitive")
 GROUP = ("arriving", "hand_overs", "at_once", "order", "stages")
 LATER: dict[str, Any] = {"hand_overs": [], "at_once": None}  # keys of groups since version 3
-BUFFER = ("name", "kind", "tensor", "readers", "rows", "size", "offset", "groups")
+BUFFER = ("name", "kind", "tensor", "readers", "rows", "size", "offset", "groups", "layout")
+LAYOUTS = ("CHW", "HWC")
 MOST = 2**31 - 1  # of rows, parts, bytes: what C counts in 32 bits
 MOST_WORK = 2**63 - 1
 
@@ -72,9 +74,10 @@ def _plan(found: JsonValue) -> StreamingPlan:
             "a plan of csdf plan fusion in its old form, which no judge could carry out; plan again"
         )
     _require_keys_of_version(found)
-    if type(found.value) is dict and found.value.get("version") == 1:
+    version = found.value.get("version") if type(found.value) is dict else None
+    if version == 1:
         found = _of_version_1(found)
-    if type(found.value) is dict and found.value.get("version") == 2:
+    if version in (1, 2):
         found = _of_version_2(found)
     found.require_keys(PLAN)
     if not 1 <= found["version"].natural() <= VERSION:
@@ -114,10 +117,10 @@ def _require_keys_of_version(found: JsonValue) -> None:
 
 
 def _of_version_1(found: JsonValue) -> JsonValue:
-    """The document with the keys that came later, in groups, stages and buffers that are objects."""
-    value = {"layers": None, "inlays": [], **found.value}
+    """The document with the keys of version 2, in groups, stages and buffers that are objects."""
+    value = {"inlays": [], **found.value}
     value["groups"] = [
-        _with(group, **LATER, order=[], stages=_all_with(group["stages"], tiles=None))
+        {**group, "order": [], "stages": _all_with(group["stages"], tiles=None)}
         if type(group) is dict and "stages" in group
         else group
         for group in _entries(value["groups"])
@@ -127,17 +130,21 @@ def _of_version_1(found: JsonValue) -> JsonValue:
 
 
 def _of_version_2(found: JsonValue) -> JsonValue:
-    """The document with the keys that came later."""
-    groups = _all_with(found.value["groups"], **LATER)
-    return replace(found, value={**found.value, "layers": None, "groups": groups})
+    """The document with the keys of version 3, likewise."""
+    value = {"layers": None, **found.value}
+    groups = _all_with(_entries(value["groups"]), **LATER)
+    value["groups"] = [
+        {**group, "stages": _all_with(group["stages"], primitive=None)}
+        if type(group) is dict and "stages" in group
+        else group
+        for group in groups
+    ]
+    value["buffers"] = _all_with(_entries(value["buffers"]), layout=None)
+    return replace(found, value=value)
 
 
 def _entries(value: Any) -> Any:
     return value if type(value) is list else []
-
-
-def _with(entry: dict[str, Any], **later: Any) -> dict[str, Any]:
-    return {**entry, **later}
 
 
 def _all_with(entries: Any, **later: Any) -> Any:
@@ -199,7 +206,26 @@ def _stage(found: JsonValue) -> PlannedStage:
         summing=_text_or_none(found["summing"]),
         tiles=None if found["tiles"].is_null else _tiles(found["tiles"]),
     )
-    return PlannedStage(stage=stage, strips=tuple(_strip(one) for one in found["strips"].items()))
+    return PlannedStage(
+        stage=stage,
+        strips=tuple(_strip(one) for one in found["strips"].items()),
+        primitive=None if found["primitive"].is_null else _primitive(found["primitive"]),
+    )
+
+
+def _primitive(found: JsonValue) -> NamedPrimitive:
+    found.require_keys(("name", "reads", "writes"))
+    return NamedPrimitive(
+        name=found["name"].text(),
+        reads=_layout(found["reads"]),
+        writes=_layout(found["writes"]),
+    )
+
+
+def _layout(found: JsonValue) -> str:
+    if found.text() not in LAYOUTS:
+        raise found.refusal(f"expected one of {', '.join(LAYOUTS)}")
+    return found.text()
 
 
 def _tiles(found: JsonValue) -> Tiles:
@@ -236,6 +262,7 @@ def _buffer(found: JsonValue) -> StreamBuffer:
         begin=begin,
         end=end,
         readers=_texts(found["readers"]),
+        layout=None if found["layout"].is_null else _layout(found["layout"]),
     )
 
 

@@ -215,6 +215,10 @@ def test_plans_of_earlier_versions_read_as_they_did():
     del found["layers"]
     for group in found["groups"]:
         del group["hand_overs"], group["at_once"]
+        for stage in group["stages"]:
+            del stage["primitive"]
+    for buffer in found["buffers"]:
+        del buffer["layout"]
     assert parse_plans(json.dumps(found), "plan.json") == (plan,)
     found["version"] = 1
     del found["inlays"]
