@@ -27,6 +27,11 @@ def order_of(plan: StreamingPlan, inputs: Collection[str]) -> Order:
     made = {one.stage.result for group in plan.groups for one in group.stages}
     for name in sorted(made.intersection(inputs)):
         raise InvalidPlan(f"no C code for input {name!r}, one of several, as it comes by rows")
+    for one in (stage for group in plan.groups for stage in group.stages):
+        if one.primitive is not None:
+            raise InvalidPlan(
+                f"no C code for {one.stage.result!r} by primitive {one.primitive.name!r}"
+            )
     for number, group in enumerate(plan.groups):
         if group.hand_overs:
             raise InvalidPlan(f"no C code for buffers that group {number + 1} takes over")

@@ -12,7 +12,7 @@ from csdf.model.graph import Graph
 from csdf.outcome import Reason, Status, Why, because
 from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.arena.allocation import plan_arena
-from planners.fusion.chains import Chain, part_of
+from planners.fusion.chains import Chain
 from planners.fusion.choices import (
     NOTHING,
     Cost,
@@ -29,6 +29,7 @@ from planners.fusion.search import FusionPoint, best_under, front, merged
 from planners.fusion.streaming import Streams, streaming_buffers
 from planners.fusion.tiles import TiledGroup, fresh, tiled_group
 from planners.plan import Buffer, MemoryPlan, Problem, most_alive
+from planners.tiling.layer_ranges import part_of
 from planners.tiling.regions import COLUMNS, ROWS, Needs
 
 MOST_STEPS = 200  # of the search for offsets at a better arena, which chains never need

@@ -23,9 +23,10 @@ from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
 from csdf.stopping import NOTHING_KNOWN, Budget, Stop, stop_of
-from planners.fusion.chains import Chain, part_of
+from planners.fusion.chains import Chain
 from planners.fusion.memory import Scratch, scratch_bytes, scratch_name
 from planners.plan import Buffer
+from planners.tiling.layer_ranges import part_of
 
 MOST_EVALUATIONS = 2000  # of the search for the smallest buffers; then the best found is taken
 MOST_PHASES = 4_000_000  # of all evaluations together: those of large graphs take longer

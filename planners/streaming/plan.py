@@ -49,7 +49,8 @@ class StreamBuffer:
 
     rows: of the tensor, as far as the buffer has room. Nought for a pool, and for what belongs to
     tiles or scratch. readers: layers that read the tensor here; none where those do that no other
-    buffer of it names. Of scratch, the layers that use it.
+    buffer of it names. Of scratch, the layers that use it. layout: CHW where the feature maps of a
+    tensor that lies whole follow one another; HWC, or none, where a place has them side by side.
     """
 
     name: str
@@ -61,6 +62,7 @@ class StreamBuffer:
     begin: int
     end: int
     readers: tuple[str, ...] = ()
+    layout: str | None = None
 
     @property
     def has_all_rows(self) -> bool:
@@ -69,11 +71,24 @@ class StreamBuffer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPrimitive:
+    """How a layer is computed, and the layouts of the tensors that it reads and writes."""
+
+    name: str
+    reads: str
+    writes: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStage:
-    """A stage with the rows and columns that its strips hold: layer, rows, columns."""
+    """A stage with the rows and columns that its strips hold: layer, rows, columns.
+
+    primitive: of a stage of one layer that works whole, where it is chosen.
+    """
 
     stage: Stage
     strips: tuple[tuple[str, int, int], ...]
+    primitive: NamedPrimitive | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +139,8 @@ class StreamingPlan:
     element_bytes: of all tensors; None where each has its own. multiply_accumulates: of a frame,
     with those that are done again. What is outside begins behind the arena. again: where layers that
     sums need are there twice; stages and buffers name the copies. inlays: tensors that have no buffer
-    of their own, but lie inside that of another.
+    of their own, but lie inside that of another. layers: the first and one past the last of those that
+    are worked, counted without inputs and outputs, where they are not all.
     """
 
     network: str
@@ -135,6 +151,7 @@ class StreamingPlan:
     multiply_accumulates: int
     again: tuple[Span, ...] = ()
     inlays: tuple[Inlay, ...] = ()
+    layers: tuple[int, int] | None = None
 
     @property
     def collects_input(self) -> bool:
@@ -170,6 +187,7 @@ class StreamingPlan:
         return {
             "version": VERSION,
             "network": self.network,
+            "layers": None if self.layers is None else list(self.layers),
             "element_bytes": self.element_bytes,
             "arena_bytes": self.arena_bytes,
             "multiply_accumulates": self.multiply_accumulates,
@@ -197,6 +215,7 @@ class StreamingPlan:
                                 {"layer": layer, "rows": rows, "columns": columns}
                                 for layer, rows, columns in one.strips
                             ],
+                            "primitive": _primitive_as_json(one.primitive),
                         }
                         for one in group.stages
                     ],
@@ -213,6 +232,7 @@ class StreamingPlan:
                     "size": buffer.size,
                     "offset": buffer.offset,
                     "groups": [buffer.begin, buffer.end],
+                    "layout": buffer.layout,
                 }
                 for buffer in self.buffers
             ],
@@ -227,3 +247,9 @@ def _tiles_as_json(tiles: Tiles | None) -> dict[str, Any] | None:
         "column_ends": list(tiles.columns),
         "keeps": tiles.keeps,
     }
+
+
+def _primitive_as_json(primitive: NamedPrimitive | None) -> dict[str, Any] | None:
+    if primitive is None:
+        return None
+    return {"name": primitive.name, "reads": primitive.reads, "writes": primitive.writes}

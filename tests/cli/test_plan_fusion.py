@@ -141,6 +141,22 @@ def test_some_of_the_layers(fuse):
     assert [name for group in groups for name in group["layers"]] == ["conv0", "pool1", "conv2"]
 
 
+@pytest.mark.parametrize("layers", ["0:4", "1:12"])
+def test_a_plan_of_some_layers_is_judged_and_run_on_them(fuse, run, tmp_path, layers):
+    path = tmp_path / "plan.json"
+    assert fuse(MODEL, "--layers", layers, "--memory", "600kB", "-o", path)[0] == 0
+    code, output, _ = run("fit", MODEL, "--plan", path, "--verify")
+    assert code == 0
+    assert f"works layers {layers} of this network" in output
+    found = json.loads(path.read_text())
+    path.write_text(json.dumps(found | {"layers": [0, 99]}))
+    code, _, error = run("fit", MODEL, "--plan", path)
+    assert code == 2
+    assert "layers 0:99 of" in error
+    path.write_text(json.dumps(found | {"layers": [4, 4]}))
+    assert "expected a first layer and one past the last" in run("fit", MODEL, "--plan", path)[2]
+
+
 def test_weights_count_where_they_are_asked_to(fuse):
     plain = json.loads(fuse(MODEL, "--memory", "600kB", "--json")[1])["plan"]
     weights = plain["weight_bytes"]

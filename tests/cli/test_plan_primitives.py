@@ -151,6 +151,51 @@ def test_measuring_running_and_reading_again(choose, tmp_path):
     assert again["status"] == "optimal"
 
 
+DEVICE = """layer,primitive,input_layout,output_layout,nanoseconds,workspace_bytes,parameter_bytes,\
+producer,index
+n1,layer,CHW,CHW,3000,0,0,,
+n2,mec,CHW,HWC,61000,295936,4640,,
+n3,"direct, four places",HWC,HWC,11000,0,1212,,
+n4,layer,CHW,CHW,3000,0,392,,
+n5,layer,CHW,CHW,1500,0,0,,
+n3,,CHW,HWC,2900,0,0,n2,0
+n4,,HWC,CHW,1700,0,0,n3,0
+"""
+
+
+def test_a_written_plan_runs_by_its_primitives_and_in_fit(choose, run, tmp_path):
+    table, path = tmp_path / "device.csv", tmp_path / "plan.json"
+    table.write_text(DEVICE)
+    words = ("samos_example", "--profile", table, "--run", "--repeats", 1, "-o", path, "--json")
+    code, output, remarks = choose(*words)
+    assert code == 0
+    assert f"wrote {path}" in remarks
+    found = json.loads(output)["run"]
+    plan = json.loads(path.read_text())
+    assert found["arena_bytes"] == plan["arena_bytes"]
+    # One frame of 32 x 32, the map behind a workspace: both are there while the first layer works.
+    (scratch,) = (one for one in plan["buffers"] if one["kind"] == "scratch")
+    assert (scratch["size"], scratch["readers"]) == (295_936, ["n2"])
+    assert plan["arena_bytes"] >= scratch["size"] + 4 * 32 * 32
+    (copy,) = (one for group in plan["groups"] for one in group["hand_overs"])
+    assert copy == {"from": "map of n3", "to": "input 0 of n4"}
+    code, output, _ = run("fit", "samos_example", "--plan", path, "--verify")
+    assert code == 0
+    assert "samos_example: equal" in output
+    code, _, error = run("deploy", "samos_example", "--plan", path, "-o", tmp_path / "c")
+    assert code == 2
+    assert "no C code for 'n2' by primitive 'mec'" in error
+
+
+def test_a_workspace_of_a_table_that_is_too_small_is_named(run, tmp_path):
+    table, path = tmp_path / "device.csv", tmp_path / "plan.json"
+    table.write_text(DEVICE.replace("295936", "64"))
+    words = ("samos_example", "--profile", table, "--run", "-o", path)
+    code, _, error = run("plan", "primitives", *words)
+    assert code == 2
+    assert "layer 'n2' has a workspace of 64 bytes; 'mec' needs" in error
+
+
 def test_an_interrupt_gives_the_best_so_far(choose, table, monkeypatch):
     def interrupted(*words):
         raise KeyboardInterrupt

@@ -25,7 +25,7 @@ from planners.code.together import Member, together
 from planners.streaming.command.options import USUAL_PLATFORM, add_plan_options
 from planners.streaming.fit import fit
 from planners.streaming.given.as_fit import fit_of
-from planners.streaming.given.files import plans_for
+from planners.streaming.given.files import plans_for, worked_part
 from planners.streaming.plan import StreamingPlan
 from planners.streaming.ways import RESIDENT, SEARCHED, Fit, FitWay
 
@@ -47,6 +47,7 @@ def main(argv: Sequence[str]) -> int:
     planned: list[Planned] = []
     for number, source in enumerate(options.models):
         model = _model(source, options)
+        model = worked_part(model, plans[number]) if plans else model
         found = _judged(model, plans[number], options) if plans else _fitted(model, options)
         if found.best is None or found.status != Status.FEASIBLE:
             print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)

@@ -29,7 +29,7 @@ from csdf.outcome import Status, because
 from csdf.words import bytes_in_words
 from planners.formats.c_header import format_header
 from planners.fusion.as_plan import run_fused, streaming_plan
-from planners.fusion.chains import chain_of, layer_range
+from planners.fusion.chains import chain_of
 from planners.fusion.choices import Terms
 from planners.fusion.command.answer import Check, as_json, as_text
 from planners.fusion.command.chosen import (
@@ -45,6 +45,7 @@ from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.limits import Limits
 from planners.network_arena import parts_arena, whole_arena
 from planners.streaming.given.plan_text import format_plans
+from planners.tiling.layer_ranges import layer_range
 
 OTHER_SECONDS = 10.0  # for what other kinds of plans need, where there is no plan
 
@@ -53,11 +54,11 @@ def _header(plan: FusionPlan) -> str:
     return format_header([plan.arena])
 
 
-def _document(plan: FusionPlan) -> str:
-    return format_plans([streaming_plan(plan)])
+def _document(plan: FusionPlan, layers: tuple[int, int] | None) -> str:
+    return format_plans([replace(streaming_plan(plan), layers=layers)])
 
 
-FORMATS = {"json": _document, "h": _header}
+FORMATS = ("json", "h")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -92,7 +93,7 @@ def main(argv: Sequence[str]) -> int:
         shows_plan = limit is not None or is_chosen(options)
         print(as_text(model, answer, check, seconds, options, shows_plan=shows_plan))
     if options.output:
-        _write(options.output, answer.plan)
+        _write(options.output, answer.plan, _worked_layers(model.network, options))
     if options.plot:
         _plot(options.plot, answer, options.model, limit)
     code = _exit_code(answer, check)
@@ -147,11 +148,22 @@ def _other_plans(network: Network, element_bytes: int | None) -> str:
     )
 
 
-def _write(path: str, plan: FusionPlan | None) -> None:
+def _write(path: str, plan: FusionPlan | None, layers: tuple[int, int] | None) -> None:
     if plan is None:
         print(f"csdf plan fusion: {path} is not written: there is no plan", file=sys.stderr)
-    else:
-        output.write("csdf plan fusion", path, FORMATS[pictures.suffix_of(path)](plan))
+        return
+    is_header = pictures.suffix_of(path) == "h"
+    text = _header(plan) if is_header else _document(plan, layers)
+    output.write("csdf plan fusion", path, text)
+
+
+def _worked_layers(network: Network, options: argparse.Namespace) -> tuple[int, int] | None:
+    """The layers of the whole network that are planned, first and one past the last; None for all."""
+    first, end = options.layers
+    if (first, end) == (0, None):
+        return None
+    ends = len(network.inputs) + len(network.outputs)
+    return first, first + len(network.layers) - ends
 
 
 def _exit_code(answer: FusionAnswer, check: Check | None) -> int:

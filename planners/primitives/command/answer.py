@@ -19,7 +19,10 @@ MOST_LINES = 24  # of a front in text
 
 
 class MeasuredRun(NamedTuple):
-    """The findings of a run of the plan: its time and output, and all the bytes that it held."""
+    """The findings of a run of the plan: its time and output, and all the bytes that it held.
+
+    arena_bytes: of the plan that is written, which was run too; None where none is.
+    """
 
     nanoseconds: int
     is_equal: bool
@@ -27,6 +30,7 @@ class MeasuredRun(NamedTuple):
     map_bytes: int
     workspace_bytes: int
     weight_bytes: int
+    arena_bytes: int | None = None
 
     @property
     def memory(self) -> int:
@@ -166,6 +170,11 @@ def _run_lines(run: MeasuredRun, selection: Selection | None) -> list[str]:
         f"  held                {bytes_in_words(run.memory)}: maps {bytes_in_words(run.map_bytes)} in "
         f"one arena, one workspace {bytes_in_words(run.workspace_bytes)}, weights "
         f"{bytes_in_words(run.weight_bytes)}",
+        *(
+            [f"  as written          {verdict}, in one arena of {bytes_in_words(run.arena_bytes)}"]
+            if run.arena_bytes is not None
+            else []
+        ),
     ]
 
 

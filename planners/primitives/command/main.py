@@ -11,13 +11,17 @@ from importlib import import_module
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
+from csdf.errors import UnwritableFile
 from csdf.outcome import Status
 from csdf.stopping import ENDS, Stop, reason_of
 from planners.primitives.command.answer import Report, as_json, as_text, plot
 from planners.primitives.command.profile import measured_run, profile_of
+from planners.primitives.execution.as_plan import streaming_plan
 from planners.primitives.profile import Profile
 from planners.primitives.selection.accounting import as_published
 from planners.primitives.selection.baselines import (
@@ -31,6 +35,7 @@ from planners.primitives.selection.greedy import greedy, greedy_pairs
 from planners.primitives.selection.planning import Demand, SelectionAnswer, best_selection
 from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
 from planners.primitives.selection.trade_off import TradeOff, trade_off
+from planners.streaming.given.plan_text import format_plans
 
 PUBLISHED = "published"
 BUDGETS = 50  # at which the solver gives its front, and the greedy choice is drawn
@@ -43,6 +48,8 @@ def main(argv: Sequence[str]) -> int:
     if options.profile and options.save_profile:
         parser.error("--profile reads what --save-profile would measure and write; give one")
     pictures.require_drawing(options.plot)
+    if options.output and pictures.suffix_of(options.output) != "json":
+        raise UnwritableFile(f"{options.output}: expected .json")
     demand = Demand(
         objective=Objective(options.objective), memory=options.memory, nanoseconds=options.time
     )
@@ -60,10 +67,20 @@ def main(argv: Sequence[str]) -> int:
         problem = as_published(problem, model.network, demand.objective)
     report, front = _report(model, profile, problem, demand, options)
     print(json.dumps(as_json(report), indent=2) if options.json else as_text(report))
+    if options.output:
+        _write(options.output, model.network, report)
     if options.plot and front is not None:
         reached = greedy_pairs(front, budgets(front, BUDGETS))
         plot(options.plot, report._replace(front=report.front or front.pairs), tuple(reached))
     return _exit_code(report)
+
+
+def _write(path: str, network: Network, report: Report) -> None:
+    selection = report.answer.selection
+    if selection is None:
+        print(f"csdf plan primitives: {path} is not written: there is no plan", file=sys.stderr)
+        return
+    output.write("csdf plan primitives", path, format_plans([streaming_plan(network, selection)]))
 
 
 def _report(
@@ -124,6 +141,9 @@ def command_parser() -> argparse.ArgumentParser:
     _add_profile_options(parser)
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the front")
+    parsers.add_output_option(
+        parser, "the plan: maps, changed maps and workspaces in one arena, in JSON", required=False
+    )
     return parser
 
 

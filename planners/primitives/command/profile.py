@@ -13,6 +13,8 @@ from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
 from csdf.stopping import Progress
 from planners.primitives.command.answer import MeasuredRun
+from planners.primitives.execution.as_plan import streaming_plan, ways_of_selection
+from planners.primitives.execution.planned import run_planned
 from planners.primitives.execution.selected import largest_difference
 from planners.primitives.profile import Profile
 from planners.primitives.profiling.effort import Effort
@@ -52,15 +54,17 @@ def measured_run(model: Model, selection: Selection, options: argparse.Namespace
     """Return what running the selection shows, and how far its output is from the usual one."""
     network = model.network
     model = with_weights("csdf plan primitives", model, options.seed)
-    ways = {
-        one.layer: (one.primitive, one.input_layout, one.output_layout) for one in selection.chosen
-    }
+    ways = ways_of_selection(selection)
+    plan = streaming_plan(network, selection) if options.output else None
     frame = random_frame(network, options.seed)
     with answers.working("running the plan, and the whole network"):
         found = run_measured(model, ways, frame, repeats=options.repeats)
         maps = run_layers(model, frame)
+        written = None if plan is None else run_planned(model, plan, frame)
     expected = {layer.name: maps[layer.name] for layer in network.outputs}
     difference = largest_difference(found.outputs, expected)
+    if written is not None:
+        difference = max(difference, largest_difference(written, expected))
     return MeasuredRun(
         nanoseconds=found.nanoseconds,
         is_equal=difference <= TOLERANCE,
@@ -68,4 +72,5 @@ def measured_run(model: Model, selection: Selection, options: argparse.Namespace
         map_bytes=found.arena_bytes,
         workspace_bytes=found.workspace_bytes,
         weight_bytes=found.parameter_bytes,
+        arena_bytes=None if plan is None else plan.arena_bytes,
     )

@@ -53,7 +53,15 @@ def change_name(connection: Connection) -> str:
 
 
 def map_plan(network: Network, changes: tuple[Change, ...]) -> MemoryPlan:
-    """Return offsets in bytes for every map; a time is the place of a layer in its order.
+    """Return offsets in bytes for every map."""
+    return plan_arena(
+        map_problem(network, changes),
+        budget=Stop(steps=MOST_STEPS, reason=because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)),
+    )
+
+
+def map_problem(network: Network, changes: tuple[Change, ...]) -> Problem:
+    """Return a buffer for every map; a time is the place of a layer in its order.
 
     A map lives until its last reader is done, an output until the end; a changed map for as long as
     its consumer runs.
@@ -82,7 +90,4 @@ def map_plan(network: Network, changes: tuple[Change, ...]) -> MemoryPlan:
                 alignment=ALIGNMENT,
             )
         )
-    return plan_arena(
-        Problem(name=network.name, buffers=tuple(buffers)),
-        budget=Stop(steps=MOST_STEPS, reason=because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)),
-    )
+    return Problem(name=network.name, buffers=tuple(buffers))

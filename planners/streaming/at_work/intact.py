@@ -64,6 +64,7 @@ def _is_in_place(
         len(stage.layers) == 1
         and isinstance(layer.operator, ELEMENT_BY_ELEMENT)
         and (source.layer.shape, source.row_bytes) == (layer.shape, result.row_bytes)
+        and source.read_in(layer.name).layout == result.buffer.layout
         and all(
             result.places(row) == [source.place(row, layer.name)] for row in range(made[0], made[1])
         )

@@ -27,7 +27,7 @@ from planners.streaming.command.answer import as_json, as_text
 from planners.streaming.command.options import USUAL_PLATFORM, add_plan_options
 from planners.streaming.fit import fit
 from planners.streaming.given.as_fit import fit_of
-from planners.streaming.given.files import plans_for
+from planners.streaming.given.files import plans_for, worked_part
 from planners.streaming.given.plan_text import format_plans
 from planners.streaming.plan import StreamingPlan
 from planners.streaming.together import Together
@@ -106,6 +106,7 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
     options.element_bytes = options.element_bytes if options.is_element_given else None
     model = chosen.read_source(source, options, with_weights=options.verify)
     if plan is not None:
+        model = worked_part(model, plan)
         found = _judged(model.network, plan, options)
     else:
         found = _searched(model.network, options)
@@ -188,8 +189,8 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--plan",
         metavar="FILE",
-        help="judge this plan and search none: what csdf fit, csdf cnn memory, csdf plan fusion or "
-        "csdf plan reuse wrote with -o; --plot draws it over time",
+        help="judge this plan and search none: what csdf fit, csdf cnn memory, or csdf plan "
+        "fusion, reuse or primitives wrote with -o; --plot draws it over time",
     )
     parser.add_argument(
         "--fps",

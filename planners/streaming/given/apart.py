@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from csdf.errors import InvalidPlan
-from planners.streaming.plan import StreamBuffer, StreamingPlan
+from planners.streaming.plan import Kind, StreamBuffer, StreamingPlan
 
 
 class _Place(NamedTuple):
@@ -60,6 +60,23 @@ def require_hand_overs(plan: StreamingPlan) -> None:
                 raise InvalidPlan(
                     f"{named}, which lives from group {target.begin + 1} on, or ended"
                 )
+
+    _require_filled(plan)
+
+
+def _require_filled(plan: StreamingPlan) -> None:
+    """Require that a buffer which is there only behind the making of its tensor takes it over."""
+    made = {
+        one.stage.result: number for number, group in enumerate(plan.groups) for one in group.stages
+    }
+    for buffer in plan.buffers:
+        taken = {copy.target for copy in plan.groups[buffer.begin].hand_overs}
+        is_late = buffer.kind is Kind.WHOLE and made.get(buffer.tensor, 0) < buffer.begin
+        if is_late and buffer.name not in taken:
+            raise InvalidPlan(
+                f"buffer {buffer.name!r} begins with group {buffer.begin + 1}, behind the making of "
+                f"{buffer.tensor!r}, but does not take it over"
+            )
 
 
 def _whole(plan: StreamingPlan, name: str, named: str) -> StreamBuffer:

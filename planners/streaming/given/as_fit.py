@@ -19,6 +19,9 @@ class GivenWhy(Why):
     """Reasons for the answer about a given plan."""
 
     JUDGED = "the plan that is given works this network; no other was looked for"
+    JUDGED_PART = (
+        "the plan that is given works layers {first}:{end} of this network; no other was looked for"
+    )
     TOO_LARGE = "the plan that is given takes {needed} bytes of RAM, {ram} are there"
     FLASH = "the trained numbers need {needed} bytes of flash, {flash} are there"
 
@@ -59,6 +62,9 @@ def _verdict(
         return Status.INFEASIBLE, because(GivenWhy.TOO_LARGE, needed=plan.arena_bytes, ram=ram)
     if flash is not None and needed > flash:
         return Status.INFEASIBLE, because(GivenWhy.FLASH, needed=needed, flash=flash)
+    if plan.layers is not None:
+        first, end = plan.layers
+        return Status.FEASIBLE, because(GivenWhy.JUDGED_PART, first=first, end=end)
     return Status.FEASIBLE, because(GivenWhy.JUDGED)
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from cnn2csdf.weights import Model
 from csdf.errors import CsdfError, InvalidPlan, counted
 from csdf.io.files import decoded, read_bytes
 from planners.streaming.given.apart import require_apart
 from planners.streaming.given.plan_text import parse_plans
 from planners.streaming.plan import StreamingPlan
+from planners.tiling.layer_ranges import layer_range
+
+
+def worked_part(model: Model, plan: StreamingPlan) -> Model:
+    """Return the layers of a model that a plan works; all, where it does not say which."""
+    return model if plan.layers is None else layer_range(model, *plan.layers)
 
 
 def plans_for(path: str, models: int) -> tuple[StreamingPlan, ...]:

@@ -16,6 +16,7 @@ from csdf.errors import ExecutionError, InvalidPlan
 from planners.inlays import Inlay, channels_of, is_reached
 from planners.streaming.again import worked_network
 from planners.streaming.given.apart import require_apart, require_hand_overs
+from planners.streaming.given.layouts import require_layouts
 from planners.streaming.machine import Machine
 from planners.streaming.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
 from planners.streaming.stage import Manner, Stage
@@ -75,6 +76,7 @@ class _Judged:
         self._require_orders()
         self._require_work()
         require_hand_overs(self._plan)
+        require_layouts(self._network, self._plan)
 
     def _stages(self) -> Iterator[tuple[int, PlannedStage]]:
         for number, group in enumerate(self._plan.groups):

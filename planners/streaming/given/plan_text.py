@@ -7,7 +7,7 @@ network itself is not in it; whoever reads a plan for a network lets the judge b
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from itertools import pairwise
@@ -21,6 +21,7 @@ from planners.streaming.plan import (
     VERSION,
     HandOver,
     Kind,
+    NamedPrimitive,
     PlannedGroup,
     PlannedStage,
     StreamBuffer,
@@ -29,16 +30,30 @@ from planners.streaming.plan import (
 )
 from planners.streaming.stage import Manner, Stage, Tiles
 
-PLAN = (
-    *("version", "network", "element_bytes", "arena_bytes", "multiply_accumulates"),
-    *("again", "inlays", "groups", "buffers"),
-)
-STAGE = ("layers", "course", "rows", "parts", "summing", "tiles", "strips")
-GROUP = ("arriving", "hand_overs", "at_once", "order", "stages")
-BUFFER = ("name", "kind", "tensor", "readers", "rows", "size", "offset", "groups")
-SINCE = {"inlays": 2, "order": 2, "readers": 2, "hand_overs": 3, "at_once": 3}  # the rest: 1
+# The keys of each kind of object, with the first version that has them.
+PLAN = {
+    **dict.fromkeys(("version", "network", "element_bytes", "arena_bytes"), 1),
+    **dict.fromkeys(("multiply_accumulates", "again", "groups", "buffers"), 1),
+    "inlays": 2,
+    "layers": 3,
+}
+GROUP = {"arriving": 1, "stages": 1, "order": 2, "hand_overs": 3, "at_once": 3}
+STAGE = {
+    **dict.fromkeys(("layers", "course", "rows", "parts", "summing", "tiles", "strips"), 1),
+    "primitive": 3,
+}
+BUFFER = {
+    **dict.fromkeys(("name", "kind", "tensor", "rows", "size", "offset", "groups"), 1),
+    "readers": 2,
+    "layout": 3,
+}
 NEARLY_LATER = ("tiles",)  # what not every plan of version 1 had
-LATER: dict[str, object] = {"order": [], "hand_overs": [], "at_once": None}  # of earlier groups
+# What keys that came later mean where they are missing.
+LATER_OF_PLAN: dict[str, object] = {"inlays": [], "layers": None}
+LATER_OF_GROUP: dict[str, object] = {"order": [], "hand_overs": [], "at_once": None}
+LATER_OF_STAGE = {"tiles": None, "primitive": None}
+LATER_OF_BUFFER: dict[str, object] = {"readers": [], "layout": None}
+LAYOUTS = ("CHW", "HWC")
 MOST = 2**31 - 1  # of rows, parts, bytes: what C counts in 32 bits
 MOST_WORK = 2**63 - 1
 
@@ -74,6 +89,7 @@ def _plan(found: JsonValue) -> StreamingPlan:
     unit = found["element_bytes"]
     return StreamingPlan(
         network=found["network"].text(),
+        layers=None if found["layers"].is_null else _pair(found["layers"], "layer"),
         element_bytes=None if unit.is_null else unit.whole(1, MOST),
         again=tuple(_span(one) for one in found["again"].items()),
         inlays=tuple(_inlay(one) for one in found["inlays"].items()),
@@ -102,8 +118,8 @@ def _version(found: JsonValue) -> int:
     return version
 
 
-def _keys_of(keys: Sequence[str], version: int, but: Sequence[str] = ()) -> tuple[str, ...]:
-    return tuple(key for key in keys if SINCE.get(key, 1) <= version and key not in but)
+def _keys_of(keys: Mapping[str, int], version: int, but: Sequence[str] = ()) -> tuple[str, ...]:
+    return tuple(key for key, since in keys.items() if since <= version and key not in but)
 
 
 def _require_keys_of_version(found: JsonValue, version: int) -> None:
@@ -117,7 +133,7 @@ def _require_keys_of_version(found: JsonValue, version: int) -> None:
         _require(buffer, BUFFER, version)
 
 
-def _require(found: JsonValue, keys: tuple[str, ...], version: int) -> None:
+def _require(found: JsonValue, keys: Mapping[str, int], version: int) -> None:
     optional = tuple(key for key in NEARLY_LATER if key in keys and version == 1)
     needed = _keys_of(keys, version, optional)
     found.require_keys(needed, optional, form=f"version {version}")
@@ -125,12 +141,13 @@ def _require(found: JsonValue, keys: tuple[str, ...], version: int) -> None:
 
 def _with_later_keys(found: JsonValue) -> JsonValue:
     """Return a document of an earlier version with the keys that came later."""
-    groups = [
-        {**LATER, **group, "stages": [{"tiles": None, **one} for one in group["stages"]]}
-        for group in found.value["groups"]
+    plan = LATER_OF_PLAN | found.value
+    plan["groups"] = [
+        {**LATER_OF_GROUP, **group, "stages": [LATER_OF_STAGE | one for one in group["stages"]]}
+        for group in plan["groups"]
     ]
-    buffers = [{"readers": [], **one} for one in found.value["buffers"]]
-    return replace(found, value={"inlays": [], **found.value, "groups": groups, "buffers": buffers})
+    plan["buffers"] = [LATER_OF_BUFFER | one for one in plan["buffers"]]
+    return replace(found, value=plan)
 
 
 def _span(found: JsonValue) -> Span:
@@ -183,7 +200,26 @@ def _stage(found: JsonValue) -> PlannedStage:
         summing=_text_or_none(found["summing"]),
         tiles=None if found["tiles"].is_null else _tiles(found["tiles"]),
     )
-    return PlannedStage(stage=stage, strips=tuple(_strip(one) for one in found["strips"].items()))
+    return PlannedStage(
+        stage=stage,
+        strips=tuple(_strip(one) for one in found["strips"].items()),
+        primitive=None if found["primitive"].is_null else _primitive(found["primitive"]),
+    )
+
+
+def _primitive(found: JsonValue) -> NamedPrimitive:
+    found.require_keys(("name", "reads", "writes"))
+    return NamedPrimitive(
+        name=found["name"].text(),
+        reads=_layout(found["reads"]),
+        writes=_layout(found["writes"]),
+    )
+
+
+def _layout(found: JsonValue) -> str:
+    if found.text() not in LAYOUTS:
+        raise found.refusal(f"expected one of {', '.join(LAYOUTS)}")
+    return found.text()
 
 
 def _tiles(found: JsonValue) -> Tiles:
@@ -208,9 +244,7 @@ def _strip(found: JsonValue) -> tuple[str, int, int]:
 
 
 def _buffer(found: JsonValue) -> StreamBuffer:
-    groups = found["groups"].naturals()
-    if len(groups) != 2 or groups[0] >= groups[1]:
-        raise found["groups"].refusal("expected a first group and one past the last")
+    begin, end = _pair(found["groups"], "group")
     return StreamBuffer(
         name=found["name"].text(),
         kind=_word(found["kind"], Kind),
@@ -218,10 +252,18 @@ def _buffer(found: JsonValue) -> StreamBuffer:
         rows=found["rows"].whole(0, MOST),
         size=found["size"].whole(0, MOST),
         offset=found["offset"].whole(0, MOST),
-        begin=groups[0],
-        end=groups[1],
+        begin=begin,
+        end=end,
         readers=_texts(found["readers"]),
+        layout=None if found["layout"].is_null else _layout(found["layout"]),
     )
+
+
+def _pair(found: JsonValue, what: str) -> tuple[int, int]:
+    numbers = found.naturals()
+    if len(numbers) != 2 or numbers[0] >= numbers[1]:
+        raise found.refusal(f"expected a first {what} and one past the last")
+    return numbers[0], numbers[1]
 
 
 def _texts(found: JsonValue) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
 from csdf.stopping import Stop
 from planners.fusion import streaming
-from planners.fusion.chains import chain_of, layer_range, part_of
+from planners.fusion.chains import chain_of
 from planners.fusion.choices import NOTHING, least_memory, options
 from planners.fusion.configurations import Way, configuration
 from planners.fusion.memory import Scratch
@@ -27,6 +27,7 @@ from planners.fusion.planning import alive_bytes, best_plan, fusion_plan
 from planners.fusion.plans import necessary_work
 from planners.fusion.search import best_under, front, merged
 from planners.fusion.streaming import Streams, bytes_of
+from planners.tiling.layer_ranges import layer_range, part_of
 from tests.planners.fusion.chains import TERMS, mixed, networks, plain_chain, yolo_chain
 
 ways = st.sampled_from(list(Way))

@@ -204,17 +204,20 @@ def test_keys_of_another_version_than_it_says_are_named():
 
 def without_later_keys(entry):
     """The document as version 1 wrote it."""
-    old = {key: value for key, value in entry.items() if key != "inlays"} | {"version": 1}
+    old = less(entry, "inlays", "layers") | {"version": 1}
     old["groups"] = [
-        {"arriving": one["arriving"], "stages": [less(stage, "tiles") for stage in one["stages"]]}
+        {
+            "arriving": one["arriving"],
+            "stages": [less(stage, "tiles", "primitive") for stage in one["stages"]],
+        }
         for one in entry["groups"]
     ]
-    old["buffers"] = [less(one, "readers") for one in entry["buffers"]]
+    old["buffers"] = [less(one, "readers", "layout") for one in entry["buffers"]]
     return old
 
 
-def less(entry, key):
-    return {name: value for name, value in entry.items() if name != key}
+def less(entry, *keys):
+    return {name: value for name, value in entry.items() if name not in keys}
 
 
 NESTED = {  # what is changed in the document, and where it is found; plans of each version

@@ -86,7 +86,7 @@ def test_a_hand_over_of_what_is_not_there_is_refused():
     wrong = {
         "0 buffers with all rows have the name 'x'": replace(copy, source="x"),
         "expected two buffers of one tensor": replace(copy, source=copy.target),
-        "layer 'l3' reads 'l2' in buffer 'l2 to l3 (1)', which groups 1 to 1 have": None,
+        "begins with group 2, behind the making of 'l2', but does not take it over": None,
     }
     for words, one in wrong.items():
         group = replace(first.groups[1], hand_overs=(one, *others) if one else ())
@@ -98,3 +98,15 @@ def test_a_network_partly_in_a_set_with_another_is_refused():
     _, plan = planned(("A/1", "A/2", "B/1"))
     with pytest.raises(ExecutionError, match="not the whole of 'B' does"):
         teams(plan)
+
+
+def test_a_layer_that_reads_in_a_buffer_of_other_groups_is_refused():
+    application, plan = planned(("A/1", "A/2"))
+    first, _ = judged(application, plan)
+    group = replace(first.groups[1], hand_overs=())
+    targets = {copy.target for copy in first.groups[1].hand_overs}
+    buffers = tuple(one for one in first.buffers if one.name not in targets)
+    wrong = replace(first, groups=(first.groups[0], group), buffers=buffers)
+    words = "layer 'l3' reads 'l2' in buffer 'l2 to l3 (1)', which groups 1 to 1 have"
+    with pytest.raises(InvalidPlan, match=re.escape(words)):
+        require_carried_out(application.members[0].network, wrong)

@@ -1,0 +1,119 @@
+"""Selections of primitives in the form of all plans: judged, and run in the planned bytes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cnn2csdf.execution.whole import run_whole
+from csdf.errors import ExecutionError, InvalidPlan
+from planners.primitives.execution import planned as planned_module
+from planners.primitives.execution.as_plan import planned_primitives
+from planners.primitives.execution.planned import run_planned
+from planners.primitives.execution.selected import largest_difference
+from planners.primitives.library.prepared import prepared_layer, ways_of
+from planners.primitives.library.tiled import ROUNDING
+from planners.primitives.profiling.profiler import random_frame
+from planners.streaming.at_work.in_turn import outputs_of
+from planners.streaming.given.judge import require_carried_out
+from planners.streaming.given.plan_text import format_plans, parse_plans
+from planners.streaming.machine import Machine
+from planners.streaming.plan import Kind
+from tests.planners.primitives.execution.test_selected_networks import SMALL, plain
+
+FRAME = random_frame(SMALL.network, 2)
+
+
+def planned(ways):
+    """The plan of a selection, with the workspaces that the primitives declare."""
+    network = SMALL.network
+    workspaces = {
+        layer.name: prepared_layer(SMALL, layer, ways[layer.name]).workspace_bytes
+        for layer in network.layers
+    }
+    return planned_primitives(network, ways, workspaces)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_any_selection_runs_in_the_bytes_of_its_plan(data):
+    network = SMALL.network
+    ways = {
+        layer.name: data.draw(st.sampled_from(ways_of(network, layer))) for layer in network.layers
+    }
+    plan = planned(ways)
+    assert parse_plans(format_plans([plan]), "plan.json") == (plan,)
+    expected = run_whole(SMALL, FRAME)
+    assert largest_difference(run_planned(SMALL, plan, FRAME), expected) < ROUNDING
+    assert largest_difference(outputs_of(SMALL, plan, FRAME), expected) < ROUNDING
+    machine = Machine(network, plan)
+    machine.run()
+    assert machine.arena.most == plan.arena_bytes
+
+
+def lowered():
+    """All convolutions as products of lowered matrices where they can be, in one layout."""
+    ways = plain(SMALL.network)
+    for layer in SMALL.network.layers:
+        if ("im2col", "CHW", "CHW") in ways_of(SMALL.network, layer):
+            ways[layer.name] = "im2col", "CHW", "CHW"
+    return ways
+
+
+def changed(plan, name, **values):
+    assert name in [one.name for one in plan.buffers]
+    return replace(
+        plan,
+        buffers=tuple(replace(one, **values) if one.name == name else one for one in plan.buffers),
+    )
+
+
+def test_the_workspace_of_a_layer_is_its_own():
+    plan = planned(lowered())
+    assert any(one.kind is Kind.SCRATCH for one in plan.buffers)
+    scratch = next(one for one in plan.buffers if one.name == "workspace of branch3")
+    with pytest.raises(InvalidPlan, match="of 'first'"):
+        require_carried_out(SMALL.network, changed(plan, "map of first", offset=scratch.offset))
+
+
+def test_a_workspace_smaller_than_its_primitive_needs_is_refused():
+    plan = planned(lowered())
+    wrong = changed(plan, "workspace of branch3", size=64)
+    require_carried_out(SMALL.network, wrong)  # nobody else has the bytes
+    with pytest.raises(InvalidPlan, match="has a workspace of 64 bytes; 'im2col' needs"):
+        run_planned(SMALL, wrong, FRAME)
+
+
+def test_a_map_in_another_layout_than_its_reader_wants_is_refused():
+    plan = planned(lowered())
+    with pytest.raises(InvalidPlan, match="but buffer 'map of first' has it in HWC"):
+        require_carried_out(SMALL.network, changed(plan, "map of first", layout="HWC"))
+    ways = lowered() | {"pooled": ("layer", "HWC", "HWC")}
+    turned = planned(ways)
+    number = next(
+        n for n, one in enumerate(turned.groups) if one.stages[0].stage.result == "pooled"
+    )
+    groups = list(turned.groups)
+    groups[number] = replace(groups[number], hand_overs=())
+    with pytest.raises(InvalidPlan, match="but does not take it over"):
+        require_carried_out(SMALL.network, replace(turned, groups=tuple(groups)))
+
+
+def test_a_primitive_that_writes_beyond_its_bytes_is_found_out(monkeypatch):
+    plan = planned(plain(SMALL.network))
+
+    def greedy(model, layer, way):
+        found = prepared_layer(model, layer, way)
+
+        def run(inputs, workspace, output):
+            found.run(inputs, workspace, output)
+            if layer.name == "branch3":
+                inputs[0].reshape(-1)[:1] = np.float32(3)
+
+        return found._replace(run=run)
+
+    monkeypatch.setattr(planned_module, "prepared_layer", greedy)
+    with pytest.raises(ExecutionError, match="layer 'branch3' writes to byte"):
+        run_planned(SMALL, plan, FRAME)
