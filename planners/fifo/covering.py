@@ -83,7 +83,11 @@ class Covering:
             if best is not None and node.bound >= best:
                 self.lower_bound = max(self.lower_bound, best)
                 return None
-            found = self._solved(node)
+            try:
+                found = self._solved(node, look)
+            except BaseException:
+                heapq.heappush(self._nodes, node)  # its part of the depths is still to be searched
+                raise
             if found is None:
                 continue
             bound, depths, unsure = found
@@ -110,12 +114,12 @@ class Covering:
             decided = {**node.decided, unsure: has}
             heapq.heappush(self._nodes, _Node(node.bound, self._made, decided))
 
-    def _solved(self, node: _Node) -> tuple[int, Depths, Length] | None:
+    def _solved(self, node: _Node, look: Callable[[], None]) -> tuple[int, Depths, Length] | None:
         """The bound of a node, depths near its optimum, a length to decide on; None if it is empty."""
         made = _Program(self._least, self._most, self._weights, self._regions, node.decided)
         if made.is_empty:
             return None
-        relaxed = solved(made.program, SECONDS)
+        relaxed = solved(made.program, SECONDS, look)
         if relaxed is None:  # of a program that has a solution: the solver gave up
             return node.bound, self._least, made.any_length()
         depths = tuple(ceil(one - CLOSE) for one in relaxed.columns[: len(self._least)])
