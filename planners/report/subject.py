@@ -1,16 +1,13 @@
-"""Networks as subjects of a report: how they are read, and what is known about their memory."""
+"""Networks on the page of a report: what is known about their layers and their memory."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import PurePath
 
-from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.fixed_point.flash import flash_bytes
@@ -18,13 +15,11 @@ from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
 from cnn2csdf.operators.operator import describe
 from cnn2csdf.parameters import layer_parameter_bytes, multiply_accumulates, parameter_bytes
-from csdf.cli.answers import NETWORKS
 from csdf.cli.frame.long_work import limited_part
-from csdf.cli.options.limits import add_limit_options
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Contribution, Figure, Section, Surroundings
-from csdf.errors import CsdfError, GaveUp
+from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
 from csdf.stopping import Progress, Stop
@@ -34,11 +29,6 @@ from planners.parts_memory import MemoryApart, memory_apart
 from planners.report import sections, words
 from planners.report.findings import LayerFigures, Limit, Mark, NetworkFindings
 from planners.report.terms import terms_of
-
-INPUT = "a network: .onnx, Darknet .cfg, JSON, or a name of the catalogue such as mobilenet_v2"
-NAMES = tuple(CATALOGUE)
-FILES = (*NETWORKS, ".json")
-GRAPHS = (".xml", ".csv")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,28 +121,6 @@ def _memory(findings: NetworkFindings) -> Iterator[Section]:
         ]
     )
     yield Section("memory", "Memory", content)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add how the network is read, how it works, and the memory that it should fit."""
-    shared.add_reading_options(parser)
-    limits = parser.add_argument_group("does the network fit?")
-    add_limit_options(limits, "at most, of buffers and parameters together; e.g. 256kB, 1MiB")
-    shared.add_granularity_options(parser, is_by_tensor=True)
-    shared.add_duration_options(parser)
-
-
-def reads(name: str) -> bool:
-    """Whether a name that is no graph's file is that of a network: a model file, or the catalogue."""
-    suffix = PurePath(name).suffix.lower()
-    return suffix in FILES or (suffix not in GRAPHS and not os.path.exists(name))
-
-
-def refuse(options: argparse.Namespace) -> None:
-    """Refuse a memory for a graph: it is not known what else lies there. Raises CsdfError."""
-    for name in ("ram", "flash", "memory"):
-        if getattr(options, name) is not None:
-            raise CsdfError(f"--{name} is for networks; the buffers of a graph are on its page")
 
 
 def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:

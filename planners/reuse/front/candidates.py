@@ -19,7 +19,7 @@ from planners.plan import Problem
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.cost.tensor_places import tensor_places
 from planners.reuse.front.guided.beyond_search import fitted
-from planners.reuse.front.guided.small_end import least_in_use
+from planners.reuse.front.guided.each_alone import least_in_use
 from planners.reuse.front.problem import Point
 from planners.reuse.front.search_problem import WHOLE, score, search_problem
 from planners.reuse.front.selection import Demands, selected

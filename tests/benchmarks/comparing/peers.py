@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 CAPACITY = 1_048_576  # bytes that MiniMalloc's problems have to fit into
-EVALUATIONS = (2, 20)  # generations, and chromosomes of each; mms_ga takes 0.2 s for one
+EVALUATIONS = (2, 5)  # generations, and chromosomes of each; mms_ga takes 0.2 s for one
 
 
 class Peer(NamedTuple):

@@ -17,9 +17,10 @@ from random import Random
 from csdf.stopping import Budget, Stop, stop_of
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.exact.load_front import LoadFront, load_front
+from planners.reuse.front.guided.each_alone import smallest_of_each
 from planners.reuse.front.guided.guided_search import GuidedSearch
 from planners.reuse.front.guided.rationed import Rationed
-from planners.reuse.front.guided.small_end import gains_of, smallest_of_each
+from planners.reuse.front.guided.small_end import gains_of
 from planners.reuse.front.guided.walks import WalkSettings
 from planners.reuse.front.places.evaluation import Place, Serial
 from planners.reuse.front.problem import Chromosome, Front, Problem

@@ -1,20 +1,25 @@
 """The small end of the front: what each network needs alone, climbs, and the least in use."""
 
+from functools import partial
 from random import Random
 
 import pytest
 
 from csdf.stopping import Stop, stop_of
+from planners.reuse.application.application import Application
 from planners.reuse.application.published_applications import read_published_application
 from planners.reuse.application.published_rates import as_published
 from planners.reuse.buffers.sharing import best_shared, shared_buffers
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.candidates import least_points
 from planners.reuse.front.guided.beyond_search import search_beyond
-from planners.reuse.front.guided.small_end import climbed, free_genes, genes_of_members
+from planners.reuse.front.guided.each_alone import genes_of_members, smallest_of_each
+from planners.reuse.front.guided.rationed import Rationed
+from planners.reuse.front.guided.small_end import climbed, free_genes, genes_at
 from planners.reuse.front.offset_points import offset_point
+from planners.reuse.front.places.evaluation import Serial
 from planners.reuse.front.problem import Problem
-from planners.reuse.front.search_problem import search_problem
+from planners.reuse.front.search_problem import score, search_problem
 from tests.planners.reuse.front.small_applications import all_genes, together
 from tests.shared_data import SHARED
 
@@ -107,6 +112,47 @@ def test_with_300_evaluations_no_more_is_needed_than_the_published_tool_finds(na
         front = search_beyond(evaluator, random=Random(seed), evaluations=300).front
         assert front.evaluations == 300
         assert front.points[0].score.objectives[0] - evaluator.weights <= theirs * 1e6
+
+
+def smallest_alone(application, *, evaluations, seed):
+    """What each network needs in the seed of the small end, and the evaluations that it took."""
+    evaluator = Evaluator(application, share=best_shared)
+    place = Rationed(Serial(partial(score, evaluator)), evaluations)
+    (found,) = smallest_of_each(
+        evaluator, search_problem(evaluator), place, random=Random(seed), stop=Stop()
+    )
+    members = range(len(application.members))
+    needs = [evaluator.alone(member, genes_at(found)) for member in members]
+    return needs, place.evaluations
+
+
+@pytest.mark.parametrize("evaluations", [7, 60, 3000])
+def test_climbs_of_each_network_take_a_third_of_the_evaluations_at_most(evaluations):
+    _, taken = smallest_alone(together(), evaluations=evaluations, seed=1)
+    assert taken <= evaluations // 3
+
+
+def test_each_network_alone_needs_the_least_of_all_its_chromosomes():
+    needs, _ = smallest_alone(together(), evaluations=3000, seed=1)
+    evaluator = Evaluator(together(), share=best_shared)
+    every = list(all_genes(together()))
+    assert needs == [min(evaluator.alone(member, one) for one in every) for member in range(2)]
+
+
+@needs_table
+@pytest.mark.slow
+def test_the_largest_network_climbs_from_several_starts():
+    application = as_published(read_published_application(str(TABLE), "application 6"))
+    small, large = (
+        next(member for member in application.members if member.name == name)
+        for name in ("mobilenetv1", "resnet50")
+    )
+    # A single climb of ResNet-50 from all layers by parts ends at 7.557 MB here, where all layers
+    # of the stage behind the first one are whole: no change of a few layers needs less.
+    pair = Application(name="pair", members=(small, large))
+    for seed in (1, 2, 3):
+        needs, _ = smallest_alone(pair, evaluations=7500, seed=seed)
+        assert needs[1] <= 7_000_000
 
 
 @needs_table

@@ -1,0 +1,56 @@
+"""Networks as subjects of a report: which names are networks, and their options.
+
+A page about a network is made by `subject`, which is loaded then. A page about a graph needs neither
+operators nor NumPy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from importlib import import_module
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from cnn2csdf.catalogue.networks import CATALOGUE
+from cnn2csdf.commands.cnn import options as shared
+from csdf.cli.answers import NETWORKS
+from csdf.cli.options.limits import add_limit_options
+from csdf.errors import CsdfError
+from csdf.stopping import Stop
+
+if TYPE_CHECKING:
+    from planners.report.subject import NetworkSubject
+
+INPUT = "a network: .onnx, Darknet .cfg, JSON, or a name of the catalogue such as mobilenet_v2"
+NAMES = tuple(CATALOGUE)
+FILES = (*NETWORKS, ".json")
+GRAPHS = (".xml", ".csv")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add how the network is read, how it works, and the memory that it should fit."""
+    shared.add_reading_options(parser)
+    limits = parser.add_argument_group("does the network fit?")
+    add_limit_options(limits, "at most, of buffers and parameters together; e.g. 256kB, 1MiB")
+    shared.add_granularity_options(parser, is_by_tensor=True)
+    shared.add_duration_options(parser)
+
+
+def reads(name: str) -> bool:
+    """Whether a name that is no graph's file is that of a network: a model file, or the catalogue."""
+    suffix = PurePath(name).suffix.lower()
+    return suffix in FILES or (suffix not in GRAPHS and not os.path.exists(name))
+
+
+def refuse(options: argparse.Namespace) -> None:
+    """Refuse a memory for a graph: it is not known what else lies there. Raises CsdfError."""
+    for name in ("ram", "flash", "memory"):
+        if getattr(options, name) is not None:
+            raise CsdfError(f"--{name} is for networks; the buffers of a graph are on its page")
+
+
+def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
+    """Return the network of the options with its memory as a whole and by parts."""
+    found: NetworkSubject = import_module("planners.report.subject").subject(options, stop)
+    return found
