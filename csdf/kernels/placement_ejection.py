@@ -10,10 +10,9 @@ UNDECIDED = 0  # the limit was reached: call again to go on
 FOUND = 1  # no block waits: `begin` holds the offsets
 
 FIXED_PRICE = 2**44  # of a block that may not be pushed out; above the sum of all other prices
-FULL = 512  # a price is seen as 512 to 767 parts of 512: not always the least one wins
+FULL = 512  # the first price; prices are seen as up to half more: not always the least one wins
 SHIFTS = 3  # blocks drawn after each push, which may move to other free places
-MASK = 2**40 - 1  # of the random numbers
-DRAWN = 2**24  # a random number is below
+MASK = 2**40 - 1  # of the random numbers, of which the upper 24 bits are used
 
 
 class Places:
@@ -32,10 +31,11 @@ class Places:
 class Shelf:
     """The placed blocks, the waiting ones, and what it costs to push a block out.
 
-    begin, end: (B,) of placed blocks. is_placed, price: (B,). upward: (B,) the first `placed` entries
-    are the placed blocks in order of `begin`; by_end: the same in order of `end`. waiting: (B,) the
-    first `waits` entries are the others. entry_of: (B,) zeros. below, above: (B + 1,) scratch, the
-    places around the neighbours of one block; below_block, above_block: (B,) which neighbours.
+    begin, end: (B,) of placed blocks. is_placed: (B,). price: (B,) multiples of FULL, or FIXED_PRICE.
+    upward: (B,) the first `placed` entries are the placed blocks in order of `begin`; by_end: the same
+    in order of `end`. waiting: (B,) the first `waits` entries are the others. tried: placements so far.
+    entry_of: (B,) zeros. below, above: (B + 1,) scratch, the places around the neighbours of one block;
+    below_block, above_block: (B + 1,) which neighbours.
     """
 
     def __init__(self, begin, end, price, waiting, array, seed):
@@ -51,8 +51,8 @@ class Shelf:
         self.entry_of = array([0] * blocks)
         self.below = array([0] * (blocks + 1))
         self.above = array([0] * (blocks + 1))
-        self.below_block = array([0] * blocks)
-        self.above_block = array([0] * blocks)
+        self.below_block = array([0] * (blocks + 1))
+        self.above_block = array([0] * (blocks + 1))
         self.placed = 0
         self.tried = 0
         self.waits = 0
@@ -83,7 +83,7 @@ def search(places, conflicts, size, shelf, limit):
         shelf.waits -= 1
         shelf.waiting[turn] = shelf.waiting[shelf.waits]
         if shelf.least > 0:
-            shelf.price[block] += 1
+            shelf.price[block] += FULL
             push_out(conflicts, shelf, block, place)
         put(size, shelf, block, place)
         if shelf.least > 0:
@@ -94,7 +94,7 @@ def search(places, conflicts, size, shelf, limit):
 def below(shelf, limit):
     """Return a random number below the limit."""
     shelf.random = (shelf.random * 1664525 + 1013904223) & MASK
-    return (shelf.random >> 16) * limit // DRAWN
+    return (shelf.random >> 16) * limit >> 24
 
 
 def look(places, conflicts, shelf, block):
@@ -108,23 +108,29 @@ def look(places, conflicts, shelf, block):
         shelf.entry_of[conflicts.neighbour[entry]] = entry + 1
     unders = 0
     uppers = 0
-    for position in range(shelf.placed):
+    for position in range(shelf.placed):  # without branches, which nothing could foresee
         other = shelf.upward[position]
-        entry = shelf.entry_of[other]
-        if entry > 0:
-            under = (shelf.begin[other] - conflicts.rise[entry - 1]) // unit * unit
-            insert_pair(shelf.below, shelf.below_block, unders, under, other)
-            unders += 1
+        shelf.below_block[unders] = other
+        unders += shelf.entry_of[other] > 0
         other = shelf.by_end[position]
-        entry = shelf.entry_of[other]
-        if entry > 0:
-            upper = shelf.begin[other] + conflicts.lift[entry - 1]
-            upper = (upper + unit - 1) // unit * unit
-            insert_pair(shelf.above, shelf.above_block, uppers, upper, other)
-            uppers += 1
+        shelf.above_block[uppers] = other
+        uppers += shelf.entry_of[other] > 0
+    for k in range(unders):
+        other = shelf.below_block[k]
+        under = shelf.begin[other] - conflicts.rise[shelf.entry_of[other] - 1]
+        insert_pair(shelf.below, shelf.below_block, k, rounded_down(under, unit), other)
+        other = shelf.above_block[k]
+        upper = shelf.begin[other] + conflicts.lift[shelf.entry_of[other] - 1]
+        upper = rounded_down(upper + unit - 1, unit)
+        insert_pair(shelf.above, shelf.above_block, k, upper, other)
     for entry in range(conflicts.start[block], conflicts.start[block + 1]):
         shelf.entry_of[conflicts.neighbour[entry]] = 0
     return unders
+
+
+def rounded_down(number, unit):
+    """Return the largest multiple of the unit that is not above the number."""
+    return number if unit == 1 else number // unit * unit
 
 
 def insert_pair(numbers, blocks, count, number, block):
@@ -154,15 +160,15 @@ def cheapest(places, shelf, block, near):
     least = 0
     here = 0
     while entered < near and shelf.below[entered] < 0:
-        price += price_of(places, shelf, shelf.below_block[entered])
+        price += shelf.price[shelf.below_block[entered]]
         entered += 1
     while True:
         while left < near and shelf.above[left] <= here:
-            price -= price_of(places, shelf, shelf.above_block[left])
+            price -= shelf.price[shelf.above_block[left]]
             left += 1
         seen = price
         if price > 0 and price < FIXED_PRICE:
-            seen = price * (FULL + below(shelf, FULL // 2)) // FULL
+            seen = price // FULL * (FULL + below(shelf, FULL // 2))
         if ties == 0 or seen < least:
             ties = 1
             least = seen
@@ -174,16 +180,11 @@ def cheapest(places, shelf, block, near):
         if here >= top:
             break
         while entered < near and shelf.below[entered] <= here:
-            price += price_of(places, shelf, shelf.below_block[entered])
+            price += shelf.price[shelf.below_block[entered]]
             entered += 1
         here = min(shelf.below[entered], shelf.above[left], top)
     shelf.least = least
     return chosen
-
-
-def price_of(places, shelf, block):
-    """Return what it costs to push a block out."""
-    return FIXED_PRICE if places.is_fixed[block] == 1 else FULL * shelf.price[block]
 
 
 def free_place(places, shelf, block, near):

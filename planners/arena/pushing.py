@@ -27,7 +27,9 @@ class PushingSearch:
         self._shelf = backend.kernel(kernel.Shelf)(
             self._begin,
             backend.blank(count),
-            backend.array([1] * count),
+            backend.array(
+                kernel.FIXED_PRICE if fixed else kernel.FULL for fixed in blocks.is_fixed
+            ),
             backend.blank(count),
             backend.array,
             seed,

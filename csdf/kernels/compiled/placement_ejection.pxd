@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 from csdf.kernels.compiled.placement cimport Conflicts
 
-cdef int64_t UNDECIDED, FOUND, FIXED_PRICE, FULL, SHIFTS, MASK, DRAWN
+cdef int64_t UNDECIDED, FOUND, FIXED_PRICE, FULL, SHIFTS, MASK
 
 
 cdef class Places:
@@ -26,11 +26,13 @@ cdef int64_t below(Shelf shelf, int64_t limit) noexcept
 
 @cython.locals(
     unit=int64_t, entry=int64_t, unders=int64_t, uppers=int64_t, position=int64_t, other=int64_t,
-    under=int64_t, upper=int64_t,
+    under=int64_t, upper=int64_t, k=int64_t,
 )
 cdef int64_t look(
     Places places, Conflicts conflicts, Shelf shelf, int64_t block
 ) noexcept
+
+cdef int64_t rounded_down(int64_t number, int64_t unit) noexcept
 
 @cython.locals(hole=int64_t)
 cdef void insert_pair(
@@ -42,8 +44,6 @@ cdef void insert_pair(
     least=int64_t, here=int64_t, seen=int64_t,
 )
 cdef int64_t cheapest(Places places, Shelf shelf, int64_t block, int64_t near) noexcept
-
-cdef int64_t price_of(Places places, Shelf shelf, int64_t block) noexcept
 
 @cython.locals(
     top=int64_t, entered=int64_t, left=int64_t, ties=int64_t, chosen=int64_t, here=int64_t,
