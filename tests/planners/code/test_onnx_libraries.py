@@ -8,7 +8,7 @@ from planners.streaming.fit import fit
 from tests.planners.code.compiling import FLAGS, libraries, needs_compiler, run_all
 
 pytest.importorskip("onnxruntime.quantization")
-from tests.cnn2csdf.onnx_files.test_onnx_quantized import quantized_file  # noqa: E402
+from tests.cnn2csdf.onnx_files.test_onnx_quantized import quantized_file
 
 pytestmark = pytest.mark.slow
 
