@@ -11,15 +11,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, inf
+from random import Random
 
 from csdf.search.evaluator import Evaluation
 from csdf.search.moments.demands import Moment, Moments
+from csdf.search.moments.exchange import exchanges
 from csdf.search.narrowing import Distribution, narrowing
 from csdf.search.sequential import SequentialRun
 from csdf.search.variables import Variable
 from csdf.stopping import Stop
 
-MOMENTS = (2, 2, 2)  # of the first linear program, and that each later one has more
+MOMENTS = (3, 3, 4)  # of the first linear program, and that each later one has more
+TRIES = 12  # exchanges before the first linear program, and after the last
 LONGEST = 15  # seconds of a linear program where there is a budget, and at most
 SHARE = 0.5  # of what is left of it
 ANY = 1 << 40  # tokens, more than an iteration of moderate size has
@@ -62,20 +65,31 @@ def live_bounds(
     problem = Moments(run.graph, variables, owners=run.owners, occupied=run.occupied, cycles=cycles)
     bound, best, chosen = 0, _smaller(run, variables, known, known), list[Moment]()
     start: Sequence[int] = [variable.least for variable in variables]
-    for count in MOMENTS:
-        best = _smaller(run, variables, best, run.grown(start))
+    random = Random(0)
+
+    def regrown(small: Sequence[int]) -> Distribution | None:
+        return _narrowed(run, variables, run.grown(small))
+
+    for found in exchanges(variables, best, regrown, random, TRIES):
+        best = found
         yield LiveBound(lower_bound=bound, capacities=best)
+    for count in MOMENTS:
+        grown = run.grown(start)
         new = [one for one in _moments(run) if one not in chosen][:count]
         chosen += new
+        best = _smaller(run, variables, best, grown)
+        yield LiveBound(lower_bound=bound, capacities=best)
         below = _below(variables, best)
         relaxed = problem.relaxed(chosen, below, _seconds(stop), stop.look) if new else None
         if relaxed is None:
-            return
+            break
         bound = max(bound, min(relaxed.lower_bound, _size(variables, best)))
         yield LiveBound(lower_bound=bound, capacities=best)
         start = _whole(variables, relaxed.columns)
     best = _smaller(run, variables, best, run.grown(start))
     yield LiveBound(lower_bound=bound, capacities=best)
+    for found in exchanges(variables, best, regrown, random, TRIES):
+        yield LiveBound(lower_bound=bound, capacities=found)
 
 
 def _seconds(stop: Stop) -> float:
@@ -96,11 +110,18 @@ def _smaller(
     grown: Distribution | None,
 ) -> Distribution:
     """The smaller of the best and what has grown, narrowed."""
-    if grown is None:
-        return best
-    for narrowed in narrowing(_Liveness(run), variables, _is_live, grown):
-        grown = grown if narrowed is None else narrowed
-    return min(best, grown, key=lambda one: _size(variables, one))
+    narrowed = _narrowed(run, variables, grown) or best
+    return min(best, narrowed, key=lambda one: _size(variables, one))
+
+
+def _narrowed(
+    run: SequentialRun, variables: Sequence[Variable], grown: Distribution | None
+) -> Distribution | None:
+    """Live capacities of which none can be less on its own; None for none."""
+    if grown is not None:
+        for narrowed in narrowing(_Liveness(run), variables, _is_live, grown):
+            grown = grown if narrowed is None else narrowed
+    return grown
 
 
 def _whole(variables: Sequence[Variable], relaxed: Sequence[float]) -> list[int]:

@@ -1,0 +1,62 @@
+"""Smaller live capacities near known ones: space of some channels is exchanged for less in others.
+
+A few channels give up all, or a part, of what they have above their least capacity. A run grows what
+is then missing, wherever it gets stuck, and what has grown is narrowed. What is no larger is where the
+next exchange begins, so that the search moves on among capacities of one size.
+
+Source: Shaw, Using constraint programming and local search methods to solve vehicle routing problems,
+CP 1998 (parts of a solution are taken away and found again).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+
+from csdf.search.narrowing import Distribution
+from csdf.search.variables import Variable
+
+KEPT = (0, 50, 80, 90)  # per cent of what a channel has above its least capacity
+MOST_CHANNELS = 3  # that give up space at once
+
+Regrown = Callable[[Sequence[int]], Distribution | None]
+
+
+def exchanges(
+    variables: Sequence[Variable],
+    known: Distribution,
+    regrown: Regrown,
+    random: Random,
+    tries: int,
+) -> Iterator[Distribution]:
+    """Yield after each try the smallest capacities so far.
+
+    known: live capacities. regrown: live capacities that are made of some that may be too small.
+    """
+
+    def size(capacities: Distribution) -> int:
+        return sum(one.weight * many for one, many in zip(variables, capacities, strict=True))
+
+    here = best = known
+    for _ in range(tries):
+        start = _reduced(variables, here, random)
+        found = None if start is None else regrown(start)
+        if found is not None and size(found) <= size(here):
+            here = found
+            best = min(best, here, key=size)
+        yield best
+
+
+def _reduced(
+    variables: Sequence[Variable], capacities: Distribution, random: Random
+) -> list[int] | None:
+    """The capacities with less in a few channels; None if there is nothing to give up."""
+    more = [place for place, one in enumerate(variables) if capacities[place] > one.least]
+    if not more:
+        return None
+    reduced = list(capacities)
+    for place in random.sample(more, random.randint(1, min(MOST_CHANNELS, len(more)))):
+        one = variables[place]
+        steps = (capacities[place] - one.least) // one.step * random.choice(KEPT) // 100
+        reduced[place] = one.least + steps * one.step
+    return reduced
