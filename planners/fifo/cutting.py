@@ -74,7 +74,8 @@ def least_of(one: int | None, other: int | None) -> int | None:
 class PartSearch:
     """The cheapest depths of a part: proposals are evaluated, and regions learnt from those too small.
 
-    regions: what is known before. sufficient: some depths that suffice. found: regions that are learnt.
+    regions: what is known before. sufficient: depths that suffice, if some are known. found: regions
+    that are learnt.
     """
 
     def __init__(
@@ -85,11 +86,11 @@ class PartSearch:
         look: Callable[[], None],
         *,
         regions: Iterable[TooSmall],
-        sufficient: Depths,
+        sufficient: Iterable[Depths] = (),
     ) -> None:
         self._evaluator, self._weights, self._look = evaluator, weights, look
         self._covering = Covering(least, evaluator.most, weights)
-        self._sufficient = {sufficient}
+        self._sufficient = set(sufficient)
         self.found: list[TooSmall] = []
         for region in regions:
             self._learn(region)

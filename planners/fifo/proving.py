@@ -190,14 +190,15 @@ class Parts:
         return kept
 
     def _solve(self, part: Part) -> None:
-        evaluator = PartEvaluator(self._evaluator, part.places, self._most_inside(part))
+        most = self._most_inside(part)
+        evaluator = PartEvaluator(self._evaluator, part.places, most)
         search = PartSearch(
             evaluator,
             tuple(self._least[one] for one in part.places),
             [self._weights[one] for one in part.places],
             self._look_within,
             regions=self._regions,
-            sufficient=tuple(self._sufficient[one] for one in part.places),
+            sufficient=self._known_inside(part, most),
         )
         self._now = part, search
         try:
@@ -206,6 +207,18 @@ class Parts:
             part.bound = max(part.bound, search.lower_bound)
             self._regions += search.found
             self._now = None
+
+    def _known_inside(self, part: Part, most: Sequence[int | None]) -> list[Depths]:
+        """Depths of a part that suffice where all other FIFOs are at their most, if known.
+
+        Those of the whole do, but where one of them is deeper than that.
+        """
+        if any(
+            end is not None and depth > end
+            for depth, end in zip(self._sufficient, most, strict=True)
+        ):
+            return []
+        return [tuple(self._sufficient[one] for one in part.places)]
 
     def _look_within(self) -> None:
         self._look()

@@ -12,14 +12,17 @@ from csdf.stopping import Stop
 from planners.fifo.dataflow import design_graph
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_system import EventSystem
-from planners.fifo.growing import exchanged, grown
+from planners.fifo.finn.reading import read_design
+from planners.fifo.growing import exchanged, grown, least_depths
 from planners.fifo.occupancy import automatic_depths
+from planners.fifo.proving import Parts
 from planners.fifo.sizing import full_rate, period_of, smallest_depths
 from planners.fifo.stepping import cheapest_depths
 from planners.fifo.timing import rtl
+from planners.fifo.timing.options import TimingOptions
 from tests.both_kernels import BOTH, use
 from tests.planners.fifo import recurrences
-from tests.planners.fifo.designs import chain, cluster, documented_chain, fork
+from tests.planners.fifo.designs import RESIDUAL, chain, cluster, documented_chain, fork
 from tests.planners.fifo.handshakes import Times
 
 FRAMES = 3
@@ -324,3 +327,21 @@ def test_compiled_and_plain_kernels_find_the_same(monkeypatch, backend):
     monkeypatch.undo()
     again = EventSystem(fork())
     assert (found.bits, found.status) == (smallest_depths(again, full).bits, "optimal")
+
+
+@pytest.mark.parametrize("deep", [(5,), (2, 5), tuple(range(8))])
+def test_a_proof_that_begins_with_deep_fifos_ends_with_the_smallest(deep):
+    # Depths beyond those where words may as well wait elsewhere say nothing about a single part.
+    design = read_design(RESIDUAL, TimingOptions(), {})
+    system = EventSystem(design)
+    full, _ = full_rate(system)
+    smallest = smallest_depths(system, full)
+    evaluator = DesignEvaluator(system, required=full)
+    weights = [one.bits for one in design.fifos]
+    floor = [2] * len(weights)
+    parts = Parts(evaluator, least_depths(evaluator), weights, floor, lambda: None)
+    start = tuple(60 if one in deep else depth for one, depth in enumerate(smallest.depths))
+    *_, last = parts.proved(start)
+    depths = [last[one] for one in range(len(weights))]
+    assert design.bits(depths) == smallest.bits == parts.lower_bound
+    assert evaluator.circuit(depths) is None
