@@ -18,7 +18,7 @@ from cnn2csdf.parameters import parameter_shapes
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
 from planners.streaming.course import Course, course_of
-from planners.streaming.stages import sums_over_rows
+from planners.streaming.geometry.summing import sums_over_rows
 
 MOST_AGAIN = 6  # layers in front of the sums
 LONGEST_SPAN = 14  # layers between the two tensors, each counted once

@@ -9,36 +9,18 @@ from typing import NamedTuple
 from planners.inlays import Inlay, joint_lives, worth_it
 from planners.streaming.again import Span, worked_network
 from planners.streaming.course import Course, course_of
-from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_rows
-from planners.streaming.offsets.pieces import GroupBytes, Lead
+from planners.streaming.offsets.groups import WorkingGroup, lifetimes, lives_of_lines
+from planners.streaming.offsets.leads import leads_of, least_arena
+from planners.streaming.offsets.pieces import GroupBytes
 from planners.streaming.offsets.placement import placed
 from planners.streaming.offsets.rings import Ring, rings_of
-from planners.streaming.overlap import least_lead, pace_of
 from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan
 from planners.streaming.search.chains import GroupWay
 from planners.streaming.search.moves import made_by_rows
-from planners.streaming.stage import Geometry
 from planners.streaming.stages import ACCUMULATOR_BYTES, StageTable
 
 OUTSIDE_ALIGNMENT = 8  # bytes
-
-
-class _Group(NamedTuple):
-    """Stages that work at the same time, or none, while the input is collected.
-
-    arriving: the input, where it comes row by row.
-    """
-
-    geometry: tuple[Geometry, ...]
-    arriving: str | None
-
-    @property
-    def result(self) -> str:
-        if not self.geometry:
-            assert self.arriving is not None
-            return self.arriving
-        return self.geometry[-1].firings.result
 
 
 class _KeptIn(NamedTuple):
@@ -111,7 +93,7 @@ def _makings(
 
 
 def _tried(
-    course: Course, table: StageTable, groups: Sequence[_Group], inlays: Mapping[str, Inlay]
+    course: Course, table: StageTable, groups: Sequence[WorkingGroup], inlays: Mapping[str, Inlay]
 ) -> Iterator[_Making]:
     """The same groups with more or fewer tensors that lie in others, of which the least is taken.
 
@@ -130,14 +112,14 @@ def _tried(
 
 def _groups(
     course: Course, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
-) -> Iterator[_Group]:
+) -> Iterator[WorkingGroup]:
     for number, group in enumerate(groups):
         stages = [table.geometry(stage) for move in group.moves for stage in move.stages]
         arriving = course.at(0) if is_streamed and number == 0 else None
         if group.is_apart:
-            yield from (_Group((stage,), None) for stage in stages)
+            yield from (WorkingGroup((stage,), None) for stage in stages)
         else:
-            yield _Group(tuple(stages), arriving)
+            yield WorkingGroup(tuple(stages), arriving)
 
 
 class _Making:
@@ -147,7 +129,7 @@ class _Making:
         self,
         course: Course,
         table: StageTable,
-        groups: Sequence[_Group],
+        groups: Sequence[WorkingGroup],
         inlays: Mapping[str, Inlay],
         *,
         is_eager: bool = False,
@@ -160,11 +142,11 @@ class _Making:
         self._course = course
         self._table = table
         self._groups = groups
-        lives = self._lifetimes()
+        lives = lifetimes(course, groups)
         hosts = set(lives)
         sizes = {name: table.arena_bytes(name) for name in lives}
         if is_eager:
-            lives |= self._lives_of_lines({one.tensor for one in inlays.values()} - hosts)
+            lives |= lives_of_lines(groups, {one.tensor for one in inlays.values()} - hosts)
         inside = {name: one for name, one in inlays.items() if name in lives and one.host in hosts}
         lives = {name: life for name, life in lives.items() if name in hosts or name in inside}
         sizes |= {name: table.row_bytes(name) for name in inside if name not in hosts}
@@ -176,12 +158,12 @@ class _Making:
         self._widest = max(table.bytes_of(name) for name in course.layers)
         left = [one for name, one in inlays.items() if name not in self._inlays]
         self._kept = [self._kept_in(group, left) for group in groups]
-
         self._buffers = tuple(self._sized())
         self._inner = [one for one in self._buffers if one.kind is not Kind.OUTSIDE]
-        self._laid_over = [
-            lead for number, group in enumerate(groups) for lead in self._leads(group, number)
-        ]
+        barred = table.outside | self._joint
+        leads = leads_of(course, table, groups, whole=self._whole, barred=barred)
+        self._leads = list(leads)
+        self.least = least_arena(groups, self._inner, self._leads)
 
     @property
     def inlays(self) -> tuple[Inlay, ...]:
@@ -190,45 +172,6 @@ class _Making:
             one for kept in self._kept for ring in kept.rings.values() for one in ring.inlays
         )
         return (*self._inlays.values(), *in_rings)
-
-    def _lives_of_lines(self, names: Collection[str]) -> dict[str, tuple[int, int]]:
-        """The lives of tensors that a stage makes for its own group."""
-        return {
-            one.firings.result: (number, number + 1)
-            for number, group in enumerate(self._groups)
-            for one in group.geometry
-            if one.firings.result in names
-        }
-
-    def _lifetimes(self) -> dict[str, tuple[int, int]]:
-        """Tensors that lie whole, with the first group and one past the last that has them."""
-        begin: dict[str, int] = {}
-        first = self._groups[0]
-        passing = first.arriving if first.geometry else None  # the input, if it never lies whole
-        if passing is None:
-            begin[self._course.at(0)] = 0
-        begin |= dict.fromkeys(self._course.others, 0)
-        made = {
-            one.firings.result: number
-            for number, group in enumerate(self._groups)
-            for one in group.geometry
-        }
-        end: dict[str, int] = {}
-        for number, group in enumerate(self._groups):
-            for one in group.geometry:
-                for reading in one.firings.readings:
-                    if made.get(reading.tensor, -1) != number:
-                        end[reading.tensor] = number + 1
-        for name, number in made.items():
-            is_last = name == self._groups[number].result
-            if name in end or name in self._course.results or is_last:
-                begin[name] = number
-        last = len(self._groups)
-        return {
-            name: (number, last if name in self._course.results else end.get(name, number + 1))
-            for name, number in begin.items()
-            if name != passing
-        }
 
     def plan(self, known: Mapping[str, int] | None) -> StreamingPlan:
         """Return the plan, at known offsets or at those that are found."""
@@ -276,7 +219,7 @@ class _Making:
             )
             for one in self._inner
         ]
-        return placed(pieces, self._laid_over, enough=self.least)
+        return placed(pieces, self._leads, enough=self.least)
 
     def _alignment(self, buffer: StreamBuffer) -> int:
         if buffer.kind is Kind.SUMS:
@@ -285,7 +228,7 @@ class _Making:
             return self._widest
         return self._table.bytes_of(buffer.tensor)
 
-    def _kept_in(self, group: _Group, inlays: Collection[Inlay]) -> _KeptIn:
+    def _kept_in(self, group: WorkingGroup, inlays: Collection[Inlay]) -> _KeptIn:
         """The rows that a group keeps, and its rings."""
         firings = [one.firings for one in group.geometry]
         strips = [one.strip_bytes for one in group.geometry]
@@ -308,7 +251,7 @@ class _Making:
         rows = {**kept.rows, **{host: ring.rows for host, ring in rings.items()}}
         return _KeptIn(rows, max(kept.passing), rings)
 
-    def _inside(self, group: _Group, number: int) -> Iterator[StreamBuffer]:
+    def _inside(self, group: WorkingGroup, number: int) -> Iterator[StreamBuffer]:
         """Lines, sums and the pool of a group."""
         kept = self._kept[number]
         for tensor, rows in kept.rows.items():
@@ -332,36 +275,6 @@ class _Making:
             end=group + 1,
         )
 
-    def _leads(self, group: _Group, number: int) -> Iterator[Lead]:
-        """How the result of a group may lie over what it reads, and nothing reads any more."""
-        firings: list[Firings] = [one.firings for one in group.geometry]
-        row_bytes = self._table.row_bytes
-        read = {reading.tensor for one in firings for reading in one.readings}
-        if group.result in self._table.outside | self._joint:
-            return
-        for name, (_, end) in self._whole.items():
-            is_dead = end == number + 1 and name not in self._course.results
-            if name in read and is_dead and name not in self._table.outside | self._joint:
-                pace = pace_of(firings, name)
-                lead = least_lead([pace], row_bytes(name), row_bytes(group.result))
-                yield Lead(group.result, name, lead)
-
-    @property
-    def least(self) -> int:
-        """Bytes that no offsets go below: the neediest group, its result over what it reads."""
-        buffers, leads = self._inner, self._laid_over
-        size = {one.name: one.size for one in buffers}
-        most = 0
-        for number, group in enumerate(self._groups):
-            alive = sum(one.size for one in buffers if one.begin <= number < one.end)
-            saved = 0
-            for lead in leads:
-                if lead.below == group.result:
-                    both = max(size[lead.below], lead.bytes + size[lead.above])
-                    saved += max(0, size[lead.below] + size[lead.above] - both)
-            most = max(most, alive - min(saved, size.get(group.result, 0)))
-        return most
-
 
 def behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
     """Return offsets of what lies outside, one behind the other from the end of the arena on."""
@@ -373,7 +286,7 @@ def behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
     return found
 
 
-def _planned(group: _Group) -> PlannedGroup:
+def _planned(group: WorkingGroup) -> PlannedGroup:
     return PlannedGroup(
         stages=tuple(
             PlannedStage(

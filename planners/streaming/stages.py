@@ -11,18 +11,19 @@ firing and holds its sums.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from planners.inlays import Inlay, inlays_of
 from planners.streaming.firing import Firings, Reading
+from planners.streaming.geometry.spans import joined, reading_of, rows_behind, within
+from planners.streaming.geometry.summing import has_wide_sums, sums_over_rows, works_by_channels
 from planners.streaming.lines import Keeping, kept_places
 from planners.streaming.stage import Geometry, Manner, Stage, Strip
 from planners.streaming.tiles.held_ranges import TileRanges
-from planners.tiling.regions import COLUMNS, Needs, Range, can_be_tiled, hull
+from planners.tiling.regions import COLUMNS, Needs, Range, can_be_tiled
 
 ACCUMULATOR_BYTES = 4  # of a sum: int32 for int8, float for float
 
@@ -141,7 +142,7 @@ class StageTable:
             firings=Firings(
                 result=stage.result,
                 readings=tuple(
-                    _reading(tensor, found, self.network.layer(tensor).shape.rows)
+                    reading_of(tensor, found, self.network.layer(tensor).shape.rows)
                     for tensor, found in outside.items()
                 ),
                 made=(0, *ends),
@@ -224,11 +225,11 @@ class StageTable:
             for index, source in enumerate(layer.inputs):
                 row_of = self.row_needs(layer, index)
                 before = needed.get(source)
-                found = [_needed(row_of, span) for span in needed[name]]
+                found = [rows_behind(row_of, span) for span in needed[name]]
                 needed[source] = (
                     found
                     if before is None
-                    else [_joined(one, two) for one, two in zip(before, found, strict=True)]
+                    else [joined(one, two) for one, two in zip(before, found, strict=True)]
                 )
         ranges = {name: tuple(span or (0, 0) for span in needed[name]) for name in stage.layers}
         order = dict.fromkeys(
@@ -249,7 +250,7 @@ class StageTable:
             self._row_needs[key] = (
                 tuple((0, height) for _ in range(layer.shape.rows))
                 if needed is None
-                else tuple(_within(needed(row), height) for row in range(layer.shape.rows))
+                else tuple(within(needed(row), height) for row in range(layer.shape.rows))
             )
         return self._row_needs[key]
 
@@ -284,7 +285,7 @@ class StageTable:
         reads outside the stage, may need all channels of what it reads. No other layer reads theirs:
         it would find one part of the channels. None where there is none.
         """
-        if not _works_by_channels(self.network.layer(layers[0]), is_first=True):
+        if not works_by_channels(self.network.layer(layers[0]), is_first=True):
             return None
         for before, name in pairwise(layers):
             layer = self.network.layer(name)
@@ -292,7 +293,7 @@ class StageTable:
                 return None
             if isinstance(layer.operator, op.Convolution) and layer.operator.groups == 1:
                 return None if has_wide_sums(self.network, layer) else name
-            if not _works_by_channels(layer, is_first=False):
+            if not works_by_channels(layer, is_first=False):
                 return None
         return None
 
@@ -309,7 +310,7 @@ class StageTable:
         layer = self.network.layer(name)
         width = layer.shape.width
         readings = [
-            _reading(
+            reading_of(
                 need.source,
                 [need.clipped((place, place + 1)) for place in range(width)],
                 need.limit,
@@ -323,78 +324,3 @@ class StageTable:
         layer = self.network.layer(name)
         of_row = multiply_accumulates(layer, self.network.input_shapes(layer)) // layer.shape.rows
         return of_row * sum(end - first for first, end in ranges)
-
-
-def _works_by_channels(layer: Layer, *, is_first: bool) -> bool:
-    """Whether some channels of the result need the same of the input; of the first layer, any."""
-    pointwise = (op.BatchNormalization, op.Activation, op.Identity)
-    if not all(isinstance(one, pointwise) for one in layer.epilogue):
-        return False
-    match layer.operator:
-        case op.Convolution(groups=groups, filters=filters):
-            return is_first or groups == filters > 1
-        case op.Pooling():
-            return True
-    return isinstance(layer.operator, pointwise)
-
-
-def sums_over_rows(network: Network, layer: Layer) -> bool:
-    """Whether a layer of one output row can add up its input row by row."""
-    if not layer.inputs:
-        return False
-    source = network.input_shapes(layer)[0]
-    if not source.is_map or layer.shape.rows != 1 or source.rows == 1:
-        return False
-    match layer.operator:
-        case op.FullyConnected():
-            return not has_wide_sums(network, layer)
-        case op.GlobalPooling():
-            return True
-        case op.Reduction(function="mean" | "sum" | "max", axes=axes):
-            return {1, 2} == set(axes)
-        case op.Pooling(window=window):
-            return (
-                layer.shape.width == 1
-                and window.dilation == (1, 1)
-                and not any(window.padding)
-                and not any(window.overhang)
-            )
-    return False
-
-
-def has_wide_sums(network: Network, layer: Layer) -> bool:
-    """Whether its sums have more than the 32 bits that a plan counts for each."""
-    types = network.layer(layer.inputs[0]).quantization
-    return types is not None and types.element is Element.INT16
-
-
-def _within(span: Range, limit: int) -> Range:
-    """The part of a range in [0, limit); empty at the nearest place where there is none."""
-    first = min(max(span[0], 0), limit)
-    return first, max(first, min(span[1], limit))
-
-
-def _needed(row_of: tuple[Range, ...], span: Range | None) -> Range | None:
-    """Rows of an input for a range of rows of the output: needs grow with the row."""
-    if span is None or span[0] == span[1]:
-        return None
-    first, end = row_of[span[0]][0], row_of[span[1] - 1][1]
-    return (first, end) if first < end else None
-
-
-def _joined(one: Range | None, other: Range | None) -> Range | None:
-    if one is None or other is None:
-        return one or other
-    return hull(one, other)
-
-
-def _reading(tensor: str, spans: Sequence[Range], limit: int) -> Reading:
-    """Return what firings need, given the range that each needs; an empty range needs nothing."""
-    uptos = [end if first < end else 0 for first, end in spans]
-    firsts = [first if first < end else limit for first, end in spans]
-    firsts.append(limit)
-    return Reading(
-        tensor=tensor,
-        upto=tuple(accumulate(uptos, max)),
-        first=tuple(reversed(tuple(accumulate(reversed(firsts), min)))),
-    )

@@ -15,10 +15,11 @@ from cnn2csdf.weights import Array
 from planners.inlays import most_bytes, worth_it
 from planners.streaming.course import Course
 from planners.streaming.firing import Firings
+from planners.streaming.geometry.summing import sums_over_rows
 from planners.streaming.lines import Keeping, kept_rows
 from planners.streaming.overlap import Pace, pace_of
 from planners.streaming.stage import Manner, Stage
-from planners.streaming.stages import StageTable, sums_over_rows
+from planners.streaming.stages import StageTable
 
 ROWS_AT_A_TIME = (1, 2, 4, 8, 16)  # of stages of several layers
 LONGEST_STAGE = 10  # layers

@@ -1,0 +1,208 @@
+"""The ways of a network in an arena, found one after the other until a stop.
+
+First the plain ones: whole layers, and all layers by rows. Then the search of groups, with more and
+more labels at a place: lines alone, and strips below what lines need. Where the plan of a chain of
+groups takes more bytes than are counted, chains whose tensors find places are looked for beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from cnn2csdf.parameters import multiply_accumulates
+from csdf.outcome import Reason
+from csdf.stopping import ENDS, Stop, reason_of
+from planners.network_arena import whole_arena
+from planners.streaming.course import Course
+from planners.streaming.making import plan_of, smaller_plan
+from planners.streaming.ordered.plain import whole_layers
+from planners.streaming.plan import StreamingPlan
+from planners.streaming.search.chains import GroupWay, PlanWay
+from planners.streaming.search.front import ALL, ANY_WORK, front
+from planners.streaming.search.moves import PARTS, Move, Moves
+from planners.streaming.search.spaces import OnceMoves, PlainMoves, TwiceMoves
+from planners.streaming.search.times import PlanTimes
+from planners.streaming.stage import Stage
+from planners.streaming.stages import StageTable
+from planners.streaming.ways import (
+    BY_ROWS,
+    IN_PARTS,
+    LINES,
+    PLAIN,
+    STRIPS,
+    TWICE,
+    WHOLE_LAYERS,
+    FitWay,
+)
+
+ANY_BYTES = 2**62  # more than any arena has
+SMALL_GAP = 256  # part of the bytes counted; no other chain is looked for
+PARTS_OF_GAP = 4  # arenas that are tried between what is counted and what is taken
+MOST_CAPS = 12  # arenas that are tried after a search
+WIDTHS = (12, 100, ALL)  # labels at a place, one search after the other
+
+
+class Finding:
+    """The ways of a network. ended: the reason, where the stop ended the search."""
+
+    def __init__(
+        self,
+        course: Course,
+        table: StageTable,
+        *,
+        is_streamed: bool,
+        searched: Sequence[str],
+        ram: int | None,
+        times: PlanTimes | None,
+        stop: Stop,
+    ) -> None:
+        """Take where the input comes from, the spaces to search, and the RAM that is asked for."""
+        self.ways: list[FitWay] = []
+        self.ended: Reason | None = None
+        self._course, self._table = course, table
+        self._is_streamed = is_streamed
+        self._spaces = {name: moves for name, moves in self._all_spaces() if name in searched}
+        self._ram = ram
+        self._times = times
+        self._stop = stop
+        self._planned: set[tuple[object, ...]] = set()  # plans that were made, by their moves
+        network = course.network
+        self._once = sum(
+            multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers
+        )
+
+    def _all_spaces(self) -> Iterator[tuple[str, Moves]]:
+        """The spaces with strips; that in which gates are computed twice only if there are gates."""
+        yield STRIPS, Moves(self._course, self._table)
+        twice = TwiceMoves(self._course, self._table)
+        if twice.has_spans:
+            yield TWICE, twice
+        yield IN_PARTS, Moves(self._course, self._table, PARTS)
+
+    def run(self) -> None:
+        """Find the plain ways, and as many others as the stop allows."""
+        self._add_whole_layers()
+        self._add(BY_ROWS, self._by_rows())
+        try:
+            self._search()
+        except ENDS as end:
+            self.ended = reason_of(end)
+
+    def _add(self, name: str, groups: Sequence[GroupWay]) -> None:
+        plan = plan_of(self._course, self._table, groups, is_streamed=self._is_streamed)
+        self._add_plan(name, plan)
+
+    def _add_plan(self, name: str, plan: StreamingPlan) -> None:
+        work = Fraction(plan.multiply_accumulates, max(self._once, 1))
+        nanoseconds = None if self._times is None else self._times.of(plan)
+        self.ways.append(FitWay(name=name, plan=plan, work=work, nanoseconds=nanoseconds))
+
+    def _add_whole_layers(self) -> None:
+        """Add one arena of whole tensors: the answer of planners.network_arena, as a plan."""
+        size, outside = self._table.element_bytes, self._table.outside
+        arena = whole_arena(self._course.network, element_bytes=size, outside=outside).plan
+        plan = whole_layers(self._course, self._table, arena.offsets, is_streamed=self._is_streamed)
+        self._add_plan(WHOLE_LAYERS, plan)
+
+    def _by_rows(self) -> list[GroupWay]:
+        stages = tuple(Stage(layers=(name,)) for name in self._course.layers[1:])
+        last = len(self._course.cuts) - 1
+        return [GroupWay(0, 0, 0, last, (Move(0, last, stages),))]
+
+    def _search(self) -> None:
+        """Lines alone first, strips below what lines need; with more and more labels at a place."""
+        once = OnceMoves(self._course, self._table)
+        most = min(way.ram_bytes for way in self.ways)
+        self._take(LINES, PlainMoves(self._course, self._table), most, WIDTHS[0])
+        for labels in WIDTHS:
+            most = min(way.ram_bytes for way in self.ways if way.name in PLAIN)
+            is_complete = self._take(LINES, once, most, labels)
+            lowest = min(way.work for way in self.ways)  # 1, or 0 where nothing multiplies
+            least = min(way.ram_bytes for way in self.ways if way.work == lowest)
+            if self._ram is not None and least <= self._ram:
+                return
+            is_complete &= self._strips(least, labels)
+            if is_complete:
+                return
+
+    def _strips(self, least: int, labels: int) -> bool:
+        """Look for strips below the least bytes of lines; return whether nothing was left out."""
+        is_complete = True
+        is_first = labels == WIDTHS[0]
+        for name, moves in self._spaces.items():
+            for limit in _limits(least, self._ram):
+                before = len(self.ways)
+                is_complete &= self._take(name, moves, limit, labels)
+                if self._ram is not None and len(self.ways) > before and not is_first:
+                    break
+        return is_complete
+
+    def _take(self, name: str, moves: Moves, limit: int, labels: int) -> bool:
+        """Add the plans of a front that are new; return whether none is missing."""
+        found = front(moves, limit, is_streamed=self._is_streamed, labels=labels, budget=self._stop)
+        gaps: list[tuple[int, int]] = []
+        for way in found.plans:
+            plan = self._tried(name, way)
+            if plan is not None and plan.arena_bytes > way.memory:
+                gaps.append((way.memory, plan.arena_bytes))
+        for cap in _caps(gaps, self._ram):
+            self._stop.look()
+            works = (one.plan.multiply_accumulates for one in self.ways if one.ram_bytes <= cap)
+            chain = found.chains.within(cap, min(works, default=ANY_WORK))
+            if chain is not None:
+                self._tried(name, chain)
+        return found.is_complete
+
+    def _tried(self, name: str, way: PlanWay) -> StreamingPlan | None:
+        """Add the plan of a chain of groups that is new, unless others are as good; return it."""
+        self._stop.look()
+        key = (name, *(group.moves for group in way.groups))
+        if key in self._planned:
+            return None
+        self._planned.add(key)
+        known = (one for one in self.ways if one.plan.multiply_accumulates <= way.work)
+        plan = smaller_plan(
+            self._course,
+            self._table,
+            way.groups,
+            is_streamed=self._is_streamed,
+            than=min((one.ram_bytes for one in known), default=ANY_BYTES),
+        )
+        if plan is not None:
+            self._add_plan(name, plan)
+        return plan
+
+
+def _limits(least: int, ram: int | None) -> Iterator[int]:
+    """Limits for the search of strips, each giving all ways below it.
+
+    Of equal counts the search keeps one, another under each limit, and their bytes differ when they
+    are placed. So the limits are steps that do not depend on the RAM, and the first search takes all
+    from the RAM on: what it finds with more RAM, and fits, it finds with less.
+    """
+    if ram is None:
+        yield from (least // 4, least // 2, least - 1)
+        return
+    lowest = ram + ram // 8  # the count of the search is above the bytes of its plan here and there
+    steps = [least - 1]
+    while (below := steps[-1] - steps[-1] // 10 - 1) >= lowest:
+        steps.append(below)
+    yield from reversed(steps)
+
+
+def _caps(gaps: Sequence[tuple[int, int]], ram: int | None) -> list[int]:
+    """Arenas in which other chains might be placed, where some take more bytes than are counted.
+
+    gaps: bytes that are counted, and those of the plan.
+    """
+    steps = {
+        counted + (taken - counted) * part // PARTS_OF_GAP
+        for counted, taken in gaps
+        if taken > counted + counted // SMALL_GAP
+        for part in range(PARTS_OF_GAP)
+    }
+    if ram is not None and any(counted <= ram < taken for counted, taken in gaps):
+        steps.add(ram)
+    some = sorted(steps)
+    return some[:: -(-len(some) // MOST_CAPS) or 1]
