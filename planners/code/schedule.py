@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from cnn2csdf import operators as op
 from cnn2csdf.elements import Element
@@ -24,57 +23,14 @@ from planners.code.calls.steps import most_neighbours, steps_of
 from planners.code.described import Call, Described, described
 from planners.code.names import comment
 from planners.code.order import order_of, places_of, require_in_c
+from planners.code.placed import PlacedStage, placed_stages
 from planners.code.rules import Rule, all_of, rule_of
 from planners.code.tables import NULL, Tables
 from planners.inlays import Inlay, channels_of
-from planners.streaming.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
-from planners.streaming.running_stage import RunningStage, arriving_stage
-from planners.streaming.stage import Manner, Stage
+from planners.streaming.plan import Kind, StreamBuffer, StreamingPlan
 from planners.tiling.regions import COLUMNS, ROWS, Range, range_needed
 
-# A buffer, or None for the first of the tensor, and those to which it is copied.
-Copied = tuple[StreamBuffer | None, tuple[StreamBuffer, ...]]
 MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16 bits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedStage:
-    """A stage of a group, with its number among all stages.
-
-    copied: of a stage that copies a tensor from buffer to buffer.
-    """
-
-    running: RunningStage
-    number: int
-    group: int
-    copied: Copied | None = None
-
-    @property
-    def is_hand_over(self) -> bool:
-        """Whether it copies a tensor before its group works."""
-        return self.copied is not None and self.copied[0] is not None
-
-    @property
-    def manner(self) -> str:
-        """The word for how it works."""
-        if self.copied is not None:
-            return "COPIED"
-        if self.running.is_arriving:
-            return "ARRIVING"
-        if self.running.planned.stage.tiles is not None:
-            raise InvalidPlan(f"no C code for {self.running.result!r} in tiles")
-        if self.running.planned.stage.summing is not None:
-            return "BY_PARTS"
-        return {
-            Manner.ROWS: "BY_ROWS",
-            Manner.SUMS: "INTO_SUMS",
-            Manner.CHANNELS: "BY_CHANNELS",
-        }[self.running.planned.stage.manner]
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Tensors of other stages that it reads, in the order in which it asks for them."""
-        return tuple(self.running.needs)
 
 
 class Schedule:
@@ -97,7 +53,7 @@ class Schedule:
             (2 if self.is_short else 1) if self.is_integer else 4
         )  # bytes of an element of the arena
         require_in_c(plan, [layer.name for layer in self.network.inputs])
-        self.stages = tuple(_placed_stages(self.network, plan))
+        self.stages = tuple(placed_stages(self.network, plan))
         self.tensors = _tensors(self.network, plan)
         self._inlays = {one.tensor: one for one in plan.inlays}
         self.order = order_of(plan, self.stages)
@@ -462,41 +418,6 @@ class Schedule:
             *(self.elements(pool.offset), self.elements(pool.size)),
         )
         return f"{{{', '.join(map(str, fields))}}},"
-
-
-def _placed_stages(network: Network, plan: StreamingPlan) -> list[PlacedStage]:
-    found: list[PlacedStage] = []
-    for number, group in enumerate(plan.groups):
-        running: list[tuple[RunningStage, Copied | None]] = [*_copying(network, plan, number)]
-        if group.arriving is not None and not plan.is_copied(number):
-            running.append((arriving_stage(network, group.arriving), None))
-        running += [(RunningStage(one, network, None), None) for one in group.stages]
-        for one, copied in running:
-            placed = PlacedStage(running=one, number=len(found), group=number, copied=copied)
-            found.append(placed)
-    return found
-
-
-def _copying(
-    network: Network, plan: StreamingPlan, number: int
-) -> Iterator[tuple[RunningStage, Copied]]:
-    """Stages of a group that copy a tensor: all of it before the group works, or row by row."""
-    group = plan.groups[number]
-    buffers = {one.name: one for one in plan.buffers if one.has_all_rows}
-    for copy in group.hand_overs:
-        source, target = buffers[copy.source], buffers[copy.target]
-        name = source.tensor
-        stage = Stage(layers=(name,), rows=network.layer(name).shape.rows)
-        planned = PlannedStage(stage=stage, strips=())
-        yield RunningStage(planned, network, name), (source, (target,))
-    if group.arriving is not None and plan.is_copied(number):
-        rings = tuple(
-            one
-            for one in plan.buffers
-            if (one.tensor, one.kind) == (group.arriving, Kind.RING)
-            and one.begin <= number < one.end
-        )
-        yield arriving_stage(network, group.arriving), (None, rings)
 
 
 def _tensors(network: Network, plan: StreamingPlan) -> tuple[str, ...]:
