@@ -92,7 +92,7 @@ const void *{name}_output(const instance *state, int number)
         return text + (self._resident() if self.arriving is None else self._streamed())
 
     def _numbers(self, ports: Sequence[Port]) -> list[str]:
-        return [str(self.schedule.tensors.index(port.tensor)) for port in ports]
+        return [str(self.schedule.number_at_end(port.layer, port.tensor)) for port in ports]
 
     def _results(self) -> list[Port]:
         """Outputs that are written where the caller has them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from cnn2csdf import operators as op
 from cnn2csdf.elements import Element
@@ -23,45 +22,15 @@ from planners.code.calls.shares import Slice, share_call, slices_of
 from planners.code.calls.steps import most_neighbours, steps_of
 from planners.code.described import Call, Described, described
 from planners.code.names import comment
-from planners.code.order import copies_of, order_of
+from planners.code.order import order_of, places_of, require_in_c
+from planners.code.placed import PlacedStage, placed_stages
 from planners.code.rules import Rule, all_of, rule_of
 from planners.code.tables import NULL, Tables
 from planners.inlays import Inlay, channels_of
-from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
-from planners.streaming.running_stage import RunningStage, arriving_stage
-from planners.streaming.stage import Manner
+from planners.streaming.plan import Kind, StreamBuffer, StreamingPlan
 from planners.tiling.regions import COLUMNS, ROWS, Range, range_needed
 
 MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16 bits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedStage:
-    """A stage of a group, with its number among all stages."""
-
-    running: RunningStage
-    number: int
-    group: int
-
-    @property
-    def manner(self) -> str:
-        """The word for how it works."""
-        if self.running.is_arriving:
-            return "ARRIVING"
-        if self.running.planned.stage.tiles is not None:
-            raise InvalidPlan(f"no C code for {self.running.result!r} in tiles")
-        if self.running.planned.stage.summing is not None:
-            return "BY_PARTS"
-        return {
-            Manner.ROWS: "BY_ROWS",
-            Manner.SUMS: "INTO_SUMS",
-            Manner.CHANNELS: "BY_CHANNELS",
-        }[self.running.planned.stage.manner]
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Tensors of other stages that it reads, in the order in which it asks for them."""
-        return tuple(self.running.needs)
 
 
 class Schedule:
@@ -83,17 +52,21 @@ class Schedule:
         self.unit = (
             (2 if self.is_short else 1) if self.is_integer else 4
         )  # bytes of an element of the arena
-        self.stages = tuple(_placed_stages(self.network, plan.groups))
+        require_in_c(plan, [layer.name for layer in self.network.inputs])
+        self.stages = tuple(placed_stages(self.network, plan))
         self.tensors = _tensors(self.network, plan)
         self._inlays = {one.tensor: one for one in plan.inlays}
-        self.order = order_of(plan, [layer.name for layer in self.network.inputs])
-        self.copies = copies_of(plan)
+        self.order = order_of(plan, self.stages)
+        self.places = places_of(plan, self._placed())
+        self.copies = self.places.further
         self.outside = tuple(one.tensor for one in plan.buffers if one.kind is Kind.OUTSIDE)
         self._slices: dict[str, Slice] = {}
         for placed in self.stages:
             self._slices |= slices_of(self.network, placed.running.planned.stage)
         self._numbers = {name: number for number, name in enumerate(self.tensors)}
-        self._makers = {stage.running.result: stage for stage in self.stages}
+        self._makers = {
+            stage.running.result: stage for stage in self.stages if stage.copied is None
+        }
         self._inputs: list[str] = []
         self._steps: list[str] = []
         self._layers: list[str] = []
@@ -126,6 +99,21 @@ class Schedule:
             )
         return computed // self.unit
 
+    def number_at_end(self, layer: str, tensor: str) -> int:
+        """Return the number of the buffer in which an input or output lies at its end of a frame."""
+        found = self.copy_for(layer, tensor, len(self.plan.groups) - 1)
+        return self._numbers[tensor] if found is None else found
+
+    @property
+    def duplicates(self) -> int:
+        """How many further buffers have rows of a tensor as soon as they are made."""
+        return len(self._duplicates())
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether stages copy a tensor from buffer to buffer."""
+        return any(one.copied is not None for one in self.stages)
+
     def text(self) -> str:
         """Return the tables, each behind what it refers to."""
         tensors = [self._tensor(name) for name in self.tensors]
@@ -141,7 +129,7 @@ class Schedule:
             ("group", "groups", groups),
             ("duplicate", "duplicates", self._duplicates()),
             ("turns", "all_turns", self.order.turns),
-            ("uint16_t", "order", [f"{self._makers[name].number}," for name in self.order.results]),
+            ("uint16_t", "order", [f"{number}," for number in self.order.stages]),
         )
         return "\n\n".join(
             f"static const {kind} {name}[{len(lines)}] = {{\n"
@@ -210,16 +198,37 @@ class Schedule:
         return f"{{{', '.join(map(str, fields))}}}, /* {comment(buffer.name)} */"
 
     def _duplicates(self) -> list[str]:
-        first = len(self.tensors)
-        return [
-            f"{{tensors + {self._numbers[one.tensor]}, tensors + {first + place}}},"
-            for place, one in enumerate(self.copies)
+        """Each tensor with the further buffers that have its rows as soon as they are made."""
+        groups = self._placed()
+        copied = [targets for one in self.stages if one.copied for targets in one.copied[1:]]
+        taken = {target for targets in copied for target in targets}
+        pairs = [
+            (self._numbers[one.tensor], self._entry(one))
+            for one in self.copies
+            if one not in taken and one.begin <= groups[one.tensor] < one.end
         ]
+        pairs += [
+            (self._entry(targets[0]), self._entry(one)) for targets in copied for one in targets[1:]
+        ]
+        return [f"{{tensors + {of}, tensors + {to}}}," for of, to in pairs]
+
+    def _entry(self, buffer: StreamBuffer) -> int:
+        """The number of a buffer among the tensors."""
+        if buffer in self.copies:
+            return len(self.tensors) + self.copies.index(buffer)
+        return self._numbers[buffer.tensor]
 
     def _copy_for(self, stage: PlacedStage, name: str) -> int | None:
-        """The number of the ring in which a stage reads a tensor, where that is a further one."""
+        """The number of the buffer in which a stage reads a tensor, where that is a further one."""
+        return self.copy_for(stage.running.layers[0].name, name, stage.group)
+
+    def copy_for(self, reader: str, name: str, group: int) -> int | None:
+        """Return the number of the buffer in which a layer reads, where that is a further one."""
+        first = self.places.first.get(name)
+        if first is not None and reader in first.readers and group < first.end:
+            return None
         for place, one in enumerate(self.copies):
-            if one.tensor == name and stage.running.layers[0].name in one.readers:
+            if one.tensor == name and reader in one.readers and one.begin <= group < one.end:
                 return len(self.tensors) + place
         return None
 
@@ -229,7 +238,10 @@ class Schedule:
         if name in self.outside:
             return -1 - self.outside.index(name), rows
         inlay = self._inlay(name)
-        buffer = self.buffer(inlay.host, (Kind.WHOLE, Kind.LINE, Kind.RING), self._placed()[name])
+        kinds = (Kind.WHOLE, Kind.LINE, Kind.RING)
+        buffer = self.places.first.get(inlay.host) or self.buffer(
+            inlay.host, kinds, self._placed()[name]
+        )
         shape = self.network.layer(inlay.host).shape
         place = (inlay.row * shape.width + inlay.column) * channels_of(shape) + inlay.channel
         offset = self.elements(buffer.offset) + place * self.width_of(name)
@@ -251,9 +263,27 @@ class Schedule:
     def _placed(self) -> dict[str, int]:
         """Tensors that are no strips, with a group in which they lie in the arena."""
         found = {layer.name: 0 for layer in self.network.inputs}
-        return found | {stage.running.result: stage.group for stage in self.stages}
+        makers = [stage for stage in self.stages if stage.copied is None]
+        return found | {stage.running.result: stage.group for stage in makers}
+
+    def _add_copy(self, stage: PlacedStage) -> None:
+        """A stage that copies rows of a tensor from one buffer to another."""
+        running = stage.running
+        assert stage.copied is not None
+        source, targets = stage.copied
+        entry = self._numbers[running.result] if source is None else self._entry(source)
+        first_source = len(self._inputs)
+        self._inputs.append(self._input(running.result, 0, NULL, NULL, entry))
+        fields = (
+            *("COPIED", running.planned.stage.rows, len(running.targets), 0, 0, NULL),
+            *(f"inputs + {first_source}", 0, 1, f"tensors + {self._entry(targets[0])}"),
+        )
+        self._stages.append(f"{{{', '.join(map(str, fields))}}},")
 
     def _add_stage(self, stage: PlacedStage) -> None:
+        if stage.copied is not None:
+            self._add_copy(stage)
+            return
         running = stage.running
         first_layer = len(self._layers)
         if not running.is_arriving:
@@ -388,17 +418,6 @@ class Schedule:
             *(self.elements(pool.offset), self.elements(pool.size)),
         )
         return f"{{{', '.join(map(str, fields))}}},"
-
-
-def _placed_stages(network: Network, groups: Sequence[PlannedGroup]) -> list[PlacedStage]:
-    found: list[PlacedStage] = []
-    for number, group in enumerate(groups):
-        running = [RunningStage(one, network, None) for one in group.stages]
-        if group.arriving is not None:
-            running.insert(0, arriving_stage(network, group.arriving))
-        for one in running:
-            found.append(PlacedStage(running=one, number=len(found), group=number))
-    return found
 
 
 def _tensors(network: Network, plan: StreamingPlan) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ class _Writing:
         self.network, self.plan = model.network, plan
         self.tables = Tables(self.name)
         self.schedule = Schedule(model, plan, self.tables)
-        self.arriving = plan.groups[0].arriving
+        self.arriving = None if plan.is_copied(0) else plan.groups[0].arriving
         taken = list(RESERVED)
         self._read = {layer.name for layer in self.network.inputs}
         self._written: set[str] = set()  # tensors with a port
@@ -227,7 +227,7 @@ void {name}_profile_end(int stage);
         tables = self.schedule.text()
         wanted = self.tables.wanted | {"tensor", "input", "layer", "stage", "reader", "group"}
         wanted |= {"step", self._sweep(), "turns", "duplicate"}
-        copies = ["give_copies"] if self.schedule.copies else []
+        copies = ["give_copies"] if self.schedule.duplicates else []
         scheduler = used([self._advance(), "begin_group", *copies], SCHEDULER)
         kernels = used(wanted | mentioned(scheduler), self._files())
         externs = [
@@ -287,8 +287,9 @@ typedef {name}_state instance;
 #define ADVANCE {self._advance()}
 #define CAN_STAGE {0 if schedule.order.turns else 1}
 #define TURNS {len(schedule.order.turns)}
-#define DUPLICATES {len(schedule.copies)}
-#define GIVE_COPIES(run) {"give_copies(run)" if schedule.copies else "((void)0)"}
+#define DUPLICATES {schedule.duplicates}
+#define GIVE_COPIES(run) {"give_copies(run)" if schedule.duplicates else "((void)0)"}
+#define HAS_COPIES {int(schedule.has_copies)}
 #define BEGIN_ORDER(state) {self._begin_order()}
 
 #ifdef {capitals}_PROFILE

@@ -86,7 +86,7 @@ typedef struct {
     const tensor *of, *to;
 } duplicate;
 
-enum { ARRIVING, BY_ROWS, INTO_SUMS, BY_CHANNELS, BY_PARTS };
+enum { ARRIVING, BY_ROWS, INTO_SUMS, BY_CHANNELS, BY_PARTS, COPIED };
 
 /* Rows of a tensor that lie in the pool. */
 typedef struct {

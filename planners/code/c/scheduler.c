@@ -30,7 +30,7 @@ static void find_ranges(const stage *s, int32_t firing, range *found)
     for (number = 0; number < s->layer_count + s->source_count; number++) {
         found[number].first = found[number].end = 0;
     }
-    if (s->course == ARRIVING) {
+    if (s->course == ARRIVING || s->course == COPIED) {
         return;
     }
     if (s->course == INTO_SUMS) {
@@ -159,6 +159,14 @@ static void work(const run *r, const element *row)
         view out = tensor_view(r, s->result);
         if (row) {
             copy_elements(row_at(&out, r->firing), row, s->result->stride);
+        }
+        return;
+    }
+    if (HAS_COPIES && s->course == COPIED) {
+        view from = tensor_view(r, s->sources[0].source), to = tensor_view(r, s->result);
+        int32_t place;
+        for (place = r->made.first; place < r->made.end; place++) {
+            copy_elements(row_at(&to, place), row_at(&from, place), s->result->stride);
         }
         return;
     }
@@ -294,6 +302,10 @@ static int advance_in_order(instance *state, const element *row)
         int32_t number = order[t->first + state->place];
         if (stages[number].course == ARRIVING && !row) {
             return 0;
+        }
+        while (number >= groups[state->group].first_stage + groups[state->group].stages) {
+            state->group++;
+            memset(state->fired, 0, sizeof state->fired);
         }
         fire(state, number, row);
         if (stages[number].course == ARRIVING) {
