@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, Phase, given, settings
 
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.durations import PLATFORMS
+from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.weights import Model
 from planners.fusion.as_plan import streaming_plan
 from planners.fusion.chains import chain_of
