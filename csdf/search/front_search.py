@@ -10,8 +10,8 @@ from csdf.model.graph import Graph
 from csdf.outcome import Reason, because
 from csdf.search.exploration import Sufficient
 from csdf.search.extent import FEW, Extent, FrontWhy, Reached
-from csdf.search.named_search import NamedSearch, StorageWhy
-from csdf.search.pareto import ParetoFront
+from csdf.search.named_search import NamedSearch
+from csdf.search.pareto import ParetoFront, StorageWhy
 from csdf.search.variables import Choice
 from csdf.stopping import ENDS, Progress, Stop, reason_of
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from csdf.outcome import Reason, Status, because
 from csdf.search.evaluator import Evaluates
 from csdf.search.exploration import Exploration, Sufficient
-from csdf.search.named_search import StorageWhy
 from csdf.search.narrowing import Distribution, narrowing
+from csdf.search.pareto import StorageWhy
 from csdf.search.variables import Variable
 from csdf.stopping import ENDS, Progress, Stop, reason_of
 

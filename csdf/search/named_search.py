@@ -7,18 +7,19 @@ from fractions import Fraction
 
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
-from csdf.outcome import Reason, Status, Why, because
+from csdf.outcome import Reason, Status, because
 from csdf.search.evaluator import Evaluator
 from csdf.search.exploration import Exploration, Sufficient
 from csdf.search.insight.symmetry import Symmetries
 from csdf.search.moments.live_bound import live_bounds
+from csdf.search.naming import Naming
 from csdf.search.narrowing import (
     Distribution,
     narrowing,
     sufficient_distribution,
     whole_iterations,
 )
-from csdf.search.pareto import ParetoPoint, SmallestStorage
+from csdf.search.pareto import ParetoPoint, SmallestStorage, StorageWhy
 from csdf.search.parts import PartedExploration, independent_parts
 from csdf.search.refusals import refusal
 from csdf.search.sequential import SequentialRun, raised
@@ -33,16 +34,6 @@ MUCH_WORK = 2_000_000  # firings of the distributions evaluated before linear pr
 MOST_FIRINGS = 20_000  # of an iteration that goes into them
 WIDE = Fraction(21, 20)  # of the lower bound, if the size is less they are not
 LEAST_EFFORT = 50  # distributions to evaluate after the end of a search, to have any answer
-
-
-class StorageWhy(Why):
-    """Why a search over storage distributions ended by itself."""
-
-    NO_SMALLER = "no smaller storage suffices"
-    EVERY_POINT = "every point was found and proved"
-    NOTHING_SUFFICES = "no capacity of the searched channels suffices"
-    IS_FULL = "the queue of candidates is full"
-    NO_MORE_POINTS = "no more points"
 
 
 class _Impatient(Exception):
@@ -64,7 +55,7 @@ class NamedSearch:
         self, graph: Graph, choice: Choice, stop: Stop, *, only_live: bool = False
     ) -> None:
         bare, self._variables, self._fixed_size = prepared(graph, choice)
-        self._fixed = dict(choice.fixed or {})
+        self._naming = Naming(graph, choice, self._variables, self._fixed_size)
         self._graph, self._choice = graph, choice
         self._stop = stop
         self._evaluator = Evaluator(
@@ -170,7 +161,7 @@ class NamedSearch:
 
     def in_units(self, period: Fraction | None) -> Fraction | None:
         """Return the period in the units of the user."""
-        return None if period is None else period * self._graph.time_unit
+        return self._naming.in_units(period)
 
     def refusal(self, is_sufficient: Sufficient) -> Reason:
         """Return why nothing is sufficient."""
@@ -202,9 +193,6 @@ class NamedSearch:
 
     def next_point(self, is_sufficient: Sufficient) -> Distribution | None:
         """Return the cheapest sufficient distribution, None if there is none."""
-        return self._cheapest(is_sufficient)
-
-    def _cheapest(self, is_sufficient: Sufficient) -> Distribution | None:
         while True:
             try:
                 return self._exploration.cheapest(is_sufficient)
@@ -230,7 +218,7 @@ class NamedSearch:
                 return self._start
         self._narrowing = narrowing(self._evaluator, self._variables, is_sufficient, self._start)
         self._turn = min(ALONE, LONG_WORK // self._evaluator.firings)
-        return self._cheapest(is_sufficient)
+        return self.next_point(is_sufficient)
 
     def add(self, capacities: Sequence[int]) -> Fraction | None:
         """Take the distribution as a point, instead of a slower one of equal size; its period."""
@@ -245,8 +233,7 @@ class NamedSearch:
 
         is_ended: whether the stop has ended the search, so that only an interrupt ends this.
         """
-        first = [variable.channels[0].name for variable in self._variables]
-        chosen = tuple(capacities[name] for name in first)
+        chosen = self._naming.distribution(capacities)
         if is_ended:
             self._evaluator.hurry()
         return self._quick_point(chosen)
@@ -260,34 +247,20 @@ class NamedSearch:
 
     def whole_iterations(self) -> dict[str, int]:
         """Return capacities, by channel, that run if the graph does without them."""
-        found = whole_iterations(self._variables, self._evaluator.cycles)
-        return self._named(found)
+        return self._naming.capacities(whole_iterations(self._variables, self._evaluator.cycles))
 
     def _quick_point(self, capacities: Sequence[int]) -> ParetoPoint:
         """The point of these capacities, without its period if that takes too long."""
         try:
             return self._point(capacities)[0]
         except ENDS:
-            return self._point_of(capacities, None)
+            return self._naming.point(capacities, None)
 
     def _point(self, capacities: Sequence[int]) -> tuple[ParetoPoint, Fraction | None]:
         if self._only_live:  # nobody asks for it
-            return self._point_of(capacities, None), None
+            return self._naming.point(capacities, None), None
         period = self._evaluator.evaluate(tuple(capacities)).period
-        return self._point_of(capacities, self.in_units(period)), period
-
-    def _point_of(self, capacities: Sequence[int], period: Fraction | None) -> ParetoPoint:
-        return ParetoPoint(
-            size=self._exploration.size(capacities) + self._fixed_size,
-            period=period,
-            capacities=self._named(capacities),
-        )
-
-    def _named(self, capacities: Sequence[int]) -> dict[str, int]:
-        named = dict(self._fixed)
-        for variable, capacity in zip(self._variables, capacities, strict=True):
-            named |= {channel.name: capacity for channel in variable.channels}
-        return named
+        return self._naming.point(capacities, period), period
 
     def smallest(self, status: Status, reason: Reason) -> SmallestStorage:
         """Return the answer with the latest point."""

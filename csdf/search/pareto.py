@@ -9,7 +9,17 @@ from typing import Any
 
 from csdf.model.records import with_floats
 from csdf.model.shown import Shown
-from csdf.outcome import Reason, Status
+from csdf.outcome import Reason, Status, Why
+
+
+class StorageWhy(Why):
+    """Why a search over storage distributions ended by itself."""
+
+    NO_SMALLER = "no smaller storage suffices"
+    EVERY_POINT = "every point was found and proved"
+    NOTHING_SUFFICES = "no capacity of the searched channels suffices"
+    IS_FULL = "the queue of candidates is full"
+    NO_MORE_POINTS = "no more points"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from csdf.search.blocks import live_blocks
 from csdf.search.exploration import Sufficient
 from csdf.search.extent import extent_of
 from csdf.search.front_search import FrontSearch
-from csdf.search.named_search import NamedSearch, StorageWhy
-from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
+from csdf.search.named_search import NamedSearch
+from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage, StorageWhy
 from csdf.search.variables import Choice
 from csdf.stopping import ENDS, Budget, Progress, Stop, reason_of, stop_of
 

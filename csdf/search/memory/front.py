@@ -19,9 +19,8 @@ from csdf.outcome import Reason, because
 from csdf.search.exploration import Sufficient
 from csdf.search.extent import FEW, Extent, FrontWhy, Reached, extent_of
 from csdf.search.memory.least import MemoryCost, Priced
-from csdf.search.named_search import StorageWhy
 from csdf.search.narrowing import Distribution, narrowing
-from csdf.search.pareto import ParetoFront, ParetoPoint
+from csdf.search.pareto import ParetoFront, ParetoPoint, StorageWhy
 from csdf.search.refusals import refusal
 from csdf.search.variables import Choice
 from csdf.stopping import ENDS, Budget, Progress, reason_of, stop_of

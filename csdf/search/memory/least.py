@@ -15,9 +15,9 @@ from csdf.model.graph import Graph
 from csdf.outcome import Reason, Status, because
 from csdf.search.evaluator import Evaluator
 from csdf.search.memory.steps import StepSearch
-from csdf.search.named_search import NamedSearch, StorageWhy
+from csdf.search.named_search import NamedSearch
 from csdf.search.narrowing import Distribution, narrowing
-from csdf.search.pareto import ParetoPoint, SmallestStorage
+from csdf.search.pareto import ParetoPoint, SmallestStorage, StorageWhy
 from csdf.search.refusals import refusal
 from csdf.search.variables import Choice, prepared, token_weight
 from csdf.stopping import ENDS, Budget, Progress, Stop, reason_of, stop_of
