@@ -1,4 +1,4 @@
-"""What all FIFOs cost against the rate of a design, as a picture."""
+"""The cost of all FIFOs against the rate of a design, as a picture."""
 
 from __future__ import annotations
 
