@@ -39,11 +39,11 @@ LANES = """/* gcc makes vectors of sums that stand side by side; at -O3 it would
 #endif
 
 """
-COPIED = """/* Of a function that is copied into each that calls it, where it calls what it is given. */
+INLINED = """/* Of a function that is copied into each that calls it, where it calls what it is given. */
 #if defined(__GNUC__)
-#define COPIED __attribute__((always_inline)) inline
+#define INLINED __attribute__((always_inline)) inline
 #else
-#define COPIED
+#define INLINED
 #endif
 
 """
@@ -268,7 +268,7 @@ void {name}_profile_end(int stage);
 #include <stddef.h>
 #include <string.h>
 
-{vectors}{COPIED}#include "{name}.h"
+{vectors}{INLINED}#include "{name}.h"
 
 typedef {name}_element element;
 typedef {name}_state instance;

@@ -95,7 +95,7 @@ static int32_t column_under(const footprint *f, int32_t tap)
 typedef void (*window_cell)(const void *numbers, const footprint *under, element *to,
                             range channels);
 
-COPIED static void make_windows(const run *r, const layer *l, range rows, range columns,
+INLINED static void make_windows(const run *r, const layer *l, range rows, range columns,
                          const void *numbers, range channels, int32_t skip, window_cell make)
 {
     footprint under;
@@ -116,7 +116,7 @@ COPIED static void make_windows(const run *r, const layer *l, range rows, range 
 }
 
 /* The same for all channels. */
-COPIED static void all_windows(const run *r, const layer *l, range rows, range columns, window_cell make)
+INLINED static void all_windows(const run *r, const layer *l, range rows, range columns, window_cell make)
 {
     range channels = {0, 0};
     channels.end = l->result->channels;
