@@ -39,7 +39,7 @@ LANES = """/* gcc makes vectors of sums that stand side by side; at -O3 it would
 #endif
 
 """
-INLINED = """/* Of a function that is copied into each that calls it, where it calls what it is given. */
+INLINED = """/* Of a function that calls what it is given: copied into each that calls it. */
 #if defined(__GNUC__)
 #define INLINED __attribute__((always_inline)) inline
 #else
