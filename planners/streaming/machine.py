@@ -167,7 +167,8 @@ class _GroupRun:
 
     def _require_buffers(self) -> None:
         """Require that the group has the buffers in which its layers read."""
-        for layer in (one for stage in self.stages for one in stage.layers):
+        working = [stage for stage in self.stages if not self._is_copied(stage)]
+        for layer in (one for stage in working for one in stage.layers):
             for source in layer.inputs:
                 if source not in self.tensors:
                     continue

@@ -19,7 +19,7 @@ from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.readers.model_files import read_model
-from csdf.errors import ExecutionError
+from csdf.errors import ExecutionError, InvalidPlan
 from csdf.io.fifo_depths import folding_config, parse_depths
 from csdf.io.files import read_bytes
 from csdf.io.graph_files import read_graph
@@ -287,8 +287,11 @@ def _plans():
 def _judged_plans(path, random):
     networks = [member.network for member in worked_example().members]
     plans = plans_for(path, len(networks))
-    for network, plan in zip(networks, plans, strict=True):
-        require_carried_out(network, plan)
+    try:
+        for network, plan in zip(networks, plans, strict=True):
+            require_carried_out(network, plan)
+    except InvalidPlan as error:  # of a plan, which the commands call by its file
+        raise InvalidPlan(f"{path}: {error}") from None
     return plans
 
 
