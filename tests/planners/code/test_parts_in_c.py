@@ -11,7 +11,7 @@ from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.test_random_libraries import drawn
 
-CATALOGUE = ("resnet8:resolution=16", "keyword_spotting:rows=25", "yolo_v2_beginning:resolution=32")
+CATALOGUE = ("resnet8:resolution=16", "keyword_spotting:rows=25")
 
 
 def by_parts(model, rows):
@@ -37,7 +37,7 @@ def test_random_networks_by_parts_give_in_c_what_the_whole_gives(tmp_path):
 @pytest.mark.parametrize("made", [real_model, integer_model])
 def test_networks_of_the_catalogue_by_parts_and_by_layers_run_in_c(made, tmp_path):
     cases = []
-    for name in CATALOGUE[: 3 if made is real_model else 2]:
+    for name in CATALOGUE:
         model = made(from_catalogue(name))
         whole = whole_plan(model.network, whole_arena(model.network))
         cases += [(model, by_parts(model, rows)) for rows in (1, 4)] + [(model, whole)]
