@@ -1,4 +1,4 @@
-"""One question, one number: whatever command is asked about the memory of a network.
+"""Commands that are asked about the memory of a network give one number to one question.
 
 Each figure is read from the answers of all commands that give it. They are equal, or the answers of
 those that differ say in words what they count.

@@ -1,4 +1,4 @@
-"""What `pip install .` alone gives: every command works, and says which extra a file needs."""
+"""After `pip install .` alone every command works, and says which extra a file needs."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What critical cycles demand holds for every distribution, and is met at the least cost."""
+"""Demands of critical cycles hold for every distribution, and are met at the least cost."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -1,12 +1,14 @@
 """Recurrent layers of integers in C: the bytes of the whole network, in the flash that is counted."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.elements import Arithmetic, Element, Quantization, Stored
-from cnn2csdf.network import Layer, Network
+from cnn2csdf.network import Network
 from cnn2csdf.operators.quantized_cells import GATES
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
@@ -70,11 +72,8 @@ def quantised(given, seed, arithmetic=Arithmetic.FIXED_POINT):
         if isinstance(layer.operator, op.Output):
             types = layers[[one.name for one in layers].index(layer.inputs[0])].quantization
         layers.append(
-            Layer(
-                name=layer.name,
-                operator=layer.operator,
-                inputs=layer.inputs,
-                shape=layer.shape,
+            replace(
+                layer,
                 element=Element.INT8,
                 stored=tuple(_stored(layer, source)),
                 quantization=types,

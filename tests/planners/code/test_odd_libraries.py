@@ -4,7 +4,7 @@ import string
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cnn2csdf import operators as op
@@ -18,6 +18,7 @@ from planners.streaming.fit import fit
 from planners.streaming.ways import INPUTS, RESULTS, SEARCHED
 from tests.cnn2csdf.execution.random_networks import _added, operators
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
+from tests.planners.code.drawing import same_in_each_run
 from tests.planners.streaming.streamed import random_plan
 
 pytestmark = pytest.mark.slow
@@ -67,13 +68,7 @@ def drawn(count):
     """Models with a random plan each; the same in each run."""
     found = []
 
-    @settings(
-        max_examples=count,
-        derandomize=True,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    @same_in_each_run(count)
     @given(network=networks(), seed=st.integers(0, 2**32), outside=st.booleans())
     def collect(network, seed, outside):
         model = Model(network=network, weights=random_weights(network, seed % 100))

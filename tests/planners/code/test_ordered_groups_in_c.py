@@ -1,6 +1,6 @@
 """Plans of several groups in an order, as C: partitions, pipelines, groups of rows among others."""
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.platforms import PLATFORMS
@@ -16,6 +16,7 @@ from planners.streaming.given.plan_text import format_plans, parse_plans
 from planners.streaming.plan import Kind
 from tests.planners.code.calibrated import real_model
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
+from tests.planners.code.drawing import same_in_each_run
 from tests.planners.reuse.deployment.deployed import as_published, by_offsets
 from tests.planners.reuse.deployment.test_random_deployments import applications
 
@@ -24,13 +25,7 @@ def deployed(count):
     """Networks with their plans, of so many random applications; the same in each run."""
     found = []
 
-    @settings(
-        max_examples=count,
-        derandomize=True,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    @same_in_each_run(count)
     @given(drawn=applications())
     def collect(drawn):
         application, weights, genes = drawn

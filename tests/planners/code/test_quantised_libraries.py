@@ -1,5 +1,7 @@
 """Models of the field in C, against golden outputs of TensorFlow Lite Micro, bit by bit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.elements import Element, Quantization, Stored
 from cnn2csdf.execution.whole import run_whole
-from cnn2csdf.network import Layer, Network
+from cnn2csdf.network import Network
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
@@ -83,12 +85,8 @@ def quantised(network, seed):
             found = Quantization(element=Element.INT8, scales=(1 / 256,), zero_point=-128)
         types[layer.name] = found
         layers.append(
-            Layer(
-                name=layer.name,
-                operator=layer.operator,
-                inputs=layer.inputs,
-                shape=layer.shape,
-                epilogue=layer.epilogue,
+            replace(
+                layer,
                 element=Element.INT8,
                 stored=tuple(_stored(layer, source)),
                 quantization=found,

@@ -1,7 +1,7 @@
 """Random small networks under random plans, written as C, compiled, run, compared."""
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cnn2csdf.catalogue.networks import from_catalogue
@@ -11,6 +11,7 @@ from planners.streaming.fit import fit
 from planners.streaming.ways import INPUTS
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
+from tests.planners.code.drawing import same_in_each_run
 from tests.planners.streaming.streamed import random_plan
 
 pytestmark = pytest.mark.slow
@@ -22,13 +23,7 @@ def drawn(count):
     """Models with a random plan each, half of them with fused layers; the same in each run."""
     found = []
 
-    @settings(
-        max_examples=count,
-        derandomize=True,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    @same_in_each_run(count)
     @given(model=models(), seed=st.integers(0, 2**32), is_streamed=st.booleans())
     def collect(model, seed, is_streamed):
         model = simplified(model) if seed % 2 else model

@@ -1,12 +1,14 @@
 """Networks of 16-bit integers in C: the bytes of the whole network, and so TensorFlow Lite Micro's."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.elements import Element, Quantization, Stored
-from cnn2csdf.network import Layer, Network
+from cnn2csdf.network import Network
 from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
@@ -81,11 +83,8 @@ def quantised(given, seed, bias):
             found = Quantization(element=Element.INT16, scales=(1 / 32768,))
         types[layer.name] = types[layer.inputs[0]] if keeps and layer.inputs else found
         layers.append(
-            Layer(
-                name=layer.name,
-                operator=layer.operator,
-                inputs=layer.inputs,
-                shape=layer.shape,
+            replace(
+                layer,
                 element=Element.INT16,
                 stored=tuple(_stored(layer, source, bias)),
                 quantization=types[layer.name],

@@ -1,12 +1,14 @@
 """Filters over time, and integers of 8, 16 and 32 bits in one library: the whole network's bytes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.elements import Element, Quantization, Stored
-from cnn2csdf.network import Layer, Network
+from cnn2csdf.network import Network
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
 from planners.code.library import library
@@ -70,11 +72,8 @@ def quantised(given, elements, seed):
             found = types[layer.inputs[0]]
         types[layer.name] = found
         layers.append(
-            Layer(
-                name=layer.name,
-                operator=layer.operator,
-                inputs=layer.inputs,
-                shape=layer.shape,
+            replace(
+                layer,
                 element=found.element,
                 stored=tuple(_stored(layer, source)),
                 quantization=found,

@@ -1,4 +1,4 @@
-"""What one circuit says of other depths, and the cheapest depths outside of what is too small."""
+"""Depths that one circuit shows to be too small, and the cheapest depths outside of these."""
 
 from itertools import product
 
