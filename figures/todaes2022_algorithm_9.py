@@ -63,9 +63,9 @@ def evolved(application: Application) -> tuple[Evaluator, tuple[Point, ...]]:
     return evaluator, front.points
 
 
-def results(table: str) -> Iterator[Result]:
-    """Yield the six applications in the published accounting."""
-    for name in TABLE_6_6:
+def results(table: str, names: Sequence[str] = tuple(TABLE_6_6)) -> Iterator[Result]:
+    """Yield applications, all six if not said otherwise, in the published accounting."""
+    for name in names:
         is_own = name == "application 5"
         application = application_5() if is_own else read_published_application(table, name)
         published = as_published(replace(application, name=name))

@@ -5,7 +5,7 @@ Minakova and Stefanov, Memory-Throughput Trade-off for CNN-based Applications at
 the .md and the .svg beside it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -93,32 +93,31 @@ def costs(element_bytes: int, parameter_bytes: int) -> Costs:
 
 
 @cache
-def bars() -> tuple[Bar, ...]:
-    """Return all bars."""
-    return tuple(_bars())
+def bars(name: str) -> tuple[Bar, ...]:
+    """Return the bars of an application of Table 6.7, one for each precision."""
+    networks, frames, limit = next(rest for one, *rest in NEEDS if one == name)
+    found = as_published(application(name, networks))
+    rates = {one.name: Fraction(frames) for one in found.members}
+    demands = Demands(memory=limit * MB, throughput=rates)
+    return tuple(_bar(found, costs(*sizes), demands, precision) for precision, *sizes in PRECISIONS)
 
 
-def _bars() -> Iterator[Bar]:
-    for name, networks, frames, limit in NEEDS:
-        found = as_published(application(name, networks))
-        rates = {one.name: Fraction(frames) for one in found.members}
-        demands = Demands(memory=limit * MB, throughput=rates)
-        for precision, element_bytes, parameter_bytes in PRECISIONS:
-            evaluator = Evaluator(found, costs(element_bytes, parameter_bytes))
-            front = search_beyond(evaluator, random=Random(SEED), evaluations=EVALUATIONS).front
-            (whole,) = uniform_points(evaluator, ())
-            point, step = selected_as_published(found, whole, front.points, demands)
-            methods = comparison(found, evaluator.costs, known=evaluator)
-            memory, *periods = point.score.objectives
-            yield Bar(
-                name,
-                precision,
-                methods.weights + methods.no_reduction,
-                int(memory),
-                _speeds(periods),
-                _speeds(whole.score.objectives[1:]),
-                step,
-            )
+def _bar(found: Application, worked: Costs, demands: Demands, precision: str) -> Bar:
+    evaluator = Evaluator(found, worked)
+    front = search_beyond(evaluator, random=Random(SEED), evaluations=EVALUATIONS).front
+    (whole,) = uniform_points(evaluator, ())
+    point, step = selected_as_published(found, whole, front.points, demands)
+    methods = comparison(found, evaluator.costs, known=evaluator)
+    memory, *periods = point.score.objectives
+    return Bar(
+        found.name,
+        precision,
+        methods.weights + methods.no_reduction,
+        int(memory),
+        _speeds(periods),
+        _speeds(whole.score.objectives[1:]),
+        step,
+    )
 
 
 def _speeds(periods: object) -> tuple[float, ...]:
@@ -130,15 +129,15 @@ def has_speed(bar: Bar) -> bool:
     return bar.precision in ("baseline", "half")
 
 
-def table() -> str:
-    """Return what the bars show."""
+def table(names: Sequence[str] = tuple(need[0] for need in NEEDS)) -> str:
+    """Return what the bars of applications show, all four if not said otherwise."""
     lines = [
         "| application | needs | precision | MB without | MB with | times less | "
         "frames/s without | with | memory met | frames met | taken |\n"
         "|---|---|---|---|---|---|---|---|---|---|---|"
     ]
     needs = {name: (frames, limit) for name, _, frames, limit in NEEDS}
-    for bar in bars():
+    for bar in (bar for name in names for bar in bars(name)):
         frames, limit = needs[bar.application]
         speeds = [", ".join(f"{one:.0f}" for one in each) for each in (bar.whole_speed, bar.speed)]
         cells = [
@@ -194,7 +193,7 @@ def picture() -> str:
     names = [name for name, *_ in PRECISIONS]
     rows = []
     for application_name, *_ in NEEDS:
-        own = [bar for bar in bars() if bar.application == application_name]
+        own = bars(application_name)
         speeds = {
             "without": [min(bar.whole_speed) if has_speed(bar) else None for bar in own],
             "with": [min(bar.speed) if has_speed(bar) else None for bar in own],

@@ -91,15 +91,15 @@ def gives_back(network, plan):
 @needs_compiler
 def test_any_network_with_ends_of_any_kind_gives_what_it_gives_as_a_whole(tmp_path):
     cases = []
-    for model, plan in drawn(30):
+    for model, plan in drawn(20):
         if gives_back(model.network, plan):
             with pytest.raises(InvalidPlan, match="does not stay"):
                 library(model, plan)
         else:
             cases.append((model, plan))
-    assert len(cases) >= 20
-    assert sum(len(model.network.inputs) > 1 for model, _ in cases) >= 8
-    assert sum(len(model.network.outputs) > 1 for model, _ in cases) >= 8
+    assert len(cases) >= 14
+    assert sum(len(model.network.inputs) > 1 for model, _ in cases) >= 5
+    assert sum(len(model.network.outputs) > 1 for model, _ in cases) >= 5
     assert run_all(libraries(cases), tmp_path) == []
 
 
@@ -122,7 +122,7 @@ def tiny(dims, kernel):
 @needs_compiler
 def test_all_ways_to_work_maps_of_one_place_or_one_row_run(tmp_path):
     cases = []
-    for dims in ((1, 1, 1), (3, 1, 6), (3, 6, 1), (2, 2, 2)):
+    for dims in ((1, 1, 1), (3, 1, 6), (3, 6, 1)):
         for kernel in ((1, 1), (3, 3)):
             model = tiny(dims, kernel)
             for input_ in INPUTS:
@@ -130,7 +130,7 @@ def test_all_ways_to_work_maps_of_one_place_or_one_row_run(tmp_path):
                     options = {"input": input_, "result": result, "searched": SEARCHED}
                     found = fit(model.network, element_bytes=4, **options)
                     cases.append((model, Random(len(cases)).choice(found.ways).plan))
-    assert len(cases) == 48
+    assert len(cases) == 36
     assert run_all(libraries(cases), tmp_path) == []
 
 

@@ -16,7 +16,7 @@ from tests.planners.streaming.streamed import random_plan
 
 pytestmark = pytest.mark.slow
 
-RANDOM_NETWORKS = 25
+RANDOM_NETWORKS = 16
 
 
 def drawn(count):

@@ -83,13 +83,13 @@ def test_gates_twice_take_less_than_half_of_what_strips_need():
 @pytest.mark.slow
 def test_code_that_computes_layers_twice_gives_what_the_whole_network_gives(tmp_path):
     cases = []
-    for seed in range(16):
+    for seed in range(10):
         network = gated_network(seed)
         plan = plan_with_copies(network, seed)
         if plan is not None:
             model = Model(network=network, weights=random_weights(network, seed))
             cases.append((model, plan))
-    assert len(cases) >= 8
+    assert len(cases) >= 5
     made = libraries(cases)
     assert run_all(made, tmp_path) == []
     for (model, _), one in zip(cases, made, strict=True):
