@@ -12,7 +12,6 @@ from csdf.errors import CsdfError
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.sampled_graphs import sampled_graph
 from csdf.generation.shape import GraphShape
-from csdf.io.sdf3.writer import format_sdf3
 from csdf.model.graph import Graph
 
 LIMITS = {  # fields of GraphShape, for those who ask for help
@@ -38,6 +37,8 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     graph = _drawn(options)
     if options.output is None:
+        from csdf.io.sdf3.writer import format_sdf3  # slow to import, and help does without
+
         print(format_sdf3(graph), end="")
         return answers.ANSWERED
     answers.write("csdf generate", options.output, graph)

@@ -20,9 +20,13 @@ from csdf.cli.options import concurrency
 from csdf.cli.reporting import mapped
 from csdf.cli.reporting.mapped import Answer
 from csdf.errors import CsdfError
-from csdf.io.mapping.files import read_mapping, read_platform, write_mapping, write_platform
-from csdf.io.mapping.nsoc import holds_mapping, read_nsoc
-from csdf.io.mapping.nsoc_writer import write_nsoc
+from csdf.io.mapping.files import (
+    holds_mapping,
+    read_mapping,
+    read_platform,
+    write_mapping,
+    write_platform,
+)
 from csdf.model.graph import Graph
 from csdf.model.mapping import Mapping, Platform
 from csdf.outcome import Status
@@ -74,6 +78,8 @@ def _write(answer: Answer, options: argparse.Namespace) -> None:
         output.remark("csdf map", f"wrote {options.platform_output}: the platform")
     if options.output and answer.mapping is not None:
         if pictures.suffix_of(options.output) == "xml":
+            from csdf.io.mapping.nsoc_writer import write_nsoc  # slow to import, and seldom needed
+
             write_nsoc(options.output, answer.graph, answer.platform, answer.mapping)
         else:
             write_mapping(options.output, answer.mapping)
@@ -173,6 +179,8 @@ def command_parser() -> argparse.ArgumentParser:
 def _answer(options: argparse.Namespace) -> Answer:
     required = _required(options)
     if options.platform is None and options.processors is None and holds_mapping(options.file):
+        from csdf.io.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
+
         graph, platform, mapping = read_nsoc(options.file)
         graph = concurrency.limited(graph, options)
     else:

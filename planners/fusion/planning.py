@@ -21,13 +21,14 @@ from planners.fusion.choices import (
     least_memory,
     options,
 )
-from planners.fusion.configurations import Configuration, Group, Way, check_configuration
+from planners.fusion.configurations import Configuration, Group, check_configuration
 from planners.fusion.cost import LayerCost, lengths, price_of
 from planners.fusion.memory import last_steps, tiled_buffers, whole_buffers
 from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.fusion.search import FusionPoint, best_under, front, merged
 from planners.fusion.streaming import Streams, streaming_buffers
 from planners.fusion.tiles import TiledGroup, fresh, tiled_group
+from planners.fusion.ways import Way
 from planners.plan import Buffer, MemoryPlan, Problem, most_alive
 from planners.tiling.layer_ranges import part_of
 from planners.tiling.regions import COLUMNS, ROWS, Needs

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from csdf.outcome import Reason, Status, Why
-from planners.streaming.plan import StreamingPlan
+
+if TYPE_CHECKING:
+    from planners.streaming.plan import StreamingPlan
 
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row

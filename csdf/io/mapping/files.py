@@ -40,6 +40,12 @@ VERSION = 1
 Value = TypeVar("Value")
 
 
+def holds_mapping(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is SDF3 XML with a platform and a mapping. Raises UnreadableFile."""
+    content = files.read_bytes(path)
+    return b"<architectureGraph" in content and b"<mapping" in content
+
+
 def read_platform(path: str | os.PathLike[str]) -> Platform:
     """Return the platform of a JSON file. Raises UnreadableFile, which names the place."""
     root = _document(path, PLATFORM)

@@ -35,12 +35,6 @@ class MappedApplication(NamedTuple):
     mapping: Mapping
 
 
-def holds_mapping(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is SDF3 XML with a platform and a mapping. Raises UnreadableFile."""
-    content = files.read_bytes(path)
-    return b"<architectureGraph" in content and b"<mapping" in content
-
-
 def read_nsoc(path: str | os.PathLike[str]) -> MappedApplication:
     """Return the application, the platform and the mapping of an SDF3 file.
 
