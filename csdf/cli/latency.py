@@ -91,10 +91,10 @@ def _subject(options: argparse.Namespace) -> tuple[Graph, Platform | None, Mappi
     has_platform = options.platform is not None or options.processors is not None
     if has_platform != (options.mapping is not None):
         raise CsdfError("--mapping and one of --platform and --processors belong together")
-    if options.mapping is None and holds_mapping(options.file):
+    if options.mapping is None and holds_mapping(options.file, options.file_limit):
         from csdf.io.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
 
-        mapped = read_nsoc(options.file)
+        mapped = read_nsoc(options.file, options.file_limit)
         return concurrency.limited(mapped.graph, options), mapped.platform, mapped.mapping
     graph = concurrency.read(options.file, options)
     if options.mapping is None:

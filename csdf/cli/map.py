@@ -19,7 +19,7 @@ from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.cli.reporting import mapped
 from csdf.cli.reporting.mapped import Answer
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.mapping.files import (
     holds_mapping,
     read_mapping,
@@ -35,6 +35,7 @@ from csdf.search.mapping.fewest import equal_processors, fewest_processors
 from csdf.search.mapping.search import BestMapping, best_mapping, prover
 from csdf.search.variables import UNITS
 
+FORMATS = ("json", "xml")  # of mappings
 DRAWN = 4  # iterations in a picture beyond those of the prefixes
 
 
@@ -44,6 +45,7 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     pictures.require_drawing(options.plot)
     _require_sense(parser, options)
+    _require_writable(options)
     answer = _answer(options)
     is_live = answer.found is not None and answer.found.deadlock is None
     execution = _executed(answer, None) if is_live and options.slices == "aligned" else None
@@ -65,6 +67,17 @@ def _require_sense(parser: argparse.ArgumentParser, options: argparse.Namespace)
         parser.error("--least processors needs --period or --throughput")
     if options.unit != "tokens" and options.least != "buffers":
         parser.error("--unit is for --least buffers")
+
+
+def _require_writable(options: argparse.Namespace) -> None:
+    """Refuse before the work names of files that say a format which nothing writes."""
+    if options.output and pictures.suffix_of(options.output) not in FORMATS:
+        raise UnwritableFile(
+            f"{options.output}: expected .json, or .xml with graph and platform as SDF3 has them"
+        )
+    path = options.platform_output
+    if path and pictures.suffix_of(path) != "json":
+        raise UnwritableFile(f"{path}: a platform is JSON; expected the suffix .json")
 
 
 def _required(options: argparse.Namespace) -> Fraction | None:
@@ -178,10 +191,14 @@ def command_parser() -> argparse.ArgumentParser:
 
 def _answer(options: argparse.Namespace) -> Answer:
     required = _required(options)
-    if options.platform is None and options.processors is None and holds_mapping(options.file):
+    if (
+        options.platform is None
+        and options.processors is None
+        and holds_mapping(options.file, options.file_limit)
+    ):
         from csdf.io.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
 
-        graph, platform, mapping = read_nsoc(options.file)
+        graph, platform, mapping = read_nsoc(options.file, options.file_limit)
         graph = concurrency.limited(graph, options)
     else:
         graph = concurrency.read(options.file, options)

@@ -40,9 +40,14 @@ VERSION = 1
 Value = TypeVar("Value")
 
 
-def holds_mapping(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is SDF3 XML with a platform and a mapping. Raises UnreadableFile."""
-    content = files.read_bytes(path)
+def holds_mapping(path: str | os.PathLike[str], most: int = files.LARGEST_FILE_BYTES) -> bool:
+    """Whether a file is SDF3 XML with a platform and a mapping. Raises UnreadableFile.
+
+    most: bytes that the file may have. Standard input, which can be read once, is a graph.
+    """
+    if path == files.STANDARD_INPUT:
+        return False
+    content = files.read_bytes(path, most)
     return b"<architectureGraph" in content and b"<mapping" in content
 
 
