@@ -46,7 +46,7 @@ class FusionWhy(Why):
     NOT_PROVED = "the smallest buffers of rows are not proved"
     SMALLEST_FOUND = "{end}; the smallest found needs {found} bytes, {least}"
     NOTHING_FOUND = "{end}; {least}"
-    FLASH = "the tables of trained numbers are {needed} bytes, more than the flash of {flash}"
+    FLASH = "the tables of parameters are {needed} bytes, more than the flash of {flash}"
 
 
 def fusion_plan(

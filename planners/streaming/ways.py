@@ -31,7 +31,7 @@ PLAIN = (WHOLE_LAYERS, BY_ROWS)
 class FitWhy(Why):
     """Reasons for the answer to whether a network fits."""
 
-    FLASH = "the trained numbers need {needed} bytes of flash, {flash} are there"
+    FLASH = "the parameters need {needed} bytes of flash, {flash} are there"
     LEAST_WORK = "the least work found among whole layers, rows, lines and strips"
     FASTEST = (
         "the least work found among whole layers, rows, lines and strips, and within the RAM the "

@@ -54,8 +54,9 @@ def work(options: argparse.Namespace) -> int:
     stored = sum(one.fit.flash_bytes for one in planned)
     if options.flash is not None and stored > options.flash:
         print(
-            f"csdf deploy: {Status.INFEASIBLE}: the trained numbers of {len(planned)} networks take "
-            f"{stored} bytes; the flash has {options.flash}",
+            f"csdf deploy: {Status.INFEASIBLE}: the parameters of "
+            f"{answers.counted(len(planned), 'network')} take {stored} bytes; "
+            f"the flash has {options.flash}",
             file=sys.stderr,
         )
         return answers.NO
@@ -76,7 +77,7 @@ class _FlashTooSmall(CsdfError):
 def _require_flash(weight_bytes: int, options: argparse.Namespace) -> None:
     if options.flash is not None and weight_bytes > options.flash:
         raise _FlashTooSmall(
-            f"the tables of trained numbers take {weight_bytes} bytes; the flash has {options.flash}"
+            f"the tables of parameters take {weight_bytes} bytes; the flash has {options.flash}"
         )
 
 
@@ -162,8 +163,8 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
     }
     lines = [
         f"{len(planned)} networks in turn in {bytes_in_words(found.arena_bytes)} of RAM "
-        f"({found.arena_bytes} bytes), {bytes_in_words(found.weight_bytes)} of flash for trained "
-        "numbers",
+        f"({found.arena_bytes} bytes), {bytes_in_words(found.weight_bytes)} of flash for "
+        "parameters",
         *(
             f"  {_planned_line(one, written)}"
             for one, written in zip(planned, found.members, strict=True)
@@ -178,7 +179,7 @@ def _planned_line(one: Planned, written: Written) -> str:
     return (
         f"{one.fit.network}: {one.way.name}: {bytes_in_words(one.way.ram_bytes)} of RAM "
         f"({one.way.ram_bytes} bytes), {float(one.way.work):.4g} times the work, "
-        f"{bytes_in_words(written.weight_bytes)} of flash for trained numbers"
+        f"{bytes_in_words(written.weight_bytes)} of flash for parameters"
     )
 
 
