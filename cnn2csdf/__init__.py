@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from cnn2csdf.execution.compare import random_frames as random_frames
     from cnn2csdf.execution.compare import verify as verify
     from cnn2csdf.execution.whole import run_whole as run_whole
+    from cnn2csdf.geometry import Overlap as Overlap
     from cnn2csdf.granularity import ROWS as ROWS
     from cnn2csdf.granularity import WHOLE as WHOLE
     from cnn2csdf.granularity import Granularity as Granularity
-    from cnn2csdf.lowering import Overlap as Overlap
     from cnn2csdf.lowering import lower as lower
     from cnn2csdf.network import Connection as Connection
     from cnn2csdf.network import Layer as Layer
@@ -50,7 +50,7 @@ _HOMES = {
     "Model": "cnn2csdf.weights",
     "Network": "cnn2csdf.network",
     "NetworkBuilder": "cnn2csdf.builder",
-    "Overlap": "cnn2csdf.lowering",
+    "Overlap": "cnn2csdf.geometry",
     "PLATFORMS": "cnn2csdf.platforms",
     "Platform": "cnn2csdf.platforms",
     "ROWS": "cnn2csdf.granularity",

@@ -7,12 +7,25 @@ to its extent further on. Places before the first and behind the last are paddin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 from csdf.errors import InvalidNetwork
 
 Pair = tuple[int, int]  # vertical, horizontal
 Range = tuple[int, int]  # first, and one past the last
+
+
+class Overlap(Enum):
+    """The place where the rows that neighbouring windows share are kept.
+
+    WINDOW: in the channel, which releases a row when it was last needed. SELF_LOOP: in a channel of
+    the layer to itself, as in Minakova and Stefanov, Buffer Sizes Reduction for Memory-efficient
+    CNN Inference, SAMOS 2020; while a phase runs, those rows are counted twice.
+    """
+
+    WINDOW = "window"
+    SELF_LOOP = "self-loop"
 
 
 class Span(NamedTuple):

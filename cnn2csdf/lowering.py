@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import Enum
 
+from cnn2csdf.geometry import Overlap
 from cnn2csdf.granularity import ROWS, Granularity, parts, written_rows
 from cnn2csdf.network import Connection, Layer, Network, Shape
 from cnn2csdf.rates import ReadingRates, reading_rates
-from csdf.errors import InvalidNetwork
+from csdf.errors import InvalidNetwork, counted
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.names import free_name
 
 Durations = Mapping[str, Sequence[int]]  # layer name: time units, one per phase
-
-
-class Overlap(Enum):
-    """The place where the rows that neighbouring windows share are kept.
-
-    WINDOW: in the channel, which releases a row when it was last needed. SELF_LOOP: in a channel of
-    the layer to itself, as in Minakova and Stefanov, Buffer Sizes Reduction for Memory-efficient
-    CNN Inference, SAMOS 2020; while a phase runs, those rows are counted twice.
-    """
-
-    WINDOW = "window"
-    SELF_LOOP = "self-loop"
 
 
 def lower(
@@ -83,7 +71,9 @@ def _actor(
         raise InvalidNetwork(f"layer {layer.name!r} has no durations")
     times = tuple(durations[layer.name])
     if len(times) != phases:
-        raise InvalidNetwork(f"layer {layer.name!r}: {len(times)} durations for {phases} phases")
+        raise InvalidNetwork(
+            f"layer {layer.name!r}: {counted(len(times), 'duration')} for {counted(phases, 'phase')}"
+        )
     return Actor(name=layer.name, durations=times)
 
 

@@ -10,7 +10,12 @@ from csdf.outcome import Reason, told
 
 def counted(count: int, noun: str) -> str:
     """Return the count with its noun, in the plural for all but one."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count} {noun}{plural(count)}"
+
+
+def plural(count: int) -> str:
+    """Return the s of a noun in the plural: of all counts but one."""
+    return "" if count == 1 else "s"
 
 
 class CsdfError(Exception):

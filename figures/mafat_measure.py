@@ -22,10 +22,11 @@ from figures.published.mafat import BIAS, LIMITS_MB, manual_sweep, memory_to_bea
 from figures.published.mafat_execution import run_fused
 from planners.fusion.chains import Chain, chain_of
 from planners.fusion.choices import Terms
-from planners.fusion.configurations import Way, single
+from planners.fusion.configurations import single
 from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.plans import FusionPlan
 from planners.fusion.published import MB
+from planners.fusion.ways import Way
 
 COLUMNS = ("configuration", "arena", "touched", "process", "milliseconds")
 MEASURED = Path(__file__).with_name("mafat_sweep.csv")

@@ -9,8 +9,9 @@ from itertools import groupby
 from pathlib import Path
 
 from cnn2csdf.catalogue.samos import samos_example
+from cnn2csdf.geometry import Overlap
 from cnn2csdf.granularity import ROWS, WHOLE, Granularity
-from cnn2csdf.lowering import Overlap, lower
+from cnn2csdf.lowering import lower
 from csdf.search.trade_off import smallest_storage
 
 PRINTED_RATES = {  # Fig. 1; actors and channels by the paper's numbers

@@ -17,8 +17,9 @@ from cnn2csdf.catalogue.squeezenet import squeezenet1_1
 from cnn2csdf.catalogue.vgg import vgg19
 from cnn2csdf.catalogue.yolo import tiny_yolo_v2
 from cnn2csdf.durations import platform_durations
+from cnn2csdf.geometry import Overlap
 from cnn2csdf.granularity import ROWS, WHOLE, Granularity
-from cnn2csdf.lowering import Overlap, lower
+from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.operators import LocalResponseNormalization

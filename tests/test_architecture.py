@@ -301,7 +301,11 @@ def test_docstrings_begin_with_what_they_are_about():
     # A docstring is read by somebody who has not read the module: a pronoun has nothing to stand for.
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
-        for path in modules(ROOT)
+        for path in [
+            *modules(ROOT),
+            *(ROOT / "tests").rglob("*.py"),
+            *(ROOT / "figures").rglob("*.py"),
+        ]
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if PRONOUNS.search(line)
     ]

@@ -10,7 +10,7 @@ import onnx
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.node_order import ordered_nodes
 from cnn2csdf.onnx_files.nodes import Node, node_of, unsupported
-from csdf.errors import UnreadableFile
+from csdf.errors import UnreadableFile, counted
 
 DEEPEST = 32  # graphs inside one another
 
@@ -48,7 +48,7 @@ def _inlined(
 ) -> list[Node]:
     if len(graph.output) != len(node.outputs):
         raise UnreadableFile(
-            f"{node}: {len(node.outputs)} outputs, but its branch has {len(graph.output)}"
+            f"{node}: {counted(len(node.outputs), 'output')}, but its branch has {len(graph.output)}"
         )
     prefix = f"{node.name}/branch/"
     inner = [one.name for one in graph.initializer]

@@ -19,7 +19,7 @@ from onnx import checker, defs, numpy_helper, shape_inference
 from cnn2csdf.elements import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.onnx_files.folding import REFUSALS, folded
 from cnn2csdf.onnx_files.nodes import Node, unknown, unsupported
-from csdf.errors import UnreadableFile
+from csdf.errors import UnreadableFile, counted
 
 Dims = tuple[int, ...]
 Value = NDArray[Any]
@@ -310,7 +310,9 @@ def _require_all_outputs(node: Node) -> None:
     """Raise UnreadableFile for a split into another number of parts: inference would crash."""
     parts = node.integer("num_outputs", len(node.outputs)) if node.op_type == "Split" else None
     if parts is not None and parts != len(node.outputs):
-        raise UnreadableFile(f"{node}: num_outputs is {parts} for {len(node.outputs)} outputs")
+        raise UnreadableFile(
+            f"{node}: num_outputs is {parts} for {counted(len(node.outputs), 'output')}"
+        )
 
 
 def _require_equation(node: Node) -> None:
@@ -320,7 +322,9 @@ def _require_equation(node: Node) -> None:
     equation = node.text("equation", "")
     terms = equation.partition("->")[0].split(",")
     if EQUATION.fullmatch(equation) is None or len(terms) != len(node.inputs):
-        raise UnreadableFile(f"{node}: equation {equation!r} for {len(node.inputs)} inputs")
+        raise UnreadableFile(
+            f"{node}: equation {equation!r} for {counted(len(node.inputs), 'input')}"
+        )
 
 
 def _require_size(name: str, dims: Dims) -> None:

@@ -10,7 +10,7 @@ from cnn2csdf.integers import centred, multiplier, quantized, real, rescaled, st
 from cnn2csdf.operators.operator import Move, RowByRow, RowMove
 from cnn2csdf.part import Part, Types, same_rows
 from cnn2csdf.shape import Dims, Shape
-from csdf.errors import InvalidNetwork
+from csdf.errors import InvalidNetwork, counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Input(Move):
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         if inputs:
-            raise InvalidNetwork(f"an input reads nothing, found {len(inputs)} inputs")
+            raise InvalidNetwork(f"an input reads nothing, found {counted(len(inputs), 'input')}")
         return self.dims
 
     def computed(self, part: Part) -> Array:

@@ -21,7 +21,7 @@ from cnn2csdf.operators.operator import (
 )
 from cnn2csdf.part import Part, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
-from csdf.errors import InvalidNetwork
+from csdf.errors import InvalidNetwork, counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,9 @@ class Concatenation(Move):
         """Return the dims of the inputs, added up along the axis."""
         axis = self.axis
         if not inputs or axis >= len(inputs[0].dims):
-            raise InvalidNetwork(f"a concatenation along axis {axis} of {len(inputs)} inputs")
+            raise InvalidNetwork(
+                f"a concatenation along axis {axis} of {counted(len(inputs), 'input')}"
+            )
         rest = {(*shape.dims[:axis], *shape.dims[axis + 1 :]) for shape in inputs}
         if len(rest) > 1:
             listed = ", ".join(str(shape) for shape in inputs)
@@ -181,7 +183,9 @@ class DepthToSpace(Move):
         channels, height, width = map_dims(self, inputs)
         block = self.block
         if channels % (block * block):
-            raise InvalidNetwork(f"blocks of {block}x{block} do not divide {channels} channels")
+            raise InvalidNetwork(
+                f"blocks of {block}x{block} do not divide {counted(channels, 'channel')}"
+            )
         return (channels // (block * block), height * block, width * block)
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:

@@ -11,7 +11,7 @@ from cnn2csdf.elements import Quantization
 from cnn2csdf.integers import quantized
 from cnn2csdf.part import Part, RealRows, Types
 from cnn2csdf.shape import Dims, Shape
-from csdf.errors import ExecutionError, InvalidNetwork
+from csdf.errors import ExecutionError, InvalidNetwork, counted
 
 RowsNeeded = Callable[[int], tuple[int, int]]
 """Output row -> first input row needed, and one past the last; neither is clipped to the input.
@@ -146,7 +146,8 @@ def require_groups(channels: int, filters: int, groups: int) -> None:
     """Raise InvalidNetwork where groups do not divide channels and filters."""
     if groups < 1 or channels % groups or filters % groups:
         raise InvalidNetwork(
-            f"{groups} groups do not divide {channels} channels, {filters} filters"
+            f"groups: {groups} does not divide {counted(channels, 'channel')} and "
+            f"{counted(filters, 'filter')}"
         )
 
 

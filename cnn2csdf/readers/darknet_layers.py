@@ -8,7 +8,7 @@ from typing import NamedTuple
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.readers.darknet_sections import Section
-from csdf.errors import InvalidNetwork
+from csdf.errors import InvalidNetwork, counted
 
 Addition = Callable[[NetworkBuilder, Section, Sequence[str], str], str]
 """Adds the layers of a section that reads some layers, under a name; returns the last one."""
@@ -143,7 +143,8 @@ def _group(builder: NetworkBuilder, source: str, groups: int, group: int) -> op.
     channels = builder.shape(source).channels
     if channels % groups or group >= groups:
         raise InvalidNetwork(
-            f"group {group} of {groups} of the {channels} channels of {source!r} does not exist"
+            f"group {group} of {groups} of the {counted(channels, 'channel')} of {source!r} "
+            "does not exist"
         )
     size = channels // groups
     return op.Slice(axis=0, start=group * size, stop=(group + 1) * size)
@@ -176,7 +177,9 @@ def _reorg(builder: NetworkBuilder, section: Section, sources: Sequence[str], na
     stride = section.integer("stride", 1, least=1)
     channels = builder.shape(sources[0]).channels
     if channels % (stride * stride):
-        raise InvalidNetwork(f"{stride} * {stride} does not divide the {channels} channels")
+        raise InvalidNetwork(
+            f"{stride} * {stride} does not divide the {counted(channels, 'channel')}"
+        )
     return builder.add(op.SpaceToDepth(block=stride, order="darknet"), sources[0], name=name)
 
 

@@ -13,6 +13,7 @@ from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited
 from csdf.cli.options import abstraction, concurrency
 from csdf.io.files import is_same_file
+from csdf.io.graph_files import require_format
 from csdf.model.graph import Graph
 from csdf.stopping import Stop
 
@@ -26,6 +27,7 @@ def main(argv: Sequence[str]) -> int:
     options.output = options.output or options.target
     if is_same_file(options.input, options.output) and not options.overwrite:
         parser.error(f"{options.output} is the input; name another file, or add --overwrite")
+    require_format(options.output)
     with limited(options.budget) as stop:
         return _convert(options, stop)
 

@@ -12,7 +12,7 @@ from csdf.errors import CsdfError
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.sampled_graphs import sampled_graph
 from csdf.generation.shape import GraphShape
-from csdf.io.sdf3.writer import format_sdf3
+from csdf.io.graph_files import require_format
 from csdf.model.graph import Graph
 
 LIMITS = {  # fields of GraphShape, for those who ask for help
@@ -36,8 +36,12 @@ LIMITS = {  # fields of GraphShape, for those who ask for help
 def main(argv: Sequence[str]) -> int:
     """Write the graph of a seed; return the exit code."""
     options = command_parser().parse_args(argv)
+    if options.output is not None:
+        require_format(options.output)
     graph = _drawn(options)
     if options.output is None:
+        from csdf.io.sdf3.writer import format_sdf3  # slow to import, and help does without
+
         print(format_sdf3(graph), end="")
         return answers.ANSWERED
     answers.write("csdf generate", options.output, graph)

@@ -16,8 +16,7 @@ from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, working
 from csdf.cli.options import concurrency
 from csdf.errors import CsdfError
-from csdf.io.mapping.files import read_mapping, read_platform
-from csdf.io.mapping.nsoc import holds_mapping, read_nsoc
+from csdf.io.mapping.files import holds_mapping, read_mapping, read_platform
 from csdf.model.graph import Graph
 from csdf.model.mapping import Mapping, Platform
 from csdf.search.mapping.fewest import equal_processors
@@ -92,8 +91,10 @@ def _subject(options: argparse.Namespace) -> tuple[Graph, Platform | None, Mappi
     has_platform = options.platform is not None or options.processors is not None
     if has_platform != (options.mapping is not None):
         raise CsdfError("--mapping and one of --platform and --processors belong together")
-    if options.mapping is None and holds_mapping(options.file):
-        mapped = read_nsoc(options.file)
+    if options.mapping is None and holds_mapping(options.file, options.file_limit):
+        from csdf.io.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
+
+        mapped = read_nsoc(options.file, options.file_limit)
         return concurrency.limited(mapped.graph, options), mapped.platform, mapped.mapping
     graph = concurrency.read(options.file, options)
     if options.mapping is None:

@@ -19,10 +19,14 @@ from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.cli.reporting import mapped
 from csdf.cli.reporting.mapped import Answer
-from csdf.errors import CsdfError
-from csdf.io.mapping.files import read_mapping, read_platform, write_mapping, write_platform
-from csdf.io.mapping.nsoc import holds_mapping, read_nsoc
-from csdf.io.mapping.nsoc_writer import write_nsoc
+from csdf.errors import CsdfError, UnwritableFile
+from csdf.io.mapping.files import (
+    holds_mapping,
+    read_mapping,
+    read_platform,
+    write_mapping,
+    write_platform,
+)
 from csdf.model.graph import Graph
 from csdf.model.mapping import Mapping, Platform
 from csdf.outcome import Status
@@ -31,6 +35,7 @@ from csdf.search.mapping.fewest import equal_processors, fewest_processors
 from csdf.search.mapping.search import BestMapping, best_mapping, prover
 from csdf.search.variables import UNITS
 
+FORMATS = ("json", "xml")  # of mappings
 DRAWN = 4  # iterations in a picture beyond those of the prefixes
 
 
@@ -40,6 +45,7 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     pictures.require_drawing(options.plot)
     _require_sense(parser, options)
+    _require_writable(options)
     answer = _answer(options)
     is_live = answer.found is not None and answer.found.deadlock is None
     execution = _executed(answer, None) if is_live and options.slices == "aligned" else None
@@ -63,6 +69,17 @@ def _require_sense(parser: argparse.ArgumentParser, options: argparse.Namespace)
         parser.error("--unit is for --least buffers")
 
 
+def _require_writable(options: argparse.Namespace) -> None:
+    """Refuse before the work names of files that say a format which nothing writes."""
+    if options.output and pictures.suffix_of(options.output) not in FORMATS:
+        raise UnwritableFile(
+            f"{options.output}: expected .json, or .xml with graph and platform as SDF3 has them"
+        )
+    path = options.platform_output
+    if path and pictures.suffix_of(path) != "json":
+        raise UnwritableFile(f"{path}: a platform is JSON; expected the suffix .json")
+
+
 def _required(options: argparse.Namespace) -> Fraction | None:
     found: Fraction | None = options.period
     return found if options.throughput is None else 1 / options.throughput
@@ -74,6 +91,8 @@ def _write(answer: Answer, options: argparse.Namespace) -> None:
         output.remark("csdf map", f"wrote {options.platform_output}: the platform")
     if options.output and answer.mapping is not None:
         if pictures.suffix_of(options.output) == "xml":
+            from csdf.io.mapping.nsoc_writer import write_nsoc  # slow to import, and seldom needed
+
             write_nsoc(options.output, answer.graph, answer.platform, answer.mapping)
         else:
             write_mapping(options.output, answer.mapping)
@@ -172,8 +191,14 @@ def command_parser() -> argparse.ArgumentParser:
 
 def _answer(options: argparse.Namespace) -> Answer:
     required = _required(options)
-    if options.platform is None and options.processors is None and holds_mapping(options.file):
-        graph, platform, mapping = read_nsoc(options.file)
+    if (
+        options.platform is None
+        and options.processors is None
+        and holds_mapping(options.file, options.file_limit)
+    ):
+        from csdf.io.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
+
+        graph, platform, mapping = read_nsoc(options.file, options.file_limit)
         graph = concurrency.limited(graph, options)
     else:
         graph = concurrency.read(options.file, options)

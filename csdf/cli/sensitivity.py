@@ -210,7 +210,8 @@ def _actor_lines(rows: Sequence[ActorSensitivity]) -> Iterator[str]:
             f"{_names(row.then_critical)}"
         ).rstrip()
     if len(rows) > SHOWN:
-        yield f"  and {len(rows) - SHOWN} rows more, with larger slack; --json has all"
+        more = answers.counted(len(rows) - SHOWN, "row")
+        yield f"  and {more} more, with larger slack; --json has all"
 
 
 def _worth(row: ActorSensitivity) -> tuple[bool, Fraction, Fraction]:
@@ -236,7 +237,7 @@ def _channel_lines(found: Sensitivity) -> Iterator[str]:
         kind = one.kind if one.more > 1 else one.kind.removesuffix("s")
         yield f"  {one.more} more {kind} on {one.channel}: period {answers.number(one.period)}"
     if len(useful) > SHOWN:
-        yield f"  and {len(useful) - SHOWN} channels more; --json has all"
+        yield f"  and {answers.counted(len(useful) - SHOWN, 'channel')} more; --json has all"
 
 
 def _names(names: Sequence[str]) -> str:

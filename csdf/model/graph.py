@@ -38,7 +38,8 @@ class Actor:
         for processor in self.processors:
             if len(processor.durations) != len(self.durations):
                 raise InvalidGraph(
-                    f"actor {self.name!r}: {len(processor.durations)} durations on processor "
+                    f"actor {self.name!r}: "
+                    f"{counted(len(processor.durations), 'duration')} on processor "
                     f"{processor.name!r}, but {counted(len(self.durations), 'phase')}"
                 )
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from csdf.errors import InvalidGraph
+from csdf.errors import InvalidGraph, counted
 from csdf.model.graph import Graph
 
 Names = Mapping[str, tuple[str, ...]]  # of the tokens on each channel, first in the queue first
@@ -47,7 +47,7 @@ class Scenario:
         for actor, count in self.firings.items():
             self.graph.actor(actor)
             if count < 0:
-                raise InvalidGraph(f"{where}: actor {actor!r} fires {count} times")
+                raise InvalidGraph(f"{where}: actor {actor!r} fires {counted(count, 'time')}")
         for names in (self.taken, self.left):
             for channel in names:
                 self.graph.channel(channel)
@@ -56,7 +56,7 @@ class Scenario:
             if len(names_there) != tokens:
                 raise InvalidGraph(
                     f"{where}: channel {channel!r} has {tokens} initial tokens, "
-                    f"but {len(names_there)} names for them"
+                    f"but {counted(len(names_there), 'name')} for them"
                 )
 
 

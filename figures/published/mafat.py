@@ -16,8 +16,8 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
 from planners.fusion.chains import Chain
 from planners.fusion.choices import Cost, Option
-from planners.fusion.configurations import Configuration, Group, Way
-from planners.fusion.memory import Scratch, scratch_elements
+from planners.fusion.configurations import Configuration, Group
+from planners.fusion.memory import scratch_elements
 from planners.fusion.published import (
     ELEMENT_BYTES,
     MOST_TILES,
@@ -30,6 +30,7 @@ from planners.fusion.published import (
     tiles_of,
 )
 from planners.fusion.tiles import TiledGroup, bands, even_grid
+from planners.fusion.ways import Scratch, Way
 from planners.tiling.regions import COLUMNS, ROWS, Needs
 
 PRINTED = Predictor.PRINTED

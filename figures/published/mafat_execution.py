@@ -20,7 +20,7 @@ from cnn2csdf.part import HeldRows
 from cnn2csdf.weights import Array, Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError
-from planners.fusion.configurations import Group, Way
+from planners.fusion.configurations import Group
 from planners.fusion.memory import (
     edge_name,
     lines_name,
@@ -32,6 +32,7 @@ from planners.fusion.planning import part_of_group
 from planners.fusion.plans import FusionPlan
 from planners.fusion.streaming import channel_name
 from planners.fusion.tiles import Place, TiledGroup
+from planners.fusion.ways import Way
 from planners.plan import MemoryPlan
 from planners.tiling.computing import TensorPiece, compute_region, compute_whole
 from planners.tiling.regions import Needs, Region, can_be_tiled, whole_region

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from csdf.errors import InvalidNetwork
 
 WIDTH = 100
+TOGETHER = 2**16  # numbers that become text at once
 KEYWORDS = frozenset({
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
     "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict",
@@ -58,6 +61,18 @@ def number(value: float) -> str:
         return "INFINITY" if single > 0 else "-INFINITY"
     text = f"{float(single):.9g}"
     return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
+
+
+def numbers(array: NDArray[Any]) -> Iterator[str]:
+    """Yield floats as `number` gives them, several times as fast: networks have millions."""
+    single = np.asarray(array, np.float32)
+    for begin in range(0, len(single), TOGETHER):
+        values = single[begin : begin + TOGETHER]
+        if not np.isfinite(values).all():
+            yield from map(number, values)
+            continue
+        texts = ("%.9g " * len(values) % tuple(values.tolist())).split()
+        yield from [f"{one}f" if "." in one or "e" in one else f"{one}.0f" for one in texts]
 
 
 def wrapped(items: Iterable[str]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.code.names import number, unlike, wrapped
+from planners.code.names import numbers, unlike, wrapped
 from planners.code.rules import Rule
 
 NULL = "NULL"
@@ -85,8 +85,8 @@ class Tables:
         return found
 
 
-def array_items(array: NDArray[Any]) -> list[str]:
+def array_items(array: NDArray[Any]) -> Iterable[str]:
     """Return trained numbers as C writes them."""
     if array.dtype.kind == "f":
-        return [number(value) for value in array]
+        return numbers(array)
     return [str(value) if value > LEAST else f"({LEAST + 1} - 1)" for value in array.tolist()]

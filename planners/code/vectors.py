@@ -13,7 +13,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
 from planners.code.ends import Port
 from planners.code.names import number as number_text
-from planners.code.names import wrapped
+from planners.code.names import numbers, wrapped
 from planners.code.parts import source
 from planners.code.signed import SHIFT, as_signed_array
 from planners.code.sources import Written
@@ -180,7 +180,9 @@ _TESTS = {
 
 
 def _array(port: Port, number: int, array: Array) -> str:
-    items = [_shown(value) for value in placed(as_signed_array(np.asarray(array)))]
+    values = placed(as_signed_array(np.asarray(array)))
+    is_plain = values.dtype.kind == "f" and bool(np.isfinite(values).all())
+    items = numbers(values) if is_plain else map(_shown, values)
     head = f"static const {port.kind} {port.parameter}_{number}[{port.elements}]"
     return f"{head} = {{\n{wrapped(items)}\n}};"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from csdf.errors import InvalidGraph
+from csdf.errors import InvalidGraph, counted
 from planners.fifo.timing.cluster import Cluster, Port
 
 LEAST_DEPTH = 2  # with one word a FIFO of the library cannot be read and written by turns
@@ -65,7 +65,7 @@ class Design:
         if written.words != read.words:
             raise InvalidGraph(
                 f"{self.name}: FIFO {fifo.name!r}: {self.layers[fifo.producer].name!r} writes "
-                f"{written.words} words of {written.bits} bits in a frame, but "
+                f"{counted(written.words, 'word')} of {counted(written.bits, 'bit')} in a frame, but "
                 f"{self.layers[fifo.consumer].name!r} reads {read.words} of {read.bits} bits"
             )
 

@@ -16,11 +16,12 @@ from cnn2csdf.network import Layer
 from cnn2csdf.weights import Array, Model
 from csdf.analysis.self_timed import self_timed_execution
 from planners.fusion.chains import Chain
-from planners.fusion.configurations import Group, Way
+from planners.fusion.configurations import Group
 from planners.fusion.memory import edge_name, lines_name, scratch_name, tile_name
 from planners.fusion.planning import part_of_group
 from planners.fusion.plans import FusionPlan
 from planners.fusion.streaming import channel_name
+from planners.fusion.ways import Way
 from planners.streaming.computing import ModelComputing
 from planners.streaming.machine import Machine
 from planners.streaming.ordered.parts import Ring, read_once

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input, Output
-from csdf.errors import InvalidNetwork
+from csdf.errors import InvalidNetwork, counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +59,8 @@ def chain_of(network: Network) -> Chain:
     """
     if len(network.inputs) != 1 or len(network.outputs) != 1:
         raise InvalidNetwork(
-            f"network {network.name!r} has {len(network.inputs)} inputs and "
-            f"{len(network.outputs)} outputs; fused tiles need one of each"
+            f"network {network.name!r} has {counted(len(network.inputs), 'input')} and "
+            f"{counted(len(network.outputs), 'output')}; fused tiles need one of each"
         )
     layers = [layer for layer in network.layers if not isinstance(layer.operator, Output)]
     if network.outputs[0].inputs != (layers[-1].name,):

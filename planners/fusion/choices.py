@@ -12,11 +12,12 @@ from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import Platform
 from csdf.stopping import Budget, Stop, stop_of
 from planners.fusion.chains import Chain
-from planners.fusion.configurations import Group, Way, single
+from planners.fusion.configurations import Group, single
 from planners.fusion.cost import LayerCost, Price, price_of
-from planners.fusion.memory import Scratch, last_steps, whole_buffers
+from planners.fusion.memory import last_steps, whole_buffers
 from planners.fusion.streaming import Streamed, Streams
 from planners.fusion.tilings import TilesTo, Tilings
+from planners.fusion.ways import Scratch, Way
 from planners.plan import Buffer, most_alive
 from planners.tiling.regions import Needs
 

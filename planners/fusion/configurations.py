@@ -4,26 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from itertools import pairwise
 
 from csdf.errors import InvalidPlan
 from planners.fusion.chains import Chain
 from planners.fusion.tiles import Grid, even_grid
-
-
-class Way(Enum):
-    """How a group works.
-
-    WHOLE: layer by layer, on whole maps. RECOMPUTE: tile by tile, each computing all it needs, as
-    in MAFAT. KEEP: tile by tile, each keeping what the tiles after it need. ROWS: row by row, as a
-    dataflow graph.
-    """
-
-    WHOLE = "whole"
-    RECOMPUTE = "recompute"
-    KEEP = "keep"
-    ROWS = "rows"
+from planners.fusion.ways import Way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

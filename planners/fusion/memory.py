@@ -10,26 +10,15 @@ what others computed, two more buffers of each tensor hold it: the rows that the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from enum import Enum
 from math import prod
 from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Convolution
 from planners.fusion.tiles import TiledGroup, fresh, largest_shared
+from planners.fusion.ways import Scratch
 from planners.plan import Buffer
 from planners.tiling.regions import Range
-
-
-class Scratch(Enum):
-    """The way to count the memory that a convolution needs besides its operands.
-
-    IM2COL: all that its windows see, as a matrix, for one group of filters at a time, as Darknet
-    does; with it Farley and Gerstlauer count. NONE: nothing, as a direct convolution.
-    """
-
-    IM2COL = "im2col"
-    NONE = "none"
 
 
 class Sizes(NamedTuple):

@@ -21,13 +21,14 @@ from planners.fusion.choices import (
     least_memory,
     options,
 )
-from planners.fusion.configurations import Configuration, Group, Way, check_configuration
+from planners.fusion.configurations import Configuration, Group, check_configuration
 from planners.fusion.cost import LayerCost, lengths, price_of
 from planners.fusion.memory import last_steps, tiled_buffers, whole_buffers
 from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.fusion.search import FusionPoint, best_under, front, merged
 from planners.fusion.streaming import Streams, streaming_buffers
 from planners.fusion.tiles import TiledGroup, fresh, tiled_group
+from planners.fusion.ways import Way
 from planners.plan import Buffer, MemoryPlan, Problem, most_alive
 from planners.tiling.layer_ranges import part_of
 from planners.tiling.regions import COLUMNS, ROWS, Needs
@@ -45,7 +46,7 @@ class FusionWhy(Why):
     NOT_PROVED = "the smallest buffers of rows are not proved"
     SMALLEST_FOUND = "{end}; the smallest found needs {found} bytes, {least}"
     NOTHING_FOUND = "{end}; {least}"
-    FLASH = "the tables of trained numbers are {needed} bytes, more than the flash of {flash}"
+    FLASH = "the tables of parameters are {needed} bytes, more than the flash of {flash}"
 
 
 def fusion_plan(

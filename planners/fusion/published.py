@@ -21,8 +21,9 @@ from csdf.errors import InvalidPlan
 from planners.fusion.chains import Chain
 from planners.fusion.configurations import Configuration, Group, configuration
 from planners.fusion.cost import lengths
-from planners.fusion.memory import Scratch, scratch_elements
+from planners.fusion.memory import scratch_elements
 from planners.fusion.tiles import Bands, TiledGroup, tiled_group
+from planners.fusion.ways import Scratch
 from planners.tiling.regions import COLUMNS, ROWS, Needs
 
 MB = 2**20

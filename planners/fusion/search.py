@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from planners.fusion.choices import NOTHING, Cost, Option
-from planners.fusion.configurations import Configuration, Group, Way
+from planners.fusion.configurations import Configuration, Group
+from planners.fusion.ways import Way
 
 
 class FusionPoint(NamedTuple):

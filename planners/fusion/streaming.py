@@ -24,7 +24,8 @@ from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
 from csdf.stopping import NOTHING_KNOWN, Budget, Stop, stop_of
 from planners.fusion.chains import Chain
-from planners.fusion.memory import Scratch, scratch_bytes, scratch_name
+from planners.fusion.memory import scratch_bytes, scratch_name
+from planners.fusion.ways import Scratch
 from planners.plan import Buffer
 from planners.tiling.layer_ranges import part_of
 

@@ -18,8 +18,9 @@ from cnn2csdf.network import Layer, Shape
 from cnn2csdf.parameters import operations
 from planners.fusion.chains import Chain, Section
 from planners.fusion.cost import LayerCost, Price, lengths
-from planners.fusion.memory import Scratch, last_steps, longest, scratch_bytes
+from planners.fusion.memory import last_steps, longest, scratch_bytes
 from planners.fusion.tiles import Bands, Grid, bands, fresh, largest_shared, per_place
+from planners.fusion.ways import Scratch
 from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, can_be_tiled, even_ends, length
 
 Numbers = NDArray[Any]  # int64, or Python's integers where those might be too small

@@ -19,7 +19,7 @@ from csdf.cli.frame.long_work import limited_part
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Contribution, Figure, Section, Surroundings
-from csdf.errors import GaveUp
+from csdf.errors import GaveUp, counted
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
 from csdf.stopping import Progress, Stop
@@ -79,7 +79,7 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Sur
     layers = sections.layer_table(findings.layers, graph.critical_actors)
     return Surroundings(
         name=findings.name,
-        kind=f"network of {len(findings.layers)} layers; as a ",
+        kind=f"network of {counted(len(findings.layers), 'layer')}; as a ",
         lead=tuple(_lead(findings)),
         before=(*_memory(findings), *(section for one in added for section in one.sections)),
         after=(Section("table", "Layers", layers),),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers
+from csdf.words import rate_in_words, time_in_words
 
 
 def terms_of(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
@@ -32,7 +33,7 @@ def _platform(options: argparse.Namespace) -> str:
     replaced = (options.operations, options.bandwidth, options.launch)
     name = options.platform if replaced == (None, None, None) else f"{options.platform}, changed"
     return (
-        f"{name}: {float(chosen.operations_per_second):.4g} operations/s, "
-        f"{float(chosen.bytes_per_second):.4g} bytes/s, "
-        f"{float(chosen.launch * 10**6):.4g} us to start a phase"
+        f"{name}: {rate_in_words(chosen.operations_per_second, 4)} operations/s, "
+        f"{rate_in_words(chosen.bytes_per_second, 4)} bytes/s, "
+        f"{time_in_words(chosen.launch, 4)} to start a phase"
     )

@@ -1,9 +1,10 @@
-"""Several networks that work in turn in one arena: RAM is shared, flash and time add up."""
+"""Several networks in one arena, in turn or at the same time: RAM is shared, flash and time add up."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 
 from csdf.outcome import Status
 from planners.streaming.ways import Fit
@@ -11,7 +12,10 @@ from planners.streaming.ways import Fit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
-    """The best way of each network, one after the other for each frame, with the same arena.
+    """The best way of each network, with the same arena.
+
+    One works after the other for each frame, unless plans that are given say that groups of several
+    networks may work at the same time.
 
     flash: bytes there are for the parameters of all. longest: nanoseconds of a frame of all at most.
     """
@@ -26,13 +30,22 @@ class Together:
         return max((one.best or one.least).ram_bytes for one in self.fits)
 
     @property
+    def is_at_once(self) -> bool:
+        """Whether groups of two networks may work at the same time."""
+        words = [
+            {group.at_once for group in (one.best or one.least).plan.groups} - {None}
+            for one in self.fits
+        ]
+        return any(one & other for one, other in combinations(words, 2))
+
+    @property
     def flash_bytes(self) -> int:
         """Bytes of the parameters of all networks."""
         return sum(one.flash_bytes for one in self.fits)
 
     @property
     def lower_bound(self) -> int:
-        """Bytes of RAM that no way of working in turn is below."""
+        """Bytes of RAM that no way of working in one arena is below."""
         return max(one.lower_bound for one in self.fits)
 
     @property
@@ -51,7 +64,7 @@ class Together:
                     return status, f"{one.network}: {one.reason}"
         if self.flash is not None and self.flash_bytes > self.flash:
             return Status.INFEASIBLE, (
-                f"the trained numbers of all need {self.flash_bytes} bytes of flash, "
+                f"the parameters of all need {self.flash_bytes} bytes of flash, "
                 f"{self.flash} are there"
             )
         time = self.nanoseconds
@@ -60,4 +73,6 @@ class Together:
                 f"a frame of each takes {time} ns in turn, as the platform predicts; "
                 f"there are {int(self.longest)}"
             )
+        if self.is_at_once:
+            return Status.FEASIBLE, "the arena that the plans share sets the RAM"
         return Status.FEASIBLE, "the neediest network sets the RAM"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from csdf.outcome import Reason, Status, Why
-from planners.streaming.plan import StreamingPlan
+
+if TYPE_CHECKING:
+    from planners.streaming.plan import StreamingPlan
 
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row
@@ -29,7 +31,7 @@ PLAIN = (WHOLE_LAYERS, BY_ROWS)
 class FitWhy(Why):
     """Reasons for the answer to whether a network fits."""
 
-    FLASH = "the trained numbers need {needed} bytes of flash, {flash} are there"
+    FLASH = "the parameters need {needed} bytes of flash, {flash} are there"
     LEAST_WORK = "the least work found among whole layers, rows, lines and strips"
     FASTEST = (
         "the least work found among whole layers, rows, lines and strips, and within the RAM the "

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
-from csdf.errors import InvalidNetwork
+from csdf.errors import InvalidNetwork, counted
 
 Pair = tuple[int, int]  # along rows, along columns
 
@@ -75,7 +75,7 @@ class Convolution:
         if self.channels % self.groups or self.filters % self.groups:
             raise InvalidNetwork(
                 f"convolution {self.name!r}: {self.groups} groups do not divide "
-                f"{self.channels} channels, {self.filters} filters"
+                f"{counted(self.channels, 'channel')}, {counted(self.filters, 'filter')}"
             )
         if min(self.output_rows, self.output_columns) < 1:
             raise InvalidNetwork(

@@ -125,7 +125,7 @@ def test_durations_come_from_a_table(run, tmp_path):
     assert read_graph(path).actor("n2").durations == (7,)
     code, _, remarks = run(*arguments)
     assert code == 2
-    assert "layer 'n1': 1 durations for 32 phases" in remarks
+    assert "layer 'n1': 1 duration for 32 phases" in remarks
 
 
 def test_measured_durations_fit_the_phases(run, answer, tmp_path):

@@ -149,7 +149,7 @@ def test_flash_is_shared_by_all_networks(run):
     two = ("keyword_spotting", "person_detection")
     code, output, _ = run("fit", *two, *INT8, "--ram", "64kB", "--flash", "220kB")
     assert code == 1
-    assert "the trained numbers of all need" in output
+    assert "the parameters of all need" in output
 
 
 def test_frames_of_all_networks_are_worked_in_turn(answer):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from csdf.io.files import LARGEST_FILE_BYTES
 from csdf.io.graph_files import write_graph
 from csdf.model.builder import GraphBuilder
 from tests.cli.running import GRAPHS
@@ -21,6 +22,39 @@ def test_a_mapping_is_found_written_and_read_again(answer, run, tmp_path):
     code, again = answer("map", EXAMPLE, "--platform", BUS, "--mapping", path)
     assert (code, again["period"], again["mapping"]) == (0, "13", found["mapping"])
     assert "status" not in again  # nothing was searched
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("map", "none.xml", "--processors", "2", "-o", "m.txt"), "m.txt: expected .json, or .xml"),
+        (("map", "none.xml", "--platform-output", "p.xml"), "p.xml: a platform is JSON"),
+        (("generate", "1", "-o", "graph.png"), "cannot tell the format from '.png'"),
+        (("convert", "none.xml", "graph.png"), "cannot tell the format from '.png'"),
+        (("cnn", "convert", "none", "-o", "graph.png"), "cannot tell the format from '.png'"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, tuple) else one,
+)
+def test_a_file_that_nothing_writes_is_refused_before_the_work(run, words, expected):
+    # The models do not exist: they are not looked for.
+    code, output, error = run(*words)
+    assert (code, output) == (2, "")
+    assert expected in error
+
+
+@pytest.mark.slow
+def test_a_graph_beyond_the_usual_limit_is_read_where_the_limit_is_raised(run, tmp_path):
+    path = tmp_path / "large.xml"
+    path.write_text(EXAMPLE.read_text() + " " * LARGEST_FILE_BYTES)
+    words = ("latency", path, "--source", "a", "--sink", "c")
+    assert run(*words)[0] == 2
+    assert run(*words, "--file-limit", "70MiB")[0] == 0
+
+
+def test_latencies_of_a_graph_on_standard_input_are_found(run, monkeypatch):
+    with EXAMPLE.open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        assert run("latency", "-", "--source", "a", "--sink", "c")[0] == 0
 
 
 def test_orders_that_deadlock_answer_no(run, tmp_path):

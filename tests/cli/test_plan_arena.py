@@ -138,7 +138,7 @@ def test_an_offline_plan_needs_the_numbers_of_tensors(run, tmp_path, small):
         (["--capacity", "0"], "is not at least one byte"),
         (["--budget", "soon"], "is not a time"),
         (["-o", "plan.xyz"], "cannot write 'xyz'; expected one of json"),
-        (["--only", "none"], "none of its 1 problems has the name 'none'"),
+        (["--only", "none"], "of its 1 problem none has the name 'none'"),
     ],
 )
 def test_wrong_usage_is_one_message(run, small, words, complaint):

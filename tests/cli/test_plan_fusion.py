@@ -120,10 +120,7 @@ def test_ram_is_for_the_arena_and_flash_for_parameters(fuse, limits, does_fit):
     if does_fit:
         assert plan["arena_bytes"] <= 150_000
     elif "--flash" in limits:
-        assert (
-            "the tables of trained numbers are 310824 bytes, more than the flash of 310823"
-            in remarks
-        )
+        assert "the tables of parameters are 310824 bytes, more than the flash of 310823" in remarks
 
 
 def test_ram_and_memory_choose_the_same_plan(fuse):

@@ -1,5 +1,6 @@
 """The command as a process of its own: what it loads, where it may write, who reads it."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import csdf
+from csdf.cli.frame import entries
 from csdf.kernels import compile as compiler
 from tests.cli.running import GRAPHS
 
@@ -50,6 +52,35 @@ sys.exit(code)
 """
     ended = run_python(code, command, GRAPHS / "csdf_example.xml")
     assert (ended.returncode, ended.stderr) == (0, "\n")
+
+
+WORDS_WITHOUT_WORK = """
+import contextlib, io, json, sys
+from csdf.cli.frame.entries import COMMANDS, own
+from csdf.cli.main import main
+known = sys.stdlib_module_names | {name.partition(".")[0] for name in sys.modules}
+known |= {"cnn2csdf", "planners"}
+loaded = {}
+for words in ([], *(name.split(".") for name in own(COMMANDS))):
+    for wrong in ("--help", "--no-such-option"):
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            with contextlib.suppress(SystemExit):
+                main([*words, wrong])
+        found = {name.partition(".")[0] for name in sys.modules} - known
+        loaded[" ".join([*words, wrong])] = sorted(found)
+        known |= found  # of the command that loads them first
+print(json.dumps(loaded))
+"""
+
+
+def test_help_and_refused_words_load_no_library_besides_that_of_python():
+    # NumPy alone would take longer than all the rest, in every completion of a shell, too.
+    ended = run_python(WORDS_WITHOUT_WORK)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    loaded = json.loads(ended.stdout)
+    asked = {words.rpartition(" ")[0].replace(" ", ".") for words in loaded}
+    assert asked == {"", *entries.own(entries.COMMANDS)}
+    assert {words: found for words, found in loaded.items() if found} == {}
 
 
 BUFFERS = MODELS / "alloc" / "keyword_spotting.csv"

@@ -46,6 +46,16 @@ def test_a_suspicious_file_is_remarked_upon_by_the_command_that_read_it(run, tmp
     assert remarks.startswith("csdf analyze: warning: ")
 
 
+def test_two_subjects_of_one_command_are_remarked_upon_once(run, tmp_path):
+    # Both networks of `report --compare` have predicted times, both of `fit` random weights.
+    page = ("-o", tmp_path / "page.html")
+    _, _, remarks = run("report", "samos_example", "--compare", "samos_example", *page)
+    assert remarks.count("times are predicted for jetson-tx2; --platform chooses") == 1
+    small = "keyword_spotting:rows=25"
+    _, _, remarks = run("fit", small, small, "--element-bytes", "1", "--ram", "9kB", "--verify")
+    assert remarks.count("random weights with seed 0") == 1
+
+
 def test_the_size_of_elements_is_remarked_upon_by_the_command_that_read_them(run, tmp_path):
     tflite = pytest.importorskip("tests.cnn2csdf.readers.tflite_models")
     model = tmp_path / "small.tflite"

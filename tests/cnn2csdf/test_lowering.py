@@ -10,8 +10,9 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.catalogue.samos import samos_example
+from cnn2csdf.geometry import Overlap
 from cnn2csdf.granularity import ROWS, WHOLE, Granularity
-from cnn2csdf.lowering import Overlap, lower
+from cnn2csdf.lowering import lower
 from cnn2csdf.simplify import absorb_biases, drop_identities, simplified
 from cnn2csdf.weights import Model
 from csdf.analysis.consistency import repetition_vector

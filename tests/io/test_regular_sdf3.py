@@ -23,7 +23,7 @@ CHANNEL = '<channel name="c" srcActor="a" srcPort="o" dstActor="b" dstPort="i" i
 
 
 def careful_graph(content, *, buffer_sizes=False):
-    """What the reader that knows lines makes of a text; None where it has a complaint or a remark."""
+    """The graph that the reader of lines makes of a text; None where it complains or remarks."""
     try:
         document = open_document(content, "x")
         graph, remarks = reader._read(document, assume_zero_times=False, buffer_sizes=buffer_sizes)

@@ -59,7 +59,7 @@ def test_default_times_hold_where_a_scenario_says_nothing():
     ("old", "new", "message"),
     [
         ("graph='make' reward='1'", "graph='none' reward='1'", "there is no graph 'none'"),
-        ("persistentTokenNames='t'", "persistentTokenNames='t,u'", "2 names for 1 tokens"),
+        ("persistentTokenNames='t'", "persistentTokenNames='t,u'", "2 names for 1 token"),
         ("initialstate='q'", "initialstate='z'", "there is no state 'z'"),
         ("type='fsmsadf'", "type='csdf'", "expected <sdf3 type='fsmsadf'>"),
         ("scenario='long'", "scenario='lang'", "executes 'lang', which is no scenario"),

@@ -22,7 +22,7 @@ C = Channel(name="c", producer="a", consumer="b", production=(1, 0), consumption
         ({"durations": (True,)}, "actor 'a': duration True is not an integer"),
         (
             {"processors": (Processor(name="arm", durations=(1,)),)},
-            "actor 'a': 1 durations on processor 'arm', but 2 phases",
+            "actor 'a': 1 duration on processor 'arm', but 2 phases",
         ),
     ],
 )

@@ -16,9 +16,8 @@ from csdf.stopping import Stop
 from planners.check import check_plan
 from planners.fusion.chains import chain_of
 from planners.fusion.choices import Terms
-from planners.fusion.configurations import Way
-from planners.fusion.memory import Scratch
 from planners.fusion.planning import best_plan
+from planners.fusion.ways import Scratch, Way
 from planners.memory_ways import (
     PARTS_APART,
     PARTS_ARENA,

@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
-from pathlib import PurePath
 
-from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.lowering import Overlap, lower
-from cnn2csdf.network import Network
-from cnn2csdf.readers.extra import with_onnx
-from cnn2csdf.weights import Model, random_weights
-from csdf.analysis.bounded import with_capacities
-from csdf.cli import answers, parsers
-from csdf.cli.frame.long_work import stop_after
-from csdf.cli.options import storage
-from csdf.errors import CsdfError, GaveUp
-from csdf.io.files import write_text
-from csdf.model.graph import Graph
-from csdf.outcome import Status
-from csdf.search.trade_off import smallest_storage
+from cnn2csdf.geometry import Overlap
+from csdf.cli import answers, parsers, pictures
+from csdf.cli.work import worked
+from csdf.io.graph_files import require_format
 
 
 def main(argv: Sequence[str]) -> int:
     """Read, lower, write; return the exit code."""
     options = command_parser().parse_args(argv)
-    if PurePath(options.output).suffix.lower() == ".onnx":
-        return _write_onnx(options)
-    network = chosen.read(options).network
-    overlap = _overlap(options)
-    graph = _bounded(_lowered(network, options, overlap), options)
-    shared.remark_on_platform("csdf cnn convert", options)
-    answers.write("csdf cnn convert", options.output, graph)
-    return answers.ANSWERED
+    if pictures.suffix_of(options.output) != "onnx":
+        require_format(options.output)
+    return worked("cnn2csdf.commands.cnn.work.convert", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -64,64 +47,3 @@ def command_parser() -> argparse.ArgumentParser:
     )
     shared.add_duration_options(parser)
     return parser
-
-
-def _overlap(options: argparse.Namespace) -> Overlap:
-    """Return the overlap asked for; without release rates SDF3 XML holds windows only when bounded."""
-    holds_windows = options.bounded or PurePath(options.output).suffix.lower() != ".xml"
-    if options.overlap is not None and (holds_windows or options.overlap != "window"):
-        return Overlap(options.overlap)
-    if holds_windows:
-        return Overlap.WINDOW
-    if options.overlap is not None:
-        raise CsdfError(
-            f"{options.output}: SDF3 XML has no release rates for windows without capacities; "
-            "write .json, or add --bounded, or take --overlap self-loop"
-        )
-    print(
-        "csdf cnn convert: SDF3 XML has no release rates: the rows that windows share are in "
-        "self-loops; --bounded or .json keeps windows",
-        file=sys.stderr,
-    )
-    return Overlap.SELF_LOOP
-
-
-def _lowered(network: Network, options: argparse.Namespace, overlap: Overlap) -> Graph:
-    granularity = chosen.granularity_of(options)
-    return lower(
-        network,
-        granularity,
-        durations=chosen.durations_of(network, options)(granularity),
-        overlap=overlap,
-        element_bytes=options.element_bytes,
-    )
-
-
-def _bounded(graph: Graph, options: argparse.Namespace) -> Graph:
-    if not options.bounded:
-        return graph
-    found = smallest_storage(graph, budget=stop_after(options.budget, storage.in_words))
-    if found.point is None:
-        raise GaveUp(f"no capacities: {found.reason}")
-    if found.status is not Status.OPTIMAL:
-        print(
-            f"csdf cnn convert: capacities at most {float(found.gap or 0):.2%} above the smallest: "
-            f"{found.reason}",
-            file=sys.stderr,
-        )
-    return with_capacities(graph, found.point.capacities)
-
-
-def _write_onnx(options: argparse.Namespace) -> int:
-    writer = with_onnx("cnn2csdf.onnx_files.writer", options.output)
-    model = chosen.read(options, with_weights=True)
-    if model.weights is None:
-        weights = random_weights(model.network, options.seed)
-        model = Model(network=model.network, weights=weights)
-    write_text(options.output, writer.onnx_bytes(model))
-    print(
-        f"csdf cnn convert: wrote {options.output}: "
-        f"{answers.counted(len(model.network.layers), 'layer')}",
-        file=sys.stderr,
-    )
-    return answers.ANSWERED

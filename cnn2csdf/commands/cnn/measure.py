@@ -3,37 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
-from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.durations import format_durations
-from cnn2csdf.execution.calibration import calibrated_weights
-from cnn2csdf.execution.measure import measure_phases
-from cnn2csdf.lowering import lower
-from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers
-from csdf.io.files import write_text
+from csdf.cli.work import worked
 
 
 def main(argv: Sequence[str]) -> int:
     """Measure and write the table; return the exit code."""
     options = command_parser().parse_args(argv)
-    network = chosen.read(options).network
-    model = Model(network=network, weights=calibrated_weights(network, options.seed))
-    graph = lower(network, chosen.granularity_of(options), element_bytes=options.element_bytes)
-    with answers.working(f"timing the phases of {network.name}"):
-        found = measure_phases(model, graph, repeats=options.repeats, seed=options.seed)
-    write_text(options.output, format_durations(found))
-    total = sum(sum(times) for times in found.values())
-    print(
-        f"csdf cnn measure: wrote {options.output}: "
-        f"{answers.counted(sum(map(len, found.values())), 'phase')}, "
-        f"{total / 1e6:.4g} ms a frame",
-        file=sys.stderr,
-    )
-    return answers.ANSWERED
+    return worked("cnn2csdf.commands.cnn.work.measure", options)
 
 
 def command_parser() -> argparse.ArgumentParser:

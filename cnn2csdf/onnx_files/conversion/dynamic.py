@@ -11,7 +11,7 @@ from cnn2csdf.onnx_files.conversion.assembly import Assembly
 from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.weights import Array
-from csdf.errors import UnreadableFile
+from csdf.errors import UnreadableFile, counted
 
 
 def dynamic_quantization(node: Node, assembly: Assembly) -> None:
@@ -49,7 +49,9 @@ def without_zero_point(
         return numbers
     found = assembly.integers(node, place, "the zero point of the weights") or ()
     if len(found) not in (1, channels):
-        raise UnreadableFile(f"{node}: {len(found)} zero points of weights for {channels} channels")
+        raise UnreadableFile(
+            f"{node}: {len(found)} zero points of weights for {counted(channels, 'channel')}"
+        )
 
     def centred() -> Array:
         values = np.asarray(numbers.read(), np.float32)

@@ -7,6 +7,7 @@ from cnn2csdf.onnx_files.conversion.assembly import Assembly
 from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.operators.operands import constant_role
+from csdf.errors import counted
 
 
 def einsum(node: Node, assembly: Assembly) -> None:
@@ -42,7 +43,7 @@ def _letters(node: Node) -> tuple[list[str], str]:
     before, arrow, result = equation.partition("->")
     terms = before.split(",")
     if len(terms) != len(node.inputs):
-        raise unsupported(node, f"equation {equation!r} for {len(node.inputs)} inputs")
+        raise unsupported(node, f"equation {equation!r} for {counted(len(node.inputs), 'input')}")
     if not arrow:
         everything = "".join(terms)
         result = "".join(sorted(one for one in set(everything) if everything.count(one) == 1))

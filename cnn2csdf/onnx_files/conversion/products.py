@@ -11,7 +11,7 @@ from cnn2csdf.onnx_files.conversion.assembly import Assembly
 from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.weights import Array
-from csdf.errors import UnreadableFile
+from csdf.errors import UnreadableFile, counted
 
 
 def gemm(node: Node, assembly: Assembly) -> None:
@@ -22,7 +22,8 @@ def gemm(node: Node, assembly: Assembly) -> None:
     alpha, is_by_units = node.real("alpha", 1.0), bool(node.integer("transB", 0))
     if dims[is_by_units] * vectors != assembly.shape(tensor).elements:
         raise UnreadableFile(
-            f"{node}: a matrix for {dims[is_by_units]} inputs, found {assembly.shape(tensor)}"
+            f"{node}: a matrix for {counted(dims[is_by_units], 'input')}, "
+            f"found {assembly.shape(tensor)}"
         )
 
     def by_inputs() -> Array:

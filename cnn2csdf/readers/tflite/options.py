@@ -10,7 +10,7 @@ from cnn2csdf.readers.tflite.assembly import Assembly, Trained, refusal
 from cnn2csdf.readers.tflite.model_file import Node
 from cnn2csdf.readers.tflite.records import Record
 from cnn2csdf.shape import Shape
-from csdf.errors import UnreadableFile
+from csdf.errors import UnreadableFile, counted
 
 SAME, VALID = 0, 1
 MOST_COVERED = 2**24  # places of one window
@@ -74,7 +74,9 @@ def require_scales(node: Node, trained: Trained, channels: int) -> None:
     quantization = trained.stored.quantization
     if quantization is not None and len(quantization.scales) not in (1, channels):
         found = len(quantization.scales)
-        raise UnreadableFile(f"{node}: {found} scales of weights for {channels} channels")
+        raise UnreadableFile(
+            f"{node}: {found} scales of weights for {counted(channels, 'channel')}"
+        )
 
 
 def require_centred(node: Node, trained: Trained, channels: int = 1) -> None:

@@ -20,7 +20,7 @@ from cnn2csdf.readers.tflite.options import (
     require_scales,
     window_of,
 )
-from csdf.errors import UnreadableFile
+from csdf.errors import UnreadableFile, counted
 
 REFLECT = 0  # MirrorPadMode
 
@@ -30,7 +30,7 @@ def _bias(node: Node, assembly: Assembly, units: int, *, place: int = 2) -> list
         return []
     bias = assembly.constant(node, place)
     if bias.size != units:
-        raise UnreadableFile(f"{node}: {bias.size} biases for {units} channels")
+        raise UnreadableFile(f"{node}: {bias.size} biases for {counted(units, 'channel')}")
     found = assembly.trained(node, place, "bias", bias.reshape(-1))
     if found.stored.element is Element.INT16:  # added to sums of 64 bits
         wide = found.array.astype(np.int64)

@@ -90,7 +90,7 @@ class _SymbolicExecution:
                 raise InvalidGraph(
                     f"scenario {self.scenario.name!r}: it leaves "
                     f"{counted(len(queue), 'token')} on channel {channel.name!r}, "
-                    f"but {len(names)} names for them"
+                    f"but {counted(len(names), 'name')} for them"
                 )
             rows.update((name, stamp) for name, stamp in zip(names, queue, strict=True) if name)
         return Matrix(self.taken, rows, self.optional)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, counted
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Actor, Graph, require_graph
 
@@ -80,7 +80,7 @@ def _row(actor: Actor, given: Exact | Sequence[Exact]) -> tuple[Fraction, ...]:
         return (exact(given, what),) * actor.phases
     if len(given) != actor.phases:
         raise CsdfError(
-            f"actor {actor.name!r}: {len(given)} weights, but {actor.phases} phases; "
-            "give one weight, or one for each phase"
+            f"actor {actor.name!r}: {counted(len(given), 'weight')}, but "
+            f"{counted(actor.phases, 'phase')}; give one weight, or one for each phase"
         )
     return tuple(exact(one, what) for one in given)

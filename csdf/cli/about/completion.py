@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from zlib import crc32
 
-import shtab
-
 from csdf.cli import answers, parsers
 from csdf.cli.frame.tree import parser_tree
 from csdf.io.files import write_text
@@ -60,6 +58,8 @@ def command_parser() -> argparse.ArgumentParser:
 
 def script(shell: str) -> str:
     """Return the script of a shell, with all commands of this installation."""
+    import shtab  # of which help has no need
+
     tree = parser_tree()
     for action in _actions(tree):
         if action.metavar in parsers.FILES:
@@ -80,6 +80,8 @@ def _completion(action: argparse.Action) -> dict[str, Any]:
     """How a file is completed, or one of the words that the parser knows for an argument."""
     words = parsers.words_of(action)
     if not words:
+        import shtab  # of which help has no need
+
         return dict(shtab.FILE)
     name = f"_csdf_words_{crc32(repr(words).encode()):08x}"
     functions = {

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 
+from csdf.cli.frame.streams import Remarks
 from csdf.io.files import write_text
 from csdf.names import quoted
 
 
 def remark(program: str, text: str) -> None:
-    """Say on standard error, in one line, what is not part of the answer."""
-    print(f"{program}: {quoted(text)}", file=sys.stderr)
+    """Say on standard error, in one line, what is not part of the answer; the same thing once."""
+    line = f"{program}: {quoted(text)}"
+    if isinstance(sys.stderr, Remarks):
+        sys.stderr.say_once(line)
+    else:
+        print(line, file=sys.stderr)
 
 
 def write(program: str, path: str, content: str | bytes) -> None:

@@ -82,7 +82,16 @@ class Answers(io.TextIOBase):
 class Remarks(Answers):
     """Standard error; where it takes nothing, remarks are lost and nothing else."""
 
-    _is_in_place = False  # whether the last line is one of progress
+    def __init__(self, stream: TextIO | None) -> None:
+        super().__init__(stream)
+        self._is_in_place = False  # whether the last line is one of progress
+        self._said: set[str] = set()
+
+    def say_once(self, line: str) -> None:
+        """Write a line, unless the command has said the same before."""
+        if line not in self._said:
+            self._said.add(line)
+            print(line, file=self)
 
     def show_in_place(self, line: str) -> None:
         """Show a line of progress on a terminal in the place of the one before; elsewhere nothing."""

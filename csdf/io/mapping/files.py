@@ -40,6 +40,17 @@ VERSION = 1
 Value = TypeVar("Value")
 
 
+def holds_mapping(path: str | os.PathLike[str], most: int = files.LARGEST_FILE_BYTES) -> bool:
+    """Whether a file is SDF3 XML with a platform and a mapping. Raises UnreadableFile.
+
+    most: bytes that the file may have. Standard input, which can be read once, is a graph.
+    """
+    if path == files.STANDARD_INPUT:
+        return False
+    content = files.read_bytes(path, most)
+    return b"<architectureGraph" in content and b"<mapping" in content
+
+
 def read_platform(path: str | os.PathLike[str]) -> Platform:
     """Return the platform of a JSON file. Raises UnreadableFile, which names the place."""
     root = _document(path, PLATFORM)

@@ -35,27 +35,24 @@ class MappedApplication(NamedTuple):
     mapping: Mapping
 
 
-def holds_mapping(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is SDF3 XML with a platform and a mapping. Raises UnreadableFile."""
-    content = files.read_bytes(path)
-    return b"<architectureGraph" in content and b"<mapping" in content
-
-
-def read_nsoc(path: str | os.PathLike[str]) -> MappedApplication:
+def read_nsoc(
+    path: str | os.PathLike[str], most: int = files.LARGEST_FILE_BYTES
+) -> MappedApplication:
     """Return the application, the platform and the mapping of an SDF3 file.
 
     As SDF3 has it: a token crosses a connection in its delay and its size
     over the bandwidth that the channel asks for, one token at a time; `bufferSize` is the room on
     each side. A slice lies at the end of its wheel. Wheels start at any time there, so that a
-    token may have to wait for the rest of its consumer's wheel. Raises UnreadableFile, naming the line.
+    token may have to wait for the rest of its consumer's wheel. most: bytes that the file may have.
+    Raises UnreadableFile, naming the line.
     """
     name = os.fspath(path)
-    content = files.read_bytes(path)
-    document = sdf3_source.open_document(content, name)
+    content = files.read_bytes(path, most)
+    document = sdf3_source.open_document(content, name, most)
     root = document.tree.getroot()
     platform = sdf3_document.only_of(root, ("architectureGraph",), name)
     mapping = sdf3_document.only_of(root, ("mapping",), name)
-    graph = sdf3_reader.parse_sdf3(content, name)
+    graph = sdf3_reader.parse_sdf3(content, name, most=most)
     try:
         return _Reader(document, graph, platform, mapping).read()
     except (InvalidMapping, InvalidGraph) as error:

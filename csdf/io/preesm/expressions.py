@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import zip_longest
 from math import ceil, floor, isqrt
 
+from csdf.errors import counted
 from csdf.model.exact import MalformedText, shown, signed_rational
 
 MOST_DEPTH = 50  # brackets and functions within one another
@@ -143,7 +144,7 @@ class _Parser:
             raise self._fault(f"the function {name!r} is not computed; expected one of {known}")
         counts, function = FUNCTIONS[name]
         if len(values) not in counts:
-            raise self._fault(f"{name} of {len(values)} values")
+            raise self._fault(f"{name} of {counted(len(values), 'value')}")
         found = function(*values)
         if found is None:
             told = ", ".join(map(_told, values))

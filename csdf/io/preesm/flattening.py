@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from csdf.errors import UnreadableFile
+from csdf.errors import UnreadableFile, counted
 from csdf.io import files
 from csdf.io.preesm.document import INTERFACES, SPECIAL, Fifo, Node, PiGraph, parse_document
 from csdf.io.preesm.levels import Level
@@ -155,8 +155,8 @@ class Flattening:
             if outside != inside:
                 raise level.graph.refusal(
                     one.line,
-                    f"port {shown(port)} of {shown(node.name)} moves {outside} tokens, the interface "
-                    f"of its graph {inside}",
+                    f"port {shown(port)} of {shown(node.name)} moves "
+                    f"{counted(outside, 'token')}, the interface of its graph {inside}",
                 )
 
     def _read(self, graph: PiGraph, node: Node) -> PiGraph:

@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import os
 from fractions import Fraction
+from importlib import import_module
 from pathlib import PurePath
 
 from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.io import files
 from csdf.io.json_graph import graph_of
 from csdf.io.json_value import JsonValue
-from csdf.io.scenarios.fsmsadf import parse_fsmsadf
 from csdf.model.exact import MalformedText, rational
 from csdf.model.scenarios import Scenario, ScenarioGraph, State
 
 FORMAT = "csdf-scenarios"
 VERSION = 1
+XML_READER = "csdf.io.scenarios.fsmsadf"  # imported when a file is XML: lxml takes long to load
 KEYS = ("format", "version", "name", "scenarios", "states", "transitions", "initial")
 OPTIONAL = ("reward", "taken", "left", "firings")
 
@@ -40,7 +41,8 @@ def read_scenarios(path: str | os.PathLike[str]) -> ScenarioGraph:
     if suffix == ".json":
         return scenarios_from_json(files.decoded(content, name), name)
     if suffix == ".xml":
-        return parse_fsmsadf(content, name)
+        found: ScenarioGraph = import_module(XML_READER).parse_fsmsadf(content, name)
+        return found
     raise UnreadableFile(f"{name}: scenarios are in .json or .xml files")
 
 

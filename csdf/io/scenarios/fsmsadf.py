@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from lxml import etree
 
-from csdf.errors import InvalidGraph, UnreadableFile
+from csdf.errors import InvalidGraph, UnreadableFile, counted
 from csdf.io import files
 from csdf.io.sdf3 import actors as sdf3_actors
 from csdf.io.sdf3 import document as sdf3_document
@@ -206,6 +206,7 @@ class _GraphParts:
         if len(names) != tokens:
             raise self.document.refusal(
                 text.element,
-                f"channel {text.name!r}: {key} has {len(names)} names for {tokens} tokens",
+                f"channel {text.name!r}: {key} has {counted(len(names), 'name')} "
+                f"for {counted(tokens, 'token')}",
             )
         return names

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import PurePath
 
 from cnn2csdf.catalogue.networks import CATALOGUE
-from csdf.errors import UnreadableFile
+from csdf.errors import UnreadableFile, counted
 from csdf.io.files import read_bytes
 from planners.formats.glow import parse_traces
 from planners.formats.json_problems import parse_problems
@@ -27,7 +27,7 @@ def chosen_problems(options: argparse.Namespace) -> list[Problem]:
     found = [problem for problem in problems if problem.name == only]
     if not found:
         raise UnreadableFile(
-            f"{source}: none of its {len(problems)} problems has the name {only!r}"
+            f"{source}: of its {counted(len(problems), 'problem')} none has the name {only!r}"
         )
     return found
 

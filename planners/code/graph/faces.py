@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from csdf.errors import counted
 from planners.code.graph.looped import in_words
 from planners.code.graph.program import GraphProgram
 from planners.code.graph.texts import GraphTexts, shortest_round
@@ -21,7 +22,7 @@ def header(texts: GraphProgram) -> str:
         for actor in texts.graph.actors
     )
     words = in_words(planned.schedule)
-    return f"""/* {comment(texts.graph.name)}: {planned.firings} firings an iteration, in \
+    return f"""/* {comment(texts.graph.name)}: {counted(planned.firings, "firing")} an iteration, in \
 {planned.arena_bytes} bytes. */
 #ifndef {capitals}_H
 #define {capitals}_H

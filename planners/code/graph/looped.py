@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from csdf.model.graph import Channel, Graph
 
+ORDERS = ("least", "nested", "demand")  # how a schedule is found; least: of the two, by bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Fire:

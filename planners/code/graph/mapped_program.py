@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 
+from csdf.errors import counted
 from csdf.names import quoted
 from planners.code.building import makefile, target_files
 from planners.code.graph.faces import constants, port_type, stubs
@@ -194,7 +195,7 @@ void {name}_run_{core}(instance *state, uint32_t firings)
             f"{self.signature(actor.name)}; /* {comment(actor.name)} */"
             for actor in self.graph.actors
         )
-        many = f"{len(self.cores)} processors"
+        many = counted(len(self.cores), "processor")
         return f"""/* {comment(self.graph.name)} on {many}, in {planned.arena_bytes} bytes. */
 #ifndef {capitals}_H
 #define {capitals}_H
@@ -327,7 +328,7 @@ int main(void)
             f"| {core.firings} | {quoted(_in_words(core)).replace('|', '/')} |"
             for core in planned.cores
         )
-        return f"""# {name}: a dataflow graph on {len(self.cores)} processors
+        return f"""# {name}: a dataflow graph on {counted(len(self.cores), "processor")}
 
 | what | how much |
 |---|---|

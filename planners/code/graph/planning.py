@@ -13,6 +13,7 @@ from csdf.errors import CsdfError, GaveUp
 from csdf.model.graph import Graph
 from csdf.stopping import Budget, Stop, stop_of
 from planners.code.graph.looped import (
+    ORDERS,
     Effects,
     Interleaved,
     Node,
@@ -25,7 +26,6 @@ from planners.code.graph.nesting import Link, Nesting
 from planners.code.graph.storage import Ring, arena_bytes, rings_of
 from planners.code.graph.turns import downstream_first, firing_order, short_loops
 
-ORDERS = ("least", "nested", "demand")
 MOST_SHORT = 200_000  # firings up to which the order by demand is tried beside nested loops
 
 

@@ -3,73 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import time
 from collections.abc import Sequence
-from pathlib import PurePath
-from typing import Any
 
-from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.commands.cnn.trained import with_weights
-from cnn2csdf.elements import Element
-from cnn2csdf.execution.by_parts import Frame
-from cnn2csdf.execution.compare import (
-    Difference,
-    Verification,
-    differences,
-    random_frames,
-    verify,
-    worst_of,
-)
-from cnn2csdf.network import Network
-from cnn2csdf.onnx_files.runtime import has_runtime, runtime_outputs
-from csdf.analysis.self_timed import self_timed_execution
 from csdf.cli import answers, parsers
-from csdf.cli.frame.long_work import stop_after
-from csdf.cli.options import storage
-from csdf.errors import ExecutionError
-from csdf.model.graph import Graph
-from csdf.words import bytes_in_words, time_in_words
-from planners.parts_memory import NetworkMemory, network_memory
+from csdf.cli.work import worked
 
-STEPS = 3  # that integers may be off
-COARSE = {Element.FLOAT16: 0.02, Element.BFLOAT16: 0.16}  # about 20 steps of the type
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 
 
 def main(argv: Sequence[str]) -> int:
     """Run, compare, print; return the exit code: 0 equal within tolerance, 1 not."""
     options = command_parser().parse_args(argv)
-    begin = time.perf_counter()
-    model = with_weights(
-        "csdf cnn verify",
-        chosen.read(options, with_weights=not options.random_weights),
-        options.seed,
-        remark="; the buffers do not depend on them",
-    )
-    memory = _memory(model.network, options)
-    counted = answers.counted(options.frames, "frame")
-    frames = random_frames(model.network, options.frames, options.seed)
-    with answers.working(f"running {counted} by parts and as a whole"):
-        result = verify(
-            model,
-            memory.graph,
-            self_timed_execution(memory.graph, iterations=options.frames).firings,
-            frames,
-        )
-    runtime = _runtime(model.network, options, result, frames)
-    seconds = time.perf_counter() - begin
-    is_equal = result.worst.relative <= options.tolerance and (
-        runtime is None or _is_near(runtime, model.network, options)
-    )
-    if options.json:
-        found = _as_json(model.network, memory, result, runtime, is_equal, seconds)
-        print(json.dumps(found, indent=2))
-    else:
-        print(_as_text(model.network, memory, result, runtime, is_equal, options, seconds))
-    return answers.ANSWERED if is_equal else answers.NO
+    return worked("planners.commands.cnn.work.verify", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -113,122 +59,3 @@ def _tolerance(text: str) -> float:
     if abs(value) > 1:
         raise answers.unfit(text, "a relative difference of at most 1")
     return float(value)
-
-
-def _runtime(
-    network: Network,
-    options: argparse.Namespace,
-    result: Verification,
-    frames: Sequence[Frame],
-) -> Difference | None:
-    """How far the run is from ONNX Runtime on the file itself; None where that cannot be had."""
-    is_file = PurePath(options.model).suffix.lower() == ".onnx"
-    if not is_file or options.random_weights or not has_runtime():
-        return None
-    try:
-        with answers.working("running ONNX Runtime"):
-            references = runtime_outputs(options.model, network, frames)
-    except ExecutionError as error:
-        print(f"csdf cnn verify: not compared with ONNX Runtime: {error}", file=sys.stderr)
-        return None
-    return worst_of(differences(result.run.outputs, references))
-
-
-def _is_near(runtime: Difference, network: Network, options: argparse.Namespace) -> bool:
-    """Whether the run is near ONNX Runtime.
-
-    The runtime rounds to half precision where the file says so; we compute in single. Integers may
-    be a few steps off, since it computes some operators between them in single precision.
-    """
-    coarse = [COARSE.get(layer.element, 0.0) for layer in network.layers]
-    sources = [network.layer(source) for one in network.outputs for source in one.inputs]
-    sources += [network.layer(name) for one in sources for name in one.inputs]
-    steps = [one.quantization.scale for one in sources if one.quantization is not None]
-    return runtime.relative <= max(options.tolerance, *coarse) or (
-        bool(steps) and runtime.largest <= STEPS * max(steps)
-    )
-
-
-def _memory(network: Network, options: argparse.Namespace) -> NetworkMemory:
-    granularity = chosen.granularity_of(options)
-    return network_memory(
-        network,
-        granularity,
-        chosen.durations_of(network, options)(granularity),
-        element_bytes=options.element_bytes,
-        budget=stop_after(options.budget, storage.in_words),
-    )
-
-
-def _buffers(graph: Graph, result: Verification) -> list[tuple[str, int, int]]:
-    """Name, most bytes in use, and bytes of each buffer."""
-    return [
-        (
-            channel.name,
-            result.run.peaks[channel.name] * (channel.token_size or 1),
-            channel.capacity * (channel.token_size or 1),
-        )
-        for channel in graph.channels
-        if channel.capacity is not None
-    ]
-
-
-def _as_text(
-    network: Network,
-    memory: NetworkMemory,
-    result: Verification,
-    runtime: Difference | None,
-    is_equal: bool,  # noqa: FBT001
-    options: argparse.Namespace,
-    seconds: float,
-) -> str:
-    buffers = _buffers(memory.graph, result)
-    width = max(len(name) for name, _, _ in buffers)
-    listed = [
-        f"  {name:<{width}}  {bytes_in_words(peak):>9} of {bytes_in_words(size)}"
-        for name, peak, size in buffers
-    ]
-    worst = result.worst
-    beside = (
-        []
-        if runtime is None
-        else [
-            f"  from ONNX Runtime   {runtime.largest:.3g}, {runtime.relative:.3g} of the largest output"
-        ]
-    )
-    verdict = "equal" if is_equal else "DIFFERENT"
-    return answers.one_text(
-        [
-            *listed,
-            f"{network.name}: {verdict}: {answers.counted(options.frames, 'frame')} by parts, "
-            f"{answers.counted(result.run.firings, 'firing')}",
-            f"  largest difference  {worst.largest:.3g}, {worst.relative:.3g} of the largest output",
-            *beside,
-            f"  buffers             {len(buffers)}, {bytes_in_words(memory.buffers)} in all, "
-            f"{memory.status}; each access inside its buffer",
-            f"  time                {time_in_words(seconds)}",
-        ]
-    )
-
-
-def _as_json(
-    network: Network,
-    memory: NetworkMemory,
-    result: Verification,
-    runtime: Difference | None,
-    is_equal: bool,  # noqa: FBT001
-    seconds: float,
-) -> dict[str, Any]:
-    return {
-        "network": network.name,
-        "equal": is_equal,
-        **result.to_json(),
-        "runtime_relative_difference": None if runtime is None else runtime.relative,
-        "buffer_bytes": memory.buffers,
-        "status": memory.status,
-        "buffers": [
-            {"channel": name, "peak_bytes": peak, "capacity_bytes": size}
-            for name, peak, size in _buffers(memory.graph, result)
-        ],
-        "seconds": round(seconds, 6),
-    }

@@ -179,7 +179,9 @@ def _cost(amount: int, objective: str) -> str:
     """Say an objective other than bits."""
     if objective == "bram":
         return f"{answers.counted(amount, 'block RAM')} of 18 kbit"
-    return f"{amount} words" if objective == "words" else f"{amount} LUTs of shift registers"
+    if objective == "words":
+        return answers.counted(amount, "word")
+    return f"{answers.counted(amount, 'LUT')} of shift registers"
 
 
 FEWEST = {"words": "fewest words", "bram": "fewest block RAMs", "lut": "fewest LUTs"}
@@ -390,7 +392,7 @@ def config_text(path: str, folding: Folding) -> str:
             by_operator[operator] = by_operator.get(operator, 0) + 1
     lines = [
         f"{path}: a folding file, no model",
-        f"  FIFO nodes  {len(nodes)}, {words} words, the largest {largest}",
+        f"  FIFO nodes  {len(nodes)}, {answers.counted(words, 'word')}, the largest {largest}",
         f"  layers      {', '.join(f'{count} {name}' for name, count in sorted(by_operator.items()))}",
         "  not known   shapes, streams and widths: they are in the ONNX model. So neither bits nor "
         "smallest depths follow from this file; give the model, and this file as --folding",

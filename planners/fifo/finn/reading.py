@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from cnn2csdf.readers.plain_onnx import PlainGraph, PlainNode, read_plain_onnx
-from csdf.errors import InvalidGraph, UnreadableFile
+from csdf.errors import InvalidGraph, UnreadableFile, counted
 from planners.fifo.design import Design, Fifo, Layer
 from planners.fifo.finn.layers import converter_cluster, knows, layer_cluster
 from planners.fifo.finn.nodes import DOMAIN, Node, operator_of
@@ -233,7 +233,8 @@ def _design(
         total = max(written.words * written.bits, read.words * read.bits)
         if total % written.words or total % read.words:
             raise InvalidGraph(
-                f"{layers[start].name!r} writes {written.words} words of {written.bits} bits, but "
+                f"{layers[start].name!r} writes {counted(written.words, 'word')} of "
+                f"{counted(written.bits, 'bit')}, but "
                 f"{layers[end].name!r} reads {read.words} of {read.bits}; no width converter joins them"
             )
         widths = total // written.words, total // read.words
@@ -272,7 +273,7 @@ def _fitted(
 def _require_inputs(node: Node, cluster: Cluster) -> None:
     if len(cluster.inputs) != len(node.inputs):
         raise node.refusal(
-            f"{len(node.inputs)} streams come in, but its attributes say {len(cluster.inputs)}"
+            f"streams that come in: {len(node.inputs)}, but its attributes say {len(cluster.inputs)}"
         )
 
 

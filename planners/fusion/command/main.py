@@ -3,60 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import time
 from collections.abc import Sequence
-from dataclasses import replace
 
-from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.commands.cnn.trained import with_weights
-from cnn2csdf.execution.compare import difference, random_frames
-from cnn2csdf.execution.whole import run_layers
-from cnn2csdf.fixed_point.flash import flash_bytes
-from cnn2csdf.granularity import ROWS as BY_ROWS
-from cnn2csdf.network import Network
-from cnn2csdf.parameters import parameter_bytes
-from cnn2csdf.platforms import PLATFORMS
-from cnn2csdf.weights import Model
 from csdf.cli import answers, parsers, pictures
-from csdf.cli.frame import output
-from csdf.cli.frame.long_work import limited, stop_after
 from csdf.cli.options.limits import add_limit_options
-from csdf.errors import GaveUp, UnwritableFile
-from csdf.outcome import Status, because
-from csdf.words import bytes_in_words
-from planners.formats.c_header import format_header
-from planners.fusion.as_plan import run_fused, streaming_plan
-from planners.fusion.chains import chain_of
-from planners.fusion.choices import Terms
-from planners.fusion.command.answer import Check, as_json, as_text
-from planners.fusion.command.chosen import (
-    add_chosen_options,
-    chosen_answer,
-    is_chosen,
-    require_question,
-)
-from planners.fusion.configurations import Way
-from planners.fusion.memory import Scratch
-from planners.fusion.planning import FusionWhy, best_plan
-from planners.fusion.plans import FusionAnswer, FusionPlan
-from planners.limits import Limits
-from planners.network_arena import parts_arena, whole_arena
-from planners.streaming.given.plan_text import format_plans
-from planners.tiling.layer_ranges import layer_range
-
-OTHER_SECONDS = 10.0  # for what other kinds of plans need, where there is no plan
-
-
-def _header(plan: FusionPlan) -> str:
-    return format_header([plan.arena])
-
-
-def _document(plan: FusionPlan, layers: tuple[int, int] | None) -> str:
-    return format_plans([replace(streaming_plan(plan), layers=layers)])
-
+from csdf.cli.work import worked
+from csdf.errors import UnwritableFile
+from planners.fusion.command.options import add_chosen_options, require_question
+from planners.fusion.ways import Scratch, Way
 
 FORMATS = ("json", "h")
 
@@ -69,112 +24,7 @@ def main(argv: Sequence[str]) -> int:
     pictures.require_drawing(options.plot)
     if options.output and pictures.suffix_of(options.output) not in FORMATS:
         raise UnwritableFile(f"{options.output}: expected .json, or .h for C")
-    begin = time.perf_counter()
-    model = _model(options)
-    chain = chain_of(model.network)
-    terms = _terms(options)
-    weights = parameter_bytes(model.network, options.element_bytes)
-    stored = flash_bytes(model.network, options.element_bytes)  # as csdf fit counts
-    limit = _limit(options, weights)
-    stop = stop_after(options.budget, "groups")
-    if is_chosen(options):
-        answer = chosen_answer(chain, terms, options, limit, stop)
-    else:
-        answer = best_plan(chain, terms, sys.maxsize if limit is None else limit, stop)
-    answer = _in_flash(answer, options.flash, stored)
-    check = None
-    if options.verify and answer.plan is not None:
-        check = _verified(model, answer.plan, options.seed)
-    seconds = time.perf_counter() - begin
-    shared.remark_on_platform("csdf plan fusion", options)
-    if options.json:
-        print(json.dumps(as_json(answer, check, seconds, options), indent=2))
-    else:
-        shows_plan = limit is not None or is_chosen(options)
-        print(as_text(model, answer, check, seconds, options, shows_plan=shows_plan))
-    if options.output:
-        _write(options.output, answer.plan, _worked_layers(model.network, options))
-    if options.plot:
-        _plot(options.plot, answer, options.model, limit)
-    code = _exit_code(answer, check)
-    is_search = not is_chosen(options)
-    if is_search and answer.plan is None and (options.flash is None or stored <= options.flash):
-        _remark_on_others(model.network, options)
-    return code
-
-
-def _limit(options: argparse.Namespace, weights: int) -> int | None:
-    """Bytes of the arena at most; None without a limit. --memory is that of the arena, as in MAFAT."""
-    limits = Limits(
-        ram=options.ram if options.with_weights else _least(options.ram, options.memory),
-        memory=options.memory if options.with_weights else None,
-    )
-    return limits.room(weights, weights)  # flash is a limit of its own
-
-
-def _least(*sizes: int | None) -> int | None:
-    return min((size for size in sizes if size is not None), default=None)
-
-
-def _in_flash(answer: FusionAnswer, flash: int | None, stored: int) -> FusionAnswer:
-    """The answer, or that there is none where the tables are more than the flash holds."""
-    if flash is None or stored <= flash:
-        return answer
-    reason = because(FusionWhy.FLASH, needed=stored, flash=flash)
-    return replace(answer, plan=None, status=Status.INFEASIBLE, reason=reason)
-
-
-def _remark_on_others(network: Network, options: argparse.Namespace) -> None:
-    """Say which kinds of plans do not exist here, and what other kinds of plans need."""
-    ways = ", ".join(sorted(way.value for way in options.ways))
-    print(
-        f"csdf plan fusion: that is about groups of layers ({ways}) with scratch {options.scratch}; "
-        f"other plans{_other_plans(network, options.element_bytes)}, csdf plan reuse may find less",
-        file=sys.stderr,
-    )
-
-
-def _other_plans(network: Network, element_bytes: int | None) -> str:
-    """Return what plans without groups and scratch need, where that is soon known."""
-    try:
-        with limited(OTHER_SECONDS) as stop:
-            whole = whole_arena(network, element_bytes=element_bytes, budget=stop).plan.peak
-            rows = parts_arena(network, BY_ROWS, element_bytes=element_bytes, budget=stop).plan.peak
-    except GaveUp:
-        return ""
-    return (
-        f", without scratch: whole tensors {bytes_in_words(whole)}, all by rows "
-        f"{bytes_in_words(rows)} in one arena (csdf cnn memory)"
-    )
-
-
-def _write(path: str, plan: FusionPlan | None, layers: tuple[int, int] | None) -> None:
-    if plan is None:
-        print(f"csdf plan fusion: {path} is not written: there is no plan", file=sys.stderr)
-        return
-    is_header = pictures.suffix_of(path) == "h"
-    text = _header(plan) if is_header else _document(plan, layers)
-    output.write("csdf plan fusion", path, text)
-
-
-def _worked_layers(network: Network, options: argparse.Namespace) -> tuple[int, int] | None:
-    """The layers of the whole network that are planned, first and one past the last; None for all."""
-    first, end = options.layers
-    if (first, end) == (0, None):
-        return None
-    ends = len(network.inputs) + len(network.outputs)
-    return first, first + len(network.layers) - ends
-
-
-def _exit_code(answer: FusionAnswer, check: Check | None) -> int:
-    if check is not None and not check.is_equal:
-        return answers.NO
-    if answer.plan is None:
-        print(f"csdf plan fusion: {answer.status}: {answer.reason}", file=sys.stderr)
-        return answers.GAVE_UP if answer.status == Status.GAVE_UP else answers.NO
-    if answer.status == Status.FEASIBLE:
-        print(f"csdf plan fusion: {answer.status}: {answer.reason}", file=sys.stderr)
-    return answers.ANSWERED
+    return worked("planners.fusion.command.work", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -253,55 +103,3 @@ def _ways(text: str) -> frozenset[Way]:
     if unknown:
         raise argparse.ArgumentTypeError(f"there is no way {unknown[0]!r}; {','.join(known)}")
     return frozenset(known[name] for name in text.split(","))
-
-
-def _model(options: argparse.Namespace) -> Model:
-    model = chosen.read(options, with_weights=options.verify)
-    if options.layers != (0, None):
-        model = layer_range(model, *options.layers)
-    return with_weights("csdf plan fusion", model, options.seed) if options.verify else model
-
-
-def _terms(options: argparse.Namespace) -> Terms:
-    sides = range(1, options.tiles + 1)
-    return Terms(
-        platform=PLATFORMS[options.platform],
-        scratch=Scratch(options.scratch),
-        element_bytes=options.element_bytes,
-        tilings=tuple((down, across) for down in sides for across in sides),
-        ways=options.ways,
-    )
-
-
-def _verified(model: Model, plan: FusionPlan, seed: int) -> Check:
-    (frame,) = random_frames(model.network, 1, seed)
-    begin = time.perf_counter()
-    with answers.working("running the plan in its arena, and the whole network"):
-        run = run_fused(model, plan, frame)
-        seconds = time.perf_counter() - begin
-        reference = run_layers(model, frame)[plan.chain.result]
-    return Check(difference(run.output, reference), run.touched, seconds)
-
-
-def _plot(path: str, answer: FusionAnswer, name: str, limit: int | None) -> None:
-    draw = pictures.drawing("planners.fusion.command.picture")
-    line = draw.Line(
-        "fastest that fits",
-        [point.memory for point in answer.front],
-        [point.cost.nanoseconds / 1e6 for point in answer.front],
-        "steps",
-    )
-    chosen = None if answer.plan is None else answer.plan.memory
-    largest = max((point.memory for point in answer.front), default=0)
-    unit, size = ("MB", 10**6) if largest >= 10**6 else ("kB", 1000)
-    picture = draw.lines_picture(
-        f"{name}: time over memory",
-        [line],
-        across=f"arena ({unit} = {size:,} bytes)",
-        up="predicted time (ms)",
-        scale=size,
-        marks={"limit": limit, "plan": chosen},
-        is_front=True,
-        suffix=pictures.suffix_of(path),
-    )
-    output.write("csdf plan fusion", path, picture)

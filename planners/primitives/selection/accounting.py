@@ -11,7 +11,8 @@ from dataclasses import replace
 from cnn2csdf.network import Network
 from planners.primitives.library.convolution import ELEMENT_BYTES
 from planners.primitives.profile import LAYER, LayerProfile
-from planners.primitives.selection.problem import Link, Objective, SelectionProblem
+from planners.primitives.selection.objective import Link, Objective
+from planners.primitives.selection.problem import SelectionProblem
 
 
 def as_published(

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from csdf.stopping import Budget, Stop, stop_of
 from planners.primitives.selection.fronts import NOTHING, PairFront, added, front_of, least
-from planners.primitives.selection.problem import Link, Objective, SelectionProblem
+from planners.primitives.selection.objective import Link, Objective
+from planners.primitives.selection.problem import SelectionProblem
 
 Layouts = tuple[str, ...]
 

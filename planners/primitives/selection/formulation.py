@@ -13,7 +13,8 @@ from math import inf
 from typing import NamedTuple
 
 from planners.primitives.profile import LayerProfile
-from planners.primitives.selection.problem import Link, Objective, SelectionProblem
+from planners.primitives.selection.objective import Link, Objective
+from planners.primitives.selection.problem import SelectionProblem
 
 
 class BinaryVariable(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planners.primitives.selection.problem import Objective
+from planners.primitives.selection.objective import Objective
 
 Numbers = NDArray[np.int64]
 

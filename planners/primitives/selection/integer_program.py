@@ -30,11 +30,8 @@ from planners.primitives.selection.formulation import (
     formulated,
     variables_of,
 )
-from planners.primitives.selection.problem import (
-    Objective,
-    Selection,
-    SelectionProblem,
-)
+from planners.primitives.selection.objective import Objective
+from planners.primitives.selection.problem import Selection, SelectionProblem
 from planners.primitives.selection.quiet import quiet_output
 from planners.primitives.selection.trade_off import trade_off
 

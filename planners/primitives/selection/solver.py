@@ -14,6 +14,7 @@ from planners.primitives.selection.integer_program import (
     fastest,
     smallest,
 )
+from planners.primitives.selection.objective import Objective
 from planners.primitives.selection.planning import (
     Demand,
     SelectionAnswer,
@@ -21,7 +22,7 @@ from planners.primitives.selection.planning import (
     quick_answer,
     too_little,
 )
-from planners.primitives.selection.problem import MOST, Objective, SelectionProblem
+from planners.primitives.selection.problem import MOST, SelectionProblem
 
 
 class ProgramWhy(Why):

@@ -21,7 +21,8 @@ from planners.primitives.selection.elimination import (
     writing,
 )
 from planners.primitives.selection.fronts import Pair, PairFront, best_within, pair, split
-from planners.primitives.selection.problem import Objective, Selection, SelectionProblem
+from planners.primitives.selection.objective import Objective
+from planners.primitives.selection.problem import Selection, SelectionProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from cnn2csdf.commands.cnn import chosen
-from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.rewrites.steps import STEPS
 from csdf.errors import CsdfError
 from csdf.io.files import read_bytes
@@ -21,19 +20,6 @@ LAYERS = "_DNN__layers"  # only networks in JSON have this key
 OF_MODELS = (
     "--shape, --simplify, --fuse and --repair are for models; an application says itself how"
 )
-
-
-def add_application_options(parser: argparse.ArgumentParser) -> None:
-    """Add what shares the memory."""
-    shared.add_model_argument(
-        parser,
-        "models",
-        nargs="+",
-        help="a model file (.onnx, .tflite, .cfg, .json) or networks of the catalogue, several "
-        "behind one another or with + between them; or an application in a .json, .yaml or .yml file",
-    )
-    parser.add_argument("--entry", metavar="NAME", help="one of a table of published applications")
-    shared.add_reading_options(parser)
 
 
 def application_of(options: argparse.Namespace) -> Application:

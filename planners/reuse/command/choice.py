@@ -18,7 +18,8 @@ from planners.arena.allocation import ArenaWhy
 from planners.limits import Limits
 from planners.reuse.application.application import Application
 from planners.reuse.command.answer import ReusePlans
-from planners.reuse.command.published import PUBLISHED, chosen_as_published
+from planners.reuse.command.options import PUBLISHED
+from planners.reuse.command.published import chosen_as_published
 from planners.reuse.cost.bounds import tensor_bound
 from planners.reuse.cost.comparison import comparison
 from planners.reuse.cost.evaluation import Evaluator

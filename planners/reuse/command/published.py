@@ -11,48 +11,12 @@ from csdf.errors import CsdfError
 from csdf.outcome import because
 from planners.limits import Limits
 from planners.reuse.application.application import Application
+from planners.reuse.command.options import PUBLISHED
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.candidates import uniform_points
 from planners.reuse.front.problem import Front, FrontWhy, Point
 from planners.reuse.front.selection import Demands, selected_as_published
 from planners.reuse.partition.evaluated_partition import PhaseTimes
-
-PUBLISHED = "published"
-
-
-def add_published_options(parser: argparse.ArgumentParser) -> None:
-    """Add what is done as published."""
-    parser.add_argument(
-        "--durations",
-        action="append",
-        type=_named_file,
-        metavar="NET=FILE",
-        default=[],
-        help="measured times of the phases of a network (CSV of csdf cnn measure), instead of those of "
-        "the platform; once for each number of rows that --rows allows",
-    )
-    parser.add_argument(
-        "--accounting",
-        choices=("own", PUBLISHED),
-        default="own",
-        help="own (default): rates with which the networks run; published: those that Algorithm 1 "
-        "prints, without padding, and no parameters of normalisations",
-    )
-    parser.add_argument(
-        "--selection",
-        choices=("fastest", PUBLISHED),
-        default="fastest",
-        help="fastest (default): the fastest that fits, with offsets; published: Algorithm 9 with "
-        "whole buffers: all layers whole if that fits, else the least memory that meets the "
-        "demands, else the least of all",
-    )
-
-
-def _named_file(text: str) -> tuple[str, str]:
-    name, _, path = text.partition("=")
-    if not name or not path:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NETWORK=FILE")
-    return name, path
 
 
 def measured_times(

@@ -116,8 +116,8 @@ class FrontWhy(Why):
 
     AT_ONCE = "all layers whole fit, so nothing was searched"
     EVERY_ONE = "every chromosome was evaluated"
-    EVALUATIONS = "the limit of {count} evaluations was reached"
-    GENERATIONS = "the limit of {count} generations was reached"
+    EVALUATIONS = "the limit of {count} evaluation{s} was reached"
+    GENERATIONS = "the limit of {count} generation{s} was reached"
     NOTHING_NEW = "{rounds} rounds of walks met nothing new"
 
 

@@ -104,8 +104,9 @@ def _together(all_of: Together) -> list[str]:
     }[status]
     time = all_of.nanoseconds
     each = "" if time is None else f", {nanoseconds_in_words(time)} for a frame of each"
+    how = "partly at the same time" if all_of.is_at_once else "in turn"
     return [
-        f"{answers.counted(len(all_of.fits), 'network')} in turn in one arena: {word}: "
+        f"{answers.counted(len(all_of.fits), 'network')} {how} in one arena: {word}: "
         f"{bytes_in_words(all_of.ram_bytes)} of RAM, {bytes_in_words(all_of.flash_bytes)} of flash"
         f"{each}",
         f"  because  {reason}",

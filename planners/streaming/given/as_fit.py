@@ -23,7 +23,7 @@ class GivenWhy(Why):
         "the plan that is given works layers {first}:{end} of this network; no other was looked for"
     )
     TOO_LARGE = "the plan that is given takes {needed} bytes of RAM, {ram} are there"
-    FLASH = "the trained numbers need {needed} bytes of flash, {flash} are there"
+    FLASH = "the parameters need {needed} bytes of flash, {flash} are there"
 
 
 def fit_of(

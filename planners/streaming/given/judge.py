@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Input, Output
-from csdf.errors import ExecutionError, InvalidPlan
+from csdf.errors import ExecutionError, InvalidPlan, counted
 from planners.inlays import Inlay, channels_of, is_reached
 from planners.streaming.again import worked_network
 from planners.streaming.geometry.summing import sums_over_rows
@@ -128,7 +128,9 @@ class _Judged:
         stage, table = planned.stage, self._table
         named = f"the stage that makes {stage.result!r}"
         if not 1 <= stage.rows <= table.height(stage.result):
-            raise InvalidPlan(f"{named} makes {stage.rows} rows of {table.height(stage.result)}")
+            raise InvalidPlan(
+                f"{named} makes {counted(stage.rows, 'row')} of {table.height(stage.result)}"
+            )
         manners = {
             Manner.SUMS: len(stage.layers) == 1
             and sums_over_rows(self._network, self._network.layer(stage.result)),
@@ -154,7 +156,8 @@ class _Judged:
             shape = self._network.layer(name).shape
             if not (rows <= shape.rows and 1 <= columns <= shape.width):
                 raise InvalidPlan(
-                    f"{named} has a strip of {rows} rows and {columns} columns of {name!r}, "
+                    f"{named} has a strip of {counted(rows, 'row')} and "
+                    f"{counted(columns, 'column')} of {name!r}, "
                     f"which has {shape.rows} and {shape.width}"
                 )
 
@@ -169,7 +172,9 @@ class _Judged:
         stage = planned.stage
         if stage.summing is None:
             if stage.parts != 1:
-                raise InvalidPlan(f"{named} works in {stage.parts} parts, but no layer sums them")
+                raise InvalidPlan(
+                    f"{named} works in {counted(stage.parts, 'part')}, but no layer sums them"
+                )
             return
         if (
             stage.manner is not Manner.ROWS
@@ -178,7 +183,9 @@ class _Judged:
             raise InvalidPlan(f"{named} cannot sum parts in {stage.summing!r}")
         channels = self._network.layer(stage.layers[0]).shape.channels
         if not 2 <= stage.parts <= channels:
-            raise InvalidPlan(f"{named} works in {stage.parts} parts of {channels} channels")
+            raise InvalidPlan(
+                f"{named} works in {counted(stage.parts, 'part')} of {counted(channels, 'channel')}"
+            )
 
     def _require_buffer(self, buffer: StreamBuffer) -> None:
         """Its size is that of its rows, and it lies in the arena where it is no outside one."""
@@ -199,10 +206,10 @@ class _Judged:
                 raise InvalidPlan(f"{named}: layer {name!r} does not read {buffer.tensor!r}")
         if buffer.size != sizes.get(buffer.kind, buffer.size):
             raise InvalidPlan(
-                f"{named} has {buffer.size} bytes; its rows take {sizes[buffer.kind]}"
+                f"{named} has {counted(buffer.size, 'byte')}; its rows take {sizes[buffer.kind]}"
             )
         if buffer.has_all_rows and buffer.rows != self._table.height(buffer.tensor):
-            raise InvalidPlan(f"{named} has {buffer.rows} rows of {buffer.tensor!r}")
+            raise InvalidPlan(f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}")
         if buffer.kind is Kind.OUTSIDE:
             self._require_outside(buffer)
         elif buffer.offset + buffer.size > self._plan.arena_bytes:
@@ -295,8 +302,8 @@ class _Judged:
             for name in sorted({*turns, *firings}):
                 if turns[name] != firings.get(name, 0):
                     raise InvalidPlan(
-                        f"group {number + 1}: {name!r} has {turns[name]} turns; it is made in "
-                        f"{firings.get(name, 0)} firings"
+                        f"group {number + 1}: {name!r} has {counted(turns[name], 'turn')}; "
+                        f"it is made in {counted(firings.get(name, 0), 'firing')}"
                     )
 
     def _require_work(self) -> None:

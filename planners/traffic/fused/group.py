@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from csdf.errors import InvalidPlan
+from csdf.errors import InvalidPlan, counted
 from planners.traffic.fused.boxes import Boxes, count, union
 from planners.traffic.fused.reach import Reach, places
 
@@ -38,11 +38,11 @@ class FusedLayer:
 
     def __post_init__(self) -> None:
         if self.operand_bytes and len(self.operand_bytes) != self.beside:
-            raise InvalidPlan(f"bytes {self.operand_bytes} of {self.beside} operands")
+            raise InvalidPlan(f"bytes {self.operand_bytes} of {counted(self.beside, 'operand')}")
         if self.channels % self.groups or self.filters % self.groups:
             raise InvalidPlan(
-                f"{self.groups} groups do not divide {self.channels} channels, "
-                f"{self.filters} filters"
+                f"{self.groups} groups do not divide {counted(self.channels, 'channel')}, "
+                f"{counted(self.filters, 'filter')}"
             )
 
     @property

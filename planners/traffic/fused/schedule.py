@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from csdf.errors import InvalidPlan
+from csdf.errors import InvalidPlan, counted
 from planners.traffic.fused.group import FusedGroup
 
 
@@ -68,14 +68,16 @@ class FusedSchedule:
     def __post_init__(self) -> None:
         _, rows, columns = self.group.dims(self.group.length)
         if not (1 <= self.parts[0] <= rows and 1 <= self.parts[1] <= columns):
-            raise InvalidPlan(f"{self.parts} parts of {rows} rows and {columns} columns")
+            raise InvalidPlan(
+                f"{self.parts} parts of {counted(rows, 'row')} and {counted(columns, 'column')}"
+            )
         if self.borders not in MAP_BORDERS or self.input_borders not in INPUT_BORDERS:
             raise InvalidPlan(f"no schedule has borders {self.borders}, {self.input_borders}")
         if self.hold is Hold.ONE_MAP and not can_hold_one_map(self.group):
             raise InvalidPlan("one map at a time: all layers between first and last keep to a map")
         if self.kept_weights and len(self.kept_weights) != self.group.length:
             raise InvalidPlan(
-                f"kept weights of {len(self.kept_weights)} layers, of a group of "
+                f"kept weights of {counted(len(self.kept_weights), 'layer')}, of a group of "
                 f"{self.group.length}"
             )
 

@@ -318,7 +318,7 @@ UNREADABLE = {
     ),
     "an equation that is none": (  # inference of shapes would never end
         one_node("Einsum", equation="Conv\xff"),
-        "equation 'Conv\xff' for 1 inputs",
+        "equation 'Conv\xff' for 1 input",
     ),
     "a dim with which sums overflow": (  # likewise, in the Slice behind it
         one_node("Slice", *(np.array([n]) for n in (1, 5, 2, 2)), inputs={"x": (1, 3, 2**62, 7)}),

@@ -7,9 +7,9 @@ from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.weights import Model
 from planners.fusion.as_plan import streaming_plan
 from planners.fusion.chains import chain_of
-from planners.fusion.choices import Scratch, Terms
-from planners.fusion.configurations import Way
+from planners.fusion.choices import Terms
 from planners.fusion.planning import best_plan
+from planners.fusion.ways import Scratch, Way
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.as_plans import streaming_plans
 from planners.streaming.given.plan_text import format_plans, parse_plans

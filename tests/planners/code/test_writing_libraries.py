@@ -4,6 +4,7 @@ import re
 import subprocess
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from cnn2csdf import operators as op
@@ -15,7 +16,7 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan, UnwritableFile
 from planners.code.described import described
 from planners.code.library import library, write_library
-from planners.code.names import comment, identifier, number, unlike
+from planners.code.names import TOGETHER, comment, identifier, number, numbers, unlike
 from planners.code.parts import INTEGERS, REALS, SCHEDULER, SINGLES, parts_of
 from planners.code.rules import rule_of
 from planners.code.schedule import looking_ahead
@@ -135,6 +136,16 @@ def test_numbers_are_exact_in_single_precision():
     assert number(0.1) == "0.100000001f"
     assert number(3) == "3.0f"
     assert number(float("-inf")) == "-INFINITY"
+
+
+def test_many_numbers_are_written_as_each_is():
+    # All exponents, whole numbers, both zeros, infinities; more than become text at once.
+    bits = np.random.default_rng(0).integers(0, 2**32, TOGETHER + 1000, np.uint32)
+    drawn = bits.view(np.float32)
+    found = [*drawn[~np.isnan(drawn)], 0.0, -0.0, 1.0, -12.0, 1e9, 1e-45, np.inf, -np.inf]
+    array = np.array(found, np.float32)
+    assert list(numbers(array)) == [number(one) for one in array]
+    assert list(numbers(array[:0])) == []
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from planners.check import check_plan
 from planners.code.library import library
 from planners.fusion.as_plan import run_fused, streaming_plan
 from planners.fusion.chains import chain_of
-from planners.fusion.configurations import Way, configuration, single
-from planners.fusion.memory import Scratch
+from planners.fusion.configurations import configuration, single
 from planners.fusion.planning import alive_bytes, fusion_plan
+from planners.fusion.ways import Scratch, Way
 from planners.streaming.given.as_fit import fit_of
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.given.plan_text import format_plans, parse_plans

@@ -21,12 +21,12 @@ from csdf.stopping import Stop
 from planners.fusion import streaming
 from planners.fusion.chains import chain_of
 from planners.fusion.choices import NOTHING, least_memory, options
-from planners.fusion.configurations import Way, configuration
-from planners.fusion.memory import Scratch
+from planners.fusion.configurations import configuration
 from planners.fusion.planning import alive_bytes, best_plan, fusion_plan
 from planners.fusion.plans import necessary_work
 from planners.fusion.search import best_under, front, merged
 from planners.fusion.streaming import Streams, bytes_of
+from planners.fusion.ways import Scratch, Way
 from planners.tiling.layer_ranges import layer_range, part_of
 from tests.planners.fusion.chains import TERMS, mixed, networks, plain_chain, yolo_chain
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from csdf.errors import GaveUp
+from csdf.errors import GaveUp, plural
 from csdf.outcome import because
 from csdf.stopping import Stop
 from planners.reuse.front.archive import Archive
@@ -59,7 +59,9 @@ class Rationed:
         if self._most is None:
             return BATCH
         if self.evaluations >= self._most:
-            raise Spent(because(FrontWhy.EVALUATIONS, count=self.evaluations))
+            raise Spent(
+                because(FrontWhy.EVALUATIONS, count=self.evaluations, s=plural(self.evaluations))
+            )
         return min(BATCH, self._most - self.evaluations)
 
 

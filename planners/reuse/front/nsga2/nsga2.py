@@ -15,6 +15,7 @@ from random import Random
 
 import numpy as np
 
+from csdf.errors import plural
 from csdf.outcome import Reason, because
 from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.reuse.front.archive import Archive
@@ -134,9 +135,11 @@ class _Generations:
         if self._evaluations == self._problem.size:
             return because(FrontWhy.EVERY_ONE)
         if limits.generations is not None and self._generation >= limits.generations:
-            return because(FrontWhy.GENERATIONS, count=self._generation)
+            return because(FrontWhy.GENERATIONS, count=self._generation, s=plural(self._generation))
         if limits.evaluations is not None and self._evaluations >= limits.evaluations:
-            return because(FrontWhy.EVALUATIONS, count=self._evaluations)
+            return because(
+                FrontWhy.EVALUATIONS, count=self._evaluations, s=plural(self._evaluations)
+            )
         return None
 
     def _step(self, place: Place, limits: SearchLimits, stop: Stop) -> bool:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from planners.primitives.selection import integer_program
 from planners.primitives.selection.integer_program import fastest, smallest
-from planners.primitives.selection.problem import Objective, selection_problem
+from planners.primitives.selection.objective import Objective
+from planners.primitives.selection.problem import selection_problem
 from planners.primitives.selection.trade_off import trade_off
 from tests.planners.primitives.selection.random_problems import costs, large_problem, problems
 from tests.planners.primitives.selection.synthetic import network_of, profile_of

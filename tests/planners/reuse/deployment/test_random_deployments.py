@@ -60,7 +60,7 @@ def applications(draw):
 
 
 def touched(network, plan):
-    """One past the last byte that a frame writes."""
+    """The end of the bytes that a frame writes."""
     machine = Machine(network, plan)
     machine.run()
     return machine.arena.most

@@ -115,7 +115,7 @@ def test_with_300_evaluations_no_more_is_needed_than_the_published_tool_finds(na
 
 
 def smallest_alone(application, *, evaluations, seed):
-    """What each network needs in the seed of the small end, and the evaluations that it took."""
+    """The bytes of each network in the seed of the small end, and the evaluations that it took."""
     evaluator = Evaluator(application, share=best_shared)
     place = Rationed(Serial(partial(score, evaluator)), evaluations)
     (found,) = smallest_of_each(

@@ -93,7 +93,7 @@ def test_schedules_that_cannot_be_are_refused():
         FusedSchedule(group=group, borders=(KEPT, AGAIN))
     with pytest.raises(InvalidPlan, match="one map at a time"):
         FusedSchedule(group=group, hold=Hold.ONE_MAP)
-    with pytest.raises(InvalidPlan, match="kept weights of 1 layers"):
+    with pytest.raises(InvalidPlan, match="kept weights of 1 layer,"):
         FusedSchedule(group=group, kept_weights=(3,))
 
 

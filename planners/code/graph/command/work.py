@@ -1,0 +1,146 @@
+"""The work of `csdf codegen`: a graph is scheduled and written as a C program."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from csdf.analysis.bounded import with_capacities
+from csdf.analysis.liveness import Deadlock
+from csdf.cli import answers
+from csdf.cli.frame.long_work import limited, shown, telling
+from csdf.errors import CsdfError
+from csdf.io.mapping.files import read_mapping
+from csdf.model.graph import Graph
+from csdf.names import quoted
+from csdf.outcome import Status
+from csdf.search.trade_off import smallest_storage
+from csdf.search.variables import Choice
+from csdf.stopping import Progress, Stop
+from planners.code.graph.looped import in_words
+from planners.code.graph.mapped import OrdersBlock, mapped_graph
+from planners.code.graph.mapped_program import write_mapped_program
+from planners.code.graph.planning import PlannedGraph, planned_graph
+from planners.code.graph.writing import WrittenGraph, write_graph_program
+
+SEARCH = 0.5  # of the time, for the smallest buffers
+SHOWN = 300  # characters of a schedule
+
+
+def work(options: argparse.Namespace) -> int:
+    """Write the program; return the exit code: 1 for a graph that deadlocks."""
+    with limited(options.budget) as stop:
+        return _planned(options, stop)
+
+
+def _planned(options: argparse.Namespace, stop: Stop) -> int:
+    if options.map is not None and options.order is not None:
+        raise CsdfError("--order: the mapping has the orders; leave out --order or --map")
+    graph = answers.read(options.file, options)
+    if options.capacity:
+        graph = with_capacities(graph, dict(options.capacity))
+    if options.smallest:
+        graph = _with_smallest(graph, stop)
+    if options.map is not None:
+        return _mapped(graph, options, stop)
+    planned = planned_graph(
+        graph,
+        token_bytes=options.token_size,
+        order=options.order or "least",
+        budget=telling(stop, f"scheduling {graph.name}"),
+    )
+    if isinstance(planned, Deadlock):
+        print(f"csdf codegen: {quoted(f'{graph.name} deadlocks: {planned}')}", file=sys.stderr)
+        return answers.NO
+    written = write_graph_program(planned, options.output, name=options.name)
+    if options.json:
+        print(json.dumps(_as_json(planned, written), indent=2))
+    else:
+        print(_as_text(planned, written, options.output))
+    return answers.ANSWERED
+
+
+def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
+    """A function for each processor of a mapping."""
+    planned = mapped_graph(
+        graph,
+        read_mapping(options.map),
+        token_bytes=options.token_size,
+        budget=telling(stop, f"buffers of {graph.name}"),
+    )
+    if isinstance(planned, OrdersBlock):
+        print(
+            f"csdf codegen: {quoted(f'{graph.name} comes to a stand: {planned}')}", file=sys.stderr
+        )
+        return answers.NO
+    written = write_mapped_program(planned, options.output, name=options.name)
+    found = {
+        **planned.to_json(),
+        "program": written.name,
+        "state_bytes": written.state_bytes,
+        "files": list(written.files),
+    }
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return answers.ANSWERED
+    lines = [
+        f"{graph.name}: {answers.counted(len(planned.cores), 'processor')}, "
+        f"{answers.counted(planned.iterations, 'iteration')} a block, "
+        f"{planned.arena_bytes} B for all channels",
+        *(
+            f"  {core.name}: {written.name}_run_{written.functions[core.name]}, "
+            f"{answers.counted(core.firings, 'firing')} a block"
+            for core in planned.cores
+        ),
+        f"  state    at most {written.state_bytes} B beside the arena",
+        f"  wrote    {', '.join(written.files)} in {options.output}",
+        f"  next     make -C {options.output} test",
+    ]
+    print(answers.one_text(lines))
+    return answers.ANSWERED
+
+
+def _with_smallest(graph: Graph, stop: Stop) -> Graph:
+    """The graph with the fewest tokens of capacity without a deadlock, as far as was found."""
+    found = smallest_storage(graph, Choice(), budget=stop.part(share=SEARCH, report=shown(_so_far)))
+    if found.point is None:
+        return graph  # it deadlocks, which the schedule will tell
+    if found.status != Status.OPTIMAL:
+        print(
+            f"csdf codegen: {found.reason}: buffers of {found.point.size} tokens, "
+            f"at least {found.lower_bound} are needed",
+            file=sys.stderr,
+        )
+    return with_capacities(graph, found.point.capacities)
+
+
+def _so_far(progress: Progress) -> str:
+    return f"smallest buffers: at least {progress.lower_bound} tokens"
+
+
+def _as_text(planned: PlannedGraph, written: WrittenGraph, folder: str) -> str:
+    words = in_words(planned.schedule)
+    short = words if len(words) <= SHOWN else f"{words[:SHOWN]} ..."
+    apart = sum(ring.size for ring in planned.rings)
+    way = "fixed" if planned.is_static else "in part decided at run time"
+    return answers.one_text(
+        [
+            f"{planned.graph.name}: {answers.counted(planned.firings, 'firing')} an iteration, "
+            f"{planned.arena_bytes} B for all channels ({apart} B without sharing)",
+            f"  order    {way}: {short}",
+            f"  state    at most {written.state_bytes} B beside the arena",
+            f"  wrote    {', '.join(written.files)} in {folder}",
+            f"  next     make -C {folder} test",
+        ]
+    )
+
+
+def _as_json(planned: PlannedGraph, written: WrittenGraph) -> dict[str, Any]:
+    return {
+        **planned.to_json(),
+        "program": written.name,
+        "state_bytes": written.state_bytes,
+        "files": list(written.files),
+    }
