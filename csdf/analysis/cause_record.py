@@ -37,7 +37,8 @@ def blank_record(
     per_word = [self_timed.WORD_BITS // each for each in bits]
     words = [-(-count // each) for count, each in zip(firings, per_word, strict=True)]
     overtaking = [not is_ordered(graph, actor) for actor in actors]
-    listed = [any(overtaking) and (actor == 0 or overtaking[actor]) for actor in actors]
+    has_overtaking = any(overtaking)
+    listed = [has_overtaking and (actor == 0 or overtaking[actor]) for actor in actors]
     starts = [count if is_listed else 0 for count, is_listed in zip(firings, listed, strict=True)]
     begins = accumulate(starts, initial=0)
     return CauseRecord(
