@@ -22,6 +22,7 @@ from planners.reuse.command.published import PUBLISHED, chosen_as_published
 from planners.reuse.cost.bounds import tensor_bound
 from planners.reuse.cost.comparison import comparison
 from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.cost.least_load import searched_bound
 from planners.reuse.deployment.as_plans import streaming_plans
 from planners.reuse.deployment.deployment import Deployment
 from planners.reuse.deployment.making import deployment
@@ -33,6 +34,7 @@ from planners.streaming.at_work.in_turn import run_in_turn
 from planners.streaming.plan import StreamingPlan
 
 MOST_STEPS = 2000  # of the search for offsets, after which the best by then is taken
+BOUND_STEPS = 100  # of the search for the least that is in use together
 
 
 def concluded(
@@ -80,10 +82,16 @@ def concluded(
         rows=options.rows,
         chosen=chosen,
         deployment=plan,
-        bound=tensor_bound(evaluator, [None, *filter(None, options.rows)]),
+        bound=_bound(evaluator, [None, *filter(None, options.rows)], stop),
         difference=_largest_difference(application, plan, options) if plan and run else None,
         seconds=time.perf_counter() - begin,
     )
+
+
+def _bound(evaluator: Evaluator, genes: Sequence[int | None], stop: Stop) -> int:
+    """Bytes that no chromosome is below, where readers of a tensor may share its place."""
+    searched = searched_bound(evaluator, genes, steps=BOUND_STEPS, shares_tensors=True, budget=stop)
+    return max(tensor_bound(evaluator, genes), searched)
 
 
 def _chosen(
