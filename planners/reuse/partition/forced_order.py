@@ -7,13 +7,15 @@ buffers a layer far below begins before a layer above ends, whatever the order o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from planners.reuse.partition.partition_model import PartitionModel
 
 Rows = int | None
 Forces = list[list[tuple[int, tuple[int, ...]]]]
 """For each layer pairs: another layer, and how often it has fired after each phase of the first."""
+Ahead = dict[int, int]
+"""How often layers have fired by the time a layer ends, but for itself and those it depends on."""
 
 
 def begun_before_end(
@@ -29,14 +31,25 @@ def begun_before_end(
     inputs: list[list[int]] = [[] for _ in rows]
     for edge in model.table.edges:
         inputs[edge.consumer].append(edge.producer)
-    ended: list[list[int]] = []
+    ahead: list[Ahead] = []
     for layer, count in enumerate(rows):
-        fired = [max(counts) for counts in zip(*(ended[one] for one in inputs[layer]), strict=True)]
-        fired = fired or [0] * len(rows)
+        ended = model.above[layer] | 1 << layer
+        fired = _merged([ahead[one] for one in inputs[layer]], ended)
         if count is not None:
-            _fire(fired, forces, layer, len(model.table.written(layer, count)))
-        ended.append(fired)
-    return [_begun(model, layer, fired) for layer, fired in enumerate(ended)]
+            phases = len(model.table.written(layer, count))
+            _fire(fired, forces, layer, phases, ended)
+        ahead.append(fired)
+    return [_begun(model, layer, fired) for layer, fired in enumerate(ahead)]
+
+
+def _merged(several: Sequence[Ahead], ended: int) -> Ahead:
+    """The firings that any of them forces, but for those of layers that have ended, as bits."""
+    merged: Ahead = {}
+    for one in several:
+        for layer, count in one.items():
+            if not ended >> layer & 1 and count > merged.get(layer, 0):
+                merged[layer] = count
+    return merged
 
 
 def _forces(model: PartitionModel, rows: Sequence[Rows], capacities: Sequence[Rows]) -> Forces:
@@ -55,25 +68,24 @@ def _forces(model: PartitionModel, rows: Sequence[Rows], capacities: Sequence[Ro
     return forces
 
 
-def _fire(fired: list[int], forces: Forces, layer: int, count: int) -> None:
-    """Let a layer have fired so often, and all others as often as that forces."""
-    fired[layer] = count
-    changed = [layer]
+def _fire(fired: Ahead, forces: Forces, layer: int, count: int, ended: int) -> None:
+    """Let a layer have fired so often, and all others as often as that forces.
+
+    ended: as bits, layers that have fired as often as they can; what follows from it is in `fired`.
+    """
+    changed = [(layer, count)]
     while changed:
-        now = changed.pop()
+        now, count = changed.pop()
         for other, firings in forces[now]:
-            if firings[fired[now] - 1] > fired[other]:
-                fired[other] = firings[fired[now] - 1]
-                changed.append(other)
+            forced = firings[count - 1]
+            if forced > fired.get(other, 0) and not ended >> other & 1:
+                fired[other] = forced
+                changed.append((other, forced))
 
 
-def _begun(model: PartitionModel, layer: int, fired: Sequence[int]) -> int:
+def _begun(model: PartitionModel, layer: int, fired: Ahead) -> int:
     """The layers that have fired, and those whose data they and the last layer waited for."""
     bits = model.above[layer] | 1 << layer
-    for other in _set(fired):
+    for other in fired:
         bits |= model.begun[other] | 1 << other
     return bits
-
-
-def _set(fired: Sequence[int]) -> Iterator[int]:
-    return (layer for layer, count in enumerate(fired) if count)
