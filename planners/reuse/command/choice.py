@@ -34,7 +34,7 @@ from planners.streaming.at_work.in_turn import run_in_turn
 from planners.streaming.plan import StreamingPlan
 
 MOST_STEPS = 2000  # of the search for offsets, after which the best by then is taken
-BOUND_STEPS = 100  # of the search for the least that is in use together
+EVALUATIONS_A_STEP = 20  # of the search, for each step of that for the least in use together
 
 
 def concluded(
@@ -82,15 +82,17 @@ def concluded(
         rows=options.rows,
         chosen=chosen,
         deployment=plan,
-        bound=_bound(evaluator, [None, *filter(None, options.rows)], stop),
+        bound=_bound(evaluator, options, stop),
         difference=_largest_difference(application, plan, options) if plan and run else None,
         seconds=time.perf_counter() - begin,
     )
 
 
-def _bound(evaluator: Evaluator, genes: Sequence[int | None], stop: Stop) -> int:
+def _bound(evaluator: Evaluator, options: argparse.Namespace, stop: Stop) -> int:
     """Bytes that no chromosome is below, where readers of a tensor may share its place."""
-    searched = searched_bound(evaluator, genes, steps=BOUND_STEPS, shares_tensors=True, budget=stop)
+    genes = [None, *filter(None, options.rows)]
+    steps = options.generations * options.population // EVALUATIONS_A_STEP
+    searched = searched_bound(evaluator, genes, steps=steps, shares_tensors=True, budget=stop)
     return max(tensor_bound(evaluator, genes), searched)
 
 

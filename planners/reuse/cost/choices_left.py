@@ -37,7 +37,7 @@ class ChoicesLeft:
         *,
         shares_tensors: bool = False,
     ) -> None:
-        self._model = model
+        self.model = model
         self._tensors = _tensors(residents, shares=shares_tensors)
         self._rows: dict[tuple[int, tuple[tuple[int, ...], ...]], tuple[int, ...]] = {}
         self._begun = [bits | 1 << layer for layer, bits in enumerate(model.waiting)]
@@ -51,7 +51,7 @@ class ChoicesLeft:
         """Return the elements that are in use at least when each layer fires for the first time."""
         least, fixed = self._edge_rows(choices)
         rows = [one[0] if len(one) == 1 else None for one in choices]
-        not_ended = begun_before_end(self._model, rows, fixed)
+        not_ended = begun_before_end(self.model, rows, fixed)
         loads = [0] * len(choices)
         for tensor in self._tensors:
             sized = sorted(
@@ -69,7 +69,7 @@ class ChoicesLeft:
         """Elements of a buffer; rows: of each edge within the partition. A cut edge is whole."""
         if edge.inner is None:
             return edge.elements
-        return rows[edge.inner] * self._model.table.edges[edge.inner].row_elements
+        return rows[edge.inner] * self.model.table.edges[edge.inner].row_elements
 
     def _in_use(self, stay: Stay, not_ended: Sequence[int]) -> int:
         """The layers, as bits, at whose first firing a buffer is in use."""
@@ -82,9 +82,9 @@ class ChoicesLeft:
 
     def _edge_rows(self, choices: Choices) -> tuple[list[int], list[int | None]]:
         """The rows that each edge has at least, and those of the blocks that are fixed."""
-        least = [0] * len(self._model.table.edges)
+        least = [0] * len(self.model.table.edges)
         fixed: list[int | None] = [None] * len(least)
-        for number, block in enumerate(self._model.blocks):
+        for number, block in enumerate(self.model.blocks):
             own = tuple([choices[layer] for layer in block.layers])
             key = number, own
             rows = self._rows.get(key)
@@ -98,12 +98,12 @@ class ChoicesLeft:
         return least, fixed
 
     def _block_rows(self, number: int, choices: Choices) -> tuple[int, ...]:
-        block = self._model.blocks[number]
+        block = self.model.blocks[number]
         if prod(map(len, choices)) <= MOST_COMBINED:
-            each = (self._model.storage(number, rows).capacities for rows in product(*choices))
+            each = (self.model.storage(number, rows).capacities for rows in product(*choices))
             return tuple(map(min, zip(*each, strict=True)))
         return tuple(
-            edge_rows(self._model, edge, choices[producer], choices[consumer])
+            edge_rows(self.model, edge, choices[producer], choices[consumer])
             for edge, (producer, consumer) in zip(block.edges, block.ends, strict=True)
         )
 

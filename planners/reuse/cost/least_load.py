@@ -1,9 +1,9 @@
-"""The least that is in use together, by branch and bound over the parts of the layers.
+"""The least that is in use together in a partition, and in an application: bounds that rise.
 
-A node fixes the parts of some layers; what they force to be in use together (`ChoicesLeft`) is a bound
-for all that agree with it. The node with the smallest bound is split by the open layer nearest to the
-place where most is in use. So there is a proved bound at any time, and it rises. Each node is also
-completed by the smallest parts, which gives a choice, and an end where one meets the bound.
+Two searches share the steps: one splits choices by the layers near the place where most is in use
+(`choice_tree`), the other by gates that work as a whole (`gate_paths`). The first is better where many
+layers lie between gates, the second in long chains. Each choice that is met is completed by the
+smallest parts, which ends the search where it needs no more than the bound.
 
 The bound holds for every schedule of every choice, where each edge has the smallest buffer that its
 block can run with, as the planner gives it, and is in use from the first firing of its producer to the
@@ -14,45 +14,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from heapq import heappop, heappush
-from typing import NamedTuple
 
 from csdf.stopping import ENDS, Budget, stop_of
 from planners.reuse.application.application import Genes
 from planners.reuse.cost.bounds import PUBLISHED_GENES
+from planners.reuse.cost.choice_tree import Tree
 from planners.reuse.cost.choices_left import Choices, ChoicesLeft
 from planners.reuse.cost.evaluation import Evaluator
-
-
-class _Node(NamedTuple):
-    """A part of all choices, in the order in which nodes are split.
-
-    bound: elements in use together at least. fixed: minus the number of layers that are fixed. fullest:
-    the layer at whose first firing most is in use.
-    """
-
-    bound: int
-    fixed: int
-    number: int
-    choices: Choices
-    fullest: int
+from planners.reuse.cost.gate_paths import GatePaths
 
 
 class PartitionSearch:
-    """The search in one partition; bound and found: elements, rows: of the parts that need `found`."""
+    """The search in one partition; found: elements that the choice with these rows has in use."""
 
     def __init__(self, left: ChoicesLeft) -> None:
         self._left = left
-        self._nodes: list[_Node] = []
-        self._made = 0
-        self.rows = tuple(open_rows[0] for open_rows in left.all_open)
+        layers = range(len(left.all_open))
+        self._tree = Tree(left, left.all_open, layers=layers, moments=layers)
+        self._paths = GatePaths(left)
+        self._steps = 0
+        self.rows = tuple(rows for (rows,) in _completed(left.all_open))
         self.found = max(left.loads(_completed(left.all_open)))
-        self._add(left.all_open, 0, 0)
 
     @property
     def bound(self) -> int:
         """No choice has less in use together."""
-        return min(self.found, self._nodes[0].bound) if self._nodes else self.found
+        return min(self.found, max(self._tree.bound, self._paths.bound))
 
     @property
     def genes(self) -> Genes:
@@ -60,34 +47,23 @@ class PartitionSearch:
         return tuple(known[rows] for known, rows in zip(self._left.genes, self.rows, strict=True))
 
     def step(self) -> None:
-        """Split the node with the smallest bound, unless the search is at its end."""
+        """Take a step of one of the searches, unless the bound is met."""
         if self.bound == self.found:
             return
-        node = heappop(self._nodes)
-        layer = min(
-            (number for number, rows in enumerate(node.choices) if len(rows) > 1),
-            key=lambda one: (abs(one - node.fullest), one),
-        )
-        before, behind = node.choices[:layer], node.choices[layer + 1 :]
-        for place, rows in enumerate(node.choices[layer]):
-            choices = (*before, (rows,), *behind)
-            if place:
+        self._steps += 1
+        if self._steps % 2 and not self._paths.is_done:
+            self._paths.step()
+            if self._paths.is_done:
+                self._complete(self._paths.choices)
+        else:
+            for choices in self._tree.split()[1:]:  # the first is completed as before
                 self._complete(choices)
-            self._add(choices, node.bound, node.fixed - 1)
 
     def _complete(self, choices: Choices) -> None:
         whole = _completed(choices)
         load = max(self._left.loads(whole))
         if load < self.found:
             self.found, self.rows = load, tuple(rows for (rows,) in whole)
-
-    def _add(self, choices: Choices, bound: int, fixed: int) -> None:
-        loads = self._left.loads(choices)
-        largest = max(loads)
-        if largest < self.found:
-            self._made += 1
-            node = _Node(max(bound, largest), fixed, self._made, choices, loads.index(largest))
-            heappush(self._nodes, node)
 
 
 def _completed(choices: Choices) -> Choices:
