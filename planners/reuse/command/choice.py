@@ -23,6 +23,7 @@ from planners.reuse.command.published import chosen_as_published
 from planners.reuse.cost.bounds import tensor_bound
 from planners.reuse.cost.comparison import comparison
 from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.cost.least_load import searched_bound
 from planners.reuse.deployment.as_plans import streaming_plans
 from planners.reuse.deployment.deployment import Deployment
 from planners.reuse.deployment.making import deployment
@@ -34,6 +35,7 @@ from planners.streaming.at_work.in_turn import run_in_turn
 from planners.streaming.plan import StreamingPlan
 
 MOST_STEPS = 2000  # of the search for offsets, after which the best by then is taken
+EVALUATIONS_A_STEP = 20  # of the search, for each step of that for the least in use together
 
 
 def concluded(
@@ -81,10 +83,18 @@ def concluded(
         rows=options.rows,
         chosen=chosen,
         deployment=plan,
-        bound=tensor_bound(evaluator, [None, *filter(None, options.rows)]),
+        bound=_bound(evaluator, options, stop),
         difference=_largest_difference(application, plan, options) if plan and run else None,
         seconds=time.perf_counter() - begin,
     )
+
+
+def _bound(evaluator: Evaluator, options: argparse.Namespace, stop: Stop) -> int:
+    """Bytes that no chromosome is below, where readers of a tensor may share its place."""
+    genes = [None, *filter(None, options.rows)]
+    steps = options.generations * options.population // EVALUATIONS_A_STEP
+    searched = searched_bound(evaluator, genes, steps=steps, shares_tensors=True, budget=stop)
+    return max(tensor_bound(evaluator, genes), searched)
 
 
 def _chosen(

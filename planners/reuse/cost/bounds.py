@@ -1,9 +1,10 @@
 """A bound below all chromosomes of an application: what is in use together, whatever the parts.
 
 When a layer fires for the first time, its inputs and outputs are in use, and so is every edge from a
-layer that it depends on to one that depends on it. Each needs at least the smallest buffer that it has
-under any of the genes, between its two layers alone. Partitions that run in parallel add up. (For the
-lifetimes of one chromosome `ReusePlan.live_load` is the bound, and larger.)
+layer that it has waited for to one that depends on it. Each needs at least the smallest buffer that it
+has under any of the genes, between its two layers alone. Partitions that run in parallel add up. (For
+the lifetimes of one chromosome `ReusePlan.live_load` is the bound, and larger; `searched_bound` of
+`least_load` is larger too, for the buffers that the planner gives.)
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from planners.reuse.buffers.edge_buffers import Residents
+from planners.reuse.cost.choices_left import edge_rows
 from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.partition.block_rates import Block, block_rates
-from planners.reuse.partition.block_storage import block_storage
 from planners.reuse.partition.partition_model import PartitionModel
 
 PUBLISHED_GENES = (1, None)
@@ -66,13 +66,8 @@ def _least_elements(model: PartitionModel, genes: Sequence[int | None]) -> list[
         for layer in range(len(table.layers))
     ]
     return [
-        min(
-            block_storage(block_rates(table, block, (producer_rows, consumer_rows))).size
-            for producer_rows in choices[edge.producer]
-            for consumer_rows in choices[edge.consumer]
-        )
+        edge_rows(model, number, choices[edge.producer], choices[edge.consumer]) * edge.row_elements
         for number, edge in enumerate(table.edges)
-        for block in [Block(edges=(number,), layers=(edge.producer, edge.consumer), ends=((0, 1),))]
     ]
 
 
@@ -84,7 +79,7 @@ def _loads(
 ) -> Iterator[int]:
     """Elements in use when each layer fires for the first time."""
     for layer in range(len(model.table.layers)):
-        before = model.above[layer] | 1 << layer
+        before = model.begun[layer] | 1 << layer
         behind = model.below[layer] | 1 << layer
         yield needed(
             [

@@ -46,7 +46,8 @@ class Steps(NamedTuple):
 class PartitionModel:
     """The layers of a partition, for any rows of their parts.
 
-    above, below: for each layer, as bits, those it depends on, and those that depend on it. gates:
+    above, below: for each layer, as bits, those it depends on, and those that depend on it. begun,
+    waiting: those that its first firing waits for, and those whose first firing waits for it. gates:
     layers that fire after all before them have begun, and before any behind them does.
     """
 
@@ -55,7 +56,8 @@ class PartitionModel:
         self.table = PartitionRows(network, partition, unit)
         self.blocks = _blocks(len(partition.layers), self.table.edges)
         self.above, self.below = _reached(len(partition.layers), self.table.edges)
-        self.gates = _gates(self.above, self._waiting())
+        self.begun, self.waiting = _reached(len(partition.layers), self._waited_edges())
+        self.gates = _gates(self.above, self.waiting)
         self._is_gate = [layer in self.gates for layer in range(len(partition.layers))]
         self._inputs: list[list[tuple[int, int]]] = [[] for _ in partition.layers]
         self._outputs: list[list[tuple[int, int]]] = [[] for _ in partition.layers]
@@ -69,17 +71,16 @@ class PartitionModel:
         self._heights = [layer.shape.rows for layer in self.table.layers]
         self._rows: list[dict[int | None, int]] = [{} for _ in partition.layers]
 
-    def _waiting(self) -> list[int]:
-        """For each layer, as bits, those whose first firing waits for it, whatever their parts.
+    def _waited_edges(self) -> list[Edge]:
+        """The edges that the first firing of their consumer waits for, whatever the parts.
 
-        Not all that depend on it: a first row may lie in the padding, or come from another input.
+        Not all edges: a first row may lie in the padding, or come from another input.
         """
-        edges = [
+        return [
             edge
             for number, edge in enumerate(self.table.edges)
             if self.table.reading(number, 1).consumed[0]
         ]
-        return _reached(len(self.table.layers), edges)[1]
 
     def part_rows(self, genes: Sequence[int | None]) -> tuple[int, ...]:
         """Return the rows of a part that each layer has at these genes."""
@@ -98,14 +99,18 @@ class PartitionModel:
 
     def storages(self, rows: Sequence[int]) -> list[BlockStorage]:
         """Return the smallest buffers of each block."""
-        found = []
-        for block, known in zip(self.blocks, self._storages, strict=True):
-            key = tuple([rows[layer] for layer in block.layers])
-            storage = known.get(key)
-            if storage is None:
-                storage = known[key] = self._new_storage(block, key)
-            found.append(storage)
-        return found
+        return [
+            self.storage(number, tuple([rows[layer] for layer in block.layers]))
+            for number, block in enumerate(self.blocks)
+        ]
+
+    def storage(self, block: int, rows: tuple[int, ...]) -> BlockStorage:
+        """Return the smallest buffers of one block; rows: of the parts of each of its layers."""
+        known = self._storages[block]
+        storage = known.get(rows)
+        if storage is None:
+            storage = known[rows] = self._new_storage(self.blocks[block], rows)
+        return storage
 
     def _new_storage(self, block: Block, rows: tuple[int, ...]) -> BlockStorage:
         """The smallest buffers of a block; networks repeat their blocks, often in other widths.

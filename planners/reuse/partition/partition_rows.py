@@ -131,19 +131,16 @@ class PartitionRows:
         One number for each phase of the producer. capacity: rows that the buffer holds. Space is
         claimed when a firing starts.
         """
-        return _remembered(
-            self._room_at,
-            (edge, producer_rows, consumer_rows, capacity),
-            lambda: self._kept(
-                _firings_to(
-                    self.reading(edge, consumer_rows).released,
-                    [
-                        total - capacity
-                        for total in self.written(self.edges[edge].producer, producer_rows)
-                    ],
-                )
-            ),
-        )
+        key = edge, producer_rows, consumer_rows, capacity
+        return _remembered(self._room_at, key, lambda: self._kept(self.room(*key)))
+
+    def room(
+        self, edge: int, producer_rows: int, consumer_rows: int, capacity: int
+    ) -> tuple[int, ...]:
+        """Return the firings of the consumer that each phase of the producer waits for."""
+        written = self.written(self.edges[edge].producer, producer_rows)
+        released = self.reading(edge, consumer_rows).released
+        return _firings_to(released, [total - capacity for total in written])
 
     def _kept(self, firings: Sequence[int]) -> int:
         """Keep firings among the numbers; return where they begin."""
