@@ -330,10 +330,12 @@ typedef struct {
     averaging to;
 } mean_over;
 
-static void average_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void average_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                         range rows)
 {
     const mean_over *m = (const mean_over *)(const void *)c;
     int32_t inner[3], sum = 0;
+    (void)rows;
     begin_fold(c, place, inner);
     do {
         sum += *from_cell(c, in, inner);
@@ -394,7 +396,8 @@ static int32_t power_of(const softmax_over *s, int32_t beyond)
     return exponential(high_product(beyond * (INT32_C(1) << s->exponent), s->multiplier));
 }
 
-static void softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                         range rows)
 {
     const softmax_over *s = (const softmax_over *)(const void *)c;
     int32_t inner[3], most = LEAST, sum = 0, lead = 0, share;
@@ -415,7 +418,9 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
         if (beyond >= s->least) {
             found += divided_by_power(high_product(share, power_of(s, beyond)), 12 - lead + 23);
         }
-        *to_cell(c, out, inner) = stored(found);
+        if (is_wanted(rows, inner)) {
+            *to_cell(c, out, inner) = stored(found);
+        }
     } while (next_inside(c, inner));
 }
 

@@ -147,7 +147,8 @@ typedef struct {
     int32_t zero;
 } sharing_by_table;
 
-static void share_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void share_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                       range rows)
 {
     const sharing_by_table *s = (const sharing_by_table *)(const void *)c;
     int32_t inner[3], most = LEAST;
@@ -161,7 +162,9 @@ static void share_fold(const cube *c, const view *in, const view *out, const int
     } while (next_inside(c, inner));
     do {
         float power = (float)s->powers[most - *from_cell(c, in, inner)];
-        *to_cell(c, out, inner) = stored_real(rounded(power / (float)sum), s->scale, s->zero);
+        if (is_wanted(rows, inner)) {
+            *to_cell(c, out, inner) = stored_real(rounded(power / (float)sum), s->scale, s->zero);
+        }
     } while (next_inside(c, inner));
 }
 
