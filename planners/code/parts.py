@@ -86,6 +86,11 @@ def used(wanted: Iterable[str], names: Sequence[str]) -> list[str]:
 
     In the order of the files, so that each stands behind what it needs.
     """
+    return [part.text for part in used_parts(wanted, names)]
+
+
+def used_parts(wanted: Iterable[str], names: Sequence[str]) -> list[Part]:
+    """Return the parts of `used`."""
     parts = [part for name in names for part in parts_of(name)]
     by_name = {name: number for number, part in enumerate(parts) for name in part.names}
     found: set[int] = {number for number, part in enumerate(parts) if not part.names}
@@ -95,7 +100,7 @@ def used(wanted: Iterable[str], names: Sequence[str]) -> list[str]:
         if number not in found:
             found.add(number)
             ahead += [by_name[word] for word in parts[number].words if word in by_name]
-    return [parts[number].text for number in sorted(found)]
+    return [parts[number] for number in sorted(found)]
 
 
 def mentioned(texts: Iterable[str]) -> set[str]:

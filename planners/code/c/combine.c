@@ -563,7 +563,7 @@ static void recur(const run *r, const layer *l, range rows, range columns)
 {
     const recurrence *p = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    element *hidden = r->scratch, *cell = hidden + p->units, *gates = cell + p->units;
+    element *hidden = (element *)(void *)r->scratch, *cell = hidden + p->units, *gates = cell + p->units;
     int32_t first = p->gives == GIVES_ALL ? 0 : rows.first;
     int32_t end = p->gives == GIVES_ALL ? p->sequences : rows.end;
     int32_t d, s, step, u;

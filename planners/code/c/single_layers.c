@@ -253,7 +253,7 @@ static void join_by_tables(const run *r, const layer *l, range rows, range colum
                 }
             }
         }
-        place += j->axis == 0 ? source->channels : j->axis == 1 ? source->height : source->width;
+        place += j->axis == 0 ? in.channels : j->axis == 1 ? source->height : source->width;
     }
     finish_region(l, &out, rows, columns);
 }

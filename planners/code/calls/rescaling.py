@@ -102,10 +102,9 @@ def _stored_in(one: Described, role: str, element: Element) -> Quantization:
 def scaling(one: Described, role: str) -> str:
     """Return the initialiser of how sums of products become stored integers.
 
-    role: of the factors. Raises UnsupportedOperator where these have a zero point.
+    role: of the factors.
     """
-    if stored_types(one, role).zero_point:
-        raise one.refusal("whose weights have a zero point")
+    zeros = (stored_types(one, role).zero_point,) if one.tables.weights_have_zeros else ()
     given, result = given_types(one), result_types(one)
     ratios = sum_ratios(one.layer, given, result)
     assert ratios is not None
@@ -124,7 +123,7 @@ def scaling(one: Described, role: str) -> str:
     ends = (given.zero_point, result.zero_point, *_all_limits(one))
     if is_short:  # without zero points
         ends = (0, int(has_wide_sums(given, one.weights)), *_all_limits(one))
-    return "{" + ", ".join([bias, *factors, *map(str, ends)]) + "}"
+    return "{" + ", ".join([bias, *factors, *map(str, (*ends, *zeros))]) + "}"
 
 
 def averaging(one: Described, count: int) -> str:
