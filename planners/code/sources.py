@@ -12,7 +12,16 @@ from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.ends import Ends, Port
 from planners.code.mixed import TYPE, real_parts
 from planners.code.names import comment, identifier, unlike, wrapped
-from planners.code.parts import INTEGERS, REALS, SCHEDULER, SHORTS, SINGLES, mentioned, used
+from planners.code.parts import (
+    CONVERSIONS,
+    INTEGERS,
+    REALS,
+    SCHEDULER,
+    SHORTS,
+    SINGLES,
+    mentioned,
+    used,
+)
 from planners.code.schedule import Schedule
 from planners.code.signed import as_signed
 from planners.code.tables import TYPES, Tables, array_items
@@ -243,13 +252,14 @@ void {name}_profile_end(int stage);
         copies = ["give_copies"] if self.schedule.duplicates else []
         scheduler = used([self._advance(), "begin_group", *copies], SCHEDULER)
         shared, of_reals = self._of_reals()
+        between = used(wanted, CONVERSIONS) if of_reals else []
         kernels = used(wanted | mentioned(scheduler) | shared, self._files())
         externs = [
             f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];"
             for symbol, array in self.tables.arrays.items()
         ]
         definitions = [*externs, *self.tables.definitions]
-        texts = [self._prologue(), *kernels, *of_reals, *definitions, tables, *scheduler]
+        texts = [self._prologue(), *kernels, *of_reals, *between, *definitions, tables, *scheduler]
         return "\n\n".join([*texts, self.ends.definitions()])
 
     def _of_reals(self) -> tuple[set[str], list[str]]:

@@ -571,6 +571,7 @@ static void quantize_region(const run *r, const layer *l, range rows, range colu
     finish_region(l, &out, rows, columns);
 }
 
+/* Before what is fused behind, which is for real numbers. */
 static void dequantize_region(const run *r, const layer *l, range rows, range columns)
 {
     const converting *p = l->parameters;

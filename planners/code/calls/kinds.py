@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cnn2csdf import operators as op
 from cnn2csdf.elements import Element
@@ -91,9 +92,19 @@ class LayerCalls:
 
     def _as_written(self, one: Described, call: Call) -> Call:
         """The call by the names that functions and types have in the library."""
+        if one.layer.epilogue and one.layer.quantization is None and not one.is_real:
+            return self._finished(call)
         if call.function != NULL:
             one.tables.wanted.add(call.function)
         return Call(*map(as_real, call)) if self.is_integer and one.is_real else call
+
+    def _finished(self, call: Call) -> Call:
+        """The call of a layer that makes integers real, with functions of real numbers behind it."""
+        self.tables.wanted.add(call.function)
+        self.real_tables.wanted.add("finish_behind")
+        found = Call(call.function.replace("region", "and_finish"), call.parameters)
+        self.tables.wanted.add(found.function)
+        return found
 
     def _packed(self, one: Described, kernel: Array) -> Array:
         """Filters of one group as the kernel of a layer reads them."""
@@ -103,9 +114,12 @@ class LayerCalls:
 
     def steps_behind(self, one: Described) -> tuple[str, int]:
         """Return where the steps behind a layer lie, which join those of their kind; their number."""
-        found = (steps_of if one.is_real else integer_steps)(one)
+        is_real = one.layer.quantization is None
+        if is_real and self.is_integer:
+            one = replace(one, tables=self.real_tables)
+        found = (steps_of if is_real else integer_steps)(one)
         name, steps = "steps", self.steps
-        if one.is_real and self.is_integer:
+        if is_real and self.is_integer:
             name, steps, found = "real_steps", self.real_steps, [as_real(text) for text in found]
         first = f"{name} + {len(steps)}" if found else NULL
         steps += [f"{step}," for step in found]

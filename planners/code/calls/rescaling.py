@@ -24,7 +24,9 @@ ELEMENTS = (Element.INT8, Element.INT16)
 
 def limits(one: Described, operator: op.Operator) -> tuple[int, int]:
     """Return the least and the largest integer that an operator behind a layer leaves."""
-    result = result_types(one)
+    result = one.layer.quantization
+    if result is None or not isinstance(one.layer.operator, op.Conversion):
+        result = result_types(one)
     match operator:
         case op.Activation(function="relu"):
             bounds = (0.0, np.inf)

@@ -35,7 +35,7 @@ def drawn(count):
         arithmetic = list(Arithmetic)[seed % 2]
         element = Element.UINT8 if seed % 4 == 3 and seed % 2 else Element.INT8
         mixed = Mixing(seed, arithmetic, element).mixed(model.network)
-        mixed = simplified(mixed, ("fuse",)) if seed % 5 == 0 else mixed
+        mixed = simplified(mixed, ("fuse",)) if seed % 3 else mixed
         network = mixed.network
         outputs = {layer.name for layer in network.outputs}
         kinds = {layer.quantization is None for layer in network.layers if layer.inputs}
