@@ -17,6 +17,8 @@ from cnn2csdf.elements import Element, Quantization, Stored
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Model
 
+PAIR = 2
+FUNCTIONS_OF_PAIRS = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 SUMMED = {op.Convolution: "kernel", op.FullyConnected: "matrix"}  # as integers; role of the factors
 
 
@@ -24,7 +26,8 @@ def with_integers(model: Model) -> Model:
     """Return the model where layers between integers read and write them.
 
     A layer whose inputs were all made real from integers, and whose output, limited or not, is only
-    stored as integers again. What was made real for others too stays.
+    stored as integers again. What was made real for others too stays, and so does a layer that
+    nothing computes between such integers: it is one of real numbers, as in ONNX Runtime.
     """
     consumers = model.network.consumers
     merged = {
@@ -67,10 +70,49 @@ def _behind(
         last = network.layer(readers[0])
         chain.append(last)
         if isinstance(last.operator, op.Conversion) and last.quantization is not None:
-            return tuple(chain)
+            given = [_types_before(network, name) for name in layer.inputs]
+            return tuple(chain) if _has_integer_form(layer, given, last.quantization) else ()
         if not _is_limit(last.operator):
             break
     return ()
+
+
+def _types_before(network: Network, name: str) -> Quantization | None:
+    """Return how the integers are stored that a layer makes real."""
+    return network.layer(network.layer(name).inputs[0]).quantization
+
+
+def _has_integer_form(
+    layer: Layer, given: Sequence[Quantization | None], result: Quantization
+) -> bool:
+    """Whether a layer is computed between integers; those of 16 bits have no tables of functions."""
+    is_alike = set(given) == {result}
+    is_short = any(one is not None and one.element.bytes > 1 for one in (*given, result))
+    match layer.operator:
+        case op.Convolution() | op.FullyConnected():
+            return _is_summed(layer)
+        case op.Pooling(function=function):
+            return not is_short or function == "average" or is_alike
+        case op.GlobalPooling(function=function):
+            return function == "average"
+        case op.Reduction(function=function):
+            return function == "mean"
+        case op.Elementwise(function=function, constant=constant):
+            operands = len(given) + (constant is not None)
+            return operands == PAIR and function in FUNCTIONS_OF_PAIRS
+        case op.Softmax(is_logarithm=is_logarithm):
+            return not (is_logarithm or is_short)
+        case op.Activation(function=function):
+            return not is_short or function == "prelu" or (is_alike and _is_limit(layer.operator))
+        case op.BatchNormalization():
+            return True
+        case op.Resize(function=function):
+            return function == "nearest" and (is_alike or not is_short)
+        case op.Concatenation():
+            return is_alike or (layer.shape.is_map and not is_short)
+        case op.Pad():
+            return is_alike
+    return layer.operator.moves and (is_alike or not is_short)
 
 
 def _is_made_real(network: Network, layer: Layer) -> bool:
@@ -106,7 +148,8 @@ def _is_summed(layer: Layer) -> bool:
     """Whether factors and biases are integers that can be summed as such."""
     if not isinstance(layer.operator, op.Convolution | op.FullyConnected):
         return False
-    if layer.stored_as(SUMMED[type(layer.operator)]).quantization is None:
+    factors = layer.stored_as(SUMMED[type(layer.operator)]).quantization
+    if factors is None or factors.element.bytes > 1:
         return False
     bias = layer.stored_as("bias")
     is_integer = bias.element is Element.INT32 and bias.quantization is not None

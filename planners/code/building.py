@@ -177,6 +177,17 @@ def _outside(written: Written) -> str:
     return f"Outside the arena, in memory that you give: {', '.join(found)}; nothing is copied.\n"
 
 
+def _taken(written: Written) -> list[str]:
+    """Return C that takes the first output from the arena."""
+    port, found = written.outputs[0], f"{written.name}_output(&state, 0)"
+    if port.unit == 1:
+        return [f"    const {port.kind} *result = {found};"]
+    return [
+        f"    {port.kind} result[{port.elements}];",
+        f"    memcpy(result, {found}, sizeof result); /* which begins at any byte */",
+    ]
+
+
 def _usage(written: Written) -> str:
     name = written.name
     arguments = ", ".join(
@@ -187,9 +198,5 @@ def _usage(written: Written) -> str:
         outside = [one.parameter for one in written.outputs if one.outside is not None]
         lines += ["", "/* or row by row, as they come: */"]
         lines += [f"{name}_results({', '.join(['&state', *outside])});"] if outside else []
-        lines += [
-            f"if ({name}_push_row(&state, row)) {{",
-            f"    const {written.outputs[0].kind} *result = {name}_output(&state, 0);",
-            "}",
-        ]
+        lines += [f"if ({name}_push_row(&state, row)) {{", *_taken(written), "}"]
     return "\n".join(lines)

@@ -10,6 +10,7 @@ from cnn2csdf.elements import Element, Quantization
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.weights import Array
 from csdf.errors import UnsupportedOperator
+from planners.code.mixed import RealTables
 from planners.code.names import identifier
 from planners.code.tables import NULL, Tables
 
@@ -32,10 +33,15 @@ class Described:
     layer: Layer
     inputs: tuple[Shape, ...]
     weights: Mapping[str, Array]
-    tables: Tables
+    tables: Tables | RealTables
     given: tuple[Quantization | None, ...]
     element: Element
     number: int
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it computes with real numbers."""
+        return self.element is Element.FLOAT32
 
     def symbol(self, role: str, array: Array) -> str:
         """Return the symbol of some trained numbers, as they lie in memory.
@@ -75,7 +81,7 @@ def described(
     network: Network,
     layer: Layer,
     weights: Mapping[str, Array],
-    tables: Tables,
+    tables: Tables | RealTables,
     element: Element,
 ) -> Described:
     """Return a layer with what it takes to write a call for it."""

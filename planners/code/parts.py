@@ -9,7 +9,8 @@ from importlib.resources import files
 from typing import NamedTuple
 
 SHARED = ("frame.c", "windows.c", "places.c", "folds.c", "sweep.c", "shares.c")
-REALS = (*SHARED, "reals.c", "shares_of_reals.c", "share_windows.c", "combine.c", "steps.c")
+_REALS = ("reals.c", "shares_of_reals.c", "share_windows.c", "combine.c", "steps.c")
+REALS = (*SHARED, *_REALS, "behind_reals.c")
 _BYTES = ("sums.c", "byte_sums.c", "integers.c", "shares_of_integers.c", "share_windows.c")
 _MORE = ("curves.c", "cells.c", "wide.c")
 INTEGERS = (*SHARED, "elements.c", "fixed.c", "fixed_sums.c", *_BYTES, *_MORE)  # of 8 bits
@@ -17,6 +18,7 @@ SINGLES = (*SHARED, "elements.c", "single.c", *_BYTES, "single_layers.c")  # in 
 _SHORTS = ("sums.c", "short_sums.c", "integers.c", "shares_of_integers.c", "share_windows.c")
 _CURVED = ("curves.c", "short_layers.c")
 SHORTS = (*SHARED, "elements.c", "fixed.c", "short_scaling.c", *_SHORTS, *_CURVED)  # of 16 bits
+CONVERSIONS = ("conversions.c",)  # from integers to real numbers with functions behind them
 SCHEDULER = ("scheduler.c",)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CONDITION = re.compile(r"^#.*$", re.MULTILINE)  # of the preprocessor
@@ -86,6 +88,11 @@ def used(wanted: Iterable[str], names: Sequence[str]) -> list[str]:
 
     In the order of the files, so that each stands behind what it needs.
     """
+    return [part.text for part in used_parts(wanted, names)]
+
+
+def used_parts(wanted: Iterable[str], names: Sequence[str]) -> list[Part]:
+    """Return the parts of `used`."""
     parts = [part for name in names for part in parts_of(name)]
     by_name = {name: number for number, part in enumerate(parts) for name in part.names}
     found: set[int] = {number for number, part in enumerate(parts) if not part.names}
@@ -95,7 +102,7 @@ def used(wanted: Iterable[str], names: Sequence[str]) -> list[str]:
         if number not in found:
             found.add(number)
             ahead += [by_name[word] for word in parts[number].words if word in by_name]
-    return [parts[number].text for number in sorted(found)]
+    return [parts[number] for number in sorted(found)]
 
 
 def mentioned(texts: Iterable[str]) -> set[str]:

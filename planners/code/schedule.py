@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.weights import Array, Model
+from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.code.calls.integer_layers import (
-    integer_call,
-    integer_channels_calls,
-    integer_steps,
-    integer_sums_call,
-)
-from planners.code.calls.layers import call_of, channels_calls, packed_filters, sums_call
-from planners.code.calls.packing import packed_blocks, packed_quads
+from planners.code.calls.kinds import LayerCalls
 from planners.code.calls.recurrences import scratch_elements
-from planners.code.calls.shares import Slice, share_call, slices_of
-from planners.code.calls.steps import most_neighbours, steps_of
-from planners.code.described import Call, Described, described
+from planners.code.calls.shares import Slice, slices_of
+from planners.code.calls.steps import most_neighbours
+from planners.code.described import Call, Described
+from planners.code.mixed import as_real
 from planners.code.names import comment
 from planners.code.order import order_of, places_of, require_in_c
 from planners.code.placed import PlacedStage, placed_stages
@@ -39,19 +32,8 @@ class Schedule:
     def __init__(self, model: Model, plan: StreamingPlan, tables: Tables) -> None:
         """Take a model with weights, and a plan for its network."""
         self.network, self.plan, self.tables = model.network, plan, tables
-        self._weights = model.weights or {}
-        self.is_integer = any(layer.quantization is not None for layer in self.network.layers)
-        self.is_single = any(
-            layer.quantization is not None and not layer.quantization.is_fixed_point
-            for layer in self.network.layers
-        )
-        self.is_short = self.is_integer and all(  # beside those of 8 bits, others are wide
-            layer.quantization is None or layer.element is Element.INT16
-            for layer in self.network.layers
-        )
-        self.unit = (
-            (2 if self.is_short else 1) if self.is_integer else 4
-        )  # bytes of an element of the arena
+        self.calls = LayerCalls(model, tables)
+        self.unit = self.calls.unit  # bytes of an element of the arena
         require_in_c(plan, [layer.name for layer in self.network.inputs])
         self.stages = tuple(placed_stages(self.network, plan))
         self.tensors = _tensors(self.network, plan)
@@ -68,7 +50,6 @@ class Schedule:
             stage.running.result: stage for stage in self.stages if stage.copied is None
         }
         self._inputs: list[str] = []
-        self._steps: list[str] = []
         self._layers: list[str] = []
         self._stages: list[str] = []
         self._readers: list[str] = []
@@ -122,7 +103,8 @@ class Schedule:
         tables = (
             ("tensor", "tensors", tensors),
             ("input", "inputs", self._inputs),
-            ("step", "steps", self._steps),
+            ("step", "steps", self.calls.steps),
+            (as_real("step"), "real_steps", self.calls.real_steps),
             ("layer", "layers", self._layers),
             ("stage", "stages", self._stages),
             ("reader", "readers", self._readers or ["{0, 0, 0}"]),
@@ -287,8 +269,8 @@ class Schedule:
         running = stage.running
         first_layer = len(self._layers)
         if not running.is_arriving:
-            ones = [self._described(layer) for layer in running.layers]
-            calls = self._calls(stage, ones)
+            ones = [self.calls.described(layer) for layer in running.layers]
+            calls = self.calls.of_stage(stage.manner, ones, self._slices)
             for one, call in zip(ones, calls, strict=True):
                 self._add_layer(stage, one, call)
         first_source = len(self._inputs)
@@ -309,43 +291,12 @@ class Schedule:
         self.most_layers = max(self.most_layers, len(running.layers))
         self.has_parts |= stage.manner == "BY_PARTS"
 
-    def _described(self, layer: Layer) -> Described:
-        element = Element.INT16 if self.is_short else Element.INT8
-        element = element if self.is_integer else Element.FLOAT32
-        return described(
-            self.network, layer, self._weights.get(layer.name, {}), self.tables, element
-        )
-
-    def _calls(self, stage: PlacedStage, ones: Sequence[Described]) -> Sequence[Call]:
-        integers = self.is_integer
-        call = integer_call if integers else call_of
-        packed = self._packed
-        if stage.manner == "BY_PARTS":
-            cuts = [self._slices.get(one.layer.name) for one in ones]
-            return [
-                call(one) if cut is None else share_call(one, cut, call, packed)
-                for one, cut in zip(ones, cuts, strict=True)
-            ]
-        if stage.manner == "INTO_SUMS":
-            return ((integer_sums_call if integers else sums_call)(ones[0]),)
-        if stage.manner == "BY_CHANNELS":
-            return (integer_channels_calls if integers else channels_calls)(ones[0], ones[1])
-        return [call(one) for one in ones]
-
-    def _packed(self, kernel: Array) -> Array:
-        """Filters of one group as the kernels of the library read them."""
-        if self.is_short:
-            return packed_blocks(kernel, 1)
-        return packed_quads(kernel, 1) if self.is_integer else packed_filters(kernel, 1)
-
     def _add_layer(self, stage: PlacedStage, one: Described, call: Call) -> None:
         layer = one.layer
         local = {name: number for number, name in enumerate(stage.running.planned.stage.layers)}
         local |= {name: len(local) + number for number, name in enumerate(stage.sources)}
-        first_input, steps = (
-            len(self._inputs),
-            (integer_steps if self.is_integer else steps_of)(one),
-        )
+        first_input = len(self._inputs)
+        first_step, steps = self.calls.steps_behind(one)
         for index, source in enumerate(layer.inputs):
             rows = self.tables.rule(self._rule(layer, index, ROWS))
             is_inside = source in stage.running.planned.stage.layers
@@ -354,21 +305,17 @@ class Schedule:
                 columns = self.tables.rule(self._rule(layer, index, COLUMNS))
             number = self._copy_for(stage, source)
             self._inputs.append(self._input(source, local[source], rows, columns, number))
-        first_step = f"steps + {len(self._steps)}" if steps else NULL
-        self._steps += [f"{step}," for step in steps]
         fields = (
             *(call.function, call.parameters, f"tensors + {self._numbers[layer.name]}"),
-            *(f"inputs + {first_input}", first_step, len(layer.inputs), len(steps)),
+            *(f"inputs + {first_input}", first_step, len(layer.inputs), steps),
             *self._strip(stage, layer),
         )
         self._layers.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(layer.name)} */")
-        if call.function != NULL:
-            self.tables.wanted.add(call.function)
-        self.tables.wanted.update({"step"} if steps else ())
         if isinstance(layer.operator, op.Convolution | op.Pooling):
             self.most_taps = max(self.most_taps, layer.operator.window.kernel[0])
         self.most_neighbours = max(self.most_neighbours, most_neighbours(one))
-        self.scratch = max(self.scratch, scratch_elements(layer.operator))
+        taken = self.calls.slots(one) * scratch_elements(layer.operator)
+        self.scratch = max(self.scratch, taken)
 
     def _rule(self, layer: Layer, index: int, axis: int) -> Rule:
         """The rule of what a layer needs of an input along an axis."""

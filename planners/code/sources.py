@@ -10,8 +10,18 @@ from cnn2csdf.operators import Input
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.ends import Ends, Port
+from planners.code.mixed import TYPE, real_parts
 from planners.code.names import comment, identifier, unlike, wrapped
-from planners.code.parts import INTEGERS, REALS, SCHEDULER, SHORTS, SINGLES, mentioned, used
+from planners.code.parts import (
+    CONVERSIONS,
+    INTEGERS,
+    REALS,
+    SCHEDULER,
+    SHORTS,
+    SINGLES,
+    mentioned,
+    used,
+)
 from planners.code.schedule import Schedule
 from planners.code.signed import as_signed
 from planners.code.tables import TYPES, Tables, array_items
@@ -46,6 +56,10 @@ INLINED = """/* Of a function that calls what it is given: copied into each that
 #define INLINED
 #endif
 
+"""
+REAL_LIMITS = """#define LEAST_OF_REALS (-INFINITY)
+#define MOST_OF_REALS INFINITY
+#define SLOTS_OF_REALS ((int32_t)(sizeof(real) / sizeof(slot)))
 """
 RESERVED = ("state", "row", "arena", "number")  # names of parameters beside those of the network
 
@@ -126,6 +140,7 @@ class _Writing:
 
     def written(self) -> Written:
         counters = max(self._stages_of(number) for number in range(len(self.plan.groups)))
+        wanted = self.tables.wanted | self.schedule.calls.real_tables.wanted
         return Written(
             name=self.name,
             header=self._header(counters),
@@ -136,7 +151,7 @@ class _Writing:
             is_streamed=self.arriving is not None,
             weight_bytes=sum(array.nbytes for array in self.tables.arrays.values()),
             state_bytes=self._state_bytes(counters),
-            kernels=tuple(sorted(one for one in self.tables.wanted if not one.endswith("_t"))),
+            kernels=tuple(sorted(one for one in wanted if not one.endswith("_t"))),
         )
 
     def _state_bytes(self, counters: int) -> int:
@@ -152,10 +167,10 @@ class _Writing:
         return sum(1 for stage in self.schedule.stages if stage.group == number)
 
     def _element(self) -> str:
-        return self._integer() if self.schedule.is_integer else "float"
+        return self._integer() if self.schedule.calls.is_integer else "float"
 
     def _integer(self) -> str:
-        return "int16_t" if self.schedule.is_short else "int8_t"
+        return "int16_t" if self.schedule.calls.is_short else "int8_t"
 
     def _header(self, counters: int) -> str:
         name, capitals = self.name, self.capitals
@@ -199,7 +214,8 @@ void {name}_init({name}_state *state, {name}_element *arena);
    side; tensors that are no feature maps as they are.{self._shifted()} */
 void {name}_run({self.ends.parameters()});
 
-/* An output in the arena, by its number from 0 on, between a frame and the next one. */
+/* An output in the arena, by its number from 0 on, between a frame and the next
+   one.{self._anywhere()} */
 const void *{name}_output(const {name}_state *state, int number);
 """
         text += self.ends.declarations()
@@ -218,6 +234,12 @@ void {name}_profile_end(int stage);
 """
         return text
 
+    def _anywhere(self) -> str:
+        """Return a sentence on numbers of more bytes than an element of the arena, if there are any."""
+        if not any(port.unit > 1 for port in (*self.inputs, *self.outputs)):
+            return ""
+        return "\n   Numbers of several bytes begin at any byte there: copy them with memcpy."
+
     def _shifted(self) -> str:
         """Return a sentence on unsigned integers at the ends; none where there are none."""
         names = [port.parameter for port in (*self.inputs, *self.outputs) if port.is_shifted]
@@ -229,29 +251,39 @@ void {name}_profile_end(int stage);
         wanted |= {"step", self._sweep(), "turns", "duplicate"}
         copies = ["give_copies"] if self.schedule.duplicates else []
         scheduler = used([self._advance(), "begin_group", *copies], SCHEDULER)
-        kernels = used(wanted | mentioned(scheduler), self._files())
+        shared, of_reals = self._of_reals()
+        between = used(wanted, CONVERSIONS) if of_reals else []
+        kernels = used(wanted | mentioned(scheduler) | shared, self._files())
         externs = [
             f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];"
             for symbol, array in self.tables.arrays.items()
         ]
         definitions = [*externs, *self.tables.definitions]
-        return "\n\n".join(
-            [self._prologue(), *kernels, *definitions, tables, *scheduler, self.ends.definitions()]
-        )
+        texts = [self._prologue(), *kernels, *of_reals, *between, *definitions, tables, *scheduler]
+        return "\n\n".join([*texts, self.ends.definitions()])
+
+    def _of_reals(self) -> tuple[set[str], list[str]]:
+        """Parts for real layers among integers: names shared with these, and other texts."""
+        wanted = self.schedule.calls.real_tables.wanted
+        return real_parts(wanted) if wanted else (set(), [])
 
     def _files(self) -> tuple[str, ...]:
         """The C files that have kernels for the elements of the network."""
-        if not self.schedule.is_integer:
+        if not self.schedule.calls.is_integer:
             return REALS
         return (
-            SHORTS if self.schedule.is_short else SINGLES if self.schedule.is_single else INTEGERS
+            SHORTS
+            if self.schedule.calls.is_short
+            else SINGLES
+            if self.schedule.calls.is_single
+            else INTEGERS
         )
 
     def _limits(self) -> tuple[str, str]:
         """The least and the largest element, in C."""
-        if not self.schedule.is_integer:
+        if not self.schedule.calls.is_integer:
             return "-INFINITY", "INFINITY"
-        return ("-32768", "32767") if self.schedule.is_short else ("-128", "127")
+        return ("-32768", "32767") if self.schedule.calls.is_short else ("-128", "127")
 
     def _sweep(self) -> str:
         """The C function that goes along the columns of a stage."""
@@ -263,19 +295,24 @@ void {name}_profile_end(int stage);
 
     def _prologue(self) -> str:
         name, capitals, schedule = self.name, self.capitals, self.schedule
-        vectors = VECTORS if schedule.is_integer else LANES
+        has_reals = schedule.calls.has_reals
+        vectors = VECTORS if schedule.calls.is_integer else ""
+        lanes = LANES if has_reals or not schedule.calls.is_integer else ""
         return f"""#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-{vectors}{INLINED}#include "{name}.h"
+{vectors}{lanes}{INLINED}#include "{name}.h"
 
-typedef {name}_element element;
-typedef {name}_state instance;
+typedef {name}_element slot; /* of the arena */
+typedef slot element;
+{TYPE if has_reals else ""}typedef {name}_state instance;
 
 #define LEAST ({self._limits()[0]})
 #define MOST ({self._limits()[1]})
-#define GROUPS {len(self.plan.groups)}
+#define SLOTS 1
+#define WEIGHTS_HAVE_ZEROS {int(self.tables.weights_have_zeros)}
+{REAL_LIMITS if has_reals else ""}#define GROUPS {len(self.plan.groups)}
 #define MOST_TAPS {schedule.most_taps}
 #define MOST_RANGES {schedule.most_ranges}
 #define MOST_LAYERS {schedule.most_layers}

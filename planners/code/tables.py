@@ -37,6 +37,7 @@ class Tables:
         self.arrays: dict[str, NDArray[Any]] = {}  # trained numbers
         self.definitions: list[str] = []
         self.wanted: set[str] = set()  # C types and functions that the tables mention
+        self.weights_have_zeros = False  # trained integers of any layer that is summed up
 
     def weights(self, name: str, array: NDArray[Any], owner: object = None) -> str:
         """Return the symbol of some trained numbers; the name is a suggestion.

@@ -156,19 +156,20 @@ def _count(port: Port, number: int) -> str:
 
 
 _TESTS = {
-    "is_near": """static int is_near(const float *found, const float *wanted, int32_t count)
+    "is_near": """static int is_near(const void *numbers, const float *wanted, int32_t count)
 {
-    float largest = 0, furthest = 0;
+    float largest = 0, furthest = 0, found;
     int32_t i;
     for (i = 0; i < count; i++) {
-        if (isnan(found[i]) || isnan(wanted[i]) || isinf(found[i]) || isinf(wanted[i])) {
-            if (!(isnan(found[i]) && isnan(wanted[i])) && !(found[i] == wanted[i])) {
+        memcpy(&found, (const char *)numbers + 4 * i, sizeof found); /* which begins anywhere */
+        if (isnan(found) || isnan(wanted[i]) || isinf(found) || isinf(wanted[i])) {
+            if (!(isnan(found) && isnan(wanted[i])) && !(found == wanted[i])) {
                 return 0;
             }
             continue;
         }
         largest = fabsf(wanted[i]) > largest ? fabsf(wanted[i]) : largest;
-        furthest = fabsf(found[i] - wanted[i]) > furthest ? fabsf(found[i] - wanted[i]) : furthest;
+        furthest = fabsf(found - wanted[i]) > furthest ? fabsf(found - wanted[i]) : furthest;
     }
     return furthest <= 1e-5f * largest; /* of the largest */
 }""",

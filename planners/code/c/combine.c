@@ -151,11 +151,13 @@ typedef struct {
     int32_t is_smallest, takes_last;
 } extreme;
 
-static void extreme_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void extreme_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                         range rows)
 {
     const extreme *e = (const extreme *)(const void *)c;
     int32_t inner[3], number = 0, found = 0;
     element best;
+    (void)rows;
     begin_fold(c, place, inner);
     best = *from_cell(c, in, inner);
     while (next_inside(c, inner)) {
@@ -181,7 +183,8 @@ typedef struct {
     int32_t axis, is_exclusive, is_reversed;
 } running;
 
-static void running_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void running_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                         range rows)
 {
     const running *u = (const running *)(const void *)c;
     int32_t inner[3], number, count = c->sizes[u->axis];
@@ -191,7 +194,9 @@ static void running_fold(const cube *c, const view *in, const view *out, const i
         element value;
         inner[u->axis] = u->is_reversed ? count - 1 - number : number;
         value = *from_cell(c, in, inner);
-        *to_cell(c, out, inner) = u->is_exclusive ? sum : sum + value;
+        if (is_wanted(rows, inner)) {
+            *to_cell(c, out, inner) = u->is_exclusive ? sum : sum + value;
+        }
         sum += value;
     }
 }
@@ -207,7 +212,8 @@ typedef struct {
     int32_t axis, count, is_smallest, gives_places;
 } ranking;
 
-static void ranking_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void ranking_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                         range rows)
 {
     const ranking *k = (const ranking *)(const void *)c;
     int32_t inner[3], to[3], rank, number, before = -1;
@@ -231,7 +237,9 @@ static void ranking_fold(const cube *c, const view *in, const view *out, const i
             }
         }
         to[k->axis] = rank;
-        *to_cell(c, out, to) = k->gives_places ? (element)found : best;
+        if (is_wanted(rows, to)) {
+            *to_cell(c, out, to) = k->gives_places ? (element)found : best;
+        }
         last = best;
         before = found;
     }
@@ -271,7 +279,8 @@ static void choose(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-static void softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                         range rows)
 {
     int32_t inner[3];
     element most = LEAST, sum = 0;
@@ -284,7 +293,9 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
         sum += expf(*from_cell(c, in, inner) - most);
     } while (next_inside(c, inner));
     do {
-        *to_cell(c, out, inner) = expf(*from_cell(c, in, inner) - most) / sum;
+        if (is_wanted(rows, inner)) {
+            *to_cell(c, out, inner) = expf(*from_cell(c, in, inner) - most) / sum;
+        }
     } while (next_inside(c, inner));
 }
 
@@ -293,7 +304,8 @@ static void softmax(const run *r, const layer *l, range rows, range columns)
     for_each_fold(r, l, rows, columns, softmax_fold);
 }
 
-static void log_softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void log_softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                             range rows)
 {
     int32_t inner[3];
     element most = LEAST, sum = 0;
@@ -307,7 +319,9 @@ static void log_softmax_fold(const cube *c, const view *in, const view *out, con
     } while (next_inside(c, inner));
     sum = logf(sum);
     do {
-        *to_cell(c, out, inner) = *from_cell(c, in, inner) - most - sum;
+        if (is_wanted(rows, inner)) {
+            *to_cell(c, out, inner) = *from_cell(c, in, inner) - most - sum;
+        }
     } while (next_inside(c, inner));
 }
 
@@ -317,7 +331,8 @@ static void log_softmax(const run *r, const layer *l, range rows, range columns)
 }
 
 /* Mean nought and variance one, then scaled and shifted. */
-static void standardise_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void standardise_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                             range rows)
 {
     int32_t inner[3];
     element mean = 0, variance = 0, count = (element)folded_count(c);
@@ -335,7 +350,9 @@ static void standardise_fold(const cube *c, const view *in, const view *out, con
         int32_t at = inner[0] * c->scale_steps[0] + inner[1] * c->scale_steps[1] +
                      inner[2] * c->scale_steps[2];
         element value = (*from_cell(c, in, inner) - mean) / variance * c->scale[at];
-        *to_cell(c, out, inner) = value + (c->shift ? c->shift[at] : 0);
+        if (is_wanted(rows, inner)) {
+            *to_cell(c, out, inner) = value + (c->shift ? c->shift[at] : 0);
+        }
     } while (next_inside(c, inner));
 }
 
@@ -344,10 +361,12 @@ static void standardise(const run *r, const layer *l, range rows, range columns)
     for_each_fold(r, l, rows, columns, standardise_fold);
 }
 
-static void sum_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void sum_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                     range rows)
 {
     int32_t inner[3];
     element sum = 0;
+    (void)rows;
     begin_fold(c, place, inner);
     do {
         sum += *from_cell(c, in, inner);
@@ -360,10 +379,12 @@ static void reduce_sum(const run *r, const layer *l, range rows, range columns)
     for_each_fold(r, l, rows, columns, sum_fold);
 }
 
-static void mean_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void mean_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                      range rows)
 {
     int32_t inner[3];
     element sum = 0;
+    (void)rows;
     begin_fold(c, place, inner);
     do {
         sum += *from_cell(c, in, inner);
@@ -376,10 +397,12 @@ static void reduce_mean(const run *r, const layer *l, range rows, range columns)
     for_each_fold(r, l, rows, columns, mean_fold);
 }
 
-static void max_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void max_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                     range rows)
 {
     int32_t inner[3];
     element most = LEAST;
+    (void)rows;
     begin_fold(c, place, inner);
     do {
         element value = *from_cell(c, in, inner);
@@ -393,10 +416,12 @@ static void reduce_max(const run *r, const layer *l, range rows, range columns)
     for_each_fold(r, l, rows, columns, max_fold);
 }
 
-static void min_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void min_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                     range rows)
 {
     int32_t inner[3];
     element least;
+    (void)rows;
     begin_fold(c, place, inner);
     least = *from_cell(c, in, inner);
     do {
@@ -411,10 +436,12 @@ static void reduce_min(const run *r, const layer *l, range rows, range columns)
     for_each_fold(r, l, rows, columns, min_fold);
 }
 
-static void l2_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void l2_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                    range rows)
 {
     int32_t inner[3];
     element sum = 0;
+    (void)rows;
     begin_fold(c, place, inner);
     do {
         sum += *from_cell(c, in, inner) * *from_cell(c, in, inner);
@@ -536,7 +563,7 @@ static void recur(const run *r, const layer *l, range rows, range columns)
 {
     const recurrence *p = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    element *hidden = r->scratch, *cell = hidden + p->units, *gates = cell + p->units;
+    element *hidden = (element *)(void *)r->scratch, *cell = hidden + p->units, *gates = cell + p->units;
     int32_t first = p->gives == GIVES_ALL ? 0 : rows.first;
     int32_t end = p->gives == GIVES_ALL ? p->sequences : rows.end;
     int32_t d, s, step, u;

@@ -11,6 +11,9 @@ typedef struct {
     const int32_t *bias, *multipliers;
     const int8_t *exponents;
     int32_t zero_in, zero_out, least, most;
+#if WEIGHTS_HAVE_ZEROS
+    int32_t zero_with; /* of the weights */
+#endif
 } scaling;
 
 #if defined(__SSE2__)

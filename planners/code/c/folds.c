@@ -60,7 +60,14 @@ static element *to_cell(const cube *c, const view *out, const int32_t *place)
     return cell_at(out, c->to_is_map, c->to_steps, place);
 }
 
-typedef void (*folding)(const cube *, const view *in, const view *out, const int32_t *place);
+/* Whether a place is in rows that are wanted: a function over all rows is asked for some of them. */
+static int is_wanted(range rows, const int32_t *place)
+{
+    return place[1] >= rows.first && place[1] < rows.end;
+}
+
+typedef void (*folding)(const cube *, const view *in, const view *out, const int32_t *place,
+                        range wanted);
 
 static void for_each_fold(const run *r, const layer *l, range rows, range columns, folding fold)
 {
@@ -70,10 +77,14 @@ static void for_each_fold(const run *r, const layer *l, range rows, range column
     int32_t goes_by_rows = c->from_is_map && c->to_is_map;
     int32_t first = c->is_reduced[1] || !goes_by_rows ? 0 : rows.first;
     int32_t end = c->is_reduced[1] ? 1 : goes_by_rows ? rows.end : c->sizes[1];
+    range wanted = {0, INT32_MAX};
+    if (goes_by_rows) {
+        wanted = rows;
+    }
     for (place[0] = 0; place[0] < (c->is_reduced[0] ? 1 : c->sizes[0]); place[0]++) {
         for (place[1] = first; place[1] < end; place[1]++) {
             for (place[2] = 0; place[2] < (c->is_reduced[2] ? 1 : c->sizes[2]); place[2]++) {
-                fold(c, &in, &out, place);
+                fold(c, &in, &out, place, wanted);
             }
         }
     }

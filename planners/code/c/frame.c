@@ -11,11 +11,11 @@ typedef struct {
     const uint16_t *pairs;
 } rule;
 
-/* A tensor in the arena: row y is row y % rows of it. In memory of the caller where the offset is below
+/* A tensor in the arena, of which sizes are in slots: row y is row y % rows of it. In memory of the caller where the offset is below
    nought: -1 for the first such tensor, -2 for the next. A tensor inside another has its strides. */
 typedef struct {
-    int32_t offset, rows, stride; /* elements, rows, elements from a row to the next */
-    int32_t place;                /* elements from a column to the next */
+    int32_t offset, rows, stride; /* slots, rows, slots from a row to the next */
+    int32_t place;                /* slots from a column to the next */
     int32_t height, width, channels;
     int32_t maker; /* stage, or -1 */
     int32_t first_reader, readers;
@@ -33,6 +33,7 @@ typedef struct {
 } input;
 
 typedef void (*kernel)(const struct run *, const struct layer *, range rows, range columns);
+
 typedef void (*change)(const struct step *, element *, int32_t count, int32_t channel,
                        int32_t column);
 
@@ -49,9 +50,9 @@ typedef struct layer {
     const void *parameters;
     const tensor *result;
     const input *inputs;
-    const step *steps;
+    const void *steps; /* of the elements that it makes */
     int32_t input_count, step_count;
-    int32_t strip_offset, strip_rows, strip_columns; /* where it is a strip; elements */
+    int32_t strip_offset, strip_rows, strip_columns; /* where it is a strip; slots */
 } layer;
 
 /* Layers that work together. */
@@ -71,7 +72,7 @@ typedef struct {
     int32_t stage, local, looks_ahead;
 } reader;
 
-/* Stages that work at the same time, and what passes by: the pool, in elements. */
+/* Stages that work at the same time, and what passes by: the pool, in slots. */
 typedef struct {
     int32_t first_stage, stages, pool, pool_size;
 } group;
@@ -96,17 +97,17 @@ typedef struct {
 
 /* A firing. */
 typedef struct run {
-    element *arena;
-    element *const *outside; /* tensors in memory of the caller */
+    slot *arena;
+    slot *const *outside; /* tensors in memory of the caller */
     const stage *stage;
     const range *ranges;
     int32_t firing, strips; /* strips: where they begin */
     int32_t part;           /* of the channels */
     batch read, made;
-    element *scratch; /* of the state, for what a layer keeps while it works */
+    slot *scratch; /* of the state, for what a layer keeps while it works */
 } run;
 
-/* Where rows and columns of a tensor lie. */
+/* Where rows and columns of a tensor lie, in elements. */
 typedef struct {
     element *base, *staged;
     int32_t staged_from, origin, rows, stride, place, columns, width, channels;
@@ -167,16 +168,16 @@ static view tensor_view(const run *r, const tensor *t)
 {
     view found;
     const batch *in_pool = r->made.of == t ? &r->made : r->read.of == t ? &r->read : NULL;
-    found.base = BASE(r, t);
-    found.staged = in_pool ? r->arena + in_pool->offset : NULL;
+    found.base = (element *)(void *)BASE(r, t);
+    found.staged = in_pool ? (element *)(void *)(r->arena + in_pool->offset) : NULL;
     found.staged_from = in_pool ? in_pool->first : 0;
     found.origin = 0;
     found.rows = larger(t->rows, 1);
-    found.stride = t->stride;
-    found.place = t->place;
+    found.stride = t->stride / SLOTS;
+    found.place = t->place / SLOTS;
     found.columns = 0;
     found.width = t->width;
-    found.channels = t->channels;
+    found.channels = t->channels / SLOTS;
     return found;
 }
 
@@ -184,16 +185,16 @@ static view tensor_view(const run *r, const tensor *t)
 static view strip_view(const run *r, const layer *l)
 {
     view found;
-    found.base = r->arena + r->strips + l->strip_offset;
+    found.base = (element *)(void *)(r->arena + r->strips + l->strip_offset);
     found.staged = NULL;
     found.staged_from = 0;
     found.origin = r->ranges[l - r->stage->layers].first;
     found.rows = l->strip_rows;
-    found.place = l->result->channels;
+    found.place = l->result->channels / SLOTS;
     found.stride = l->strip_columns * found.place;
     found.columns = l->strip_columns;
     found.width = l->result->width;
-    found.channels = l->result->channels;
+    found.channels = found.place;
     return found;
 }
 
@@ -243,9 +244,10 @@ static void copy_elements(element *to, const element *from, int32_t count)
 /* Apply what is fused behind a layer to the elements of one place from a channel on. */
 static void finish(const layer *l, element *place, int32_t count, int32_t channel, int32_t column)
 {
+    const step *steps = l->steps;
     int32_t number;
     for (number = 0; number < l->step_count; number++) {
-        l->steps[number].apply(&l->steps[number], place, count, channel, column);
+        steps[number].apply(&steps[number], place, count, channel, column);
     }
 }
 

@@ -4,6 +4,22 @@ static int32_t filters_at_once(int32_t left)
     return left < TOGETHER ? smaller(left, BLOCK) : TOGETHER;
 }
 
+#if WEIGHTS_HAVE_ZEROS
+/* What values that met weights as they are stored have added too much, to each of some sums. */
+static void take_zeros(total *sums, const element *values, const scaling *s, int32_t count,
+                       int32_t filters)
+{
+    int32_t i;
+    total all = 0;
+    for (i = 0; s->zero_with && i < count; i++) {
+        all += values[i] - s->zero_in;
+    }
+    for (i = 0; i < filters; i++) {
+        sums[i] -= all * s->zero_with;
+    }
+}
+#endif
+
 /* Add to the sums of some filters what lies under a window. */
 static void add_window(const convolution *c, const footprint *under, total *sums,
                        const trained *weights, int32_t channel, int32_t filters)
@@ -20,6 +36,9 @@ static void add_window(const convolution *c, const footprint *under, total *sums
             }
             add_values(sums, row + column_under(under, j), c->to.zero_in, with, inputs * taps,
                        filters, inputs, apart);
+#if WEIGHTS_HAVE_ZEROS
+            take_zeros(sums, row + column_under(under, j), &c->to, inputs * taps, filters);
+#endif
         }
     }
 }
@@ -49,6 +68,21 @@ static void convolve(const run *r, const layer *l, range rows, range columns)
     all_windows(r, l, rows, columns, convolve_place);
 }
 
+#if WEIGHTS_HAVE_ZEROS
+static void take_lane_zeros(total *sums, const convolution *c, const footprint *under, int32_t from,
+                            int32_t lanes)
+{
+    int32_t i, j, k;
+    for (i = under->down.first; c->to.zero_with && i < under->down.end; i++) {
+        for (j = under->across.first; j < under->across.end; j++) {
+            for (k = 0; k < lanes; k++) {
+                take_zeros(sums + k, under->rows[i] + column_under(under, j) + from + k, &c->to, 1, 1);
+            }
+        }
+    }
+}
+#endif
+
 static void depthwise_place(const void *numbers, const footprint *under, element *to,
                             range channels)
 {
@@ -63,6 +97,9 @@ static void depthwise_place(const void *numbers, const footprint *under, element
         } else {
             add_few_lanes(c, under, from, first, lanes, sums);
         }
+#if WEIGHTS_HAVE_ZEROS
+        take_lane_zeros(sums, c, under, from, lanes);
+#endif
         store_sums(to + from, sums, &c->to, first, lanes);
     }
 }
@@ -118,6 +155,9 @@ static void connect_fully(const run *r, const layer *l, range rows, range column
         begin_sums(sums, m->to.bias, done, block);
         for (y = 0; y < l->inputs[0].source->height; y++) {
             add_values(sums, row_at(&in, y), m->to.zero_in, weights, count, block, count, 0);
+#if WEIGHTS_HAVE_ZEROS
+            take_zeros(sums, row_at(&in, y), &m->to, count, block);
+#endif
             weights += count * block;
         }
         store_sums(place + done, sums, &m->to, done, block);
@@ -140,6 +180,11 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
         for (k = 0; k < row_elements(&in); k++) {
             sum += (row[k] - m->to.zero_in) * *weights++;
         }
+#if WEIGHTS_HAVE_ZEROS
+        for (k = 0; k < row_elements(&in); k++) {
+            sum -= (row[k] - m->to.zero_in) * m->to.zero_with;
+        }
+#endif
         store(sums, i, sum);
     }
     if (r->firing + 1 == r->stage->firings) {
@@ -330,10 +375,12 @@ typedef struct {
     averaging to;
 } mean_over;
 
-static void average_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void average_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                         range rows)
 {
     const mean_over *m = (const mean_over *)(const void *)c;
     int32_t inner[3], sum = 0;
+    (void)rows;
     begin_fold(c, place, inner);
     do {
         sum += *from_cell(c, in, inner);
@@ -394,7 +441,8 @@ static int32_t power_of(const softmax_over *s, int32_t beyond)
     return exponential(high_product(beyond * (INT32_C(1) << s->exponent), s->multiplier));
 }
 
-static void softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                         range rows)
 {
     const softmax_over *s = (const softmax_over *)(const void *)c;
     int32_t inner[3], most = LEAST, sum = 0, lead = 0, share;
@@ -415,7 +463,9 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
         if (beyond >= s->least) {
             found += divided_by_power(high_product(share, power_of(s, beyond)), 12 - lead + 23);
         }
-        *to_cell(c, out, inner) = stored(found);
+        if (is_wanted(rows, inner)) {
+            *to_cell(c, out, inner) = stored(found);
+        }
     } while (next_inside(c, inner));
 }
 
@@ -521,6 +571,7 @@ static void quantize_region(const run *r, const layer *l, range rows, range colu
     finish_region(l, &out, rows, columns);
 }
 
+/* Before what is fused behind, which is for real numbers. */
 static void dequantize_region(const run *r, const layer *l, range rows, range columns)
 {
     const converting *p = l->parameters;
@@ -545,35 +596,5 @@ static void step_limits(const step *s, element *v, int32_t count, int32_t channe
     (void)column;
     for (i = 0; i < count; i++) {
         v[i] = v[i] < s->a ? s->a : v[i] > s->b ? s->b : v[i];
-    }
-}
-
-/* Whether the logarithm of a softmax is wanted. */
-typedef struct {
-    int32_t is_logarithm;
-} sharing;
-
-/* A softmax of single-precision numbers that lie side by side, four elements each. */
-static void softmax_of_reals(const run *r, const layer *l, range rows, range columns)
-{
-    const sharing *s = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, i, count = in.channels / REAL;
-    for (y = rows.first; y < rows.end; y++) {
-        for (x = columns.first; x < columns.end; x++) {
-            const element *from = row_at(&in, y) + column_at(&in, x);
-            element *to = row_at(&out, y) + column_at(&out, x);
-            float most = real_at(from, 0), sum = 0;
-            for (i = 0; i < count; i++) {
-                most = real_at(from, i) > most ? real_at(from, i) : most;
-            }
-            for (i = 0; i < count; i++) {
-                sum += expf(real_at(from, i) - most);
-            }
-            for (i = 0; i < count; i++) {
-                float above = real_at(from, i) - most;
-                store_real(to, i, s->is_logarithm ? above - logf(sum) : expf(above) / sum);
-            }
-        }
     }
 }

@@ -41,7 +41,7 @@ static void join_maps(const run *r, const layer *l, range rows, range columns)
                 copy_elements(to + column_at(&out, x), from + column_at(&in, x - left), in.channels);
             }
         }
-        place += j->axis == 0 ? source->channels : j->axis == 1 ? source->height : source->width;
+        place += j->axis == 0 ? in.channels : j->axis == 1 ? source->height : source->width;
     }
     finish_region(l, &out, rows, columns);
 }

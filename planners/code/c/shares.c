@@ -1,8 +1,8 @@
 /* A layer of a stage in parts: it makes a share of its channels at a time, or adds up what a share of
    its input's channels gives. channels: that are shared. parts: of the stage, which sums them up in
-   its layer `summing`. of: the layer's own numbers. */
+   its layer `adds_up`. of: the layer's own numbers. */
 typedef struct {
-    int32_t channels, share, parts, summing;
+    int32_t channels, share, parts, adds_up;
     const void *of;
 } sliced;
 
@@ -28,7 +28,7 @@ static void sweep_parts(const run *r)
     int32_t parts = p ? p->parts : 1;
     run each = *r;
     for (each.part = 0; each.part < parts; each.part++) {
-        sweep_to(&each, each.part + 1 < parts ? p->summing : s->layer_count - 1);
+        sweep_to(&each, each.part + 1 < parts ? p->adds_up : s->layer_count - 1);
     }
 }
 

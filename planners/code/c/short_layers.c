@@ -59,7 +59,8 @@ static int32_t short_power(const softmax_by_tables *s, int32_t beyond)
     return between(s->powers, stored(rescaled(beyond, s->multiplier, s->exponent) + 32767));
 }
 
-static void softmax_short_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void softmax_short_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                               range rows)
 {
     const softmax_by_tables *s = (const softmax_by_tables *)(const void *)c;
     int32_t inner[3], most = LEAST, sum = 0, lead = 0, share;
@@ -78,7 +79,9 @@ static void softmax_short_fold(const cube *c, const view *in, const view *out, c
     do {
         int64_t found = (int64_t)short_power(s, *from_cell(c, in, inner) - most) * share;
         found = (found + (INT64_C(1) << (30 - lead))) >> (31 - lead);
-        *to_cell(c, out, inner) = (element)(found < 0 ? 0 : found > 32767 ? 32767 : found);
+        if (is_wanted(rows, inner)) {
+            *to_cell(c, out, inner) = (element)(found < 0 ? 0 : found > 32767 ? 32767 : found);
+        }
     } while (next_inside(c, inner));
 }
 

@@ -13,6 +13,9 @@ typedef struct {
     const int32_t *multipliers;
     const int8_t *exponents;
     int32_t zero_in, is_wide, least, most;
+#if WEIGHTS_HAVE_ZEROS
+    int32_t zero_with; /* of the weights */
+#endif
 } scaling;
 
 /* A sum of up to 48 bits times multiplier * 2 ** (exponent - 31), of which the upper 16 bits count. */

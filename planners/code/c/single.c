@@ -49,6 +49,9 @@ typedef struct {
     const int32_t *bias;
     const float *factors;
     int32_t zero_in, zero_out, least, most;
+#if WEIGHTS_HAVE_ZEROS
+    int32_t zero_with; /* of the weights */
+#endif
 } scaling;
 
 static void store_sums(element *to, const total *sums, const scaling *s, int32_t first,

@@ -147,7 +147,8 @@ typedef struct {
     int32_t zero;
 } sharing_by_table;
 
-static void share_fold(const cube *c, const view *in, const view *out, const int32_t *place)
+static void share_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+                       range rows)
 {
     const sharing_by_table *s = (const sharing_by_table *)(const void *)c;
     int32_t inner[3], most = LEAST;
@@ -161,7 +162,9 @@ static void share_fold(const cube *c, const view *in, const view *out, const int
     } while (next_inside(c, inner));
     do {
         float power = (float)s->powers[most - *from_cell(c, in, inner)];
-        *to_cell(c, out, inner) = stored_real(rounded(power / (float)sum), s->scale, s->zero);
+        if (is_wanted(rows, inner)) {
+            *to_cell(c, out, inner) = stored_real(rounded(power / (float)sum), s->scale, s->zero);
+        }
     } while (next_inside(c, inner));
 }
 
@@ -192,20 +195,21 @@ static void round_region(const run *r, const layer *l, range rows, range columns
     make_places(r, l, rows, columns, round_cell);
 }
 
-static void widen_cell(const void *numbers, const element *from, element *to, int32_t count,
-                       int32_t channel)
-{
-    const rounding *p = numbers;
-    int32_t c;
-    (void)channel;
-    for (c = 0; c < count / REAL; c++) {
-        store_real(to, c, real_of(from[c] - p->zero, p->scale));
-    }
-}
-
+/* Before what is fused behind, which is for real numbers. */
 static void widen_region(const run *r, const layer *l, range rows, range columns)
 {
-    make_places(r, l, rows, columns, widen_cell);
+    const rounding *p = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, c;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row_at(&in, y) + column_at(&in, x);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < in.channels; c++) {
+                store_real(to, c, real_of(from[c] - p->zero, p->scale));
+            }
+        }
+    }
 }
 
 /* What each of the 256 integers becomes with the scale of the result, for a layer that moves them. */
@@ -250,7 +254,7 @@ static void join_by_tables(const run *r, const layer *l, range rows, range colum
                 }
             }
         }
-        place += j->axis == 0 ? source->channels : j->axis == 1 ? source->height : source->width;
+        place += j->axis == 0 ? in.channels : j->axis == 1 ? source->height : source->width;
     }
     finish_region(l, &out, rows, columns);
 }

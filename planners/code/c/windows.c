@@ -119,7 +119,7 @@ INLINED static void make_windows(const run *r, const layer *l, range rows, range
 INLINED static void all_windows(const run *r, const layer *l, range rows, range columns, window_cell make)
 {
     range channels = {0, 0};
-    channels.end = l->result->channels;
+    channels.end = l->result->channels / SLOTS;
     make_windows(r, l, rows, columns, l->parameters, channels, 0, make);
 }
 

@@ -63,8 +63,6 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
         return _convolution(one, operator, packed)
     if isinstance(operator, op.Conversion):
         return (single_conversion if _is_single(one) else _conversion)(one, operator)
-    if isinstance(operator, op.Softmax) and one.layer.quantization is None is one.given[0]:
-        return _real_softmax(one, operator)
     if operator.moves or (isinstance(operator, op.Resize) and operator.function == "nearest"):
         result_types(one)
         if _is_single(one) and isinstance(operator, op.Concatenation):
@@ -218,16 +216,6 @@ def _softmax(one: Described, operator: op.Softmax) -> Call:
     cube = cube_fields(one, range(operator.axis, last + 1))
     fields = ("{" + ", ".join(cube) + "}", *powers_of(one))
     return Call("softmax", one.structure("softmax_over", *fields))
-
-
-def _real_softmax(one: Described, operator: op.Softmax) -> Call:
-    """Of what became real numbers again: over all that lies side by side."""
-    shape = one.layer.shape
-    last = operator.axis if operator.last is None else operator.last
-    count = prod(shape.dims[operator.axis : last + 1])
-    if count != shape.row_elements // shape.width:
-        raise one.refusal("with real numbers in a network of 8-bit integers")
-    return Call("softmax_of_reals", one.structure("sharing", int(operator.is_logarithm)))
 
 
 def _elementwise(one: Described, operator: op.Elementwise) -> Call:

@@ -24,7 +24,9 @@ ELEMENTS = (Element.INT8, Element.INT16)
 
 def limits(one: Described, operator: op.Operator) -> tuple[int, int]:
     """Return the least and the largest integer that an operator behind a layer leaves."""
-    result = result_types(one)
+    result = one.layer.quantization
+    if result is None or not isinstance(one.layer.operator, op.Conversion):
+        result = result_types(one)
     match operator:
         case op.Activation(function="relu"):
             bounds = (0.0, np.inf)
@@ -102,10 +104,9 @@ def _stored_in(one: Described, role: str, element: Element) -> Quantization:
 def scaling(one: Described, role: str) -> str:
     """Return the initialiser of how sums of products become stored integers.
 
-    role: of the factors. Raises UnsupportedOperator where these have a zero point.
+    role: of the factors.
     """
-    if stored_types(one, role).zero_point:
-        raise one.refusal("whose weights have a zero point")
+    zeros = (stored_types(one, role).zero_point,) if one.tables.weights_have_zeros else ()
     given, result = given_types(one), result_types(one)
     ratios = sum_ratios(one.layer, given, result)
     assert ratios is not None
@@ -124,7 +125,7 @@ def scaling(one: Described, role: str) -> str:
     ends = (given.zero_point, result.zero_point, *_all_limits(one))
     if is_short:  # without zero points
         ends = (0, int(has_wide_sums(given, one.weights)), *_all_limits(one))
-    return "{" + ", ".join([bias, *factors, *map(str, ends)]) + "}"
+    return "{" + ", ".join([bias, *factors, *map(str, (*ends, *zeros))]) + "}"
 
 
 def averaging(one: Described, count: int) -> str:

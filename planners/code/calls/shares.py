@@ -14,7 +14,9 @@ from cnn2csdf.weights import Array
 from planners.code.described import Call, Described
 from planners.streaming.stage import Stage
 
-Packed = Callable[[Array], Array]  # filters as kernels read them, of one group
+Packed = Callable[
+    [Described, Array], Array
+]  # filters of a layer as its kernel reads them, of one group
 CallOf = Callable[[Described, Array | None], Call]  # with filters that are packed already
 
 SHARES = {  # the kernel of a layer: the one that makes a share of its channels
@@ -74,9 +76,11 @@ def share_call(one: Described, cut: Slice, call: CallOf, packed: Packed) -> Call
     operator = one.layer.operator
     kernel = None
     if cut.adds_up:
-        kernel = _joined(packed, [one.weights["kernel"][:, a:b] for a, b in pairwise(cut.bounds)])
+        kernel = _joined(
+            one, packed, [one.weights["kernel"][:, a:b] for a, b in pairwise(cut.bounds)]
+        )
     elif isinstance(operator, op.Convolution):
-        kernel = _joined(packed, _filters(one.weights["kernel"], operator.groups, cut))
+        kernel = _joined(one, packed, _filters(one.weights["kernel"], operator.groups, cut))
     whole = call(one, kernel)
     function = "sum_parts" if cut.adds_up else SHARES.get(whole.function)
     if function is None:
@@ -91,5 +95,5 @@ def _filters(kernel: Array, groups: int, cut: Slice) -> list[Array]:
     return [kernel[a:b] for a, b in pairwise(ends)]
 
 
-def _joined(packed: Packed, pieces: Sequence[Array]) -> Array:
-    return np.concatenate([packed(piece) for piece in pieces])
+def _joined(one: Described, packed: Packed, pieces: Sequence[Array]) -> Array:
+    return np.concatenate([packed(one, piece) for piece in pieces])

@@ -14,7 +14,6 @@ from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
-from csdf.errors import UnsupportedOperator
 from planners.code.library import library
 from planners.code.signed import as_signed
 from planners.code.vectors import random_frame
@@ -218,35 +217,3 @@ def test_unsigned_integers_as_signed_ones_are_the_same_less_128():
     for name, array in run_whole(model, frame).items():
         assert array.dtype == np.uint8
         assert np.array_equal(array.astype(int) - 128, found[name])
-
-
-def test_weights_with_a_zero_point_are_refused_by_name():
-    model = quantised(wide(), 0)
-    layers = []
-    for layer in model.network.layers:
-        kept = tuple(
-            one if one.quantization is None
-            else replace(one, quantization=replace(one.quantization, zero_point=3))
-            for one in layer.stored
-        )  # fmt: skip
-        layers.append(replace(layer, stored=kept))
-    network = Network(name="shifted", layers=tuple(layers))
-    plan = random_plan(network, 0, is_streamed=False, element_bytes=1)
-    with pytest.raises(UnsupportedOperator, match="weights have a zero point"):
-        library(replace(model, network=network), plan, frames=[])
-
-
-def test_real_numbers_among_integers_are_refused_by_name():
-    network = wide()
-    model = quantised(network, 0)
-    last = network.layers[-1].inputs[0]
-    layers = [
-        replace(layer, quantization=None, element=Element.FLOAT32)
-        if layer.name in (last, network.layers[-1].name)
-        else layer
-        for layer in model.network.layers
-    ]
-    mixed = Network(name="mixed", layers=tuple(layers))
-    plan = fit(mixed).least.plan
-    with pytest.raises(UnsupportedOperator, match=f"{last}.*real numbers"):
-        library(replace(model, network=mixed), plan, frames=[])

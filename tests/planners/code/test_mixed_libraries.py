@@ -1,0 +1,130 @@
+"""Real layers among integer ones in C: what the whole network gives, in the bytes of the plan."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.elements import Arithmetic, Element
+from cnn2csdf.simplify import simplified
+from planners.code.library import library, write_library
+from planners.code.mixed import as_real
+from planners.code.parts import INTEGERS, REALS, SCHEDULER, SHORTS, SINGLES, defined_names
+from planners.code.vectors import random_frame
+from planners.streaming.fit import fit
+from planners.streaming.ways import INPUTS
+from tests.cnn2csdf.execution.random_networks import models
+from tests.planners.code.compiling import needs_compiler, run_all
+from tests.planners.code.drawing import same_in_each_run
+from tests.planners.code.mixed_networks import Mixing
+from tests.planners.code.test_library_on_target import make, needs_target, printed
+from tests.planners.streaming.streamed import random_plan
+
+RANDOM_NETWORKS = 20
+WINDOW = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+
+
+def drawn(count):
+    """Mixed models with a random plan each; the same in each run."""
+    found = []
+
+    @same_in_each_run(count)
+    @given(model=models(), seed=st.integers(0, 2**32), is_streamed=st.booleans())
+    def collect(model, seed, is_streamed):
+        arithmetic = list(Arithmetic)[seed % 2]
+        element = Element.UINT8 if seed % 4 == 3 and seed % 2 else Element.INT8
+        mixed = Mixing(seed, arithmetic, element).mixed(model.network)
+        mixed = simplified(mixed, ("fuse",)) if seed % 3 else mixed
+        network = mixed.network
+        outputs = {layer.name for layer in network.outputs}
+        kinds = {layer.quantization is None for layer in network.layers if layer.inputs}
+        if len(kinds) == 2 and any(
+            layer.inputs and layer.name not in outputs for layer in network.layers
+        ):
+            plan = random_plan(network, seed, is_streamed=is_streamed, element_bytes=None)
+            found.append((mixed, plan))
+
+    collect()
+    return found
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_any_plan_of_both_kinds_of_layers_gives_what_the_whole_network_gives(tmp_path):
+    cases = drawn(RANDOM_NETWORKS)
+    assert len(cases) > RANDOM_NETWORKS // 2
+    made = [library(*case, name=f"net{number}") for number, case in enumerate(cases)]
+    for (_, plan), one in zip(cases, made, strict=True):
+        assert f"_ARENA_BYTES {plan.arena_bytes}\n" in one.written.header
+    assert run_all(made, tmp_path) == []
+
+
+def head(arithmetic, seed=0):
+    """Integers with a float head, and a curve and a resize that were left in real numbers."""
+    builder = NetworkBuilder("head")
+    last = builder.input((3, 13, 11))
+    last = builder.add(op.Convolution(filters=8, window=WINDOW), last)
+    last = builder.add(op.Activation(function="hard swish"), last)
+    last = builder.add(op.Convolution(filters=8, groups=8, window=WINDOW), last)
+    last = builder.add(op.InstanceNormalization(), last)
+    last = builder.add(op.Resize(size=(9, 15), function="linear"), last)
+    last = builder.add(op.Convolution(filters=6, window=WINDOW), last)
+    builder.output(builder.add(op.Softmax(axis=0), last))
+    last = builder.add(op.Reduction(function="mean", axes=(1, 2)), last)
+    last = builder.add(op.FullyConnected(units=10), last)
+    builder.output(builder.add(op.Activation(function="sigmoid"), last))
+    return Mixing(seed, arithmetic, real=REAL_KINDS).mixed(builder.network())
+
+
+REAL_KINDS = (op.Activation, op.InstanceNormalization, op.Resize, op.Softmax)
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("arithmetic", Arithmetic)
+def test_every_way_of_a_float_head_runs_in_the_planned_arena(arithmetic, tmp_path):
+    model = head(arithmetic)
+    frames = [random_frame(model.network, seed) for seed in range(2)]
+    made = {}
+    for input_ in INPUTS:
+        found = fit(model.network, input=input_)
+        for number, way in enumerate(found.ways):
+            name = f"net{number}_{input_}"
+            made[name] = library(model, way.plan, name=name, frames=frames)
+            written = made[name].written
+            assert written.weight_bytes == found.flash_bytes
+            assert f"_ARENA_BYTES {way.plan.arena_bytes}\n" in written.header
+            assert f"_ARENA_ELEMENTS {way.plan.arena_bytes}\n" in written.header
+    assert len(made) > 4
+    assert run_all(made.values(), tmp_path) == []
+
+
+@pytest.mark.slow
+@needs_target
+@pytest.mark.parametrize("target", ["qemu", "qemu-m55"])
+@pytest.mark.parametrize("arithmetic", Arithmetic)
+def test_a_float_head_runs_on_a_cortex_m(arithmetic, target, tmp_path):
+    model = head(arithmetic)
+    plan = fit(model.network, input="rows").least.plan
+    made = write_library(model, plan, tmp_path, name="head")
+    ran = make(tmp_path, target)
+    said = ran.stdout + ran.stderr
+    assert ran.returncode == 0, said
+    assert printed(said, "arena") == plan.arena_bytes
+    assert printed(said, "state") <= made.written.state_bytes
+    assert printed(said, "stack") <= 1000
+
+
+def test_kernels_for_real_numbers_have_names_of_their_own_among_integers():
+    # what depends on the element is there twice, under different names; the rest is there once
+    reals = {name for file in REALS for name in defined_names(file)}
+    renamed = {as_real(name) for name in reals} - reals
+    integers = {
+        name for files in (INTEGERS, SINGLES, SHORTS, SCHEDULER) for file in files
+        for name in defined_names(file)
+    }  # fmt: skip
+    assert "convolve_of_reals" in renamed
+    assert not renamed & integers
+    for name in ("run", "layer", "stage", "tensor", "sweep", "sweep_parts", "sliced"):
+        assert as_real(name) == name
