@@ -139,6 +139,18 @@ def test_buffers_that_lie_over_one_another_in_a_group_are_refused(fused):
     assert refused > len(first) // 2  # others live at different times of the group
 
 
+def test_a_tile_over_what_its_layer_reads_is_refused():
+    # What the second layer reads is needed until it has ended, and by nobody behind it.
+    chain = plain_chain((2, 3, 1), (2, 3, 1), (2, 3, 1))
+    plan = streaming_plan(fusion_plan(chain, configuration(chain, (), [(1, 2)]), TERMS))
+    require_carried_out(chain.network, plan)
+    first, second = (one for one in plan.buffers if one.kind is Kind.TILE)
+    over = replace(second, offset=first.offset)
+    buffers = tuple(over if one is second else one for one in plan.buffers)
+    with pytest.raises(InvalidPlan, match="do not hold elements"):
+        require_carried_out(chain.network, replace(plan, buffers=buffers))
+
+
 def with_tiles(plan, **changes):
     """The plan with the tiles of its first group changed."""
     first, *rest = plan.groups
