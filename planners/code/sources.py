@@ -228,7 +228,9 @@ void {name}_profile_end(int stage);
         wanted = self.tables.wanted | {"tensor", "input", "layer", "stage", "reader", "group"}
         wanted |= {"step", self._sweep(), "turns", "duplicate"}
         copies = ["give_copies"] if self.schedule.duplicates else []
-        scheduler = used([self._advance(), "begin_group", *copies], SCHEDULER)
+        tiles = ["as_tile", "work_tiles"] if self.schedule.has_tiles else []
+        wanted.update(tiles)
+        scheduler = used([self._advance(), "begin_group", *copies, *tiles], SCHEDULER)
         kernels = used(wanted | mentioned(scheduler), self._files())
         externs = [
             f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];"
@@ -290,6 +292,10 @@ typedef {name}_state instance;
 #define DUPLICATES {schedule.duplicates}
 #define GIVE_COPIES(run) {"give_copies(run)" if schedule.duplicates else "((void)0)"}
 #define HAS_COPIES {int(schedule.has_copies)}
+#define HAS_TILES {int(schedule.has_tiles)}
+#define LEFT(view) {"((view)->left)" if schedule.has_tiles else "0"}
+#define WORK_TILES(run) {"work_tiles(run)" if schedule.has_tiles else "((void)0)"}
+#define AS_TILE(run, layer, view) {"as_tile(run, layer, view)" if schedule.has_tiles else "((void)0)"}
 #define BEGIN_ORDER(state) {self._begin_order()}
 
 #ifdef {capitals}_PROFILE
