@@ -20,7 +20,7 @@ from planners.code.tables import Tables
 
 _COMMENTS = re.compile(r"(/\*.*?\*/)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_MACROS = {name: f"{name}_OF_REALS" for name in ("LEAST", "MOST", "SLOTS")}
+_MACROS = {name: f"{name}_OF_REALS" for name in ("LEAST", "MOST", "SLOTS", "AS_TILE")}
 _BY_ELEMENT = {"element": "real", **_MACROS}
 TYPE = """/* Numbers in single precision that begin at any byte, as integers beside them do. */
 #if defined(__GNUC__)

@@ -19,7 +19,7 @@ _SHORTS = ("sums.c", "short_sums.c", "integers.c", "shares_of_integers.c", "shar
 _CURVED = ("curves.c", "short_layers.c")
 SHORTS = (*SHARED, "elements.c", "fixed.c", "short_scaling.c", *_SHORTS, *_CURVED)  # of 16 bits
 CONVERSIONS = ("conversions.c",)  # from integers to real numbers with functions behind them
-SCHEDULER = ("scheduler.c",)
+SCHEDULER = ("tiles.c", "scheduler.c")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CONDITION = re.compile(r"^#.*$", re.MULTILINE)  # of the preprocessor
 _ENUMERATED = re.compile(r"(\w+)\s*(?:=[^,}]*)?[,}]")

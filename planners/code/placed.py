@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cnn2csdf.network import Network
-from csdf.errors import InvalidPlan
 from planners.streaming.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage, arriving_stage
 from planners.streaming.stage import Manner, Stage
@@ -39,14 +38,13 @@ class PlacedStage:
             return "COPIED"
         if self.running.is_arriving:
             return "ARRIVING"
-        if self.running.planned.stage.tiles is not None:
-            raise InvalidPlan(f"no C code for {self.running.result!r} in tiles")
         if self.running.planned.stage.summing is not None:
             return "BY_PARTS"
         return {
             Manner.ROWS: "BY_ROWS",
             Manner.SUMS: "INTO_SUMS",
             Manner.CHANNELS: "BY_CHANNELS",
+            Manner.TILES: "BY_TILES",
         }[self.running.planned.stage.manner]
 
     @property

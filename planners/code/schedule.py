@@ -19,6 +19,7 @@ from planners.code.order import order_of, places_of, require_in_c
 from planners.code.placed import PlacedStage, placed_stages
 from planners.code.rules import Rule, all_of, rule_of
 from planners.code.tables import NULL, Tables
+from planners.code.tiles import tiling_of
 from planners.inlays import Inlay, channels_of
 from planners.streaming.plan import Kind, StreamBuffer, StreamingPlan
 from planners.tiling.regions import COLUMNS, ROWS, Range, range_needed
@@ -53,6 +54,7 @@ class Schedule:
         self._layers: list[str] = []
         self._stages: list[str] = []
         self._readers: list[str] = []
+        self._tilings: list[str] = []
         self._first_reader: dict[str, tuple[int, int]] = {}
         self.most_taps = self.most_ranges = self.most_layers = 1
         self.most_neighbours = self.scratch = 0
@@ -95,6 +97,11 @@ class Schedule:
         """Whether stages copy a tensor from buffer to buffer."""
         return any(one.copied is not None for one in self.stages)
 
+    @property
+    def has_tiles(self) -> bool:
+        """Whether stages work tile by tile."""
+        return bool(self._tilings)
+
     def text(self) -> str:
         """Return the tables, each behind what it refers to."""
         tensors = [self._tensor(name) for name in self.tensors]
@@ -107,6 +114,7 @@ class Schedule:
             (as_real("step"), "real_steps", self.calls.real_steps),
             ("layer", "layers", self._layers),
             ("stage", "stages", self._stages),
+            ("tiling", "tilings", self._tilings),
             ("reader", "readers", self._readers or ["{0, 0, 0}"]),
             ("group", "groups", groups),
             ("duplicate", "duplicates", self._duplicates()),
@@ -336,7 +344,12 @@ class Schedule:
         return f"{{tensors + {number}, {local}, {rows}, {columns}}},"
 
     def _strip(self, stage: PlacedStage, layer: Layer) -> tuple[int, int, int]:
-        """Return the place of a tensor inside a stage from its first strip: elements, rows, columns."""
+        """Return the place of a tensor inside a stage from its first strip: elements, rows, columns.
+
+        Of what a tile holds its place in the arena; rows and columns are those of the tile.
+        """
+        if stage.manner == "BY_TILES" and layer.name != stage.running.result:
+            return self._offset(layer.name, Kind.TILE, stage.group), 0, 0
         offset = 0
         for name, rows, columns in stage.running.planned.strips:
             if name == layer.name:
@@ -353,9 +366,25 @@ class Schedule:
         if stage.manner == "BY_PARTS":  # behind the strips
             strips = stage.running.planned.strips
             return sum(rows * columns * self._channels(name) for name, rows, columns in strips)
+        if stage.manner == "BY_TILES":
+            return self._tiling(stage)
         if stage.manner != "INTO_SUMS":
             return 0
-        return self.elements(self.buffer(stage.running.result, (Kind.SUMS,), stage.group).offset)
+        return self._offset(stage.running.result, Kind.SUMS, stage.group)
+
+    def _tiling(self, stage: PlacedStage) -> int:
+        """The number of the tiles of a stage."""
+
+        def offset(name: str, kind: Kind) -> int:
+            return self._offset(name, kind, stage.group)
+
+        tiling = tiling_of(self.network, stage.running.planned.stage, offset, self.tables)
+        self._tilings.append(tiling)
+        return len(self._tilings) - 1
+
+    def _offset(self, name: str, kind: Kind, group: int) -> int:
+        """Elements before the buffer of a tensor."""
+        return self.elements(self.buffer(name, (kind,), group).offset)
 
     def _group(self, number: int) -> str:
         stages = [stage for stage in self.stages if stage.group == number]

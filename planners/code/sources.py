@@ -10,7 +10,7 @@ from cnn2csdf.operators import Input
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.ends import Ends, Port
-from planners.code.mixed import TYPE, real_parts
+from planners.code.mixed import TYPE, as_real, real_parts
 from planners.code.names import comment, identifier, unlike, wrapped
 from planners.code.parts import (
     CONVERSIONS,
@@ -250,7 +250,9 @@ void {name}_profile_end(int stage);
         wanted = self.tables.wanted | {"tensor", "input", "layer", "stage", "reader", "group"}
         wanted |= {"step", self._sweep(), "turns", "duplicate"}
         copies = ["give_copies"] if self.schedule.duplicates else []
-        scheduler = used([self._advance(), "begin_group", *copies], SCHEDULER)
+        tiles = ["as_tile", "work_tiles"] if self.schedule.has_tiles else []
+        wanted.update(tiles)
+        scheduler = used([self._advance(), "begin_group", *copies, *tiles], SCHEDULER)
         shared, of_reals = self._of_reals()
         between = used(wanted, CONVERSIONS) if of_reals else []
         kernels = used(wanted | mentioned(scheduler) | shared, self._files())
@@ -265,7 +267,9 @@ void {name}_profile_end(int stage);
     def _of_reals(self) -> tuple[set[str], list[str]]:
         """Parts for real layers among integers: names shared with these, and other texts."""
         wanted = self.schedule.calls.real_tables.wanted
-        return real_parts(wanted) if wanted else (set(), [])
+        if not wanted:
+            return set(), []
+        return real_parts(wanted | {"as_tile"} if self.schedule.has_tiles else wanted)
 
     def _files(self) -> tuple[str, ...]:
         """The C files that have kernels for the elements of the network."""
@@ -327,6 +331,10 @@ typedef slot element;
 #define DUPLICATES {schedule.duplicates}
 #define GIVE_COPIES(run) {"give_copies(run)" if schedule.duplicates else "((void)0)"}
 #define HAS_COPIES {int(schedule.has_copies)}
+#define HAS_TILES {int(schedule.has_tiles)}
+#define LEFT(view) {"((view)->left)" if schedule.has_tiles else "0"}
+#define WORK_TILES(run) {"work_tiles(run)" if schedule.has_tiles else "((void)0)"}
+{self._as_tile()}
 #define BEGIN_ORDER(state) {self._begin_order()}
 
 #ifdef {capitals}_PROFILE
@@ -336,6 +344,18 @@ typedef slot element;
 #define PROFILE_BEGIN(stage) ((void)0)
 #define PROFILE_END(stage) ((void)0)
 #endif"""
+
+    def _as_tile(self) -> str:
+        """C that makes a view of a strip the view of a tile, for each kind of view."""
+        kinds = {"AS_TILE": "as_tile"}
+        if self.schedule.calls.has_reals:
+            kinds["AS_TILE_OF_REALS"] = as_real("as_tile")
+        has_tiles = self.schedule.has_tiles
+        return "\n".join(
+            f"#define {macro}(run, layer, view) "
+            + (f"{function}(run, layer, view)" if has_tiles else "((void)0)")
+            for macro, function in kinds.items()
+        )
 
     def _begin_order(self) -> str:
         if not self.schedule.order.turns:

@@ -66,7 +66,7 @@ def can_be_tiled(network: Network, layer: Layer) -> bool:
             return min(padding) >= 0
         case op.Concatenation(axis=0) | op.Slice(axis=0) | op.SpaceToDepth(order="block first"):
             return True
-        case op.Elementwise() | op.ChannelShuffle():
+        case op.Elementwise() | op.ChannelShuffle() | op.Conversion():
             return True
     return isinstance(layer.operator, op.POINTWISE)
 

@@ -52,14 +52,16 @@ typedef struct layer {
     const input *inputs;
     const void *steps; /* of the elements that it makes */
     int32_t input_count, step_count;
-    int32_t strip_offset, strip_rows, strip_columns; /* where it is a strip; slots */
+    int32_t strip_offset, strip_rows, strip_columns; /* where it is a strip; slots. Of a tile, where
+                                                         it lies in the arena */
 } layer;
 
 /* Layers that work together. */
 typedef struct {
     int32_t course, rows, firings;
     int32_t first_row; /* of the input, where it comes row by row into sums */
-    int32_t sums;      /* where they lie; of parts, how far behind the beginning of the strips */
+    int32_t sums;      /* where they lie; of parts, how far behind the beginning of the strips; of
+                          tiles, which tiling it is */
     const layer *layers;
     const input *sources; /* tensors of other stages */
     int32_t layer_count, source_count;
@@ -77,6 +79,16 @@ typedef struct {
     int32_t first_stage, stages, pool, pool_size;
 } group;
 
+/* The tiles of a stage. held: for each layer the rows that each tile down holds of its tensor, then
+   the columns of each tile across, from the first to before the second of two numbers. kept: for each
+   layer where the rows lie that tiles below need, and the columns that the next tile needs; NULL where
+   tiles compute them again. */
+typedef struct {
+    int32_t down, across;
+    const uint16_t *held;
+    const int32_t *kept;
+} tiling;
+
 /* Firings that follow one another, so many times: stages from a place of the order on. */
 typedef struct {
     int32_t first, length, times;
@@ -87,7 +99,7 @@ typedef struct {
     const tensor *of, *to;
 } duplicate;
 
-enum { ARRIVING, BY_ROWS, INTO_SUMS, BY_CHANNELS, BY_PARTS, COPIED };
+enum { ARRIVING, BY_ROWS, INTO_SUMS, BY_CHANNELS, BY_PARTS, COPIED, BY_TILES };
 
 /* Rows of a tensor that lie in the pool. */
 typedef struct {
@@ -107,10 +119,11 @@ typedef struct run {
     slot *scratch; /* of the state, for what a layer keeps while it works */
 } run;
 
-/* Where rows and columns of a tensor lie, in elements. */
+/* Where rows and columns of a tensor lie, in elements: rows from `origin` on and columns from `left`
+   on, or a ring of so many columns. */
 typedef struct {
     element *base, *staged;
-    int32_t staged_from, origin, rows, stride, place, columns, width, channels;
+    int32_t staged_from, origin, left, rows, stride, place, columns, width, channels;
 } view;
 
 static int32_t floored(int32_t above, int32_t below)
@@ -171,7 +184,7 @@ static view tensor_view(const run *r, const tensor *t)
     found.base = (element *)(void *)BASE(r, t);
     found.staged = in_pool ? (element *)(void *)(r->arena + in_pool->offset) : NULL;
     found.staged_from = in_pool ? in_pool->first : 0;
-    found.origin = 0;
+    found.origin = found.left = 0;
     found.rows = larger(t->rows, 1);
     found.stride = t->stride / SLOTS;
     found.place = t->place / SLOTS;
@@ -179,6 +192,25 @@ static view tensor_view(const run *r, const tensor *t)
     found.width = t->width;
     found.channels = t->channels / SLOTS;
     return found;
+}
+
+/* Some rows and columns of a tensor, row by row. */
+static void lay_out(view *v, range rows, range columns)
+{
+    v->origin = rows.first;
+    v->left = columns.first;
+    v->rows = rows.end - rows.first;
+    v->columns = 0;
+    v->stride = (columns.end - columns.first) * v->place;
+}
+
+/* In a stage of tiles ranges are those of the tile at work: rows of each layer, then columns. */
+static void as_tile(const run *r, const layer *l, view *v)
+{
+    int32_t number = (int32_t)(l - r->stage->layers);
+    if (r->stage->course == BY_TILES) {
+        lay_out(v, r->ranges[number], r->ranges[MOST_LAYERS + number]);
+    }
 }
 
 /* A tensor inside the stage of this firing. */
@@ -189,12 +221,14 @@ static view strip_view(const run *r, const layer *l)
     found.staged = NULL;
     found.staged_from = 0;
     found.origin = r->ranges[l - r->stage->layers].first;
+    found.left = 0;
     found.rows = l->strip_rows;
     found.place = l->result->channels / SLOTS;
     found.stride = l->strip_columns * found.place;
     found.columns = l->strip_columns;
     found.width = l->result->width;
     found.channels = found.place;
+    AS_TILE(r, l, &found);
     return found;
 }
 
@@ -225,7 +259,7 @@ static element *row_at(const view *v, int32_t row)
 
 static int32_t column_at(const view *v, int32_t column)
 {
-    return (v->columns ? column % v->columns : column) * v->place;
+    return (v->columns ? column % v->columns : column - LEFT(v)) * v->place;
 }
 
 /* Elements of a row whose places follow one another. */

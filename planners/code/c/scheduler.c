@@ -170,6 +170,10 @@ static void work(const run *r, const element *row)
         }
         return;
     }
+    if (HAS_TILES && s->course == BY_TILES) {
+        WORK_TILES(r);
+        return;
+    }
     last = &s->layers[s->layer_count - 1];
     if (s->course == INTO_SUMS) {
         last->compute(r, last, r->ranges[1], columns);

@@ -70,7 +70,7 @@ static void look_across(footprint *f, const window *w, const view *in, int32_t x
     f->x = x;
     f->across = taps_at(w, 1, x, f->width);
     f->bend = f->across.end;
-    f->before = f->behind = column * in->place + skip;
+    f->before = f->behind = (column - LEFT(in)) * in->place + skip;
     f->step = w->dilation[1] * in->place;
     if (in->columns) {
         int32_t first = tapped(w, 1, x, f->across.first), rest;

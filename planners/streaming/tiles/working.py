@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -57,9 +57,19 @@ class Rectangle(NamedTuple):
             part = None if values is None else values[row - region.rows[0]]
             self.arena.write(at, self.layer.name, first, part, region.width * self._channels)
 
+    def meets(self, other: Rectangle) -> bool:
+        """Whether bytes of both are the same."""
+        return self.offset < other.offset + other._size and other.offset < self.offset + self._size
+
     @property
     def _channels(self) -> int:
         return self.layer.shape.channels
+
+    @property
+    def _size(self) -> int:
+        """Bytes."""
+        unit = self.arena.element_bytes(self.layer.name) * self._channels
+        return self.region.places * unit
 
     def _places(self, row: int, columns: Range) -> tuple[int, int]:
         """The place of a part of a row, and the number of its first element."""
@@ -72,6 +82,18 @@ class Rectangle(NamedTuple):
         unit = self.arena.element_bytes(self.layer.name) * self._channels
         at = self.offset + ((row - top) * (right - left) + columns[0] - left) * unit
         return at, (row * self.layer.shape.width + columns[0]) * self._channels
+
+
+def _require_intact(reads: Iterable[tuple[Rectangle, Region]], written: Rectangle) -> None:
+    """Raise ExecutionError unless what was read is there behind what was written."""
+    for source, region in reads:
+        if source.meets(written):
+            source.read(region)
+
+
+def _copy(source: Rectangle, target: Rectangle, region: Region) -> None:
+    target.write(region, source.read(region))
+    _require_intact([(source, region)], target)
 
 
 class TileWork:
@@ -119,15 +141,17 @@ class TileWork:
     ) -> None:
         around = self._around
         around.spoil_scratch(layer.name, self._group)
-        inputs = []
+        reads = []
         needs = zip(around.needs.of(layer, ROWS), around.needs.of(layer, COLUMNS), strict=True)
         for down, across in needs:
             region = Region(down.clipped(target.rows), across.clipped(target.columns))
-            inputs.append((region, there[down.source].read(region)))
+            reads.append((there[down.source], region))
+        inputs = [(region, source.read(region)) for source, region in reads]
         found = None
         if around.computing is not None:
             found = around.computing.region(layer, target, inputs)
         out.write(target, found)
+        _require_intact(reads, out)
 
     def _whole(self, name: str) -> Rectangle:
         held = self._tensors[name]
@@ -168,11 +192,11 @@ class TileWork:
         if beside is not None:
             known = beside.region.columns[1]
             region = Region((top, bottom), (left, known))
-            tile.write(region, beside.read(region))
+            _copy(beside, tile, region)
         above = self._rows_below(tile.layer, down - 1) if down else None
         if above is not None:
             region = Region(above.region.rows, (known, right))
-            tile.write(region, above.read(region))
+            _copy(above, tile, region)
 
     def _keep(self, tile: Rectangle, down: int, across: int) -> None:
         """Keep what tiles after this one need."""
@@ -183,7 +207,7 @@ class TileWork:
         below = self._rows_below(tile.layer, down)
         if below is not None:
             region = Region(below.region.rows, (begin, right))
-            below.write(region, tile.read(region))
+            _copy(tile, below, region)
         beside = self._columns_beside(tile.layer, down, across)
         if beside is not None:
-            beside.write(beside.region, tile.read(beside.region))
+            _copy(tile, beside, beside.region)

@@ -1,0 +1,242 @@
+"""Plans of tiles as C: compiled, run, compared with the whole network and with the machine."""
+
+import shutil
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.elements import Arithmetic
+from csdf.errors import InvalidPlan
+from planners.code.tables import Tables
+from planners.code.tiles import tiling_of
+from planners.code.vectors import placed, random_frame
+from planners.fusion.as_plan import streaming_plan
+from planners.fusion.chains import chain_of
+from planners.fusion.configurations import Way, configuration
+from planners.fusion.memory import Scratch
+from planners.fusion.planning import fusion_plan
+from planners.streaming.computing import ModelComputing
+from planners.streaming.given.plan_text import format_plans, parse_plans
+from planners.streaming.machine import Machine
+from planners.streaming.plan import Kind
+from planners.streaming.stage import Manner, Stage, Tiles
+from tests.planners.code import compiling
+from tests.planners.code.calibrated import integer_model, real_model
+from tests.planners.code.compiling import FLAGS, libraries, needs_compiler, run_all
+from tests.planners.code.drawing import same_in_each_run
+from tests.planners.code.mixed_networks import Mixing
+from tests.planners.fusion.chains import TERMS, model_of, plain_chain, planned
+
+DIRECT = replace(TERMS, scratch=Scratch.NONE, element_bytes=None)  # as C computes
+OF_TILES = (Kind.TILE, Kind.TILE_ROWS, Kind.TILE_COLUMNS)
+COMPILERS = {  # and what they look for at run time; trapping needs no library
+    name: sanitizers
+    for name, sanitizers in {
+        "gcc": compiling.SANITIZERS,
+        "clang": ("-fsanitize=undefined", "-fsanitize-trap=all"),
+    }.items()
+    if shutil.which(name)
+}
+PAINTED = """#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "NAME.h"
+
+static NAME_element arena[ARENA];
+static KIND frame[FRAME], found[FOUND];
+static NAME_state state;
+
+int main(int count, char **words)
+{
+    memset(arena, count > 1 ? atoi(words[1]) : 0, sizeof arena);
+    NAME_init(&state, arena);
+    if (fread(frame, sizeof *frame, FRAME, stdin) != FRAME) {
+        return 2;
+    }
+    NAME_run(&state, frame, found);
+    fwrite(arena, 1, sizeof arena, stdout);
+    fwrite(found, 1, sizeof found, stdout);
+    return 0;
+}
+"""
+
+
+def written(chain, groups, terms=DIRECT):
+    """The plan of a configuration, as it reads back from its document."""
+    plan = streaming_plan(fusion_plan(chain, groups, terms))
+    return parse_plans(format_plans([plan]), "plan.json")[0]
+
+
+def with_way(groups, way):
+    """The groups, those in tiles with this way of the overlap."""
+    return tuple(
+        replace(group, way=way) if group.way in (Way.RECOMPUTE, Way.KEEP) else group
+        for group in groups
+    )
+
+
+def drawn(count):
+    """Networks with plans in which some groups work in tiles, of so many random ones, in both ways."""
+    found = []
+
+    @same_in_each_run(count)
+    @given(drawn=planned())
+    def collect(drawn):
+        chain, groups, terms = drawn
+        for way in (Way.RECOMPUTE, Way.KEEP):
+            plan = written(chain, with_way(groups, way), terms)
+            if any(one.kind in OF_TILES for one in plan.buffers):
+                found.append((model_of(chain.network), plan))
+
+    collect()
+    return found
+
+
+@needs_compiler
+def test_a_small_network_in_tiles_gives_in_c_what_the_whole_gives(tmp_path):
+    chain = plain_chain((2, 3, 1), (3, 3, 2))
+    cases = [
+        (model_of(chain.network), written(chain, configuration(chain, (), [(2, 3)], way)))
+        for way in (Way.RECOMPUTE, Way.KEEP)
+    ]
+    assert run_all(libraries(cases), tmp_path, FLAGS) == []
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_tiles_of_real_layers_among_integers_give_what_the_whole_gives(tmp_path):
+    network, cases = plain_chain((2, 3, 1), (4, 3, 1), (3, 3, 2)).network, []
+    for seed in range(8):
+        model = Mixing(seed, list(Arithmetic)[seed % 2]).mixed(network)
+        chain = chain_of(model.network)
+        way = (Way.RECOMPUTE, Way.KEEP)[seed // 2 % 2]
+        cases.append((model, written(chain, configuration(chain, (), [(2, 3)], way))))
+    kinds = [{layer.element for layer in model.network.layers} for model, _ in cases]
+    assert sum(len(one) > 1 for one in kinds) > 4
+    assert run_all(libraries(cases), tmp_path) == []
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_random_tiles_give_in_c_what_the_whole_gives(compiler, tmp_path, monkeypatch):
+    monkeypatch.setattr(compiling, "COMPILER", compiler)
+    half = list(COMPILERS).index(compiler)
+    cases = [case for number, case in enumerate(drawn(45)) if number // 2 % 2 == half]
+    assert len(cases) > 10
+    assert {one.kind for _, plan in cases for one in plan.buffers}.issuperset(OF_TILES)
+    assert any(group.order for _, plan in cases for group in plan.groups)
+    assert run_all(libraries(cases), tmp_path, (*FLAGS, *COMPILERS[compiler])) == []
+
+
+def tiled(make, way):
+    """A network of residual blocks, the first two of them in tiles, with and without the overlap."""
+    model = make(from_catalogue("resnet8:resolution=16"))
+    chain = chain_of(model.network)
+    cut = next(
+        number
+        for number, one in enumerate(chain.sections)
+        if model.network.layer(one.result).shape.height == 8
+    )
+    return model, written(chain, configuration(chain, (cut + 1,), [(3, 2), (1, 1)], way))
+
+
+def painted(made, plan, frame, folder):
+    """Bytes of the arena behind a frame, in an arena of noughts and one of ones, and the outputs."""
+    (port,), (result,) = made.written.inputs, made.written.outputs
+    words = {
+        "NAME": made.name,
+        "ARENA": f"{made.name.upper()}_ARENA_ELEMENTS",
+        "KIND": port.kind,
+        "FRAME": str(port.elements),
+        "FOUND": str(result.elements),
+    }
+    program = PAINTED
+    for word, text in words.items():
+        program = program.replace(word, text)
+    folder.mkdir()
+    sources = {f"{made.name}.c": None, f"{made.name}_weights.c": None, "painted.c": program}
+    for name, text in {f"{made.name}.h": None, **sources}.items():
+        (folder / name).write_text(text or made.files[name])
+    command = [compiling.COMPILER, *FLAGS, *compiling.SANITIZERS, *sources, "-lm", "-o", "painted"]
+    subprocess.run(command, cwd=folder, check=True)
+    given = placed(frame[port.layer]).tobytes()
+    said = [
+        subprocess.run(
+            ["./painted", colour], cwd=folder, input=given, capture_output=True, check=True
+        ).stdout
+        for colour in ("0", "255")
+    ]
+    arenas = [np.frombuffer(one, np.uint8)[: plan.arena_bytes] for one in said]
+    return arenas, [one[plan.arena_bytes :] for one in said]
+
+
+def of_machine(model, plan, frame):
+    """The same of the machine that knows what each byte holds."""
+    found = []
+    for colour in (0, 255):
+        memory = np.full(plan.all_bytes, colour, np.uint8)
+        Machine(model.network, plan, ModelComputing(model, frame), memory=memory).run()
+        found.append(memory)
+    return found
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("way", [Way.RECOMPUTE, Way.KEEP])
+def test_tiles_of_integers_leave_each_byte_of_the_arena_as_the_machine_does(way, tmp_path):
+    model, plan = tiled(integer_model, way)
+    frame = random_frame(model.network, 3)
+    (made,) = libraries([(model, plan)])
+    arenas, _ = painted(made, plan, frame, tmp_path / "tiled")
+    for found, wanted in zip(arenas, of_machine(model, plan, frame), strict=True):
+        assert np.array_equal(found, wanted)
+    assert arenas[0][-1] == arenas[1][-1]  # written, so the arena is no larger than it has to be
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("way", [Way.RECOMPUTE, Way.KEEP])
+def test_tiles_of_real_numbers_give_the_bits_of_whole_layers(way, tmp_path):
+    model, plan = tiled(real_model, way)
+    chain = chain_of(model.network)
+    whole = written(chain, configuration(chain, (), [(1, 1)]))
+    frame = random_frame(model.network, 3)
+    cases = [(model, plan), (model, whole)]
+    found = []
+    for made, (_, one) in zip(libraries(cases), cases, strict=True):
+        _, outputs = painted(made, one, frame, tmp_path / made.name)
+        found += outputs
+    assert len(set(found)) == 1
+
+
+def test_the_code_of_tiles_does_not_grow_with_their_number():
+    model = real_model(from_catalogue("resnet8:resolution=16"))
+    chain = chain_of(model.network)
+    plans = [
+        written(chain, configuration(chain, (2,), [grid, (1, 1)], Way.KEEP))
+        for grid in ((2, 2), (5, 4))
+    ]
+    few, many = (one.files[f"{one.name}.c"] for one in libraries((model, plan) for plan in plans))
+    assert few.count("\n}\n") == many.count("\n}\n")  # functions
+    assert "work_tiles(&" not in few  # they are in a loop over the tables of a stage
+    # Five and four tiles instead of two and two: 5 pairs of two bytes more for each layer.
+    assert 0 < len(many) - len(few) < 1000
+
+
+def test_a_layer_that_cannot_be_tiled_is_refused_by_name():
+    builder = NetworkBuilder("resized")
+    source = builder.input((2, 4, 4))
+    source = builder.add(op.Resize(size=(8, 8), function="nearest"), source)
+    builder.output(source)
+    network = builder.network()
+    tiles = Tiles(rows=(4, 8), columns=(4, 8), keeps=False)
+    stage = Stage(layers=(source,), rows=8, manner=Manner.TILES, tiles=tiles)
+    with pytest.raises(InvalidPlan, match=f"no C code for '{source}' in tiles"):
+        tiling_of(network, stage, lambda name, kind: 0, Tables("net"))
