@@ -35,7 +35,7 @@ from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.evaluation import Serial
 from planners.reuse.front.places.places import cluster_place, local_place
 from planners.reuse.front.problem import Problem, Score
-from planners.reuse.front.search_problem import score, search_problem
+from planners.reuse.front.search_problem import Scoring, search_problem
 
 GENERATIONS = 200
 GENES = 300
@@ -164,7 +164,7 @@ def network_times(opened, generations):
         Application(name=NETWORK, members=(undivided(from_catalogue(NETWORK)),)),
         share=best_shared,
     )
-    evaluate = functools.partial(score, evaluator)
+    evaluate = Scoring(evaluator)
     before = _children()
     with opened(evaluate) as place:
         begin = process_time()
