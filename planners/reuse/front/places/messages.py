@@ -100,6 +100,16 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+def settle() -> None:
+    """Leave all that is there now out of later looks for reference cycles, in a worker.
+
+    A look at everything takes as long as 20 evaluations, mostly for modules and networks, and while
+    one worker looks the others wait for it at the end of the generation.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 def _packed(score: Score) -> tuple[Any, ...]:
     """The numbers of a score, fractions as pairs, which travel in a fifth of the time."""
     return tuple(

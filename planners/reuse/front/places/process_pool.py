@@ -17,7 +17,7 @@ from typing import Final
 from csdf.stopping import Stop
 from planners.reuse.front.places.crew import CrewPlace
 from planners.reuse.front.places.evaluation import TICK
-from planners.reuse.front.places.messages import Evaluations
+from planners.reuse.front.places.messages import Evaluations, settle
 from planners.reuse.front.problem import (
     Chromosome,
     Evaluate,
@@ -159,6 +159,7 @@ def work(connection: Connection, content: bytes) -> None:
     """Answer tasks, in a process of its own; leave an interrupt from the keyboard to the main one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     evaluations = Evaluations(pickle.loads(content))
+    settle()
     tasks: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_listen, args=(connection, tasks), daemon=True).start()
     while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import pickle
 from asyncio import run_coroutine_threadsafe
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from uuid import uuid4
 
 import distributed
 
-from planners.reuse.front.places.messages import Evaluations
+from planners.reuse.front.places.messages import Evaluations, settle
 from planners.reuse.front.problem import LostWorkers
 
 UNTYPED: Any = distributed  # most of its functions carry no types
@@ -30,6 +31,10 @@ class Remote:
     def __init__(self, content: bytes) -> None:
         self._evaluations = Evaluations(pickle.loads(content))
         self._turn = asyncio.Lock()
+        settle()
+
+    def __del__(self) -> None:
+        gc.unfreeze()  # the worker goes on with other work
 
     async def answer(self, task: bytes) -> bytes:
         """Return the answer to a task, one task at a time.
