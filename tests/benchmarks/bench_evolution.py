@@ -6,13 +6,17 @@ The first table is the search without its evaluations, in time of the processor:
 variation, archive, and a checkpoint after each generation where it says so. The second is a generation
 of 100 evaluations that sleep 5 ms each, by the clock: the first one, with the start of the processes,
 and the median of the next five; what is above the sleep is the way there and back.
-The third is a search of a real network, in time of the processor, so that it says something on a busy
-machine as well: what this process takes, and what its worker processes take, their start apart. Those
-of a cluster are other processes, whose time is not known here.
+The third is a search of a real network: by the clock, which says something on an idle machine only, and
+in time of the processor: what this process takes, and what its worker processes take, their start
+apart. Those of a cluster are other processes, whose time is not known here.
+The fourth is what workers find again that others know: how many answers (rows that a block of layers
+holds, steps of a stretch of layers) are worked out by workers that this process plays, each with a
+memory of its own, with and without news from the others. It is the same on every machine.
 """
 
 import argparse
 import functools
+import pickle
 import resource
 import tempfile
 import time
@@ -33,9 +37,11 @@ from planners.reuse.front.nsga2.checkpoint import Checkpoint
 from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
 from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.evaluation import Serial
+from planners.reuse.front.places.messages import Evaluations, read_answer, task_text
+from planners.reuse.front.places.parts import parts_of
 from planners.reuse.front.places.places import cluster_place, local_place
 from planners.reuse.front.problem import Problem, Score
-from planners.reuse.front.search_problem import score, search_problem
+from planners.reuse.front.search_problem import Scoring, search_problem
 
 GENERATIONS = 200
 GENES = 300
@@ -44,6 +50,7 @@ ROUNDS = 6
 NETWORK = "densenet121"
 NETWORK_GENERATIONS = 100
 NETWORK_POPULATION = 60
+PLAYED_GENERATIONS = 30
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,29 @@ class Timed:
         yield from found
 
 
+class Played:
+    """Workers that this process plays by turns, and how many answers they worked out in all."""
+
+    def __init__(self, workers, *, is_telling):
+        self.evaluator = network_evaluator()
+        self._workers = [Evaluations(Scoring(network_evaluator())) for _ in range(workers)]
+        self._is_telling = is_telling
+        self._untold = [[] for _ in range(workers)]
+        self.worked_out = 0
+
+    def scores(self, chromosomes, stop):
+        for number, part in enumerate(parts_of(chromosomes, len(self._workers))):
+            turn = number % len(self._workers)
+            told, self._untold[turn] = self._untold[turn], []
+            answer = read_answer(self._workers[turn].answer(task_text((0, number), part, told)))
+            if answer.learnt:
+                self.worked_out += sum(len(found) for _, found in pickle.loads(answer.learnt))
+                for other, untold in enumerate(self._untold):
+                    if self._is_telling and other != turn:
+                        untold.append(answer.learnt)
+            yield from answer.scores
+
+
 def main():
     options = parsed_options()
     print(f"{GENERATIONS} generations of 100 x {GENES} genes: {'':19} {'ms each':>8} {'front':>6}")
@@ -101,15 +131,23 @@ def main():
         first, then = evaluation_times(opened)
         print(f"{name:50} {first:9.1f} {then:9.1f}", flush=True)
     title = f"{NETWORK}, {NETWORK_GENERATIONS} generations of {NETWORK_POPULATION}"
-    print(f"\n{title:50} {'here, s':>9} {'there, s':>9}")
+    print(f"\n{title:50} {'clock, s':>9} {'here, s':>9} {'there, s':>9}")
     for name, workers in (("this process", 1), (f"{options.workers} processes", options.workers)):
         opened = functools.partial(local_place, workers=workers)
-        here, there = network_times(opened, NETWORK_GENERATIONS)
-        print(f"{name:50} {here:9.2f} {there - network_times(opened, 1)[1]:9.2f}", flush=True)
+        clock, here, there = network_times(opened, NETWORK_GENERATIONS)
+        there -= network_times(opened, 1)[2]
+        print(f"{name:50} {clock:9.2f} {here:9.2f} {there:9.2f}", flush=True)
     if options.scheduler:
         opened = functools.partial(cluster_place, address=options.scheduler)
-        here, _ = network_times(opened, NETWORK_GENERATIONS)
-        print(f"{options.scheduler:50} {here:9.2f}", flush=True)
+        clock, here, _ = network_times(opened, NETWORK_GENERATIONS)
+        print(f"{options.scheduler:50} {clock:9.2f} {here:9.2f}", flush=True)
+    title = f"{NETWORK}, {PLAYED_GENERATIONS} generations of {NETWORK_POPULATION}"
+    print(f"\n{title:50} {'worked out':>11}")
+    for workers, tells in ((1, False), (options.workers, False), (options.workers, True)):
+        played = Played(workers, is_telling=tells)
+        network_search(played.evaluator, played, PLAYED_GENERATIONS)
+        what = f"{workers} played by this process{', with news' if tells else ''}"
+        print(f"{what:50} {played.worked_out:11}", flush=True)
 
 
 def parsed_options():
@@ -158,25 +196,30 @@ def evaluation_times(opened):
     return times[0], median(times[1:])
 
 
-def network_times(opened, generations):
-    """Processor seconds of a search, of this process and of those that it started and ended."""
-    evaluator = Evaluator(
-        Application(name=NETWORK, members=(undivided(from_catalogue(NETWORK)),)),
-        share=best_shared,
+def network_evaluator():
+    member = undivided(from_catalogue(NETWORK))
+    return Evaluator(Application(name=NETWORK, members=(member,)), share=best_shared)
+
+
+def network_search(evaluator, place, generations):
+    evolve(
+        search_problem(evaluator),
+        place,
+        random=Random(1),
+        limits=SearchLimits(generations=generations),
+        settings=Settings(population=NETWORK_POPULATION),
     )
-    evaluate = functools.partial(score, evaluator)
+
+
+def network_times(opened, generations):
+    """Seconds of a search, and its processor seconds: here, and in processes started and ended."""
+    evaluator = network_evaluator()
     before = _children()
-    with opened(evaluate) as place:
-        begin = process_time()
-        evolve(
-            search_problem(evaluator),
-            place,
-            random=Random(1),
-            limits=SearchLimits(generations=generations),
-            settings=Settings(population=NETWORK_POPULATION),
-        )
-        here = process_time() - begin
-    return here, _children() - before
+    with opened(Scoring(evaluator)) as place:
+        start, begin = perf_counter(), process_time()
+        network_search(evaluator, place, generations)
+        clock, here = perf_counter() - start, process_time() - begin
+    return clock, here, _children() - before
 
 
 def _children():

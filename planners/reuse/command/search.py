@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -22,8 +21,8 @@ from planners.reuse.front.nsga2.state import SearchState, origin_of
 from planners.reuse.front.nsga2.variation import Settings
 from planners.reuse.front.places.evaluation import Place
 from planners.reuse.front.places.places import cluster_place, local_place
-from planners.reuse.front.problem import Front, Problem, Score
-from planners.reuse.front.search_problem import score, search_problem
+from planners.reuse.front.problem import Front, Problem
+from planners.reuse.front.search_problem import Scoring, search_problem
 
 
 def searched(evaluator: Evaluator, options: argparse.Namespace, stop: Stop) -> Front:
@@ -78,7 +77,7 @@ def _evolved(problem: Problem, place: Place, options: argparse.Namespace, stop: 
 
 
 def _place(evaluator: Evaluator, options: argparse.Namespace) -> AbstractContextManager[Place]:
-    evaluate: Callable[[tuple[int, ...]], Score] = functools.partial(score, evaluator)
+    evaluate = Scoring(evaluator)
     if options.scheduler:
         return cluster_place(evaluate, options.scheduler)
     return local_place(evaluate, workers=options.workers)

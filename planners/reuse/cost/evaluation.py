@@ -37,6 +37,7 @@ from planners.reuse.partition.evaluated_partition import (
     PartitionState,
     PhaseTimes,
 )
+from planners.reuse.partition.partition_model import Found
 from planners.reuse.partition.remember import remember
 
 MOST_EVALUATIONS = 50_000  # to remember
@@ -178,6 +179,16 @@ class Evaluator:
             known = self._new_evaluation(genes)
             remember(self._known, genes, known, MOST_EVALUATIONS)
         return known
+
+    def learnt(self) -> list[tuple[int, list[Found]]]:
+        """Return what was worked out since the last call, by partition, for `learn` elsewhere."""
+        found = [(number, model.learnt()) for number, model in enumerate(self.models)]
+        return [(number, some) for number, some in found if some]
+
+    def learn(self, learnt: Sequence[tuple[int, Sequence[Found]]]) -> None:
+        """Remember what an evaluator of the same application has worked out; no answer changes."""
+        for number, found in learnt:
+            self.models[number].learn(found)
 
     def alone(self, member: int, genes: Genes) -> int:
         """Return the bytes of the buffers of one network, as if the others were not there.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
 from math import prod
+from typing import Any, Protocol, runtime_checkable
 
 from csdf.errors import CsdfError, counted
 from csdf.outcome import Reason, Why
@@ -49,6 +50,20 @@ class Score:
 
 
 Evaluate = Callable[[Chromosome], Score]
+
+
+@runtime_checkable
+class Learning(Protocol):
+    """An evaluation that remembers what it works out, and can tell it to its twins in other processes.
+
+    Nothing that is told changes a score: it is what the twin would work out itself.
+    """
+
+    def learnt(self) -> object:
+        """Return what was worked out since the last call, for `learn`; something false if nothing."""
+
+    def learn(self, learnt: Any) -> None:
+        """Remember what a twin has worked out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 9 of the thesis.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.problem import Chromosome, Problem, Score, fingerprint_of
@@ -56,3 +57,22 @@ def score(evaluator: Evaluator, chromosome: Chromosome) -> Score:
     """Return the objectives of a chromosome; with functools.partial, what the evolution calls."""
     found = evaluator.evaluate(tuple([allele or None for allele in chromosome]))
     return Score(objectives=(found.memory, *found.periods))
+
+
+class Scoring:
+    """The objectives of chromosomes, as workers evaluate them, who tell one another what they learn."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+
+    def __call__(self, chromosome: Chromosome) -> Score:
+        """Return the objectives of a chromosome."""
+        return score(self._evaluator, chromosome)
+
+    def learnt(self) -> Sequence[object]:
+        """Return what was worked out since the last call."""
+        return self._evaluator.learnt()
+
+    def learn(self, learnt: Any) -> None:
+        """Remember what another worker has worked out."""
+        self._evaluator.learn(learnt)

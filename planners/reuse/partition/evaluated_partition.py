@@ -16,7 +16,8 @@ from planners.reuse.buffers.sharing import largest_load, overlaps
 from planners.reuse.partition.partition_model import PartitionModel, Steps
 from planners.reuse.partition.remember import remember
 
-MOST_STATES = 1_000  # to remember, of one partition
+MOST_STATES = 1_000  # to remember, of one partition, or as many as have
+MOST_SPANS = 100_000  # spans together: more than a processor's cache holds are slower, not faster
 
 
 class PartitionState(NamedTuple):
@@ -114,6 +115,7 @@ class EvaluatedPartition:
             if edge.inner is not None
         ]
         self._bits = [1 << number for number in residents]
+        self._most = max(1, min(MOST_STATES, MOST_SPANS // max(1, len(residents))))
         self._known: dict[tuple[int, ...], PartitionState] = {}
         self._durations: dict[tuple[int, int], int] = {}
 
@@ -121,7 +123,7 @@ class EvaluatedPartition:
         """Return the partition at these genes, one for each of its layers."""
         rows = self.model.part_rows(genes)
         known = self._known.get(rows)
-        return known or remember(self._known, rows, self._new_state(rows), MOST_STATES)
+        return known or remember(self._known, rows, self._new_state(rows), self._most)
 
     def order(self, state: PartitionState) -> list[int]:
         """Return the layer of every step of the schedule."""

@@ -30,7 +30,7 @@ from planners.reuse.partition.block_storage import (
 )
 from planners.reuse.partition.firing_order import Turns, Waits, firing_order
 from planners.reuse.partition.partition_rows import Edge, PartitionRows
-from planners.reuse.partition.remember import remember
+from planners.reuse.partition.remember import Learnt, remember
 
 MOST_STRETCHES = 20_000  # to remember, of one partition
 
@@ -41,6 +41,29 @@ class Steps(NamedTuple):
     first: list[int]
     last: list[int]
     total: int
+
+
+class BlockFound(NamedTuple):
+    """The rows that a block of a partition holds, for any partition with blocks alike.
+
+    storage: where the rows are not exact, the smallest buffers that a search found.
+    """
+
+    block: int
+    rows: tuple[int, ...]
+    held: HeldRows
+    storage: BlockStorage | None
+
+
+class StretchFound(NamedTuple):
+    """The steps of a stretch: of the layers from `begin` on that have these rows."""
+
+    begin: int
+    rows: tuple[int, ...]
+    steps: Steps
+
+
+Found = BlockFound | StretchFound
 
 
 class PartitionModel:
@@ -70,6 +93,7 @@ class PartitionModel:
         self._stretches: dict[tuple[int, tuple[int, ...]], Steps] = {}
         self._heights = [layer.shape.rows for layer in self.table.layers]
         self._rows: list[dict[int | None, int]] = [{} for _ in partition.layers]
+        self._learnt: Learnt[Found] = Learnt()
 
     def _waited_edges(self) -> list[Edge]:
         """The edges that the first firing of their consumer waits for, whatever the parts.
@@ -109,27 +133,51 @@ class PartitionModel:
         known = self._storages[block]
         storage = known.get(rows)
         if storage is None:
-            storage = known[rows] = self._new_storage(self.blocks[block], rows)
+            storage = known[rows] = self._new_storage(block, rows)
         return storage
 
-    def _new_storage(self, block: Block, rows: tuple[int, ...]) -> BlockStorage:
+    def _new_storage(self, number: int, rows: tuple[int, ...]) -> BlockStorage:
         """The smallest buffers of a block; networks repeat their blocks, often in other widths.
 
         The rows that edges hold are remembered for all blocks that differ in the elements of a row
         alone. Where these rows are not exact, a search weighs the elements as well.
         """
+        block = self.blocks[number]
         rates: BlockRates | None = None
         shape = block_shape(self.table, block, rows)
         held = self._held.get(shape)
+        is_new = held is None
         if held is None:
             rates = block_rates(self.table, block, rows)
             held = self._held[shape] = held_rows(rates)
         if held.is_exact:
+            if is_new:
+                self._learnt.note(BlockFound(number, rows, held, None))
             return exact_storage(held, [self.table.edges[one].row_elements for one in block.edges])
         rates = rates or block_rates(self.table, block, rows)
         if rates not in self._by_rates:
             self._by_rates[rates] = block_storage(rates, held)
+            self._learnt.note(BlockFound(number, rows, held, self._by_rates[rates]))
         return self._by_rates[rates]
+
+    def learnt(self) -> list[Found]:
+        """Return what was worked out since the last call, for `learn`."""
+        return self._learnt.taken()
+
+    def learn(self, learnt: Sequence[Found]) -> None:
+        """Remember what a model of the same partition has worked out."""
+        for found in learnt:
+            if isinstance(found, StretchFound):
+                key = found.begin, found.rows
+                remember(self._stretches, key, found.steps, MOST_STRETCHES)
+            else:
+                self._learn_block(found)
+
+    def _learn_block(self, found: BlockFound) -> None:
+        block = self.blocks[found.block]
+        self._held[block_shape(self.table, block, found.rows)] = found.held
+        if found.storage is not None:
+            self._by_rates[block_rates(self.table, block, found.rows)] = found.storage
 
     def capacities(self, storages: Sequence[BlockStorage]) -> list[int]:
         """Return the rows that each edge holds."""
@@ -151,6 +199,7 @@ class PartitionModel:
                 order, first_steps, last_steps = self._turns(begin, end, rows, capacities)
                 stretch = Steps(first_steps, last_steps, len(order))
                 remember(self._stretches, key, stretch, MOST_STRETCHES)
+                self._learnt.note(StretchFound(*key, stretch))
             skipped = 1 if begin else 0
             first += [step + count for step in stretch.first[skipped:]]
             last += [step + count for step in stretch.last[skipped:]]

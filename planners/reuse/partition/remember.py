@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Answer = TypeVar("Answer")
@@ -15,3 +15,20 @@ def remember(known: dict[Key, Answer], key: Key, answer: Answer, most: int) -> A
         del known[next(iter(known))]
     known[key] = answer
     return answer
+
+
+class Learnt(Generic[Answer]):
+    """Answers that were worked out since somebody asked for them; none are noted before."""
+
+    def __init__(self) -> None:
+        self._answers: list[Answer] | None = None
+
+    def note(self, answer: Answer) -> None:
+        """Note what was worked out, if somebody asks for it."""
+        if self._answers is not None:
+            self._answers.append(answer)
+
+    def taken(self) -> list[Answer]:
+        """Return what was noted since the last call; from now on all is noted."""
+        found, self._answers = self._answers or [], []
+        return found

@@ -29,6 +29,7 @@ from planners.reuse.cost.bounds import memory_bound
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.cost.offset_problem import elementwise_in_place, offset_problem
 from planners.reuse.front.search_problem import score, search_problem
+from planners.reuse.partition import evaluated_partition
 from tests.planners.reuse.reuse_judges import clashes, replay
 from tests.reference.self_timed_reuse import self_timed_periods
 
@@ -142,6 +143,15 @@ def test_an_evaluation_is_the_same_with_and_without_what_is_remembered():
     warm = Evaluator(application)
     for genes in chromosomes(application, 12):
         assert warm.evaluate(genes) == Evaluator(application).evaluate(genes)
+
+
+def test_an_evaluation_is_the_same_however_little_is_remembered(monkeypatch):
+    application = two_networks()
+    warm = Evaluator(application)
+    monkeypatch.setattr(evaluated_partition, "MOST_SPANS", 1)
+    forgetful = Evaluator(application)
+    for genes in [*chromosomes(application, 4), *chromosomes(application, 4)]:
+        assert forgetful.plan(genes) == warm.plan(genes)
 
 
 def test_each_chromosome_is_counted_once():

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from concurrent.futures import Future, wait
 from contextlib import closing
-from fractions import Fraction
-from itertools import pairwise
-from math import ceil
 from typing import Protocol
 
 from csdf.errors import CsdfError
@@ -22,8 +18,6 @@ from planners.reuse.front.problem import (
 )
 
 TICK = 0.1  # seconds between two looks at the stop while others work
-FIRST_SHARE = Fraction(3, 4)  # of many chromosomes, in one part for each worker; then the rest
-MANY = 8  # chromosomes for each worker
 
 
 class Place(Protocol):
@@ -92,26 +86,3 @@ def evaluated(evaluate: Evaluate, chromosome: Chromosome) -> Score:
         return evaluate(chromosome)
     except CsdfError as error:
         raise EvaluationFailed(f"chromosome {shown(chromosome)}: {error}") from error
-
-
-def awaited(future: Future[list[Score]], stop: Stop) -> list[Score]:
-    """Return the result; look at the stop meanwhile."""
-    stop.look()
-    while not wait([future], timeout=TICK).done:
-        stop.look()
-    return future.result()
-
-
-def parts_of(chromosomes: Sequence[Chromosome], workers: int) -> list[list[Chromosome]]:
-    """Return the chromosomes in parts, in order: a large part for each worker, then a small one.
-
-    A part is a message there and one back, which costs as much as an evaluation or more. A worker
-    that is done early takes small parts from the slower ones; of few chromosomes there are none.
-    """
-    count = len(chromosomes)
-    share = FIRST_SHARE if count >= MANY * workers else 1
-    large = max(1, ceil(count * share / workers))
-    small = max(1, ceil((count - large * workers) / workers))
-    borders = [*range(0, min(count, large * workers), large)]
-    borders += [*range(large * workers, count, small), count]
-    return [list(chromosomes[begin:end]) for begin, end in pairwise(borders)]

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-from collections.abc import Generator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from queue import SimpleQueue
+from threading import Thread
 from types import TracebackType
+from typing import Final
 
 from csdf.stopping import Stop
-from planners.reuse.front.places.evaluation import awaited, evaluated, parts_of
+from planners.reuse.front.places.crew import CrewPlace
+from planners.reuse.front.places.evaluation import TICK
+from planners.reuse.front.places.messages import Evaluations, settle
 from planners.reuse.front.problem import (
     Chromosome,
     Evaluate,
@@ -21,11 +26,8 @@ from planners.reuse.front.problem import (
     Score,
 )
 
-LOSSES = 3  # of processes, one after the other without a result between
 SAFE_PATH = "PYTHONSAFEPATH"  # what Python reads of it when it starts
-START = "spawn"  # safe beside threads; the main module must guard what it runs
-
-Part = list[Chromosome]
+START: Final = "spawn"  # safe beside threads; the main module must guard what it runs
 
 
 class ProcessPool:
@@ -37,10 +39,10 @@ class ProcessPool:
     def __init__(self, evaluate: Evaluate, *, workers: int) -> None:
         if workers < 1:
             raise InvalidSearch(f"{workers} workers; expected at least 1")
-        self._workers = workers
-        self._pickle = pickled(evaluate)
+        content = pickled(evaluate)
         self._safe_path = _SafePath()
-        self._executor = self._started()
+        self._crew = _Processes(content, workers)
+        self._place = CrewPlace(self._crew)
 
     def __enter__(self) -> ProcessPool:
         return self
@@ -51,46 +53,76 @@ class ProcessPool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._executor.shutdown(cancel_futures=True)
+        self._crew.end()
         self._safe_path.restore()
 
     def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Generator[Score, None, None]:
         """Yield the score of each chromosome. Raises LostWorkers if processes die again and again."""
-        parts = parts_of(chromosomes, self._workers)
-        futures: dict[int, Future[list[Score]]] = {}
+        return self._place.scores(chromosomes, stop)
+
+
+class _Processes:
+    """The processes of a pool; always as many as were asked for."""
+
+    def __init__(self, content: bytes, workers: int) -> None:
+        self._content = content
+        self._workers = [_Process(content) for _ in range(workers)]
+
+    def ready(self) -> Sequence[_Process]:
+        """Return all processes; one that is lost is replaced when it is noted."""
+        return self._workers
+
+    def heard(self) -> Iterator[tuple[_Process, bytes | None]]:
+        """Yield the answers that come within a tick, and None for each process that ended."""
+        spoke = wait([worker.connection for worker in self._workers], timeout=TICK)
+        for place, worker in enumerate(self._workers):
+            if worker.connection in spoke:
+                answer = worker.answer()
+                if answer is None:
+                    worker.end()
+                    self._workers[place] = _Process(self._content)
+                yield worker, answer
+
+    def ended(self, losses: int) -> LostWorkers:
+        """Return what to say if so many processes ended without a result."""
+        return LostWorkers(
+            f"worker processes ended {losses} times in a row without a result: killed for want of "
+            f"memory, or unable to build the evaluation? Try less than {len(self._workers)} workers"
+        )
+
+    def end(self) -> None:
+        """End all processes, whatever they are doing."""
+        for worker in self._workers:
+            worker.end()
+
+
+class _Process:
+    """A process, and the connection to it."""
+
+    def __init__(self, content: bytes) -> None:
+        context = get_context(START)
+        self.connection, other = context.Pipe()
+        self._process = context.Process(target=work, args=(other, content), daemon=True)
+        self._process.start()
+        other.close()
+
+    def send(self, task: bytes) -> None:
+        """Send a task; that the process has ended is heard later."""
+        with suppress(OSError):
+            self.connection.send_bytes(task)
+
+    def answer(self) -> bytes | None:
+        """Return the next answer, which is there or under way; None if the process has ended."""
         try:
-            for number in range(len(parts)):
-                yield from self._result(parts, number, futures, stop)
-                del futures[number]
-        finally:
-            for future in futures.values():
-                future.cancel()
+            return self.connection.recv_bytes()
+        except (EOFError, OSError):
+            return None
 
-    def _result(
-        self, parts: list[Part], number: int, futures: dict[int, Future[list[Score]]], stop: Stop
-    ) -> list[Score]:
-        """Return the scores of one part; keep all later parts in work."""
-        for _ in range(LOSSES):
-            try:
-                for later in range(number, len(parts)):
-                    if later not in futures or is_lost(futures[later]):
-                        futures[later] = self._executor.submit(run_part, parts[later])
-                return awaited(futures[number], stop)
-            except BrokenProcessPool:
-                self._executor.shutdown()
-                self._executor = self._started()
-        raise LostWorkers(
-            f"worker processes ended {LOSSES} times in a row without a result: killed for want of "
-            f"memory, or unable to build the evaluation? Try less than {self._workers} workers"
-        )
-
-    def _started(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(
-            self._workers,
-            mp_context=get_context(START),
-            initializer=begin_work,
-            initargs=(self._pickle,),
-        )
+    def end(self) -> None:
+        """End the process: nothing in it is worth a wait."""
+        self._process.terminate()
+        self._process.join()
+        self.connection.close()
 
 
 def pickled(evaluate: Evaluate) -> bytes:
@@ -102,11 +134,6 @@ def pickled(evaluate: Evaluate) -> bytes:
             f"the evaluation cannot be sent to another process: {error}; "
             f"give an object of a class at the top of a module"
         ) from None
-
-
-def is_lost(future: Future[list[Score]]) -> bool:
-    """Whether the process ended before the result was there."""
-    return future.done() and isinstance(future.exception(), BrokenProcessPool)
 
 
 class _SafePath:
@@ -128,18 +155,24 @@ class _SafePath:
             os.environ[SAFE_PATH] = self._before
 
 
-class _Worker:
-    """The object with which this process evaluates, set before its first task."""
-
-    evaluate: Evaluate
-
-
-def begin_work(content: bytes) -> None:
-    """Build the evaluation; leave an interrupt from the keyboard to the main process."""
+def work(connection: Connection, content: bytes) -> None:
+    """Answer tasks, in a process of its own; leave an interrupt from the keyboard to the main one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _Worker.evaluate = pickle.loads(content)
+    evaluations = Evaluations(pickle.loads(content))
+    settle()
+    tasks: SimpleQueue[bytes] = SimpleQueue()
+    Thread(target=_listen, args=(connection, tasks), daemon=True).start()
+    while True:
+        connection.send_bytes(evaluations.answer(tasks.get()))
 
 
-def run_part(part: Part) -> list[Score]:
-    """Return the score of each chromosome."""
-    return [evaluated(_Worker.evaluate, chromosome) for chromosome in part]
+def _listen(connection: Connection, tasks: SimpleQueue[bytes]) -> None:
+    """Take tasks as they come: a search whose task waits to be read could not read an answer.
+
+    Where the search is gone, this process ends with it.
+    """
+    try:
+        while True:
+            tasks.put(connection.recv_bytes())
+    except (EOFError, OSError):
+        os._exit(0)

@@ -102,6 +102,13 @@ class Where:
         return Score(objectives=(os.getpid(),))
 
 
+class Wide:
+    """An evaluation whose answer is long."""
+
+    def __call__(self, chromosome):
+        return Score(objectives=(2**4000 + chromosome[0], len(chromosome)))
+
+
 class Refusing:
     """An evaluation that refuses every chromosome."""
 

@@ -17,6 +17,7 @@ from planners.reuse.front.problem import EvaluationFailed, LostWorkers
 
 distributed = pytest.importorskip("distributed")
 dask_cluster = pytest.importorskip("planners.reuse.front.places.dask_cluster.cluster")
+worker = pytest.importorskip("planners.reuse.front.places.dask_cluster.worker")
 
 SMALL = Settings(population=20)
 LIMITS = SearchLimits(evaluations=110)
@@ -50,6 +51,13 @@ def search(place, **options):
 
 
 def test_a_cluster_finds_the_same_front_as_one_process(cluster):
+    with cluster_place(Knapsack(), cluster.scheduler_address) as place:
+        assert search(place) == search(Serial(Knapsack()))
+
+
+@pytest.mark.slow
+def test_workers_that_this_process_does_not_reach_are_called_by_the_scheduler(cluster, monkeypatch):
+    monkeypatch.setattr(worker, "REACH", 0)  # seconds to find out whether it reaches them
     with cluster_place(Knapsack(), cluster.scheduler_address) as place:
         assert search(place) == search(Serial(Knapsack()))
 

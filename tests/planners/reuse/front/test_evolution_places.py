@@ -1,16 +1,17 @@
 import sys
 from contextlib import closing
 from fractions import Fraction
+from multiprocessing import active_children
 from random import Random
 
 import pytest
-from evolution_problems import Deadly, Knapsack, Poison, Refusing, none
+from evolution_problems import Deadly, Knapsack, Poison, Refusing, Wide, none
 
 from csdf.errors import CsdfError, GaveUp
 from csdf.stopping import Stop
 from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
 from planners.reuse.front.nsga2.variation import Settings
-from planners.reuse.front.places.evaluation import Serial, parts_of
+from planners.reuse.front.places.evaluation import Serial
 from planners.reuse.front.places.places import cluster_place, local_place
 from planners.reuse.front.places.process_pool import ProcessPool
 from planners.reuse.front.problem import EvaluationFailed, InvalidSearch
@@ -85,19 +86,21 @@ def test_an_evaluation_that_cannot_travel_is_refused():
         ProcessPool(Knapsack(), workers=0)
 
 
-def test_parts_hold_all_chromosomes_in_order():
-    for workers in (1, 2, 7, 100):
-        parts = parts_of(CHROMOSOMES, workers)
-        assert [one for part in parts for one in part] == CHROMOSOMES
-        assert len(parts) >= min(workers, len(CHROMOSOMES))
-        assert len(parts) <= 2 * workers  # each part is a message
+def test_tasks_and_answers_larger_than_a_pipe_holds_pass_each_other():
+    # 400 chromosomes of 5000 genes: parts of up to 0.5 MB, several at once; a pipe holds 64 KiB.
+    chromosomes = [(number, *[1] * 4999) for number in range(400)]
+    with ProcessPool(Wide(), workers=2) as place:
+        assert list(place.scores(chromosomes, none)) == list(map(Wide(), chromosomes))
 
 
-def test_of_many_chromosomes_each_worker_gets_a_large_part_and_then_small_ones():
-    # Three quarters of 60 for two workers are 23 each, rounded up; 14 are left.
-    assert [len(part) for part in parts_of(list(range(60)), 2)] == [23, 23, 7, 7]
-    assert [len(part) for part in parts_of(list(range(8)), 2)] == [4, 4]
-    assert parts_of([], 2) == []
+def test_processes_end_with_the_pool_whatever_they_are_doing():
+    before = set(active_children())
+    with (
+        ProcessPool(Knapsack(pause=60), workers=1) as place,
+        pytest.raises(GaveUp),
+    ):
+        list(place.scores(CHROMOSOMES, Stop(steps=3)))
+    assert set(active_children()) <= before
 
 
 def test_one_worker_is_this_process():

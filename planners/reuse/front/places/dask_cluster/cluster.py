@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from concurrent.futures import wait as wait_for_any
 from types import TracebackType
 from typing import Any
@@ -18,23 +18,13 @@ from typing import Any
 import distributed
 
 from csdf.stopping import Stop
+from planners.reuse.front.places.crew import CrewPlace
 from planners.reuse.front.places.dask_cluster.worker import Worker
-from planners.reuse.front.places.evaluation import TICK, parts_of
-from planners.reuse.front.problem import (
-    Chromosome,
-    Evaluate,
-    EvaluationFailed,
-    InvalidSearch,
-    LostWorkers,
-    Score,
-)
+from planners.reuse.front.places.evaluation import TICK
+from planners.reuse.front.problem import Chromosome, Evaluate, InvalidSearch, LostWorkers, Score
 
 CONNECT = 10.0  # seconds for the scheduler to answer, and for the first worker to be there
-NEWS = 16  # answers, or ticks without any, from one look at who works for the scheduler to the next
-QUEUED = 2  # parts that a worker has at a time, so that it never waits for a message
-LOSSES = 3  # of workers, one after the other without a result between
-
-Part = list[Chromosome]
+NEWS = 64  # looks for a worker that can be given a part, from one question who is there to the next
 UNTYPED: Any = distributed  # most of its functions carry no types
 
 
@@ -46,17 +36,8 @@ class DaskCluster:
     """
 
     def __init__(self, evaluate: Evaluate, address: str, *, connect: float = CONNECT) -> None:
-        self._content = carried(evaluate)
-        self._address = address
-        self._connect = connect
-        self._workers: dict[str, Worker] = {}
-        self._unseen = 0  # answers and ticks since the last look
-        self._client = connected(address, connect)
-        try:
-            self._begin(round(connect / TICK))
-        except LostWorkers:
-            self._client.close()
-            raise
+        self._crew = _DaskWorkers(carried(evaluate), address, connect)
+        self._place = CrewPlace(self._crew)
 
     def __enter__(self) -> DaskCluster:
         return self
@@ -67,41 +48,61 @@ class DaskCluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._workers.clear()
-        self._client.close()
+        self._crew.end()
 
     def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Generator[Score, None, None]:
         """Yield the score of each chromosome.
 
         Raises LostWorkers if the scheduler is gone, or if workers end again and again.
         """
-        parts = _Parts(parts_of(chromosomes, max(1, len(self._workers))))
-        losses = 0
-        try:
-            while not parts.is_done:
-                stop.look()
-                parts.give(list(self._ready()))
-                lost, answered = parts.take()
-                losses = 0 if answered else losses + lost
-                if losses >= LOSSES:
-                    raise self._ended()
-                self._look(is_urgent=bool(lost))
-                yield from parts.in_order()
-        finally:
-            parts.drop()
+        return self._place.scores(chromosomes, stop)
 
-    def _ready(self) -> Iterator[Worker]:
-        """Workers that can be given a part."""
+
+class _DaskWorkers:
+    """Who works for the scheduler; asked now and then, and whenever somebody is lost."""
+
+    def __init__(self, content: bytes, address: str, connect: float) -> None:
+        self._content = content
+        self._address = address
+        self._connect = connect
+        self._workers: dict[str, Worker] = {}
+        self._unseen = 0  # looks since the scheduler was asked
+        self._client = connected(address, connect)
+        try:
+            self._begin(round(connect / TICK))
+        except LostWorkers:
+            self._client.close()
+            raise
+
+    def end(self) -> None:
+        """Leave the cluster as it was."""
+        self._workers.clear()
+        self._client.close()
+
+    def ready(self) -> Sequence[Worker]:
+        """Return the workers at which the evaluation is built. Raises LostWorkers."""
+        self._look()
+        return [worker for worker in self._workers.values() if worker.is_ready]
+
+    def heard(self) -> Iterator[tuple[Worker, bytes | None]]:
+        """Yield the answers that come within a tick, and None for each worker that was lost."""
+        calls = [call for worker in self._workers.values() for call in worker.calls]
+        if calls:
+            wait_for_any(calls, timeout=TICK, return_when="FIRST_COMPLETED")
+        else:
+            time.sleep(TICK)
         for address, worker in list(self._workers.items()):
+            for answer in worker.answers():
+                yield worker, answer
             if worker.is_lost:
                 del self._workers[address]
-            elif worker.is_ready and worker.parts < QUEUED:
-                yield worker
+                self._unseen = NEWS
+                yield worker, None
 
-    def _look(self, *, is_urgent: bool = True) -> None:
-        """Note who works for the scheduler, now and then; wait a while if nobody does."""
+    def _look(self) -> None:
+        """Note who works for the scheduler; wait a while if nobody does."""
         self._unseen += 1
-        if self._workers and not is_urgent and self._unseen < NEWS:
+        if self._workers and self._unseen < NEWS:
             return
         self._unseen = 0
         if self._client.status != "running":
@@ -112,105 +113,28 @@ class DaskCluster:
                 self._client.wait_for_workers(1, timeout=self._connect)
                 there = self._client.nthreads()
         except TimeoutError:
-            raise self._ended() from None
+            raise self.ended(0) from None
         except (OSError, CancelledError):
             raise self._is_gone() from None
         for address in set(self._workers).difference(there):
-            self._workers.pop(address).leave()
+            self._workers[address].leave()
         for address in set(there).difference(self._workers):
             self._workers[address] = Worker(self._client, address, self._content)
 
     def _begin(self, ticks: int) -> None:
         """Wait for a worker that is ready; one that has other work is waited for later."""
-        self._look()
         for _ in range(ticks):
-            if any(worker.is_ready for worker in self._workers.values()):
+            if self.ready():
                 return
             time.sleep(TICK)
-            self._look(is_urgent=False)
 
     def _is_gone(self) -> LostWorkers:
         return LostWorkers(f"{self._address}: the Dask scheduler is gone")
 
-    def _ended(self) -> LostWorkers:
-        return LostWorkers(
-            f"{self._address}: workers ended {LOSSES} times in a row without a result, or did not "
-            "come back: killed for want of memory?"
-        )
-
-
-class _Parts:
-    """The parts of one call: waiting, given to a worker, or answered."""
-
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self._parts = parts
-        self._waiting = list(reversed(range(len(parts))))  # the next one is the last
-        self._given: dict[Future[Any], tuple[int, Worker]] = {}
-        self._answers: dict[int, list[Score]] = {}
-        self._next = 0
-
-    @property
-    def is_done(self) -> bool:
-        """Whether every score was returned."""
-        return self._next == len(self._parts)
-
-    def give(self, workers: Sequence[Worker]) -> None:
-        """Give each worker a part, the least busy first."""
-        for worker in sorted(workers, key=lambda one: one.parts):
-            if self._waiting:
-                number = self._waiting.pop()
-                self._given[worker.begin(self._parts[number])] = number, worker
-
-    def take(self) -> tuple[int, int]:
-        """Wait a tick for an answer; return how many parts were lost, and how many answered.
-
-        Raises EvaluationFailed, and what an evaluation raised.
-        """
-        if not self._given:
-            time.sleep(TICK)
-            return 0, 0
-        wait_for_any(self._given, timeout=TICK, return_when="FIRST_COMPLETED")
-        lost = answered = 0
-        for future, (number, worker) in list(self._given.items()):
-            if not future.done() and not worker.is_lost:
-                continue
-            del self._given[future]
-            worker.parts -= 1
-            answer = _answer(future)
-            if answer is None:
-                lost += 1
-                worker.leave()
-                self._waiting.append(number)
-            else:
-                answered += 1
-                self._answers[number] = answer
-        return lost, answered
-
-    def in_order(self) -> Iterator[Score]:
-        """Yield the scores whose turn it is."""
-        while self._next in self._answers:
-            yield from self._answers.pop(self._next)
-            self._next += 1
-
-    def drop(self) -> None:
-        """Wait for no answer any more; the workers end what they have begun."""
-        for future, (_, worker) in self._given.items():
-            worker.parts -= 1
-            future.cancel()
-
-
-def _answer(future: Future[Any]) -> list[Score] | None:
-    """Scores of a part; None where its worker was lost."""
-    if not future.done():
-        future.cancel()
-        return None
-    try:
-        found: list[Score] | EvaluationFailed = future.result()
-    except (OSError, RuntimeError, CancelledError):
-        return None
-    if isinstance(found, EvaluationFailed):
-        raise found
-    return found
+    def ended(self, losses: int) -> LostWorkers:
+        """Return what to say if so many workers ended without a result, or did not come back."""
+        what = f"ended {losses} times in a row without a result" if losses else "did not come back"
+        return LostWorkers(f"{self._address}: workers {what}: killed for want of memory?")
 
 
 def carried(evaluate: Evaluate) -> bytes:
