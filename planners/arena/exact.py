@@ -48,7 +48,7 @@ class Field:
             backend.blank(len(cliques)),
         )
         self.sizes = backend.array(blocks.size), backend.array(blocks.alignment)
-        totals = [sum(clique.weights) for clique in cliques]
+        self.totals = totals = [sum(clique.weights) for clique in cliques]
         self.heat = [max(totals[number] for number, _ in entries) for entries in of_block]
         self.cliques_each = [len(entries) for entries in of_block]
 

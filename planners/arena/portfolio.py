@@ -12,6 +12,7 @@ from planners.arena.bounds import Bound, clique_bound, cliques_of, load_bound
 from planners.arena.exact import Field, PlacementSearch, random_order, standard_orders
 from planners.arena.greedy import Greedy
 from planners.arena.pushing import PushingSearch
+from planners.arena.widening import WideningSearch
 
 MOST_EXACT = 4000  # blocks of a part that is searched exactly; larger ones are improved only
 LEAST_SLICE = 1000  # placements a search tries before the next has its turn
@@ -19,8 +20,10 @@ LONGEST_SLICE = 8000  # so that a search can be ended at any time
 PLAIN_SLICE = 100  # the same of plain kernels
 LONGER_FIRST = 4  # the best order gets so many times more
 RESTARTS = 6  # random orders between two rounds
-PROOFS_FIRST = 8  # a search by pushing gets the square of its turn, divided by this, in placements
-MOST_PUSHES = 8000  # so that a search can be ended at any time
+PROOFS_FIRST = (
+    8  # searches that prove nothing get the square of the turn, divided by this, in steps
+)
+MOST_PUSHES = 16000  # so that a search can be ended at any time
 PLAIN_PUSHES = 50  # the same of plain kernels
 SEED = 1
 
@@ -85,6 +88,7 @@ class ConnectedBlocks:
         self._known: Attempt | None = None
         self._turn = 0
         self._pushing: PushingSearch | None = None
+        self._widening: WideningSearch | None = None
         self._improvements = greedy.improvements(offsets, Random(SEED))  # of the whole problem
 
     def step(self, goal: int | None) -> None:
@@ -94,8 +98,11 @@ class ConnectedBlocks:
             return
         field = self._field()
         self._turn += 1
-        if self._turn % 2 == 0:
+        if self._turn % 3 == 2:
             self._push(field, goal)
+            return
+        if self._turn % 3 == 0:
+            self._widen(field, goal)
             return
         target = self.lower_bound if goal is None else goal
         attempt = self._attempt(field, target)
@@ -115,6 +122,17 @@ class ConnectedBlocks:
             pushing.aim(self.peak - 1 if goal is None else goal)
             if pushing.run(end - pushing.tried) == FOUND:
                 self._take(pushing.offsets)
+
+    def _widen(self, field: Field, goal: int | None) -> None:
+        """Look a while for a plan within the goal, or for a smaller one, by beams."""
+        if self._widening is None or self._widening.field is not field:
+            self._widening = WideningSearch(field, SEED)
+        widening = self._widening
+        wanted, peak = (self.lower_bound, self.peak) if goal is None else (goal, goal + 1)
+        limit = min(1 + self._turn**2 // PROOFS_FIRST, widening.slice)
+        if widening.run(limit, wanted=wanted, peak=peak) == FOUND:
+            self._take(widening.offsets)
+            self._pushing = None  # it begins again from there
 
     def _raise(self, capacity: int) -> None:
         """Note that there is no plan within the capacity."""

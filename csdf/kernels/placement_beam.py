@@ -1,0 +1,400 @@
+"""A search for offsets within a capacity: of all beginnings with equally many blocks, the best go on.
+
+B blocks are numbered from 0. Part, Cliques and Conflicts are those of csdf/kernels/placement_search.py
+and csdf/kernels/placement.py. A row is a beginning of a plan: some blocks are placed, from below.
+"""
+
+from __future__ import annotations
+
+UNDECIDED = 0  # the limit was reached: call again to go on
+FOUND = 1  # `low` holds the offsets
+LOST = 2  # no row can go on; that proves nothing
+
+MASK = 2**62 - 1  # of the sums that tell rows apart
+
+
+class Guide:
+    """The worth of a row: how little room is lost for how much that is placed.
+
+    The room that a clique has lost counts by scale / (room left + soft), less `spare`, which is the
+    same for all its room. share: (B,) of the sum of all sizes and lifetimes, in parts of `whole`.
+    twin: (B,) a block that is alike and comes first, or -1. key: (B,) large random numbers.
+    spare: (cliques,).
+    """
+
+    def __init__(self, share, twin, key, spare, scale, soft, whole):
+        """Keep these arrays."""
+        self.share = share
+        self.twin = twin
+        self.key = key
+        self.spare = spare
+        self.scale = scale
+        self.soft = soft
+        self.whole = whole
+
+
+class Rows:
+    """So many rows, one after another.
+
+    low: (rows * B,) the offset of a placed block, the smallest one of another. order: (rows * B,) first
+    the blocks left to place, by `low`. share: (rows,) of the blocks that are placed.
+    """
+
+    def __init__(self, low, order, share):
+        """Keep these arrays."""
+        self.low = low
+        self.order = order
+        self.share = share
+
+
+class Kept:
+    """The best steps to the next level, a heap with the worst on top.
+
+    heap: (width,) steps. worth: (width,) smaller is better. parent: row that is gone on from. raises:
+    how often its lowest group was raised before. block: what is placed then. seen: what was kept, by
+    the lower bits of its sum; the length is a power of 2.
+    """
+
+    def __init__(self, width, seen, array):
+        """Begin empty. array: makes a sequence of the kernel's kind."""
+        self.heap = array([0] * width)
+        self.worth = array([0] * width)
+        self.parent = array([0] * width)
+        self.raises = array([0] * width)
+        self.block = array([0] * width)
+        self.seen = seen
+        self.count = 0
+        self.has_overflowed = 0  # whether a step was ever dropped
+
+
+class Beam:
+    """How far a search has come; it goes on from there.
+
+    rows: of this level, `count` of them; next: of the level above. left: blocks left to place. low,
+    order: (B,) of the row at hand, `raised` times, which has `lost` so much room. group: the lowest
+    blocks that conflict, `members` of them, tried up to `turn`. try_low, try_order, risen: (B,)
+    scratch, the row with one block more.
+    """
+
+    def __init__(self, low, order, rows, following, kept, array):
+        """Begin with the first of these rows, which is that of low and order. array: as in Kept."""
+        blocks = len(low)
+        self.rows = rows
+        self.next = following
+        self.kept = kept
+        self.low = low
+        self.order = array([0] * blocks)
+        self.try_low = array([0] * blocks)
+        self.try_order = array([0] * blocks)
+        self.risen = array([0] * blocks)
+        self.is_placed = array([0] * blocks)
+        self.group = array([0] * blocks)
+        self.stamps = array([0] * blocks)
+        self.stamp = 0
+        self.members = 0
+        self.turn = 0
+        self.raised = 0
+        self.lost = 0
+        self.count = 1
+        self.parent = -1
+        self.left = len(order)
+
+
+def search(part, conflicts, cliques, guide, beam, limit):
+    """Look for offsets of at most `highest` each; return FOUND, LOST or UNDECIDED.
+
+    Found, they are in `low` of the beam. limit: blocks to try, and groups to raise, in this call.
+
+    Of the lowest blocks a group that conflicts is chosen by rank. One of it is placed there, or all lie
+    higher: each upon a block outside of the group. A row is worth the more, the less room its cliques
+    lose where the blocks left are stacked one upon another by their smallest offsets, and the more of
+    all sizes and lifetimes is placed. The best rows of each level go on, all with equally many blocks.
+
+    Sources: Moffitt, MiniMalloc, ASPLOS 2023 (plans from below); Jackson's rule for one machine with
+    release dates (the stacks); Libralesso et al., Tree search for the sequential ordering problem, 2020
+    (beams that begin again with twice the width, guided by what is lost for what is placed).
+    """
+    for _ in range(limit):
+        if beam.turn < beam.members:
+            block = beam.group[beam.turn]
+            beam.turn += 1
+            if guide.twin[block] < 0 or beam.is_placed[guide.twin[block]] == 1:
+                try_block(part, conflicts, cliques, guide, beam, block)
+        elif beam.members > 0 and raise_group(part, conflicts, beam):
+            beam.raised += 1
+            gather(part, conflicts, beam)
+            if not can_be_kept(part, cliques, guide, beam):
+                beam.members = 0
+        elif beam.parent + 1 < beam.count:
+            open_row(beam, beam.parent + 1)
+            gather(part, conflicts, beam)
+            beam.lost = room_lost(part, cliques, guide, beam.order, beam.low, beam.left)
+        elif beam.kept.count == 0:
+            return LOST
+        else:
+            climb(part, conflicts, guide, beam)
+            if beam.left == 0:
+                open_row(beam, 0)
+                return FOUND
+    return UNDECIDED
+
+
+def open_row(beam, row):
+    """Take a row of this level at hand."""
+    blocks = len(beam.low)
+    first = row * blocks
+    beam.parent = row
+    beam.raised = 0
+    for block in range(blocks):
+        beam.low[block] = beam.rows.low[first + block]
+        beam.is_placed[block] = 1
+    for k in range(beam.left):
+        block = beam.rows.order[first + k]
+        beam.order[k] = block
+        beam.is_placed[block] = 0
+
+
+def gather(part, conflicts, beam):
+    """Write down a group of the lowest blocks: that of the smallest rank, and who conflicts with it."""
+    bottom = beam.low[beam.order[0]]
+    first = beam.order[0]
+    k = 1
+    while k < beam.left and beam.low[beam.order[k]] == bottom:
+        if part.rank[beam.order[k]] < part.rank[first]:
+            first = beam.order[k]
+        k += 1
+    beam.stamp += 1
+    beam.stamps[first] = beam.stamp
+    beam.group[0] = first
+    beam.members = 1
+    beam.turn = 0
+    done = 0
+    while done < beam.members:
+        block = beam.group[done]
+        done += 1
+        for entry in range(conflicts.start[block], conflicts.start[block + 1]):
+            other = conflicts.neighbour[entry]
+            is_open = beam.is_placed[other] == 0 and beam.stamps[other] != beam.stamp
+            if is_open and beam.low[other] == bottom:
+                beam.stamps[other] = beam.stamp
+                beam.group[beam.members] = other
+                beam.members += 1
+
+
+def raise_group(part, conflicts, beam):
+    """Let the group lie upon the lowest of the blocks around it; False if that cannot be."""
+    rest = part.capacity + 1
+    for k in range(beam.members):
+        block = beam.group[k]
+        for entry in range(conflicts.start[block], conflicts.start[block + 1]):
+            other = conflicts.neighbour[entry]
+            if beam.is_placed[other] == 0 and beam.stamps[other] != beam.stamp:
+                rest = min(rest, beam.low[other] + conflicts.lift[entry])
+    for k in range(beam.members):
+        block = beam.group[k]
+        beam.low[block] = rounded_up(rest, part.alignment[block])
+        if beam.low[block] > part.highest[block]:
+            return False
+    for k in range(beam.left):
+        insert(beam.order, beam.low, k, beam.order[k])
+    return True
+
+
+def rounded_up(number, unit):
+    """Return the smallest multiple of the unit that is not below the number."""
+    return number if unit == 1 else (number + unit - 1) // unit * unit
+
+
+def insert(order, low, count, block):
+    """Insert a block among so many in ascending order of `low`."""
+    hole = count
+    while hole > 0 and low[order[hole - 1]] > low[block]:
+        order[hole] = order[hole - 1]
+        hole -= 1
+    order[hole] = block
+
+
+def can_be_kept(part, cliques, guide, beam):
+    """Whether the row at hand, with the largest block more, would be among the best."""
+    most = 0
+    for k in range(beam.left):
+        most = max(most, guide.share[beam.order[k]])
+    beam.lost = room_lost(part, cliques, guide, beam.order, beam.low, beam.left)
+    return beam.lost >= 0 and is_among_the_best(guide, beam, beam.lost, most)
+
+
+def is_among_the_best(guide, beam, lost, share):
+    """Whether a step may be kept that loses so much room, and places this share of the blocks more."""
+    kept = beam.kept
+    if kept.count < len(kept.heap):
+        return True
+    worth = lost * guide.whole // (beam.rows.share[beam.parent] + share)
+    if worth < kept.worth[kept.heap[0]]:
+        return True
+    kept.has_overflowed = 1
+    return False
+
+
+def try_block(part, conflicts, cliques, guide, beam, block):
+    """Place a block of the row at hand, and keep that if it is among the best."""
+    share = guide.share[block]
+    if not is_among_the_best(guide, beam, beam.lost, share):  # mostly more is lost, and hardly less
+        return
+    if not stack(part, conflicts, beam, block):
+        return
+    lost = room_lost(part, cliques, guide, beam.try_order, beam.try_low, beam.left - 1)
+    if lost < 0 or not is_among_the_best(guide, beam, lost, share):
+        return
+    kept = beam.kept
+    worth = lost * guide.whole // (beam.rows.share[beam.parent] + share)
+    total = 1
+    for k in range(beam.left - 1):
+        other = beam.try_order[k]
+        total = (total + (beam.try_low[other] + 1) * guide.key[other]) & MASK
+    place = total & (len(kept.seen) - 1)
+    if kept.seen[place] == total:
+        return
+    kept.seen[place] = total
+    step = kept.count
+    if kept.count == len(kept.heap):
+        step = kept.heap[0]
+        kept.has_overflowed = 1
+    kept.worth[step] = worth
+    kept.parent[step] = beam.parent
+    kept.raises[step] = beam.raised
+    kept.block[step] = block
+    if kept.count == len(kept.heap):
+        sink(kept, 0, kept.count)
+    else:
+        kept.count += 1
+        rise(kept, step)
+
+
+def stack(part, conflicts, beam, block):
+    """Write down the row at hand with a block at its smallest offset; False if others find no room."""
+    for k in range(beam.left):
+        beam.try_low[beam.order[k]] = beam.low[beam.order[k]]
+    for entry in range(conflicts.start[block], conflicts.start[block + 1]):
+        other = conflicts.neighbour[entry]
+        if beam.is_placed[other] == 0:
+            least = beam.low[block] + conflicts.rise[entry]
+            if least > beam.try_low[other]:
+                least = rounded_up(least, part.alignment[other])
+                if least > part.highest[other]:
+                    return False
+                beam.try_low[other] = least
+    merge(beam, block)
+    return True
+
+
+def merge(beam, block):
+    """Write down the order of the blocks left to place but this one, some of which have risen."""
+    count = 0
+    risen = 0
+    for k in range(beam.left):
+        other = beam.order[k]
+        if beam.try_low[other] != beam.low[other]:
+            insert(beam.risen, beam.try_low, risen, other)
+            risen += 1
+        elif other != block:
+            beam.try_order[count] = other
+            count += 1
+    while risen > 0:
+        other = beam.risen[risen - 1]
+        if count > 0 and beam.try_low[beam.try_order[count - 1]] > beam.try_low[other]:
+            count -= 1
+            other = beam.try_order[count]
+        else:
+            risen -= 1
+        beam.try_order[count + risen] = other
+
+
+def room_lost(part, cliques, guide, order, low, count):
+    """Return what the cliques lose at the least, as the guide counts; -1 if one does not fit.
+
+    order: blocks left to place, by `low`.
+    """
+    for clique in range(len(cliques.level)):
+        cliques.level[clique] = 0
+    for k in range(count):
+        block = order[k]
+        begin = low[block]
+        for entry in range(cliques.start[block], cliques.start[block + 1]):
+            clique = cliques.clique[entry]
+            level = cliques.level[clique]
+            if begin > level:
+                level = begin
+            cliques.level[clique] = level + cliques.weight[entry]
+    lost = 1
+    for clique in range(len(cliques.level)):
+        level = cliques.level[clique]
+        if level > part.capacity:
+            return -1
+        if level > 0:
+            lost += guide.scale // (part.capacity - level + guide.soft) - guide.spare[clique]
+    return max(lost, 1)
+
+
+def rise(kept, place):
+    """Move a step of the heap up to where it belongs."""
+    step = kept.heap[place] = place
+    while place > 0:
+        above = (place - 1) // 2
+        if kept.worth[kept.heap[above]] >= kept.worth[step]:
+            break
+        kept.heap[place] = kept.heap[above]
+        place = above
+    kept.heap[place] = step
+
+
+def sink(kept, place, count):
+    """Move a step of a heap of so many down to where it belongs."""
+    step = kept.heap[place]
+    while 2 * place + 1 < count:
+        below = 2 * place + 1
+        if below + 1 < count:
+            below += kept.worth[kept.heap[below + 1]] > kept.worth[kept.heap[below]]
+        if kept.worth[kept.heap[below]] <= kept.worth[step]:
+            break
+        kept.heap[place] = kept.heap[below]
+        place = below
+    kept.heap[place] = step
+
+
+def climb(part, conflicts, guide, beam):
+    """Go on to the next level with the rows that were kept, the best first."""
+    kept = beam.kept
+    blocks = len(beam.low)
+    for last in range(kept.count - 1, 0, -1):  # sort the heap
+        step = kept.heap[last]
+        kept.heap[last] = kept.heap[0]
+        kept.heap[0] = step
+        sink(kept, 0, last)
+    for row in range(kept.count):
+        step = kept.heap[row]
+        block = kept.block[step]
+        open_row(beam, kept.parent[step])
+        for _ in range(kept.raises[step]):
+            gather(part, conflicts, beam)
+            raise_group(part, conflicts, beam)
+        stack(part, conflicts, beam, block)
+        beam.try_low[block] = beam.low[block]
+        first = row * blocks
+        for other in range(blocks):
+            beam.next.low[first + other] = beam.low[other]
+        for k in range(beam.left):
+            beam.next.low[first + beam.order[k]] = beam.try_low[beam.order[k]]
+        for k in range(beam.left - 1):
+            beam.next.order[first + k] = beam.try_order[k]
+        beam.next.share[row] = beam.rows.share[kept.parent[step]] + guide.share[block]
+    for place in range(len(kept.seen)):
+        kept.seen[place] = 0
+    rows = beam.rows
+    beam.rows = beam.next
+    beam.next = rows
+    beam.count = kept.count
+    beam.parent = -1
+    beam.members = 0
+    beam.turn = 0
+    beam.left -= 1
+    kept.count = 0
