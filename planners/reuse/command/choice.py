@@ -34,7 +34,7 @@ from planners.streaming.at_work.in_turn import run_in_turn
 from planners.streaming.plan import StreamingPlan
 
 MOST_STEPS = 2000  # of the search for offsets, after which the best by then is taken
-EVALUATIONS_A_STEP = 20  # of the search, for each step of that for the least in use together
+EVALUATIONS_A_STEP = 10  # of the search, for each step of that for the least in use together
 
 
 def concluded(
