@@ -190,7 +190,7 @@ have points with as much in use together: for offsets their bounds cannot be rai
 
 Offsets are of the smallest chromosome for whole buffers, or of that with the least in use together,
 which is climbed for network by network; in-place elementwise layers are of the same chromosome. Each
-arena was shown to the judge.
+arena was shown to the judge. No plan has less: as above, where no layer works in place.
 """
 
 
@@ -198,13 +198,13 @@ def sixth(row: Row) -> str:
     """Return why the printed memory of application 6 is out of reach in the published accounting."""
     weights = row.published.weights
     in_use = f"{(row.bound_published - weights) / 1e6:.2f} MB"
-    return f"""So the {PAPER[row.name][3]} MB of application 6 are out of reach in this accounting, with any sharing.
-It reads strided 1x1 windows by their kernel, and all rows that are left with the last phase: 29 of the
-56 rows that both readers of the first such tensor of ResNet-50 wait for, 3.32 MB. If all layers of the
-next stage work by rows, both readers of its last tensor hold 15 rows at the same time, 1.72 MB. If one
-does not, a tensor of 1.6 MB beside it is whole. With the small buffers along the way this network has
-at least {in_use} in use together, beside {weights / 1e6:.2f} MB of weights. With rates that can run,
-less is needed."""
+    return f"""So the {PAPER[row.name][3]} MB of application 6 are out of reach in this accounting, with
+any sharing. It reads strided 1x1 windows by their kernel, and all rows that are left with the last
+phase: 29 of the 56 rows that both readers of the first such tensor of ResNet-50 wait for, 3.32 MB. If
+all layers of the next stage work by rows, both readers of its last tensor hold 15 rows at the same
+time, 1.72 MB. If one does not, a tensor of 1.6 MB beside it is whole. With the small buffers along the
+way this network has at least {in_use} in use together, beside {weights / 1e6:.2f} MB of weights. With
+rates that can run, less is needed."""
 
 
 def picture(row: Row) -> str:

@@ -35,7 +35,8 @@ from planners.streaming.at_work.in_turn import run_in_turn
 from planners.streaming.plan import StreamingPlan
 
 MOST_STEPS = 2000  # of the search for offsets, after which the best by then is taken
-EVALUATIONS_A_STEP = 20  # of the search, for each step of that for the least in use together
+BOUND_STEPS = 300  # of the search for the least in use together, at most
+EVALUATIONS_A_STEP = 10  # that are allowed, for each of these steps
 
 
 def concluded(
@@ -92,7 +93,8 @@ def concluded(
 def _bound(evaluator: Evaluator, options: argparse.Namespace, stop: Stop) -> int:
     """Bytes that no chromosome is below, where readers of a tensor may share its place."""
     genes = [None, *filter(None, options.rows)]
-    steps = options.generations * options.population // EVALUATIONS_A_STEP
+    evaluations = options.generations * options.population
+    steps = min(BOUND_STEPS, evaluations // EVALUATIONS_A_STEP)
     searched = searched_bound(evaluator, genes, steps=steps, shares_tensors=True, budget=stop)
     return max(tensor_bound(evaluator, genes), searched)
 

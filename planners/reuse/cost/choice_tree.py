@@ -8,7 +8,7 @@ place where most is in use. So there is a proved bound at any time, and it rises
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heappop, heappush
+from heapq import heapify
 from typing import NamedTuple
 
 from planners.reuse.cost.choices_left import Choices, ChoicesLeft
@@ -40,9 +40,8 @@ class Tree:
         self._left = left
         self._layers = [layer for layer in layers if len(choices[layer]) > 1]
         self._moments = moments
-        self._nodes: list[_Node] = []
         self._made = 0
-        self._add(choices, 0, 0)
+        self._nodes = [self._node(choices, 0, 0)]
 
     @property
     def bound(self) -> int:
@@ -60,21 +59,24 @@ class Tree:
         return not self._open(self._nodes[0])
 
     def split(self) -> list[Choices]:
-        """Split the node with the smallest bound, which has an open layer; return its parts."""
-        node = heappop(self._nodes)
+        """Split the node with the smallest bound, which has an open layer; return its parts.
+
+        Wherever Ctrl-C ends it, the nodes are all choices.
+        """
+        node, *others = self._nodes
         layer = min(self._open(node), key=lambda one: (abs(one - node.fullest), one))
         before, behind = node.choices[:layer], node.choices[layer + 1 :]
         parts = [(*before, (rows,), *behind) for rows in node.choices[layer]]
-        for choices in parts:
-            self._add(choices, node.bound, node.fixed - 1)
+        others += [self._node(choices, node.bound, node.fixed - 1) for choices in parts]
+        heapify(others)
+        self._nodes = others
         return parts
 
     def _open(self, node: _Node) -> list[int]:
         return [layer for layer in self._layers if len(node.choices[layer]) > 1]
 
-    def _add(self, choices: Choices, bound: int, fixed: int) -> None:
+    def _node(self, choices: Choices, bound: int, fixed: int) -> _Node:
         loads = self._left.loads(choices)
         fullest = max(self._moments, key=loads.__getitem__)
         self._made += 1
-        node = _Node(max(bound, loads[fullest]), fixed, self._made, choices, fullest)
-        heappush(self._nodes, node)
+        return _Node(max(bound, loads[fullest]), fixed, self._made, choices, fullest)
