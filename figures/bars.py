@@ -13,12 +13,16 @@ WIDTH = 0.8  # of all bars of one name
 
 
 class Bars(NamedTuple):
-    """A plot: for each name along the axis the height of each kind; None where there is no bar."""
+    """A plot: for each name along the axis the height of each kind; None where there is no bar.
+
+    missing: is written where a name has no bar at all.
+    """
 
     title: str
     up: str
     names: Sequence[str]
     heights: Mapping[str, Sequence[float | None]]
+    missing: str = ""
 
 
 def bars_picture(title: str, plots: Sequence[Sequence[Bars]], *, width: float = 3.4) -> str:
@@ -44,6 +48,9 @@ def _draw(axes: Axes, one: Bars) -> None:
         places = [place + (number + 0.5) * width - WIDTH / 2 for place in range(len(one.names))]
         found = [height or 0 for height in heights]
         axes.bar(places, found, width * 0.95, label=kind, color=COLOURS[number % len(COLOURS)])
+    for place, heights in enumerate(zip(*one.heights.values(), strict=True)):
+        if all(height is None for height in heights):
+            axes.text(place, 0, one.missing, fontsize=7, color="#777", ha="center", va="bottom")
     axes.set_xticks(range(len(one.names)), one.names, fontsize=7)
     axes.tick_params(axis="y", labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)

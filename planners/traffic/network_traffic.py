@@ -117,9 +117,8 @@ class NetworkSearch:
         tiles.
         Raises InvalidPlan, naming the layer, where one does not fit the buffer on its own.
         """
-        stop, ended = stop_of(budget), None
-        at_once = Stop(steps=0, reason=because(TrafficWhy.ONE_LEVEL))
-        quick = [self._alone(stage, buffer_bytes, at_once) for stage in self.stages]
+        stop = stop_of(budget)
+        quick, ended = self._each_alone(buffer_bytes)
         ways: list[tuple[int, tuple[GroupTraffic, ...]]] = [(0, ())]  # of the first stages
         for end, stage in enumerate(self.stages, 1):
             alone = quick[end - 1]
@@ -147,6 +146,23 @@ class NetworkSearch:
             status=Status.FEASIBLE if ended else Status.OPTIMAL,
             reason=ended or because(self.proof),
         )
+
+    def _each_alone(self, buffer_bytes: int) -> tuple[list[GroupTraffic], Reason | None]:
+        """Each stage by its best nest with one level of tiles, which takes a second at most.
+
+        Ctrl-C within it counts when it is done, so that there is an answer; a second one ends it.
+        """
+        at_once = Stop(steps=0, reason=because(TrafficWhy.ONE_LEVEL))
+        found: list[GroupTraffic] = []
+        ended: Reason | None = None
+        while len(found) < len(self.stages):
+            try:
+                found.append(self._alone(self.stages[len(found)], buffer_bytes, at_once))
+            except KeyboardInterrupt as end:
+                if ended is not None:
+                    raise
+                ended = reason_of(end)
+        return found, ended
 
     def _alone(self, stage: Stage, buffer_bytes: int, stop: Stop) -> GroupTraffic:
         return stage_alone(stage, buffer_bytes, stop)

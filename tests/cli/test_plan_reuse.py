@@ -1,28 +1,12 @@
 """`csdf plan reuse` as its users see it."""
 
 import json
-import re
 
 import pytest
 
-from tests.shared_data import SHARED, each
-
 APPLICATION = "keyword_spotting+samos_example"
 RESIDUAL = "resnet8+keyword_spotting"
-DARKNET = """[net]
-height=16
-width=16
-channels=3
-
-[convolutional]
-filters=4
-size=3
-stride=1
-pad=1
-activation=relu
-"""
 QUICK = ("--generations", "3", "--population", "12", "--seed", "4")
-TABLE = SHARED / "networks" / "applications.json"
 
 
 def test_the_front_and_the_methods(answer):
@@ -114,174 +98,11 @@ def test_a_checkpoint_is_for_the_evolution(run, tmp_path):
     assert "--checkpoint is for --method evolution" in remarks
 
 
-def test_the_chosen_plan_runs_in_its_arena(answer):
-    _, found = answer("plan", "reuse", APPLICATION, *QUICK, "--verify")
-    assert found["relative_difference"] < 1e-5
-
-
-def test_the_published_plan_lays_whole_buffers_one_after_another(answer):
-    _, found = answer("plan", "reuse", APPLICATION, *QUICK, "--whole-buffers", "--verify")
-    arena = found["arena_bytes"]
-    assert found["weight_bytes"] + arena == found["chosen"]["memory_bytes"]
-    assert found["relative_difference"] < 1e-5
-
-
-def test_the_plan_is_written_as_json_and_for_c(run, tmp_path):
-    for name, beginning in (("plan.json", "["), ("plan.h", "#ifndef ")):
-        path = tmp_path / name
-        assert run("plan", "reuse", APPLICATION, *QUICK, "-o", path)[0] == 0
-        assert path.read_text().startswith(beginning)
-
-
-def test_elements_that_count_a_byte_run_in_their_bytes(answer):
-    _, single = answer("plan", "reuse", "samos_example", *QUICK)
-    _, found = answer("plan", "reuse", "samos_example", *QUICK, "--element-bytes", 1, "--verify")
-    assert 4 * found["arena_bytes"] == single["arena_bytes"]
-    assert found["relative_difference"] < 1e-5
-
-
-def test_a_written_plan_is_judged_run_and_drawn_by_fit(run, answer, tmp_path):
-    pytest.importorskip("matplotlib")
-    path, picture = tmp_path / "plan.json", tmp_path / "plan.svg"
-    _, planned = answer("plan", "reuse", APPLICATION, *QUICK, "-o", path)
-    models = APPLICATION.split("+")
-    code, found = answer("fit", *models, "--plan", path, "--verify", "--plot", picture)
-    assert code == 0
-    assert found["ram_bytes"] == planned["arena_bytes"]
-    assert max(one["verified"]["relative"] for one in found["networks"]) < 1e-5
-    assert "<svg" in picture.read_text()
-    code, _, error = run("fit", *reversed(models), "--plan", path)
-    assert code == 2
-    assert "the plan of network 'keyword_spotting' works layer" in error
-
-
-def test_networks_of_a_plan_that_work_at_once_share_no_byte(run, tmp_path):
-    partitions = [{"name": "A", "last": "n2"}, {"name": "B"}]
-    networks = [
-        {"model": "samos_example", "partitions": partitions},
-        {"model": "keyword_spotting", "simplify": True},
-    ]
-    application, path = tmp_path / "app.json", tmp_path / "plan.json"
-    together = [["A", "B", "keyword_spotting"]]
-    application.write_text(json.dumps({"networks": networks, "parallel": together}))
-    assert run("plan", "reuse", application, *QUICK, "-o", path)[0] == 0
-    models = ("samos_example", "keyword_spotting")
-    code, output, _ = run("fit", *models, "--plan", path, "--verify")
-    assert code == 0
-    assert "2 networks partly at the same time in one arena: fit" in output
-    plans = json.loads(path.read_text())
-    assert {group["at_once"] for one in plans for group in one["groups"]} == {
-        "A, B, keyword_spotting"
-    }
-    inner = next(one for one in plans[1]["buffers"] if one["size"])
-    other = next(one for one in plans[0]["buffers"] if one["size"])
-    inner["offset"] = other["offset"]
-    path.write_text(json.dumps(plans))
-    code, _, error = run("fit", *models, "--plan", path)
-    assert code == 2
-    assert "may work at the same time, but buffers" in error
-
-
-def test_a_plan_with_rates_as_published_is_not_written_as_json(run, tmp_path):
-    path = tmp_path / "plan.json"
-    code, _, error = run(
-        "plan", "reuse", APPLICATION, *QUICK, "--accounting", "published", "-o", path
-    )
-    assert code == 2
-    assert "no plan runs with rates as published" in error
-    assert not path.exists()
-
-
-def test_an_application_file(answer, tmp_path):
-    path = tmp_path / "app.json"
-    partitions = [{"name": "A", "last": "n2"}, {"name": "B"}]
-    networks = [{"model": "samos_example", "partitions": partitions}]
-    path.write_text(json.dumps({"networks": networks, "parallel": [["A", "B"]]}))
-    code, found = answer("plan", "reuse", path, *QUICK)
-    assert code == 0
-    assert found["application"] == "app"
-
-
-@pytest.fixture
-def model_file(run, tmp_path):
-    """keyword_spotting as an ONNX file."""
-    pytest.importorskip("onnx")
-    path = tmp_path / "speech.onnx"
-    assert run("cnn", "convert", "keyword_spotting", "--fuse", "-o", path)[0] == 0
-    return path
-
-
-def test_a_model_file_is_an_application_of_its_network(answer, model_file):
-    code, found = answer("plan", "reuse", model_file, *QUICK)
-    _, named = answer("plan", "reuse", "keyword_spotting", *QUICK)
-    assert code == 0
-    assert (found["application"], found["networks"]) == ("speech", ["speech"])
-    assert found["methods"] == named["methods"]
-
-
-@pytest.mark.parametrize("separate", [True, False], ids=["separate", "with a plus"])
-def test_several_models_are_one_application(answer, model_file, separate):
-    words = (model_file, "samos_example") if separate else (f"{model_file}+samos_example",)
-    _, found = answer("plan", "reuse", *words, *QUICK)
-    assert found["application"] == "speech+samos_example"
-    _, named = answer("plan", "reuse", APPLICATION, *QUICK)
-    assert found["methods"] == named["methods"]
-
-
-def test_a_darknet_file_is_a_model(answer, tmp_path):
-    path = tmp_path / "eyes.cfg"
-    path.write_text(DARKNET)
-    _, found = answer("plan", "reuse", path, *QUICK)
-    assert found["application"] == "eyes"
-
-
-@pytest.mark.skipif(not TABLE.exists(), reason="nothing for it beside the checkout")
-def test_a_network_in_json_is_a_model(answer):
-    path = TABLE.parent / "json" / "CNN2.json"
-    _, found = answer("plan", "reuse", path, "--repair", *QUICK)
-    assert len(found["networks"]) == 1
-
-
-def test_models_are_read_as_the_options_say(answer):
-    whole = answer("plan", "reuse", "resnet8", *QUICK, "--simplify", "none")[1]
-    fused = answer("plan", "reuse", "resnet8", *QUICK)[1]
-    assert whole["methods"]["no_reduction"] > fused["methods"]["no_reduction"]
-
-
-def test_an_application_stands_alone(run, tmp_path):
-    path = tmp_path / "app.json"
-    path.write_text(json.dumps({"networks": [{"model": "samos_example"}]}))
-    for words, message in (
-        ((path, "samos_example"), "is an application of its own; give it alone"),
-        ((path, "--repair"), "an application says itself how"),
-    ):
-        code, output, remarks = run("plan", "reuse", *words)
-        assert (code, output) == (2, "")
-        assert message in remarks
-
-
-def test_the_run_tells_one_difference(run):
-    _, output, _ = run("plan", "reuse", "samos_example", *QUICK, "--verify")
-    (line,) = (one for one in output.splitlines() if "run in this arena" in one)
-    assert re.fullmatch(
-        r" +run in this arena: equal, largest difference [\d.e-]+ of the largest output", line
-    )
-
-
 def test_the_front_is_drawn(run, tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "front.svg"
     assert run("plan", "reuse", "samos_example", *QUICK, "--plot", path)[0] == 0
     assert path.read_text().startswith("<?xml")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not TABLE.exists(), reason="nothing for it beside the checkout")
-def test_a_published_application_in_the_published_accounting(answer):
-    # TODAES 2022 by a model of it: 42.66 MB without reduction, 21.13 with reuse within networks
-    _, found = answer("plan", "reuse", TABLE, "--entry", "application 1", *QUICK)
-    assert round(found["methods"]["no_reduction"] / 1e6, 2) == 42.66
-    assert round(found["methods"]["reuse_only"] / 1e6, 2) == 21.13
 
 
 @pytest.mark.parametrize(
@@ -309,21 +130,6 @@ def test_options_that_mean_nothing_are_refused(run, option):
     code, _, remarks = run("plan", "reuse", "samos_example", *option)
     assert code == 2
     assert f"argument {option[0]}" in remarks
-
-
-def test_parameters_have_the_bytes_of_an_element_unless_said_otherwise(answer):
-    words = ("plan", "reuse", APPLICATION, *QUICK)
-    (one, both, four) = (
-        answer(*words, *more)[1]["weight_bytes"]
-        for more in (
-            ("--element-bytes", 1),
-            ("--element-bytes", 1, "--parameter-bytes", 1),
-            ("--element-bytes", 1, "--parameter-bytes", 4),
-        )
-    )
-    assert one == both
-    assert four == 4 * one
-    assert answer(*words)[1]["weight_bytes"] == four  # single precision
 
 
 @pytest.mark.parametrize("name", ["resnet8", "keyword_spotting"])
@@ -391,34 +197,6 @@ def test_an_arena_that_time_left_unproved_says_what_it_cannot_be_below(run):
     assert bound == "9.846 MB" or (not bound and size.endswith("9.846 MB"))
 
 
-TFLITE = SHARED / "networks" / "tflite"
-MIXED = TFLITE / "mcunet_vww1_int8.tflite"
-
-
-@pytest.mark.slow
-@each("path", [path for path in (TFLITE / "kws_int8.tflite", MIXED) if path.exists()])
-def test_a_quantised_network_runs_in_an_arena_of_its_own_elements(path, answer):
-    code, found = answer(
-        "plan", "reuse", path, "--generations", "2", "--population", "4", "--verify"
-    )
-    # Whole tensors: 16000 bytes of live activations by the README beside the files; 48 maps of
-    # 40 x 40 and of 20 x 20, where the depthwise convolution between them pads its input itself.
-    whole = {"kws_int8": 16000, "mcunet_vww1_int8": 48 * (40 * 40 + 20 * 20)}[path.stem]
-    assert (code, found["relative_difference"], found["whole_arena_bytes"]) == (0, 0.0, whole)
-    assert found["arena_bytes"] < whole
-
-
-@each("path", [path for path in (MIXED,) if path.exists()])
-def test_tensors_of_several_types_have_bytes_of_their_own_by_parts(path, answer):
-    code, found = answer("cnn", "memory", path, "--budget", "5s")
-    (row,) = found["networks"]
-    # The frame is of single precision, 80 x 80 x 3; everything else of int8. The largest are those of
-    # the test above.
-    assert code == 0
-    assert row["whole_arena"]["buffer_bytes"] == 48 * (40 * 40 + 20 * 20)
-    assert row["by_parts_arena"]["buffer_bytes"] < 161472
-
-
 def test_algorithm_9_searches_nothing_where_all_layers_whole_fit(answer):
     code, found = answer(
         "plan", "reuse", APPLICATION, *QUICK, "--selection", "published", "--memory", "10MB"
@@ -453,11 +231,3 @@ def test_measured_times_of_phases_decide_the_speed(answer, run, tmp_path):
     code, _, remarks = run("plan", "reuse", "samos_example", *QUICK, *options[:2])
     assert code == 2
     assert "no measured times of" in remarks
-
-
-def test_rates_as_published_are_not_run(run):
-    code, _, remarks = run(
-        "plan", "reuse", APPLICATION, *QUICK, "--accounting", "published", "--verify"
-    )
-    assert code == 2
-    assert "--verify cannot run rates as published" in remarks

@@ -46,6 +46,7 @@ def test_a_suspicious_file_is_remarked_upon_by_the_command_that_read_it(run, tmp
     assert remarks.startswith("csdf analyze: warning: ")
 
 
+@pytest.mark.slow
 def test_two_subjects_of_one_command_are_remarked_upon_once(run, tmp_path):
     # Both networks of `report --compare` have predicted times, both of `fit` random weights.
     page = ("-o", tmp_path / "page.html")

@@ -51,6 +51,13 @@ def test_all_names_stand_in_the_legend_where_they_hide_nothing():
     assert texts[-5:] == ["both", "front", "all by rows", "chosen", "no plan has less"]
 
 
+def test_a_plan_of_the_front_that_is_faster_for_one_network_only_is_told_from_the_others():
+    # A front has a period for each network; drawn is the longest, by which this one is beaten.
+    beaten = DrawnPlan(261_000, 0.0236)
+    assert "faster for one network only" in texts_of([*ROWS_COST_LITTLE, beaten])
+    assert "faster for one network only" not in texts_of(ROWS_COST_LITTLE)
+
+
 @pytest.mark.parametrize(
     ("scale", "unit"), [(1, "memory (kB = 1,000 bytes)"), (100, "memory (MB = 1,000,000 bytes)")]
 )

@@ -40,6 +40,18 @@ def command_parser() -> argparse.ArgumentParser:
         "HLS scheduler: the answer lists what was assumed, --latency says it, --sensitivity tells how "
         "much it matters. Sizes are proved for this model of the design.",
     )
+    _add_question(parser)
+    _add_timing(parser)
+    parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
+    parsers.add_budget_option(parser, "for each search; then the best by then", BUDGET)
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
+    parsers.add_output_option(parser, "a folding file with these depths, in JSON", required=False)
+    return parser
+
+
+def _add_question(parser: argparse.ArgumentParser) -> None:
+    """Add the design, the rate that it has to reach, and what is to be small."""
     parser.add_argument("model", metavar="MODEL", help="the hardware layers: .onnx or .onnx.gz")
     parser.add_argument(
         "--folding", metavar="FILE", help="PE, SIMD and depths to look at, by node, in JSON"
@@ -59,6 +71,10 @@ def command_parser() -> argparse.ArgumentParser:
         help="what is to be small: bits, words, block RAMs of 18 kbit (none up to 256 words), or LUTs "
         "of shift registers, as csdf buffers counts them; default: bits",
     )
+
+
+def _add_timing(parser: argparse.ArgumentParser) -> None:
+    """Add what the model does not say of the hardware: its clock, latencies of HLS, its parts."""
     add_clock(parser)
     parser.add_argument(
         "--latency",
@@ -93,9 +109,3 @@ def command_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="rows of cores as by SplitLargeFIFOs, not one rounded up",
     )
-    parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
-    parsers.add_budget_option(parser, "for each search; then the best by then", BUDGET)
-    parsers.add_json_option(parser)
-    parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
-    parsers.add_output_option(parser, "a folding file with these depths, in JSON", required=False)
-    return parser

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from csdf.draw.picture import axis_unit, rendered
 
 MARKERS = "sDv^<>"  # of other methods, one each
+BEHIND = "faster for one network only"  # of a front, but for all networks no trade-off
 MARGIN = 0.08  # of the range, on both sides
 
 
@@ -43,7 +44,13 @@ def tradeoff_picture(
     axes.set_xlabel(f"memory ({unit})")
     axes.set_ylabel("time of a frame of every network (ms)")
     axes.step(*_axis_values(_outline(front), unit.bytes), where="post", color="#357", linewidth=1.2)
-    axes.plot(*_axis_values(front, unit.bytes), "o", color="#357", markersize=3.5, label="front")
+    behind = [place for place in front if place not in _outline(front)]
+    for plans, style, label in ((_outline(front), "full", "front"), (behind, "none", BEHIND)):
+        if plans:
+            axes.plot(
+                *_axis_values(plans, unit.bytes), "o", color="#357", markersize=3.5,
+                fillstyle=style, linestyle="", label=label,
+            )  # fmt: skip
     for place, marker in zip(others, cycle(MARKERS), strict=False):
         values = _axis_values([place], unit.bytes)
         axes.plot(*values, marker, color="#888", markersize=5, label=place.label, linestyle="")
@@ -58,7 +65,7 @@ def tradeoff_picture(
     axes.set_ylim(_limits(_axis_values(shown, unit.bytes)[1]))
     axes.ticklabel_format(useOffset=False, style="plain")
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=5, fontsize=8, frameon=False)
+    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     return rendered(figure, title, suffix)
 
 

@@ -344,6 +344,28 @@ def test_a_search_that_ends_early_still_answers():
     assert all(len(one.stages) == 1 for one in found.groups)
 
 
+@pytest.mark.parametrize("pressed", [1, 2])
+def test_ctrl_c_before_the_first_answer_leaves_each_layer_on_its_own(monkeypatch, pressed):
+    search = NetworkSearch(residual_block(), 1)
+    simplest = search.best(10_000, None, Stop(steps=0))
+    alone, calls = search._alone, []
+
+    def interrupted(*given):
+        calls.append(given)
+        if 2 <= len(calls) < 2 + pressed:
+            raise KeyboardInterrupt
+        return alone(*given)
+
+    monkeypatch.setattr(search, "_alone", interrupted)
+    if pressed == 2:  # who presses it twice wants no answer
+        with pytest.raises(KeyboardInterrupt):
+            search.best(10_000)
+        return
+    found = search.best(10_000)
+    assert (found.status, str(found.reason)) == (Status.FEASIBLE, "interrupted")
+    assert found.total_bytes == simplest.total_bytes
+
+
 def test_the_budget_is_looked_at_inside_the_search_of_a_group():
     calls = []
     network = chain(convolution(4), convolution(4), dims=(3, 6, 6))
