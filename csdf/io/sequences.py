@@ -13,7 +13,8 @@ from csdf.model.exact import MalformedText, natural, rational, shown
 Number = TypeVar("Number")
 
 LARGEST_PHASE_COUNT = 10**7
-MOST_KNOWN = 1000  # entries of a sequence that are not parsed again
+MOST_KNOWN = 1000  # entries of a sequence, and short sequences, that are not parsed again
+SHORT = 100  # phases, and characters, of a sequence that is kept
 
 
 def sequence_length(text: str) -> int:
@@ -46,13 +47,14 @@ def _run(entry: str) -> tuple[int, str]:
 
 def parse_rates(text: str, phases: int) -> tuple[int, ...]:
     """Return the rate of each phase; `phases` is a multiple of the length of the sequence."""
-    return _only_rate(text) if phases == 1 else _cycle(text, phases, natural)
+    is_short = phases <= SHORT and len(text) <= SHORT
+    return _short_rates(text, phases) if is_short else _cycle(text, phases, natural)
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def _only_rate(text: str) -> tuple[int, ...]:
-    """The rate of an actor with one phase; the same few numbers all over a graph."""
-    return _cycle(text, 1, natural)
+def _short_rates(text: str, phases: int) -> tuple[int, ...]:
+    """The rates of an actor with few phases; the same few sequences all over a graph."""
+    return _cycle(text, phases, natural)
 
 
 def parse_times(text: str, phases: int) -> tuple[int | Fraction, ...]:

@@ -6,8 +6,10 @@
 Kiter, SDF3, MiniMalloc and mms_ga are looked for in these options, in KITER_BIN, SDF3_BIN,
 MINIMALLOC_BIN and MMS_GA, and on the path; what is not there is left out. All programs of a row run
 one after the other, several times; a figure is the least processor time of a whole process, with its
-start. --write puts the table into docs/benchmarks.md, --history adds the figures of this commit to
-tests/benchmarks/history.jsonl as ratios to a fixed loop in plain Python, so that machines compare.
+start. Graphs lie in the folder --shared, or in models/graphs of the checkout; rows whose graph is in
+neither are left out, and counted. --write puts the table into docs/benchmarks.md, --history adds the
+figures of this commit to tests/benchmarks/history.jsonl as ratios to a fixed loop in plain Python, so
+that machines compare.
 """
 
 import argparse
@@ -30,6 +32,7 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 HISTORY = ROOT / "tests" / "benchmarks" / "history.jsonl"
 BEGIN, END = "<!-- compare: begin -->", "<!-- compare: end -->"
 SHARED = ROOT.parent / "shared"
+MODELS = ROOT / "models" / "graphs"
 LONG = 0.05  # seconds of the faster peer, for the mean
 COLUMNS = ("here", "Kiter", "SDF3", "MiniMalloc", "mms_ga")
 PERIODS = (
@@ -48,21 +51,25 @@ def main():
     known = peers.found_peers(options)
     for peer in known.values():
         print(f"{peer.name}: {'not found' if peer.place is None else 'found'}", file=sys.stderr)
+    commit = commit_name() if options.history else None
     figures = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, commands in rows(options, known, Path(folder)).items():
+        found = rows(options, known, Path(folder))
+        if left_out := len(missing(options.shared)):
+            print(f"{left_out} graphs not found: --shared FOLDER says where", file=sys.stderr)
+        for name, commands in found.items():
             if options.only in name:
                 figures[name] = interleaved(commands, options.limit, options.rounds)
                 print(line(name, figures[name]), file=sys.stderr, flush=True)
-    if options.history:
-        add_to_history(HISTORY, figures)
+    if commit is not None:
+        add_to_history(HISTORY, commit, figures)
     if options.write:
         replace_table(PAGE, table(figures))
     else:
         print(table(figures))
 
 
-def parsed_options():
+def parsed_options(words=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kiter", metavar="PROGRAM")
     parser.add_argument("--sdf3", metavar="FOLDER", help="of sdf3analysis-sdf and -csdf")
@@ -74,15 +81,18 @@ def parsed_options():
     parser.add_argument("--rounds", type=int, default=3, help="default 3")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     parser.add_argument("--history", action="store_true", help="keep the figures of this commit")
-    return parser.parse_args()
+    options = parser.parse_args(words)
+    if options.write and options.only:
+        parser.error("--write puts all rows into the page; leave out --only")
+    return options
 
 
 def rows(options, known, folder):
     """The commands of each row, by its name: ours, and those of the peers that are there."""
     found = {"python -c pass": {"here": (bare_start(), always)}}
     found["csdf --version"] = {"here": (ours("--version"), always)}
-    models = ROOT / "models" / "graphs" / "csdf_example.xml"
-    found["analyze models/graphs/csdf_example.xml"] = {"here": (ours("analyze", models), always)}
+    example = MODELS / "csdf_example.xml"
+    found["analyze models/graphs/csdf_example.xml"] = {"here": (ours("analyze", example), always)}
     for name in PERIODS:
         add(found, "analyze", name, options.shared, lambda path: peers.of_throughput(known, path))
     for name in FRONTS:
@@ -106,10 +116,21 @@ def rows(options, known, folder):
 
 
 def add(found, command, name, shared, asked):
-    path = (shared / "graphs" / f"{name}.xml").resolve()
-    if path.exists():
+    path = place(shared, name)
+    if path is not None:
         title = f"{command} {Path(name).name}"
         found[title] = {"here": (ours(command, path), complete), **there(asked(path))}
+
+
+def place(shared, name):
+    """The file of a graph, among those of the peers or those of the checkout; None for neither."""
+    places = (shared / "graphs" / f"{name}.xml", MODELS / f"{Path(name).name}.xml")
+    return next((path.resolve() for path in places if path.exists()), None)
+
+
+def missing(shared):
+    """The graphs of rows that are nowhere."""
+    return [name for name in (*PERIODS, *FRONTS) if place(shared, name) is None]
 
 
 def there(asked):
@@ -182,12 +203,19 @@ def replace_table(page, text):
     page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
-def add_to_history(path, figures):
+def commit_name():
+    """The commit of the checkout, asked before anything is measured."""
+    command = ["git", "-C", ROOT, "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        raise SystemExit(
+            "--history needs git, and a checkout: a figure belongs to a commit"
+        ) from None
+
+
+def add_to_history(path, commit, figures):
     """Append a line: the commit, and our processor time in units of the fixed loop."""
-    commit = subprocess.run(
-        ["git", "-C", ROOT, "describe", "--always", "--dirty"],
-        capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
     loop = min(loop_seconds() for _ in range(5))
     ratios = {
         name: round(row["here"] / loop, 3)

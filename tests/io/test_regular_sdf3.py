@@ -1,5 +1,6 @@
 """Large SDF3 files by their shapes: the graph of the careful reader, or none."""
 
+import re
 from pathlib import Path
 from random import Random
 
@@ -82,6 +83,28 @@ def test_large_files_are_read_by_their_shapes(monkeypatch):
 def test_quotes_and_breaks_are_as_the_writer_likes_them(quote, breaks):
     text = REGULAR.replace("\n", breaks).replace('"', quote).encode()
     assert require_alike(text) is not None
+
+
+def test_channels_may_have_an_end_of_their_own():
+    long = format_sdf3(chain(3)).replace('initialTokens="1"/>', 'initialTokens="1"></channel>')
+    every = re.sub("(<channel [^>]*)/>", r"\1></channel>", long)
+    assert require_alike(every.encode()) == chain(3)
+    assert require_alike(long.encode()) is None  # of both kinds
+
+
+def test_ascii_is_read_by_shapes_whatever_latin_it_is_declared_as():
+    latin = REGULAR.replace('encoding="UTF-8"', "encoding='ISO-8859-1'")
+    assert require_alike(latin.encode()) is not None
+    # Two letters in Latin-1, one in UTF-8: for the reader that asks which.
+    assert require_alike(latin.replace('type="B"', 'type="é"').encode()) is None
+    for text in (latin, REGULAR.replace('encoding="UTF-8"', 'encoding="ISO-8859-15"')):
+        named = text.replace('channel name="c"', 'channel name="ã"').replace(
+            'channel="c"', 'channel="ã"'
+        )
+        assert regular_graph(named.encode(), "x", buffer_sizes=False) is None
+        graph = reader.parse_sdf3(named.encode())
+        assert graph == careful_graph(named.encode())
+        assert len(graph.channels[0].name) == 2
 
 
 @pytest.mark.parametrize(

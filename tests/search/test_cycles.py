@@ -7,9 +7,11 @@ from random import Random
 
 import pytest
 
+from csdf.analysis.period.periodic import Circuit
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.model.builder import GraphBuilder
+from csdf.model.indexed import indexed
 from csdf.search.evaluator import Evaluator
 from csdf.search.insight.cycles import Cycle, Cycles
 from csdf.search.insight.rounds import Rounds
@@ -199,3 +201,20 @@ def test_the_mp3_decoder_by_blocks_has_a_front_of_203_points(name):
     assert (front.points[0].size, front.points[-1].size) == (594, 1844)
     assert front.points[-1].period == front.best_period == 278650
     assert {p.size: p.period for p in front.points}[1006] == Fraction(2104012, 3)
+
+
+def test_a_round_that_a_critical_cycle_repeats_is_worked_out_once(monkeypatch):
+    builder = GraphBuilder().actor("a", 2).actor("b", 3)
+    graph = builder.channel("a", 1, "b", 1).channel("b", 1, "a", 1).graph()
+    asked = []
+    work_out = Rounds._cycle
+    monkeypatch.setattr(
+        Rounds, "_cycle", lambda self, hops: asked.append(hops) or work_out(self, hops)
+    )
+    circuit = Circuit(actors=(0, 1) * 500, channels=(0, 1) * 500, time=2500, height=Fraction(1))
+    rounds = Rounds(indexed(graph), [500, 500], {1: (0, 7)}, is_timed=True)
+    # The way back is space: 7 tokens lie in its channel, and of 500 of an iteration each is a share.
+    whole = Cycle(2500, Fraction(-7), ((0, Fraction(1)),), (500,))
+    one = Cycle(5, Fraction(-7, 500), ((0, Fraction(1, 500)),), (500,))
+    assert rounds.of(circuit) == (whole, one)
+    assert len(asked) == 2

@@ -24,6 +24,7 @@ Element = Any  # of lxml or of the standard library: both have a tag, a text, ch
 _OTHER_ENCODING = re.compile(
     rb"""(\xef\xbb\xbf)?<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["']|us-ascii["'])""", re.IGNORECASE
 )
+_LATIN = re.compile(rb"""<\?xml[^>]*encoding\s*=\s*["']iso-8859-15?["']""", re.IGNORECASE)
 _OTHER_VERSION = re.compile(rb"""(\xef\xbb\xbf)?<\?xml\s+version\s*=\s*["'](?!1\.0["'])""")
 
 
@@ -118,12 +119,12 @@ class Sdf3Document:
 def quick_document(text: bytes, name: str) -> Sdf3Document | None:
     """Return the frame of an SDF3 text, without lines; None where it deserves a closer look.
 
-    That is where it is not well-formed, or not UTF-8 (UTF-16 has zeros), or of another version of
-    XML, or may have a document type.
+    That is where it is not well-formed, or not UTF-8 (UTF-16 has zeros) nor Latin-1 of nothing but
+    ASCII, or of another version of XML, or may have a document type.
     """
     if b"<!DOCTYPE" in text or b"\0" in text:
         return None
-    if _OTHER_ENCODING.match(text) or _OTHER_VERSION.match(text):
+    if not is_utf8(text) or _OTHER_VERSION.match(text):
         return None
     try:
         decoded = text.decode("utf-8").removeprefix("\ufeff")
@@ -134,6 +135,13 @@ def quick_document(text: bytes, name: str) -> Sdf3Document | None:
         return framed(root, name, decoded, None)
     except Unlocated:
         return None
+
+
+def is_utf8(text: bytes) -> bool:
+    """Whether the text says no other encoding, or has the same characters in that one."""
+    if not _OTHER_ENCODING.match(text):
+        return True
+    return text.isascii() and _LATIN.match(text) is not None
 
 
 def _quick_root(text: str) -> Element:

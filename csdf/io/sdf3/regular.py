@@ -19,6 +19,7 @@ from csdf.io.sdf3.document import (
     Unlocated,
     children,
     graph_name,
+    is_utf8,
     quick_document,
     throughput_constraint,
 )
@@ -90,9 +91,12 @@ def regular_graph(content: bytes, name: str, *, buffer_sizes: bool) -> Graph | N
 
 
 def _graph(content: bytes, text: str, name: str, *, buffer_sizes: bool) -> Graph:
+    if not is_utf8(content):  # of which the frame below does not know
+        raise Irregular
     times = Run(text, "actorProperties", "</actorProperties>", times_places)
     actors = Run(text, "actor", "</actor>", actor_places)
-    channels = Run(text, "channel", "/>", channel_places)
+    ends_long = "</channel>" in text  # as some programs write elements without children
+    channels = Run(text, "channel", "</channel>" if ends_long else "/>", channel_places)
     sizes = Run(text, "channelProperties", "</channelProperties>", sizes_places)
     runs: list[Run[Any]] = [run for run in (times, actors, channels, sizes) if run]
     rest = without_runs(text, runs)

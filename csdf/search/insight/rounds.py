@@ -6,6 +6,7 @@ often it is the shorter one that says what the capacities have to be.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
@@ -45,7 +46,10 @@ class Rounds:
         if not hops or any(self._graph.phases[actor] > 1 for actor, _ in hops):
             return ()
         rounds = (hops, *self._from_rarest(hops), *_simple(hops))
-        return tuple(dict.fromkeys(self._cycle(one) for one in rounds))
+        distinct = dict.fromkeys(
+            map(tuple, rounds)
+        )  # most of a long cycle is one round, again and again
+        return tuple(dict.fromkeys(self._cycle(one) for one in distinct))
 
     def _from_rarest(self, hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
         """Yield what lies between the firings of the actor that fires least often."""
@@ -60,15 +64,15 @@ class Rounds:
         graph = self._graph
         time, tokens = 0, Fraction(0)
         shares: dict[int, Fraction] = {}
-        for actor, channel in hops:
-            time += graph.duration[graph.duration_start[actor]] if self._is_timed else 0
+        for (actor, channel), count in Counter(hops).items():
+            time += count * graph.duration[graph.duration_start[actor]] if self._is_timed else 0
             passing = graph.produced(channel) * self._cycles[actor]
             if channel in self._spaces:
                 variable, occupied = self._spaces[channel]
-                tokens -= Fraction(occupied, passing)
-                shares[variable] = shares.get(variable, Fraction(0)) + Fraction(1, passing)
+                tokens -= Fraction(count * occupied, passing)
+                shares[variable] = shares.get(variable, Fraction(0)) + Fraction(count, passing)
             else:
-                tokens += Fraction(graph.initial_tokens[channel], passing)
+                tokens += Fraction(count * graph.initial_tokens[channel], passing)
         firings = tuple(sorted({self._cycles[actor] for actor, _ in hops}))
         return Cycle(time, tokens, tuple(sorted(shares.items())), firings)
 
