@@ -19,6 +19,7 @@ from cnn2csdf.fixed_point.single_precision import POWERS
 from cnn2csdf.integers import channel_ratios, multipliers
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import layer_parameter_bytes, parameter_bytes, parameter_shapes
+from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.shape import Shape
 from csdf.words import bytes_in_words
 
@@ -32,7 +33,7 @@ def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
     number_bytes: of every trained number, and nothing to rescale or repeat; by default as a library
     has them. Four bytes are what a library of real numbers has.
     """
-    is_real = all(layer.quantization is None for layer in network.layers)
+    is_real = not stores_integers(network)
     if number_bytes is not None and not (is_real and number_bytes == SINGLE_BYTES):
         return parameter_bytes(network, number_bytes)
     return trained_bytes(network) + rescaling_bytes(network)
@@ -169,7 +170,8 @@ def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> di
 
 def _bytes_in_c(layer: Layer, element: Element) -> int:
     """Layers of real numbers have single precision, whatever the file has."""
-    is_real = layer.quantization is None or not element.is_integer
+    is_summed = isinstance(layer.operator, op.IntegerConvolution | op.IntegerProduct)
+    is_real = (layer.quantization is None and not is_summed) or not element.is_integer
     return SINGLE_BYTES if is_real else element.bytes
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input
+from cnn2csdf.quantized_layers import stored_at_run_time
 from cnn2csdf.weights import Model
-from csdf.errors import InvalidNetwork, InvalidPlan
+from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
 from planners.code.ends import Ends, Port
 from planners.code.mixed import TYPE, real_parts
 from planners.code.names import comment, identifier, unlike, wrapped
@@ -123,6 +124,12 @@ class _Writing:
             if layer.name != tensor:
                 raise InvalidPlan(f"output {layer.name!r} is the input, which does not stay")
         taken.append(unlike(layer.name, taken))
+        kind = "float" if layer.quantization is None else TYPES[layer.element.value]
+        if layer.name in stored_at_run_time(self.network):
+            raise UnsupportedOperator(
+                f"output {layer.name!r}: no C code for integers whose scale depends on the frame at "
+                "the end; end with real numbers"
+            )
         outside = self.schedule.outside.index(tensor) if tensor in self.schedule.outside else None
         if layer.name != tensor and (tensor in self._written or tensor in self._read):
             outside = None  # a copy of what lies there
@@ -132,10 +139,10 @@ class _Writing:
             layer=layer.name,
             tensor=tensor,
             elements=layer.shape.elements,
-            kind="float" if layer.quantization is None else TYPES[layer.element.value],
+            kind=kind,
             unit=self.schedule.width_of(tensor),
             outside=outside,
-            is_shifted=self._given.layer(layer.name).element is Element.UINT8,
+            is_shifted=kind != "float" and self._given.layer(layer.name).element is Element.UINT8,
         )
 
     def written(self) -> Written:
