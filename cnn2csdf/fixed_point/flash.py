@@ -74,7 +74,7 @@ def rescaling_bytes(network: Network) -> int:
             found |= _sizes(layer, given, result)
             if not result.is_fixed_point:
                 found |= _sizes_in_single(network, layer, result)
-            if given.element is Element.INT16:
+            if given.element in (Element.INT16, Element.UINT16):
                 found |= _sizes_of_short(layer)
     return sum(found.values())
 
@@ -164,6 +164,8 @@ def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> di
         return {layer.name: 8 * factors - trained}
     sources = {network.layer(name).quantization for name in layer.inputs}
     if not (is_choice(layer.operator) or isinstance(layer.operator, op.Conversion)):
+        return {}
+    if result.element.bytes > 1:  # computed, without a table
         return {}
     return {("scale", one, result): TABLE_BYTES for one in sources - {result} if one}
 

@@ -23,6 +23,7 @@ FILES = {  # how activations and weights are stored, and what is left in real nu
     "unsigned": ("QDQ", "QUInt8", "QInt8", ()),
     "float head": ("QDQ", "QInt8", "QInt8", ("normal", "larger", "head")),
     "weights with zero points": ("QDQ", "QUInt8", "QUInt8", ("curve",)),
+    "16 bits": ("QDQ", "QUInt16", "QInt8", ()),
     "operators": ("QOperator", "QUInt8", "QUInt8", ()),
 }
 
@@ -87,6 +88,7 @@ def test_files_with_operators_in_real_numbers_give_what_their_networks_give(tmp_
             activation_type=quantization.QuantType[activations],
             weight_type=quantization.QuantType[weights],
             nodes_to_exclude=list(left),
+            extra_options={"UseQDQContribOps": "16" in activations},
         )
         model = simplified(read_onnx(path, with_weights=True))
         frame = random_frame(model.network, 3)
