@@ -31,7 +31,7 @@ from tests.planners.code.mixed_networks import Mixing
 from tests.planners.code.test_library_on_target import make, needs_target, printed
 from tests.planners.streaming.streamed import random_plan
 
-RANDOM_NETWORKS = 20
+RANDOM_NETWORKS = 14
 WINDOW = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
 
 
