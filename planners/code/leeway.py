@@ -84,6 +84,6 @@ def _moved(layer: Layer, before: Layer, network: Network) -> Layer:
 
 
 def _constant(layer: Layer, share: float) -> float:
-    """What is added, of all steps that there are; or, without a known scale, the factor."""
+    """The number that is added, of all steps that there are; without a known scale the factor."""
     types = layer.quantization
     return 1 + share if types is None else types.scale * 2 ** (8 * types.element.bytes) * share
