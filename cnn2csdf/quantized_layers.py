@@ -22,6 +22,24 @@ FUNCTIONS_OF_PAIRS = ("add", "subtract", "multiply", "divide", "maximum", "minim
 SUMMED = {op.Convolution: "kernel", op.FullyConnected: "matrix"}  # as integers; role of the factors
 
 
+def stored_at_run_time(network: Network) -> frozenset[str]:
+    """Return the tensors of 8-bit integers whose scale is found in the frame, and their zero points."""
+    found: set[str] = set()
+    for layer in network.layers:
+        match layer.operator:
+            case op.DynamicQuantization() | op.DynamicRange(gives="zero point"):
+                found.add(layer.name)
+            case operator if operator.moves and found.intersection(layer.inputs):
+                found.add(layer.name)
+    return frozenset(found)
+
+
+def stores_integers(network: Network) -> bool:
+    """Whether any tensor is kept as integers that stand for real numbers."""
+    is_quantised = any(layer.quantization is not None for layer in network.layers)
+    return is_quantised or bool(stored_at_run_time(network))
+
+
 def with_integers(model: Model) -> Model:
     """Return the model where layers between integers read and write them.
 

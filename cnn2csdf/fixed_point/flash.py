@@ -19,6 +19,7 @@ from cnn2csdf.fixed_point.single_precision import POWERS
 from cnn2csdf.integers import channel_ratios, multipliers
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import layer_parameter_bytes, parameter_bytes, parameter_shapes
+from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.shape import Shape
 from csdf.words import bytes_in_words
 
@@ -32,7 +33,7 @@ def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
     number_bytes: of every trained number, and nothing to rescale or repeat; by default as a library
     has them. Four bytes are what a library of real numbers has.
     """
-    is_real = all(layer.quantization is None for layer in network.layers)
+    is_real = not stores_integers(network)
     if number_bytes is not None and not (is_real and number_bytes == SINGLE_BYTES):
         return parameter_bytes(network, number_bytes)
     return trained_bytes(network) + rescaling_bytes(network)
@@ -73,7 +74,7 @@ def rescaling_bytes(network: Network) -> int:
             found |= _sizes(layer, given, result)
             if not result.is_fixed_point:
                 found |= _sizes_in_single(network, layer, result)
-            if given.element is Element.INT16:
+            if given.element in (Element.INT16, Element.UINT16):
                 found |= _sizes_of_short(layer)
     return sum(found.values())
 
@@ -164,12 +165,15 @@ def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> di
     sources = {network.layer(name).quantization for name in layer.inputs}
     if not (is_choice(layer.operator) or isinstance(layer.operator, op.Conversion)):
         return {}
+    if result.element.bytes > 1:  # computed, without a table
+        return {}
     return {("scale", one, result): TABLE_BYTES for one in sources - {result} if one}
 
 
 def _bytes_in_c(layer: Layer, element: Element) -> int:
     """Layers of real numbers have single precision, whatever the file has."""
-    is_real = layer.quantization is None or not element.is_integer
+    is_summed = isinstance(layer.operator, op.IntegerConvolution | op.IntegerProduct)
+    is_real = (layer.quantization is None and not is_summed) or not element.is_integer
     return SINGLE_BYTES if is_real else element.bytes
 
 

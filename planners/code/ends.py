@@ -20,7 +20,9 @@ class Port:
     kind: str  # of its elements in C
     unit: int  # elements of the arena that one of them takes
     outside: int | None = None  # its place among the tensors in memory of the caller
-    is_shifted: bool = False  # unsigned integers in the file, which are less 128 in C
+    is_shifted: bool = (
+        False  # unsigned integers in the file, which are less a half of their range in C
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

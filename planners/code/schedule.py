@@ -74,7 +74,7 @@ class Schedule:
         """Return how many elements of the arena an element of a tensor takes."""
         layer = self.network.layer(name)
         counted = self.plan.element_bytes or layer.element_bytes
-        computed = 4 if layer.quantization is None else layer.element_bytes
+        computed = self.calls.element_bytes(layer)
         if counted != computed:
             raise InvalidPlan(
                 f"the plan counts {counted} bytes for an element of {name!r}, which is computed "
@@ -319,7 +319,7 @@ class Schedule:
             *self._strip(stage, layer),
         )
         self._layers.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(layer.name)} */")
-        if isinstance(layer.operator, op.Convolution | op.Pooling):
+        if isinstance(layer.operator, op.Convolution | op.Pooling | op.IntegerConvolution):
             self.most_taps = max(self.most_taps, layer.operator.window.kernel[0])
         self.most_neighbours = max(self.most_neighbours, most_neighbours(one))
         taken = self.calls.slots(one) * scratch_elements(layer.operator)

@@ -1,7 +1,7 @@
-"""Unsigned 8-bit integers as signed ones: kernels in C know one kind of element.
+"""Unsigned integers as signed ones: kernels in C know one kind of element.
 
 An integer less 128 with a zero point less 128 stands for the same real number, and each result is
-the same one less 128.
+the same one less 128. Of integers of 16 bits the number is 32768.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from cnn2csdf.elements import Element, Quantization, Stored
 from cnn2csdf.network import Layer
 from cnn2csdf.weights import Array, Model
 
-SHIFT = 128
+SIGNED = {Element.UINT8: Element.INT8, Element.UINT16: Element.INT16}
 
 
 def as_signed(model: Model) -> Model:
-    """Return the model where tensors and trained numbers of unsigned 8-bit integers are signed."""
+    """Return the model where tensors and trained numbers of unsigned integers are signed."""
     network = model.network
     if not any(_is_unsigned(layer.quantization) for layer in network.layers) and not any(
         _is_unsigned(one.quantization) for layer in network.layers for one in layer.stored
@@ -35,36 +35,47 @@ def as_signed(model: Model) -> Model:
 
 
 def as_signed_array(array: Array) -> Array:
-    """Return a tensor as the library has it: unsigned 8-bit integers less 128, others as they are."""
-    if array.dtype != np.uint8:
+    """Return a tensor as the library has it: unsigned integers less a half, others as they are."""
+    element = next((one for one in SIGNED if array.dtype == one.value), None)
+    if element is None:
         return array
-    return (array.astype(np.int16) - SHIFT).astype(np.int8)
+    return (array.astype(np.int32) - less_of(element)).astype(SIGNED[element].value)
+
+
+def less_of(element: Element) -> int:
+    """Return what unsigned integers are less by in C."""
+    return 1 << (8 * element.bytes - 1)
 
 
 def _is_unsigned(types: Quantization | None) -> bool:
-    return types is not None and types.element is Element.UINT8
+    return types is not None and types.element in SIGNED
 
 
 def _shifted(types: Quantization) -> Quantization:
-    return replace(types, element=Element.INT8, zero_point=types.zero_point - SHIFT)
+    zero_point = types.zero_point - less_of(types.element)
+    return replace(types, element=SIGNED[types.element], zero_point=zero_point)
 
 
 def _signed(layer: Layer) -> Layer:
     found = replace(layer, stored=tuple(map(_signed_stored, layer.stored)))
     if layer.quantization is None or not _is_unsigned(layer.quantization):
         return found
-    return replace(found, element=Element.INT8, quantization=_shifted(layer.quantization))
+    types = _shifted(layer.quantization)
+    return replace(found, element=types.element, quantization=types)
 
 
 def _signed_stored(one: Stored) -> Stored:
     if one.quantization is None or not _is_unsigned(one.quantization):
         return one
-    return replace(one, element=Element.INT8, quantization=_shifted(one.quantization))
+    types = _shifted(one.quantization)
+    return replace(one, element=types.element, quantization=types)
 
 
 def _arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    unsigned = {one.role for one in layer.stored if _is_unsigned(one.quantization)}
+    unsigned = {
+        one.role: one.element.value for one in layer.stored if _is_unsigned(one.quantization)
+    }
     return {
-        role: as_signed_array(array.astype(np.uint8)) if role in unsigned else array
+        role: as_signed_array(array.astype(unsigned[role])) if role in unsigned else array
         for role, array in arrays.items()
     }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input
+from cnn2csdf.quantized_layers import stored_at_run_time
 from cnn2csdf.weights import Model
-from csdf.errors import InvalidNetwork, InvalidPlan
+from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
 from planners.code.ends import Ends, Port
 from planners.code.mixed import TYPE, as_real, real_parts
 from planners.code.names import comment, identifier, unlike, wrapped
@@ -17,13 +17,14 @@ from planners.code.parts import (
     INTEGERS,
     REALS,
     SCHEDULER,
+    SHORT_SINGLES,
     SHORTS,
     SINGLES,
     mentioned,
     used,
 )
 from planners.code.schedule import Schedule
-from planners.code.signed import as_signed
+from planners.code.signed import SIGNED, as_signed
 from planners.code.tables import TYPES, Tables, array_items
 from planners.streaming.again import worked_model
 from planners.streaming.plan import StreamingPlan
@@ -123,6 +124,12 @@ class _Writing:
             if layer.name != tensor:
                 raise InvalidPlan(f"output {layer.name!r} is the input, which does not stay")
         taken.append(unlike(layer.name, taken))
+        kind = "float" if layer.quantization is None else TYPES[layer.element.value]
+        if layer.name in stored_at_run_time(self.network):
+            raise UnsupportedOperator(
+                f"output {layer.name!r}: no C code for integers whose scale depends on the frame at "
+                "the end; end with real numbers"
+            )
         outside = self.schedule.outside.index(tensor) if tensor in self.schedule.outside else None
         if layer.name != tensor and (tensor in self._written or tensor in self._read):
             outside = None  # a copy of what lies there
@@ -132,10 +139,10 @@ class _Writing:
             layer=layer.name,
             tensor=tensor,
             elements=layer.shape.elements,
-            kind="float" if layer.quantization is None else TYPES[layer.element.value],
+            kind=kind,
             unit=self.schedule.width_of(tensor),
             outside=outside,
-            is_shifted=self._given.layer(layer.name).element is Element.UINT8,
+            is_shifted=kind != "float" and self._given.layer(layer.name).element in SIGNED,
         )
 
     def written(self) -> Written:
@@ -243,7 +250,8 @@ void {name}_profile_end(int stage);
     def _shifted(self) -> str:
         """Return a sentence on unsigned integers at the ends; none where there are none."""
         names = [port.parameter for port in (*self.inputs, *self.outputs) if port.is_shifted]
-        return f" Unsigned integers are less 128: {', '.join(names)}." if names else ""
+        less = 32768 if self.schedule.calls.is_short else 128
+        return f" Unsigned integers are less {less}: {', '.join(names)}." if names else ""
 
     def _source(self) -> str:
         tables = self.schedule.text()
@@ -275,13 +283,10 @@ void {name}_profile_end(int stage);
         """The C files that have kernels for the elements of the network."""
         if not self.schedule.calls.is_integer:
             return REALS
-        return (
-            SHORTS
-            if self.schedule.calls.is_short
-            else SINGLES
-            if self.schedule.calls.is_single
-            else INTEGERS
-        )
+        calls = self.schedule.calls
+        if calls.is_short:
+            return SHORT_SINGLES if calls.is_single else SHORTS
+        return SINGLES if calls.is_single else INTEGERS
 
     def _limits(self) -> tuple[str, str]:
         """The least and the largest element, in C."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,10 +12,11 @@ from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
 from planners.code.ends import Port
+from planners.code.leeway import leeways
 from planners.code.names import number as number_text
 from planners.code.names import numbers, wrapped
 from planners.code.parts import source
-from planners.code.signed import SHIFT, as_signed_array
+from planners.code.signed import as_signed_array
 from planners.code.sources import Written
 
 Frame = Mapping[str, Array]
@@ -23,10 +24,14 @@ Frame = Mapping[str, Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestVector:
-    """A frame, and the outputs that belong to it, by the names of the layers."""
+    """A frame, and the outputs that belong to it, by the names of the layers.
+
+    leeway: how far from them the outputs may lie beyond what single precision explains.
+    """
 
     frame: Frame
     outputs: Frame
+    leeway: Mapping[str, float] = field(default_factory=dict)
 
 
 def random_frame(network: Network, seed: int) -> dict[str, Array]:
@@ -41,15 +46,20 @@ def random_frame(network: Network, seed: int) -> dict[str, Array]:
 
 
 def _random_integers(generator: np.random.Generator, layer: Layer) -> Array:
-    if layer.element is Element.INT16:
-        return generator.integers(-(2**15), 2**15, layer.shape.dims, np.int16)
-    least = 0 if layer.element is Element.UINT8 else -SHIFT
-    return generator.integers(least, least + 2 * SHIFT, layer.shape.dims, layer.array_type)
+    if layer.element is Element.INT32:
+        return generator.integers(-128, 128, layer.shape.dims, layer.array_type)
+    limits = np.iinfo(layer.element.value)
+    return generator.integers(limits.min, limits.max + 1, layer.shape.dims, layer.array_type)
 
 
 def vectors_of(model: Model, frames: Sequence[Frame]) -> tuple[TestVector, ...]:
     """Return the frames with what the whole network makes of them."""
-    return tuple(TestVector(frame=frame, outputs=run_whole(model, frame)) for frame in frames)
+    found = []
+    for frame in frames:
+        outputs = run_whole(model, frame)
+        leeway = leeways(model, frame, outputs)
+        found.append(TestVector(frame=frame, outputs=outputs, leeway=leeway))
+    return tuple(found)
 
 
 def placed(array: Array) -> Array:
@@ -123,12 +133,14 @@ def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) ->
     for number, vector in enumerate(vectors):
         for ports, found in ((written.inputs, vector.frame), (written.outputs, vector.outputs)):
             arrays += [_array(port, number, found[port.layer]) for port in ports]
-    checks = "\n".join(_check(written, number) for number in range(len(vectors)))
+    checks = "\n".join(_check(written, number, one) for number, one in enumerate(vectors))
     results = "\n".join(
         f"static {port.kind} found_{port.parameter}[{port.elements}];" for port in written.outputs
     )
-    kinds = sorted({_test_of(port) for port in written.outputs})
-    tests = "\n\n".join(_TESTS[kind] for kind in kinds)
+    kinds = sorted({_test_of(port, one) for port in written.outputs for one in vectors})
+    tests = "\n\n".join(
+        _TESTS.get(kind) or _close(kind.removeprefix("is_close_")) for kind in kinds
+    )
     return f"""{chr(10).join(arrays)}
 
 static {name}_state state;
@@ -145,14 +157,26 @@ int {name}_test({parameters})
 }}"""
 
 
-def _test_of(port: Port) -> str:
+def _test_of(port: Port, vector: TestVector) -> str:
+    if vector.leeway.get(port.layer):
+        return f"is_close_{port.kind}"
     return "is_near" if port.kind == "float" else "is_same"
 
 
-def _count(port: Port, number: int) -> str:
-    """Elements, or bytes where these are compared."""
-    array = f"{port.parameter}_{number}"
-    return f"sizeof {array}" if _test_of(port) == "is_same" else str(port.elements)
+def _compared(port: Port, number: int, vector: TestVector, found: str) -> str:
+    """C that compares what was found with an output: elements within a leeway, or bytes."""
+    test, array = _test_of(port, vector), f"{port.parameter}_{number}"
+    count = f"sizeof {array}" if test == "is_same" else str(port.elements)
+    leeway = f", {_leeway(port, vector)}" if test.startswith("is_close") else ""
+    return f"failed |= !{test}({found}, {array}, {count}{leeway});"
+
+
+def _leeway(port: Port, vector: TestVector) -> str:
+    leeway = vector.leeway[port.layer]
+    if port.kind != "float":
+        return str(int(leeway))
+    largest = float(np.abs(vector.outputs[port.layer]).max(initial=0))
+    return number_text(leeway + 1e-5 * largest)
 
 
 _TESTS = {
@@ -201,19 +225,38 @@ def _run_of(written: Written, number: int) -> str:
     return f"{written.name}_run({', '.join(['&state', *inputs, *results])});"
 
 
-def _check(written: Written, number: int) -> str:
+def _close(kind: str) -> str:
+    """C that compares integers of a type, which may begin anywhere."""
+    leeway = "float" if kind == "float" else "int32_t"
+    return f"""/* Behind computed numbers that were rounded, a step more or less may follow. */
+static int is_close_{kind}(const void *numbers, const {kind} *wanted, int32_t count,
+                           {leeway} leeway)
+{{
+    {kind} found;
+    int32_t i;
+    for (i = 0; i < count; i++) {{
+        memcpy(&found, (const char *)numbers + sizeof found * (size_t)i, sizeof found);
+        if (!(found <= wanted[i] + leeway && found >= wanted[i] - leeway)) {{
+            return 0;
+        }}
+    }}
+    return 1;
+}}"""
+
+
+def _check(written: Written, number: int, vector: TestVector) -> str:
     results = [f"found_{port.parameter}" for port in written.outputs]
     lines = [f"    {_run_of(written, number)}"]
     lines += [
-        f"    failed |= !{_test_of(port)}({result}, {port.parameter}_{number}, {_count(port, number)});"
+        f"    {_compared(port, number, vector, result)}"
         for result, port in zip(results, written.outputs, strict=True)
     ]
     if written.is_streamed:
-        lines += _by_rows(written, number)
+        lines += _by_rows(written, number, vector)
     return "\n".join(lines)
 
 
-def _by_rows(written: Written, number: int) -> list[str]:
+def _by_rows(written: Written, number: int, vector: TestVector) -> list[str]:
     name, capitals = written.name, written.name.upper()
     row = f"{written.inputs[0].parameter}_{number} + row * {capitals}_ROW_ELEMENTS"
     return [
@@ -224,8 +267,7 @@ def _by_rows(written: Written, number: int) -> list[str]:
         f"            failed |= {name}_push_row(&state, {row}) != is_last;",
         "        }",
         *(
-            f"        failed |= !{_test_of(port)}({name}_output(&state, {place}), "
-            f"{port.parameter}_{number}, {_count(port, number)});"
+            f"        {_compared(port, number, vector, f'{name}_output(&state, {place})')}"
             for place, port in enumerate(written.outputs)
         ),
         "    }",

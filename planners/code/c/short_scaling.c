@@ -1,8 +1,3 @@
-/* Sums of products of integers with trained ones. */
-typedef int64_t total;
-typedef int64_t bias_sum;
-typedef int8_t trained;
-
 /* What operands are multiplied with before they are added. */
 enum { SUM_STEPS = 32768 };
 

@@ -39,14 +39,9 @@ static element stored_real(float value, float scale, int32_t zero)
     return stored(nearest_even(value / scale) + zero);
 }
 
-/* Sums of products of integers with trained ones. */
-typedef int32_t total;
-typedef int32_t bias_sum;
-typedef int8_t trained;
-
 /* How sums become stored integers: a factor for each channel, and limits. */
 typedef struct {
-    const int32_t *bias;
+    const bias_sum *bias;
     const float *factors;
     int32_t zero_in, zero_out, least, most;
 #if WEIGHTS_HAVE_ZEROS

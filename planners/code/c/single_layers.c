@@ -212,6 +212,28 @@ static void widen_region(const run *r, const layer *l, range rows, range columns
     }
 }
 
+/* Integers with another scale: as real numbers, then rounded. */
+typedef struct {
+    float given, result;
+    int32_t zero_in, zero_out;
+} restating;
+
+static void restate_cell(const void *numbers, const element *from, element *to, int32_t count,
+                         int32_t channel)
+{
+    const restating *p = numbers;
+    int32_t c;
+    (void)channel;
+    for (c = 0; c < count; c++) {
+        to[c] = stored_real(real_of(from[c] - p->zero_in, p->given), p->result, p->zero_out);
+    }
+}
+
+static void restate_region(const run *r, const layer *l, range rows, range columns)
+{
+    make_places(r, l, rows, columns, restate_cell);
+}
+
 /* What each of the 256 integers becomes with the scale of the result, for a layer that moves them. */
 static void step_look_up(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
 {

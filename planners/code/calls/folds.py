@@ -147,27 +147,32 @@ def _ranking(one: Described, operator: op.Ranking) -> Call:
 
 
 def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
+    is_trained = operator.units is not None
+    values = one.symbol("matrix", one.weights["matrix"]) if is_trained else NULL
+    fields = product_fields(one, operator.units)
+    return Call("multiply_matrices", one.structure("product", *fields, values))
+
+
+def product_fields(one: Described, units: int | None, elements: int = 1) -> tuple[str | int, ...]:
+    """Return sizes and steps of a product of matrices. elements: that one of the result takes."""
     left, result = one.inputs[0], one.layer.shape
     rank = len(left.dims)
-    if len(result.dims) != rank or (rank > 3 and operator.units is None):
+    if len(result.dims) != rank or (rank > 3 and units is None):
         raise one.refusal("of tensors of different numbers of axes")
     of_left, of_result = _matrices(left), _matrices(result)
     right = (_listed((0, 0, 0)), 0)
-    values = NULL
-    if operator.units is not None:
-        values = one.symbol("matrix", one.weights["matrix"])
-    else:
+    if units is None:
         other = _matrices(one.inputs[1])
         batch = 0 if other.sizes[0] == 1 else other.steps[0]
         if other.sizes[0] not in (1, of_result.sizes[0]) or of_left.sizes[0] != of_result.sizes[0]:
             raise one.refusal("of batches of different sizes")
         right = (_listed((batch, *other.steps[1:])), int(other.is_map))
-    fields = (
+    steps = [elements * step for step in of_result.steps]
+    return (
         *(of_result.sizes[0], of_result.sizes[1], of_left.sizes[2], of_result.sizes[2]),
         *(_listed(of_left.steps), int(of_left.is_map), *right),
-        *(_listed(of_result.steps), int(of_result.is_map), values),
+        *(_listed(steps), int(of_result.is_map)),
     )
-    return Call("multiply_matrices", one.structure("product", *fields))
 
 
 def _matrices(shape: Shape) -> Axes:

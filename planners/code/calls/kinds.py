@@ -8,7 +8,9 @@ from dataclasses import replace
 from cnn2csdf import operators as op
 from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network
+from cnn2csdf.quantized_layers import stored_at_run_time
 from cnn2csdf.weights import Array, Model
+from planners.code.calls.dynamic import DYNAMIC, REAL, dynamic_call
 from planners.code.calls.integer_layers import (
     integer_call,
     integer_channels_calls,
@@ -37,14 +39,16 @@ class LayerCalls:
         self._weights = model.weights or {}
         self.tables, self.real_tables = tables, RealTables(tables)
         kinds = [one.quantization for one in self._network.layers if one.quantization is not None]
-        self.is_integer = bool(kinds)
-        self.is_single = any(not one.is_fixed_point for one in kinds)
+        self._bytes = stored_at_run_time(self._network)
+        self.is_integer = bool(kinds or self._bytes)
+        self.is_single = bool(self._bytes) or any(not one.is_fixed_point for one in kinds)
         # beside those of 8 bits, others are wide
-        self.is_short = self.is_integer and all(one.element is Element.INT16 for one in kinds)
+        is_short = all(one.element is Element.INT16 for one in kinds)
+        self.is_short = self.is_integer and is_short and not self._bytes
         self.unit = (2 if self.is_short else 1) if self.is_integer else 4
         self.steps: list[str] = []
         self.real_steps: list[str] = []
-        tables.weights_have_zeros = any(map(_has_zeros, self._network.layers))
+        tables.weights_have_zeros = bool(self._bytes) or any(map(_has_zeros, self._network.layers))
 
     @property
     def has_reals(self) -> bool:
@@ -62,8 +66,15 @@ class LayerCalls:
 
     def _is_real(self, layer: Layer) -> bool:
         """Whether it reads and makes real numbers."""
-        sources = (self._network.layer(name) for name in layer.inputs)
-        return all(one.quantization is None for one in (layer, *sources))
+        layers = (layer, *(self._network.layer(name) for name in layer.inputs))
+        if isinstance(layer.operator, DYNAMIC):
+            return False
+        return all(one.quantization is None and one.name not in self._bytes for one in layers)
+
+    def element_bytes(self, layer: Layer) -> int:
+        """Return the bytes in which an element of what a layer makes is computed."""
+        is_real = layer.quantization is None and layer.name not in self._bytes
+        return REAL if is_real else layer.element_bytes
 
     def slots(self, one: Described) -> int:
         """Return how many elements of the arena one of those takes with which a layer computes."""
@@ -88,11 +99,15 @@ class LayerCalls:
         return [self._as_written(one, call) for one, call in zip(ones, found, strict=True)]
 
     def _call(self, one: Described, packed: Array | None = None) -> Call:
+        names = {one.layer.name, *one.layer.inputs}
+        if isinstance(one.layer.operator, DYNAMIC) or not names.isdisjoint(self._bytes):
+            return dynamic_call(one)
         return (call_of if one.is_real else integer_call)(one, packed)
 
     def _as_written(self, one: Described, call: Call) -> Call:
         """The call by the names that functions and types have in the library."""
-        if one.layer.epilogue and one.layer.quantization is None and not one.is_real:
+        makes_reals = one.layer.quantization is None and one.layer.name not in self._bytes
+        if one.layer.epilogue and makes_reals and not one.is_real:
             return self._finished(call)
         if call.function != NULL:
             one.tables.wanted.add(call.function)
@@ -102,7 +117,7 @@ class LayerCalls:
         """The call of a layer that makes integers real, with functions of real numbers behind it."""
         self.tables.wanted.add(call.function)
         self.real_tables.wanted.add("finish_behind")
-        found = Call(call.function.replace("region", "and_finish"), call.parameters)
+        found = Call(f"{call.function}_and_finish", call.parameters)
         self.tables.wanted.add(found.function)
         return found
 
@@ -114,7 +129,7 @@ class LayerCalls:
 
     def steps_behind(self, one: Described) -> tuple[str, int]:
         """Return where the steps behind a layer lie, which join those of their kind; their number."""
-        is_real = one.layer.quantization is None
+        is_real = one.layer.quantization is None and one.layer.name not in self._bytes
         if is_real and self.is_integer:
             one = replace(one, tables=self.real_tables)
         found = (steps_of if is_real else integer_steps)(one)

@@ -72,8 +72,6 @@ def result_types(one: Described) -> Quantization:
         raise one.refusal("between integers in fixed point and in single precision")
     if any(types and types.element is not one.element for types in found):
         raise one.refusal("between integers of 8 and of 16 bits")
-    if result.element is Element.INT16 and not result.is_fixed_point:
-        raise one.refusal("of 16-bit integers that are rescaled in single precision")
     return result
 
 
@@ -123,7 +121,7 @@ def scaling(one: Described, role: str) -> str:
     else:
         factors = [one.computed("factors", np.array(ratios, np.float32))]
     ends = (given.zero_point, result.zero_point, *_all_limits(one))
-    if is_short:  # without zero points
+    if is_short and result.is_fixed_point:  # without zero points
         ends = (0, int(has_wide_sums(given, one.weights)), *_all_limits(one))
     return "{" + ", ".join([bias, *factors, *map(str, (*ends, *zeros))]) + "}"
 
@@ -134,6 +132,8 @@ def averaging(one: Described, count: int) -> str:
     In fixed point the multiplier was divided by their number.
     """
     given, result = given_types(one), result_types(one)
+    if count > 2 ** (31 - 8 * given.element.bytes):
+        raise one.refusal(f"of {count} integers, whose sum may take more than 32 bits")
     fields: tuple[object, ...]
     if result.is_fixed_point:
         integer, exponent = multiplier(given.scale / result.scale)

@@ -40,6 +40,8 @@ def single_steps(one: Described) -> list[str]:
     given, result = one.given[0], one.layer.quantization
     if given is None or result is None or given == result:
         return []
+    if result.element is not Element.INT8:
+        raise one.refusal("of integers of 16 bits with another scale than the result")
     one.tables.wanted.add("step_look_up")
     symbol = table_symbol(one, op.Conversion(), given)
     return [f"{{step_look_up, 0, 0, {symbol}, NULL, 0, 0}}"]
@@ -49,12 +51,21 @@ def single_conversion(one: Described, _operator: op.Conversion) -> Call:
     """Return the call that stores real numbers, makes integers real, or changes their scale."""
     given, result = one.given[0], one.layer.quantization
     if given is not None and result is not None:
-        return _looked_up(one, op.Conversion())
+        return _restated(one, given, result)
     types = given or result
-    if types is None or types.element is not Element.INT8:
-        raise one.refusal("of other elements than 8-bit integers and single precision")
+    if types is None or types.element is not one.element:
+        raise one.refusal(f"of other elements than {one.element.value} and single precision")
     function = "widen_region" if given else "round_region"
     return Call(function, one.structure("rounding", number(types.scale), types.zero_point))
+
+
+def _restated(one: Described, given: Quantization, result: Quantization) -> Call:
+    if result.element is Element.INT8:
+        return _looked_up(one, op.Conversion())
+    result_types(one)
+    scales = (number(given.scale), number(result.scale))
+    fields = (*scales, given.zero_point, result.zero_point)
+    return Call("restate_region", one.structure("restating", *fields))
 
 
 def _looked_up(one: Described, operator: op.Operator) -> Call:
@@ -85,8 +96,9 @@ def mean_call(one: Described, axes: Sequence[int], count: int, *, keeps: bool) -
 
 def _softmax(one: Described, operator: op.Softmax) -> Call:
     result = result_types(one)
-    if operator.is_logarithm:
-        raise one.refusal("of quantised integers: its logarithm")
+    if operator.is_logarithm or result.element is not Element.INT8:
+        what = "its logarithm" if operator.is_logarithm else "16 bits in single precision"
+        raise one.refusal(f"of quantised integers: {what}")
     last = operator.axis if operator.last is None else operator.last
     cube = cube_fields(one, range(operator.axis, last + 1))
     powers = one.computed("powers", power_table(given_types(one).scale).astype(np.int32))

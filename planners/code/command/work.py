@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn.trained import with_weights
 from cnn2csdf.platforms import PLATFORMS
+from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
@@ -116,7 +117,7 @@ def _judged(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> F
 
 
 def _fitted(model: Model, options: argparse.Namespace) -> Fit:
-    is_real = all(layer.quantization is None for layer in model.network.layers)
+    is_real = not stores_integers(model.network)
     return fit(
         model.network,
         element_bytes=REAL_BYTES if is_real else None,

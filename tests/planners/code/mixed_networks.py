@@ -53,10 +53,11 @@ class Mixing:
 
     def drawn(self):
         """Return scale and zero point of a tensor."""
-        middle = 128 if self.element is Element.UINT8 else 0
+        limits = np.iinfo(self.element.value)
+        middle, steps = (limits.min + limits.max + 1) // 2, (limits.max - limits.min) / 255
         return Quantization(
             element=self.element,
-            scales=(float(np.float32(self.source.uniform(0.02, 0.09))),),
+            scales=(float(np.float32(self.source.uniform(0.02, 0.09) / steps)),),
             zero_point=middle + int(self.source.integers(-30, 30)),
             arithmetic=self.arithmetic,
         )
@@ -80,6 +81,8 @@ class Mixing:
                 return constant is None and function in ("add", "subtract", "multiply")
             case op.BatchNormalization() | op.GlobalPooling(function="average"):
                 return self.arithmetic is Arithmetic.SINGLE_PRECISION
+            case op.Activation() | op.Softmax() if self.element.bytes > 1:
+                return False  # without tables for each integer
             case op.Activation(function=function):
                 return function not in ("prelu", "log", "sqrt", "reciprocal")
         return isinstance(layer.operator, IN_INTEGERS)
@@ -90,7 +93,7 @@ class Mixing:
             name if self.types[name] else self.as_types(name, self.drawn()) for name in inputs
         )
         types = self.drawn()
-        if self.arithmetic is Arithmetic.FIXED_POINT:
+        if self.arithmetic is Arithmetic.FIXED_POINT or self.element.bytes > 1:
             if layer.operator.moves or isinstance(layer.operator, KEEP_SCALES):
                 types = self.types[inputs[0]]
                 inputs = tuple(self.as_types(name, types) for name in inputs)

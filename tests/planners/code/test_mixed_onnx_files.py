@@ -23,6 +23,7 @@ FILES = {  # how activations and weights are stored, and what is left in real nu
     "unsigned": ("QDQ", "QUInt8", "QInt8", ()),
     "float head": ("QDQ", "QInt8", "QInt8", ("normal", "larger", "head")),
     "weights with zero points": ("QDQ", "QUInt8", "QUInt8", ("curve",)),
+    "16 bits": ("QDQ", "QUInt16", "QInt8", ()),
     "operators": ("QOperator", "QUInt8", "QUInt8", ()),
 }
 
@@ -87,6 +88,7 @@ def test_files_with_operators_in_real_numbers_give_what_their_networks_give(tmp_
             activation_type=quantization.QuantType[activations],
             weight_type=quantization.QuantType[weights],
             nodes_to_exclude=list(left),
+            extra_options={"UseQDQContribOps": "16" in activations},
         )
         model = simplified(read_onnx(path, with_weights=True))
         frame = random_frame(model.network, 3)
@@ -98,5 +100,24 @@ def test_files_with_operators_in_real_numbers_give_what_their_networks_give(tmp_
         name = f"net{number}"
         made.append(library(model, planned.least.plan, name=name, frames=[frame]))
         assert made[-1].written.weight_bytes == planned.flash_bytes
+    (tmp_path / "all").mkdir()
+    assert run_all(made, tmp_path / "all") == []
+
+
+@needs_compiler
+@pytest.mark.parametrize("weights", ["QUInt8", "QInt8"])
+def test_integers_with_a_scale_of_the_frame_give_what_their_network_gives(weights, tmp_path):
+    path = str(tmp_path / "dynamic.onnx")
+    kind = quantization.QuantType[weights]
+    quantization.quantize_dynamic(real_file(tmp_path), path, weight_type=kind)
+    model = simplified(read_onnx(path, with_weights=True))
+    planned = fit(
+        model.network, input="rows" if kind == quantization.QuantType.QInt8 else "resident"
+    )
+    (least, *_, last) = planned.ways
+    made = [
+        library(model, way.plan, name=f"net{number}") for number, way in enumerate((least, last))
+    ]
+    assert {one.written.weight_bytes for one in made} == {planned.flash_bytes}
     (tmp_path / "all").mkdir()
     assert run_all(made, tmp_path / "all") == []

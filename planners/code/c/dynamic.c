@@ -1,0 +1,134 @@
+/* The zero point of an input, as it is stored; nought where the layer has no such input. */
+static int32_t zero_of(const run *r, const layer *l, int32_t number)
+{
+    view zero;
+    if (number < 0 || number >= l->input_count) {
+        return LEAST;
+    }
+    zero = input_view(r, l, number);
+    return *row_at(&zero, 0);
+}
+
+/* What of a tensor is wanted: the scale in which its numbers are integers, or their zero point. */
+typedef struct {
+    int32_t gives_zero;
+} ranging;
+
+static void find_range(const run *r, const layer *l, range rows, range columns)
+{
+    const ranging *p = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    float low = 0, high = 0, scale;
+    int32_t y, x, c;
+    (void)rows;
+    (void)columns;
+    for (y = 0; y < l->inputs[0].source->height; y++) {
+        for (x = 0; x < in.width; x++) {
+            const element *from = row_at(&in, y) + column_at(&in, x);
+            for (c = 0; c < in.channels / REAL; c++) {
+                float value = real_at(from, c);
+                low = value < low ? value : low;
+                high = value > high ? value : high;
+            }
+        }
+    }
+    scale = low < high ? (high - low) / 255 : 1;
+    if (p->gives_zero) {
+        *row_at(&out, 0) = stored(nearest_even(-low / scale) + LEAST);
+    } else {
+        store_real(row_at(&out, 0), 0, scale);
+    }
+}
+
+/* Numbers as integers, by a scale and a zero point that are inputs behind them. */
+static void quantize_by_range(const run *r, const layer *l, range rows, range columns)
+{
+    view in = input_view(r, l, 0), out = output_view(r, l), scale = input_view(r, l, 1);
+    float step = real_at(row_at(&scale, 0), 0);
+    int32_t y, x, c, zero = zero_of(r, l, 2);
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            const element *from = row_at(&in, y) + column_at(&in, x);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (c = 0; c < out.channels; c++) {
+                to[c] = stored_real(real_at(from, c), step, zero);
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* A convolution of integers whose zero point is an input behind them; sums are the result. */
+static void convolve_by_range(const run *r, const layer *l, range rows, range columns)
+{
+    convolution c = *(const convolution *)l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x, i, group, done, of_filter = c.at.taps[0] * c.at.taps[1] * c.group_inputs;
+    footprint under;
+    under.height = l->inputs[0].source->height;
+    under.width = in.width;
+    c.to.zero_in = zero_of(r, l, 1);
+    for (y = rows.first; y < rows.end; y++) {
+        look_down(&under, &c.at, &in, y);
+        for (x = columns.first; x < columns.end; x++) {
+            element *place = row_at(&out, y) + column_at(&out, x);
+            const trained *weights = c.weights;
+            int32_t first = 0, filters;
+            look_across(&under, &c.at, &in, x, 0);
+            for (group = 0; group < c.groups; group++) {
+                for (done = 0; done < c.group_filters; done += filters) {
+                    total sums[TOGETHER];
+                    filters = filters_at_once(c.group_filters - done);
+                    begin_sums(sums, NULL, 0, filters);
+                    add_window(&c, &under, sums, weights, group * c.group_inputs, filters);
+                    for (i = 0; i < filters; i++) {
+                        store_real(place, first + i, (float)sums[i]);
+                    }
+                    weights += of_filter * filters;
+                    first += filters;
+                }
+            }
+        }
+    }
+}
+
+/* A product of matrices of integers; zero points are inputs, or of trained integers a number. The result
+   has real numbers, and steps in elements of integers. */
+typedef struct {
+    int32_t batches, rows, inner, columns;
+    int32_t left_steps[3], left_is_map, right_steps[3], right_is_map, to_steps[3], to_is_map;
+    const trained *values;
+    int32_t left_zero, right_zero, zero_with;
+} product;
+
+static void multiply_by_range(const run *r, const layer *l, range rows, range columns)
+{
+    const product *p = l->parameters;
+    view left = input_view(r, l, 0), out = output_view(r, l);
+    view right = p->values ? left : input_view(r, l, 1);
+    int32_t first = p->to_is_map ? rows.first : 0, end = p->to_is_map ? rows.end : p->rows;
+    int32_t zero = zero_of(r, l, p->left_zero), other_zero = zero_of(r, l, p->right_zero);
+    int32_t at[3], k;
+    (void)columns;
+    for (at[0] = 0; at[0] < p->batches; at[0]++) {
+        for (at[1] = first; at[1] < end; at[1]++) {
+            for (at[2] = 0; at[2] < p->columns; at[2]++) {
+                int32_t sum = 0;
+                for (k = 0; k < p->inner; k++) {
+                    int32_t one[3], other[3], with;
+                    one[0] = other[0] = at[0];
+                    one[1] = at[1];
+                    one[2] = other[1] = k;
+                    other[2] = at[2];
+                    if (p->values) {
+                        with = p->values[k * p->columns + at[2]] - p->zero_with;
+                    } else {
+                        with = *cell_at(&right, p->right_is_map, p->right_steps, other) - other_zero;
+                    }
+                    sum += (*cell_at(&left, p->left_is_map, p->left_steps, one) - zero) * with;
+                }
+                store_real(cell_at(&out, p->to_is_map, p->to_steps, at), 0, (float)sum);
+            }
+        }
+    }
+}
