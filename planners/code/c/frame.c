@@ -204,12 +204,41 @@ static void lay_out(view *v, range rows, range columns)
     v->stride = (columns.end - columns.first) * v->place;
 }
 
-/* In a stage of tiles ranges are those of the tile at work: rows of each layer, then columns. */
+/* What a tile holds of the tensor of a layer. tile: those down first, then those across. */
+static range held_by(const tiling *t, int32_t number, int32_t tile)
+{
+    const uint16_t *pair = t->held + 2 * (number * (t->down + t->across) + tile);
+    range found;
+    found.first = pair[0];
+    found.end = pair[1];
+    return found;
+}
+
+/* A firing of a stage of tiles, at one of them. */
+typedef struct {
+    run now; /* first, as functions of a run take it */
+    const tiling *tiles;
+    int32_t down, across;
+} tile_run;
+
+/* Rows and columns of a layer that the tile at work holds. */
+static range rows_held(const tile_run *at, int32_t number)
+{
+    return held_by(at->tiles, number, at->down);
+}
+
+static range columns_held(const tile_run *at, int32_t number)
+{
+    return held_by(at->tiles, number, at->tiles->down + at->across);
+}
+
 static void as_tile(const run *r, const layer *l, view *v)
 {
-    int32_t number = (int32_t)(l - r->stage->layers);
     if (r->stage->course == BY_TILES) {
-        lay_out(v, r->ranges[number], r->ranges[MOST_LAYERS + number]);
+        const tile_run *at = (const tile_run *)(const void *)r;
+        int32_t number = (int32_t)(l - r->stage->layers);
+        v->base = r->arena + l->strip_offset;
+        lay_out(v, rows_held(at, number), columns_held(at, number));
     }
 }
 

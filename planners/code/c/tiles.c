@@ -1,13 +1,3 @@
-/* What a tile holds of the tensor of a layer. tile: those down first, then those across. */
-static range held_by(const tiling *t, int32_t number, int32_t tile)
-{
-    const uint16_t *pair = t->held + 2 * (number * (t->down + t->across) + tile);
-    range found;
-    found.first = pair[0];
-    found.end = pair[1];
-    return found;
-}
-
 /* What no tile before it holds. */
 static range fresh_of(const tiling *t, int32_t number, int32_t tile, int32_t is_first)
 {
@@ -18,6 +8,16 @@ static range fresh_of(const tiling *t, int32_t number, int32_t tile, int32_t is_
     return found;
 }
 
+static range fresh_rows(const tile_run *at, int32_t number)
+{
+    return fresh_of(at->tiles, number, at->down, at->down == 0);
+}
+
+static range fresh_columns(const tile_run *at, int32_t number)
+{
+    return fresh_of(at->tiles, number, at->tiles->down + at->across, at->across == 0);
+}
+
 /* What a tile and the next one hold. */
 static range shared_by(const tiling *t, int32_t number, int32_t tile)
 {
@@ -26,115 +26,117 @@ static range shared_by(const tiling *t, int32_t number, int32_t tile)
     return found;
 }
 
-/* Rows that tiles below need, of all columns that any tile holds. */
-static view rows_below(const run *r, const tiling *t, int32_t number, range rows)
+/* What is kept of a tensor: rows that tiles below need, or columns that the next tile needs. */
+typedef struct {
+    int32_t offset;
+    range rows, columns;
+} kept_places;
+
+/* Rows that a tile and the one below it hold, of all columns that any tile holds; none below the last. */
+static kept_places rows_below(const tiling *t, int32_t number, int32_t down)
 {
+<<<<<<< HEAD
     view found = strip_view(r, &r->stage->layers[number]);
     range columns = held_by(t, number, t->down);
     columns.end = held_by(t, number, t->down + t->across - 1).end;
     found.base = (element *)(void *)(r->arena + t->kept[2 * number]);
     lay_out(&found, rows, columns);
+=======
+    kept_places found;
+    found.offset = t->kept[2 * number];
+    found.rows.first = found.rows.end = 0;
+    if (down >= 0 && down + 1 < t->down) {
+        found.rows = shared_by(t, number, down);
+    }
+    found.columns = held_by(t, number, t->down);
+    found.columns.end = held_by(t, number, t->down + t->across - 1).end;
+>>>>>>> tiles
     return found;
 }
 
-/* Columns that the next tile needs. */
-static view columns_beside(const run *r, const tiling *t, int32_t number, range columns)
+/* Columns that a tile and the next one hold; none behind the last. */
+static kept_places columns_beside(const tile_run *at, int32_t number, int32_t across)
 {
+<<<<<<< HEAD
     view found = strip_view(r, &r->stage->layers[number]);
     found.base = (element *)(void *)(r->arena + t->kept[2 * number + 1]);
     lay_out(&found, r->ranges[number], columns);
+=======
+    kept_places found;
+    found.offset = at->tiles->kept[2 * number + 1];
+    found.rows = rows_held(at, number);
+    found.columns.first = found.columns.end = 0;
+    if (across >= 0 && across + 1 < at->tiles->across) {
+        found.columns = shared_by(at->tiles, number, at->tiles->down + across);
+    }
+>>>>>>> tiles
     return found;
 }
 
-static void copy_places(const view *to, const view *from, range rows, range columns)
+/* Copy some columns of a tile, in all rows that are kept, from where they are kept or to there. */
+static void copy_kept(const tile_run *at, int32_t number, const kept_places *as, range columns,
+                      int32_t is_kept)
 {
-    int32_t y, count = (columns.end - columns.first) * to->place;
-    for (y = rows.first; y < rows.end && count > 0; y++) {
-        copy_elements(row_at(to, y) + column_at(to, columns.first),
-                      row_at(from, y) + column_at(from, columns.first), count);
+    view tile = strip_view(&at->now, &at->now.stage->layers[number]), kept = tile;
+    int32_t y, count = (columns.end - columns.first) * tile.place;
+    kept.base = at->now.arena + as->offset;
+    lay_out(&kept, as->rows, as->columns);
+    for (y = as->rows.first; y < as->rows.end && count > 0; y++) {
+        element *here = row_at(&tile, y) + column_at(&tile, columns.first);
+        element *there = row_at(&kept, y) + column_at(&kept, columns.first);
+        copy_elements(is_kept ? here : there, is_kept ? there : here, count);
     }
 }
 
 /* Put into a tile what tiles before it have kept. */
-static void take_over(const run *r, const tiling *t, int32_t number, int32_t down, int32_t across)
+static void take_over(const tile_run *at, int32_t number)
 {
-    view tile = strip_view(r, &r->stage->layers[number]);
-    range columns = r->ranges[MOST_LAYERS + number];
-    if (across > 0) {
-        range beside = shared_by(t, number, t->down + across - 1);
-        if (beside.first < beside.end) {
-            view kept = columns_beside(r, t, number, beside);
-            copy_places(&tile, &kept, r->ranges[number], beside);
-            columns.first = beside.end;
-        }
-    }
-    if (down > 0) {
-        range above = shared_by(t, number, down - 1);
-        if (above.first < above.end) {
-            view kept = rows_below(r, t, number, above);
-            copy_places(&tile, &kept, above, columns);
-        }
-    }
+    kept_places beside = columns_beside(at, number, at->across - 1);
+    kept_places above = rows_below(at->tiles, number, at->down - 1);
+    range columns = columns_held(at, number);
+    columns.first = larger(columns.first, beside.columns.end);
+    copy_kept(at, number, &beside, beside.columns, 1);
+    copy_kept(at, number, &above, columns, 1);
 }
 
 /* Keep what tiles after it need. */
-static void keep_for_others(const run *r, const tiling *t, int32_t number, int32_t down,
-                            int32_t across)
+static void keep_for_others(const tile_run *at, int32_t number)
 {
-    view tile = strip_view(r, &r->stage->layers[number]);
-    if (down + 1 < t->down) {
-        range below = shared_by(t, number, down);
-        if (below.first < below.end) {
-            view kept = rows_below(r, t, number, below);
-            copy_places(&kept, &tile, below, fresh_of(t, number, t->down + across, across == 0));
-        }
-    }
-    if (across + 1 < t->across) {
-        range beside = shared_by(t, number, t->down + across);
-        if (beside.first < beside.end) {
-            view kept = columns_beside(r, t, number, beside);
-            copy_places(&kept, &tile, r->ranges[number], beside);
-        }
-    }
+    kept_places beside = columns_beside(at, number, at->across);
+    kept_places below = rows_below(at->tiles, number, at->down);
+    copy_kept(at, number, &below, fresh_columns(at, number), 0);
+    copy_kept(at, number, &beside, beside.columns, 0);
 }
 
-/* Compute a layer in a tile, and move what tiles keep. */
-static void work_in_tile(const run *r, const tiling *t, int32_t number, int32_t down,
-                         int32_t across)
+/* Compute a layer in a tile: all that it holds, or what no tile before has kept for it. */
+static void work_in_tile(const tile_run *at, int32_t number)
 {
-    const layer *l = &r->stage->layers[number];
-    range rows = r->ranges[number], columns = r->ranges[MOST_LAYERS + number];
-    if (t->kept) {
-        take_over(r, t, number, down, across);
-        rows = fresh_of(t, number, down, down == 0);
-        columns = fresh_of(t, number, t->down + across, across == 0);
+    const layer *l = &at->now.stage->layers[number];
+    range rows = rows_held(at, number), columns = columns_held(at, number);
+    if (at->tiles->kept) {
+        take_over(at, number);
+        rows = fresh_rows(at, number);
+        columns = fresh_columns(at, number);
     }
     if (rows.first < rows.end && columns.first < columns.end) {
-        l->compute(r, l, rows, columns);
+        l->compute(&at->now, l, rows, columns);
     }
-    if (t->kept) {
-        keep_for_others(r, t, number, down, across);
+    if (at->tiles->kept) {
+        keep_for_others(at, number);
     }
 }
 
 /* All tiles of a stage, row by row of tiles, from left to right. */
 static void work_tiles(const run *r)
 {
-    const stage *s = r->stage;
-    const tiling *t = &tilings[s->sums];
-    int32_t down, across, number;
-    range held[2 * MOST_LAYERS];
-    run tile = *r;
-    tile.ranges = held;
-    tile.strips = 0;
-    for (down = 0; down < t->down; down++) {
-        for (across = 0; across < t->across; across++) {
-            for (number = 0; number < s->layer_count; number++) {
-                held[number] = held_by(t, number, down);
-                held[MOST_LAYERS + number] = held_by(t, number, t->down + across);
-            }
-            for (number = 0; number < s->layer_count; number++) {
-                work_in_tile(&tile, t, number, down, across);
+    int32_t number;
+    tile_run at;
+    at.now = *r;
+    at.tiles = &tilings[r->stage->sums];
+    for (at.down = 0; at.down < at.tiles->down; at.down++) {
+        for (at.across = 0; at.across < at.tiles->across; at.across++) {
+            for (number = 0; number < r->stage->layer_count; number++) {
+                work_in_tile(&at, number);
             }
         }
     }

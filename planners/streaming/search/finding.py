@@ -21,6 +21,7 @@ from planners.streaming.plan import StreamingPlan
 from planners.streaming.search.chains import GroupWay, PlanWay
 from planners.streaming.search.front import ALL, ANY_WORK, front
 from planners.streaming.search.moves import PARTS, Move, Moves
+from planners.streaming.search.places import PlacedChains
 from planners.streaming.search.spaces import OnceMoves, PlainMoves, TwiceMoves
 from planners.streaming.search.times import PlanTimes
 from planners.streaming.stage import Stage
@@ -152,7 +153,27 @@ class Finding:
             chain = found.chains.within(cap, min(works, default=ANY_WORK))
             if chain is not None:
                 self._tried(name, chain)
+        if gaps:
+            self._sink(name, found.chains, min(counted for counted, _ in gaps))
         return found.is_complete
+
+    def _sink(self, name: str, chains: PlacedChains, counted: int) -> None:
+        """Halve what lies between the bytes that are counted and those of the smallest way.
+
+        With a limit of RAM only as long as no way is within it.
+        """
+        lower, upper = counted, min(way.ram_bytes for way in self.ways)
+        if self._ram is not None and upper <= self._ram:
+            return
+        while lower + lower // SMALL_GAP < upper:
+            self._stop.look()
+            cap = (lower + upper) // 2
+            chain = chains.within(cap, ANY_WORK)
+            if chain is None:
+                lower = cap + 1
+                continue
+            self._tried(name, chain)
+            upper = min(cap, *(way.ram_bytes for way in self.ways))
 
     def _tried(self, name: str, way: PlanWay) -> StreamingPlan | None:
         """Add the plan of a chain of groups that is new, unless others are as good; return it."""

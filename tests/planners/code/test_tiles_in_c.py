@@ -13,6 +13,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.elements import Arithmetic
 from csdf.errors import InvalidPlan
+from planners.code.library import write_library
 from planners.code.tables import Tables
 from planners.code.tiles import tiling_of
 from planners.code.vectors import placed, random_frame
@@ -30,7 +31,11 @@ from tests.planners.code import compiling
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import FLAGS, libraries, needs_compiler, run_all
 from tests.planners.code.drawing import same_in_each_run
+<<<<<<< HEAD
 from tests.planners.code.mixed_networks import Mixing
+=======
+from tests.planners.code.test_library_on_target import make, needs_target, printed
+>>>>>>> tiles
 from tests.planners.fusion.chains import TERMS, model_of, plain_chain, planned
 
 DIRECT = replace(TERMS, scratch=Scratch.NONE, element_bytes=None)  # as C computes
@@ -240,3 +245,16 @@ def test_a_layer_that_cannot_be_tiled_is_refused_by_name():
     stage = Stage(layers=(source,), rows=8, manner=Manner.TILES, tiles=tiles)
     with pytest.raises(InvalidPlan, match=f"no C code for '{source}' in tiles"):
         tiling_of(network, stage, lambda name, kind: 0, Tables("net"))
+
+
+@pytest.mark.slow
+@needs_target
+@pytest.mark.parametrize("way", [Way.RECOMPUTE, Way.KEEP])
+def test_tiles_run_on_a_cortex_m_with_less_than_a_kilobyte_of_stack(way, tmp_path):
+    model, plan = tiled(integer_model, way)
+    write_library(model, plan, tmp_path)
+    ran = make(tmp_path, "qemu")
+    said = ran.stdout + ran.stderr
+    assert ran.returncode == 0, said
+    assert printed(said, "arena") == plan.arena_bytes
+    assert printed(said, "stack") <= 1000
