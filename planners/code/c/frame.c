@@ -237,7 +237,7 @@ static void as_tile(const run *r, const layer *l, view *v)
     if (r->stage->course == BY_TILES) {
         const tile_run *at = (const tile_run *)(const void *)r;
         int32_t number = (int32_t)(l - r->stage->layers);
-        v->base = r->arena + l->strip_offset;
+        v->base = (element *)(void *)(r->arena + l->strip_offset);
         lay_out(v, rows_held(at, number), columns_held(at, number));
     }
 }

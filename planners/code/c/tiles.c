@@ -35,13 +35,6 @@ typedef struct {
 /* Rows that a tile and the one below it hold, of all columns that any tile holds; none below the last. */
 static kept_places rows_below(const tiling *t, int32_t number, int32_t down)
 {
-<<<<<<< HEAD
-    view found = strip_view(r, &r->stage->layers[number]);
-    range columns = held_by(t, number, t->down);
-    columns.end = held_by(t, number, t->down + t->across - 1).end;
-    found.base = (element *)(void *)(r->arena + t->kept[2 * number]);
-    lay_out(&found, rows, columns);
-=======
     kept_places found;
     found.offset = t->kept[2 * number];
     found.rows.first = found.rows.end = 0;
@@ -50,18 +43,12 @@ static kept_places rows_below(const tiling *t, int32_t number, int32_t down)
     }
     found.columns = held_by(t, number, t->down);
     found.columns.end = held_by(t, number, t->down + t->across - 1).end;
->>>>>>> tiles
     return found;
 }
 
 /* Columns that a tile and the next one hold; none behind the last. */
 static kept_places columns_beside(const tile_run *at, int32_t number, int32_t across)
 {
-<<<<<<< HEAD
-    view found = strip_view(r, &r->stage->layers[number]);
-    found.base = (element *)(void *)(r->arena + t->kept[2 * number + 1]);
-    lay_out(&found, r->ranges[number], columns);
-=======
     kept_places found;
     found.offset = at->tiles->kept[2 * number + 1];
     found.rows = rows_held(at, number);
@@ -69,7 +56,6 @@ static kept_places columns_beside(const tile_run *at, int32_t number, int32_t ac
     if (across >= 0 && across + 1 < at->tiles->across) {
         found.columns = shared_by(at->tiles, number, at->tiles->down + across);
     }
->>>>>>> tiles
     return found;
 }
 
@@ -79,7 +65,7 @@ static void copy_kept(const tile_run *at, int32_t number, const kept_places *as,
 {
     view tile = strip_view(&at->now, &at->now.stage->layers[number]), kept = tile;
     int32_t y, count = (columns.end - columns.first) * tile.place;
-    kept.base = at->now.arena + as->offset;
+    kept.base = (element *)(void *)(at->now.arena + as->offset);
     lay_out(&kept, as->rows, as->columns);
     for (y = as->rows.first; y < as->rows.end && count > 0; y++) {
         element *here = row_at(&tile, y) + column_at(&tile, columns.first);

@@ -31,11 +31,8 @@ from tests.planners.code import compiling
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import FLAGS, libraries, needs_compiler, run_all
 from tests.planners.code.drawing import same_in_each_run
-<<<<<<< HEAD
 from tests.planners.code.mixed_networks import Mixing
-=======
 from tests.planners.code.test_library_on_target import make, needs_target, printed
->>>>>>> tiles
 from tests.planners.fusion.chains import TERMS, model_of, plain_chain, planned
 
 DIRECT = replace(TERMS, scratch=Scratch.NONE, element_bytes=None)  # as C computes
