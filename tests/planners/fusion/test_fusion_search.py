@@ -246,3 +246,11 @@ def test_layers_can_be_taken_out_where_one_tensor_goes_in_and_one_comes_out():
         layer_range(Model(network=network), 0, 2)
     with pytest.raises(InvalidNetwork, match="which has"):
         layer_range(Model(network=network), 3, 300)
+
+
+def test_a_network_of_two_inputs_is_refused_with_both_counts():
+    builder = NetworkBuilder("two")
+    first, second = builder.input((1, 4, 4), name="a"), builder.input((1, 4, 4), name="b")
+    builder.output(builder.add(op.Elementwise(function="add"), first, second))
+    with pytest.raises(InvalidNetwork, match="has 2 inputs and 1 output; fused tiles need one"):
+        chain_of(builder.network())
