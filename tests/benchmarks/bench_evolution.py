@@ -36,9 +36,10 @@ from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.nsga2.checkpoint import Checkpoint
 from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
 from planners.reuse.front.nsga2.variation import Settings
+from planners.reuse.front.places.crew import QUEUED
 from planners.reuse.front.places.evaluation import Serial
 from planners.reuse.front.places.messages import Evaluations, read_answer, task_text
-from planners.reuse.front.places.parts import parts_of
+from planners.reuse.front.places.parts import FIRST_SHARE, SHARE, parts_of
 from planners.reuse.front.places.places import cluster_place, local_place
 from planners.reuse.front.problem import Problem, Score
 from planners.reuse.front.search_problem import Scoring, search_problem
@@ -86,25 +87,33 @@ class Timed:
 
 
 class Played:
-    """Workers that this process plays by turns, and how many answers they worked out in all."""
+    """Workers that this process plays by turns, and how many answers they worked out in all.
+
+    News are late, as they are where all work at once: a part brings those of earlier generations, and
+    of parts that were answered when it was given out.
+    """
 
     def __init__(self, workers, *, is_telling):
         self.evaluator = network_evaluator()
         self._workers = [Evaluations(Scoring(network_evaluator())) for _ in range(workers)]
         self._is_telling = is_telling
-        self._untold = [[] for _ in range(workers)]
+        self._untold = [[] for _ in range(workers)]  # news, each with the first part that brings it
         self.worked_out = 0
 
     def scores(self, chromosomes, stop):
-        for number, part in enumerate(parts_of(chromosomes, len(self._workers))):
-            turn = number % len(self._workers)
-            told, self._untold[turn] = self._untold[turn], []
+        count = len(self._workers)
+        self._untold = [[(0, news) for _, news in untold] for untold in self._untold]
+        share = SHARE if self.worked_out else FIRST_SHARE
+        for number, part in enumerate(parts_of(chromosomes, count, share)):
+            turn = number % count
+            told = [news for first, news in self._untold[turn] if first <= number]
+            self._untold[turn] = [one for one in self._untold[turn] if one[0] > number]
             answer = read_answer(self._workers[turn].answer(task_text((0, number), part, told)))
             if answer.learnt:
                 self.worked_out += sum(len(found) for _, found in pickle.loads(answer.learnt))
                 for other, untold in enumerate(self._untold):
                     if self._is_telling and other != turn:
-                        untold.append(answer.learnt)
+                        untold.append((number + QUEUED * count, answer.learnt))
             yield from answer.scores
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from csdf.stopping import Stop
 from planners.reuse.front.places.messages import Key, read_answer, task_text
-from planners.reuse.front.places.parts import Parts
+from planners.reuse.front.places.parts import FIRST_SHARE, SHARE, Parts
 from planners.reuse.front.problem import Chromosome, EvaluationFailed, LostWorkers, Score
 
 QUEUED = 2  # parts that a worker has at a time
@@ -53,7 +53,8 @@ class CrewPlace:
         Raises EvaluationFailed, and LostWorkers if nobody is left or workers end again and again.
         """
         self._generation += 1
-        parts = Parts(chromosomes, max(1, len(self._crew.ready())))
+        share = FIRST_SHARE if self._generation == 1 else SHARE
+        parts = Parts(chromosomes, max(1, len(self._crew.ready())), share)
         losses = 0
         while not parts.is_done:
             stop.look()

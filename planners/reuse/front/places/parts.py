@@ -11,11 +11,12 @@ from math import ceil
 from planners.reuse.front.problem import Chromosome, Score
 
 SHARE = Fraction(2, 3)  # of the chromosomes that are left, in one part for each worker
+FIRST_SHARE = Fraction(1, 16)  # the same in the first generation, where workers learn most
 MANY = 8  # chromosomes for each worker; fewer are one part each, as a part costs a message
 
 
-def part_sizes(count: int, workers: int) -> list[int]:
-    """Return how many chromosomes each part has: in each round two thirds of what is left.
+def part_sizes(count: int, workers: int, share: Fraction = SHARE) -> list[int]:
+    """Return how many chromosomes each part has: in each round a share of what is left.
 
     Each worker gets a part of each round. Whoever is done early goes on with smaller and smaller
     parts, so that all workers end at about the same time; the number of parts, which are messages,
@@ -25,25 +26,27 @@ def part_sizes(count: int, workers: int) -> list[int]:
     """
     sizes: list[int] = []
     while count:
-        share = SHARE if sizes or count >= MANY * workers else 1
-        size = ceil(count * share / workers)
+        here = share if sizes or count >= MANY * workers else 1
+        size = ceil(count * here / workers)
         for _ in range(workers):
             sizes.append(min(size, count))
             count -= sizes[-1]
     return [size for size in sizes if size]
 
 
-def parts_of(chromosomes: Sequence[Chromosome], workers: int) -> list[list[Chromosome]]:
+def parts_of(
+    chromosomes: Sequence[Chromosome], workers: int, share: Fraction = SHARE
+) -> list[list[Chromosome]]:
     """Return the chromosomes in parts, in order, the largest first."""
-    borders = accumulate(part_sizes(len(chromosomes), workers), initial=0)
+    borders = accumulate(part_sizes(len(chromosomes), workers, share), initial=0)
     return [list(chromosomes[begin:end]) for begin, end in pairwise(borders)]
 
 
 class Parts:
     """The parts of one generation, and the scores that came so far."""
 
-    def __init__(self, chromosomes: Sequence[Chromosome], workers: int) -> None:
-        self._parts = parts_of(chromosomes, workers)
+    def __init__(self, chromosomes: Sequence[Chromosome], workers: int, share: Fraction) -> None:
+        self._parts = parts_of(chromosomes, workers, share)
         self._waiting = deque(range(len(self._parts)))
         self._answers: dict[int, list[Score]] = {}
         self._next = 0

@@ -87,6 +87,16 @@ def test_each_round_of_parts_takes_two_thirds_of_what_is_left():
     assert part_sizes(0, 2) == []
 
 
+def test_the_first_generation_has_the_smallest_parts_where_workers_learn_most():
+    desks = [Desk(Echo()), Desk(Echo())]
+    place = CrewPlace(Office(desks))
+    list(place.scores(CHROMOSOMES, none))
+    assert max(desks[0].sizes) == 2  # a sixteenth of 52 for two workers, rounded up
+    first = len(desks[0].sizes)
+    list(place.scores(CHROMOSOMES, none))
+    assert max(desks[0].sizes[first:]) == 18  # two thirds
+
+
 @pytest.mark.parametrize("workers", [1, 2, 7, 100])
 def test_parts_hold_all_chromosomes_in_order(workers):
     parts = parts_of(CHROMOSOMES, workers)
