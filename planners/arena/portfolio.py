@@ -20,11 +20,11 @@ LONGEST_SLICE = 8000  # so that a search can be ended at any time
 PLAIN_SLICE = 100  # the same of plain kernels
 LONGER_FIRST = 4  # the best order gets so many times more
 RESTARTS = 6  # random orders between two rounds
-PROOFS_FIRST = (
-    8  # searches that prove nothing get the square of the turn, divided by this, in steps
-)
+PROOFS_FIRST = 2**13  # what proves nothing gets the cube of the turn, divided by this, in steps
 MOST_PUSHES = 16000  # so that a search can be ended at any time
 PLAIN_PUSHES = 50  # the same of plain kernels
+PATIENCE = 300_000  # pushes without a better plan, and as many as there were before it; then a turn
+RARELY = 24  # of so many
 SEED = 1
 
 
@@ -88,6 +88,8 @@ class ConnectedBlocks:
         self._known: Attempt | None = None
         self._turn = 0
         self._pushing: PushingSearch | None = None
+        self._pushed = 0  # blocks that were placed when it found its last plan
+        self._may_push = True  # whether that was not long ago
         self._widening: WideningSearch | None = None
         self._improvements = greedy.improvements(offsets, Random(SEED))  # of the whole problem
 
@@ -98,10 +100,10 @@ class ConnectedBlocks:
             return
         field = self._field()
         self._turn += 1
-        if self._turn % 3 == 2:
+        if self._turn % 3 == 2 and (self._may_push or self._turn % RARELY == 2):
             self._push(field, goal)
             return
-        if self._turn % 3 == 0:
+        if self._turn % 3 != 1:
             self._widen(field, goal)
             return
         target = self.lower_bound if goal is None else goal
@@ -116,12 +118,15 @@ class ConnectedBlocks:
         """Look a while for a plan within the goal, or smaller ones, by pushing blocks out."""
         if self._pushing is None or self._pushing.field is not field:
             self._pushing = PushingSearch(field, self.offsets, SEED)
+            self._pushed = 0
         pushing, most = self._pushing, MOST_PUSHES if field.backend.is_compiled else PLAIN_PUSHES
-        end = pushing.tried + min(1 + self._turn**2 // PROOFS_FIRST, most)
+        end = pushing.tried + min(1 + self._turn**3 // PROOFS_FIRST, most)
         while pushing.tried < end and self.peak > (self.lower_bound if goal is None else goal):
             pushing.aim(self.peak - 1 if goal is None else goal)
             if pushing.run(end - pushing.tried) == FOUND:
                 self._take(pushing.offsets)
+                self._pushed = pushing.tried
+        self._may_push = pushing.tried < PATIENCE + 2 * self._pushed
 
     def _widen(self, field: Field, goal: int | None) -> None:
         """Look a while for a plan within the goal, or for a smaller one, by beams."""
@@ -129,10 +134,11 @@ class ConnectedBlocks:
             self._widening = WideningSearch(field, SEED)
         widening = self._widening
         wanted, peak = (self.lower_bound, self.peak) if goal is None else (goal, goal + 1)
-        limit = min(1 + self._turn**2 // PROOFS_FIRST, widening.slice)
+        limit = min(1 + self._turn**3 // PROOFS_FIRST, widening.slice)
         if widening.run(limit, wanted=wanted, peak=peak) == FOUND:
             self._take(widening.offsets)
             self._pushing = None  # it begins again from there
+            self._may_push = True
 
     def _raise(self, capacity: int) -> None:
         """Note that there is no plan within the capacity."""
