@@ -6,7 +6,7 @@ it are live, nothing in it is. If they are not with one capacity at its least, t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from csdf.search.moments.windows import Firings
@@ -49,17 +49,20 @@ def live_part(
     box: Box,
     size: int,
     places: Iterable[int],
+    *,
+    look: Callable[[], None],
 ) -> Box | None:
     """Return a box with all live capacities of this one up to a size; None if there are none.
 
     The capacities at these positions are raised to the least that is live with all others at their
-    most.
+    most. look: called between runs; may end the work by raising.
     """
     smaller = affordable(variables, box, size)
     if smaller is None or not firings.is_live(smaller.most):
         return None
     raised = smaller
     for place in places:
+        look()
         raised = raised.raised(place, _least(firings, variables, smaller, place))
     return affordable(variables, raised, size)
 

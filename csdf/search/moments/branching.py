@@ -152,8 +152,8 @@ class Branching:
 
     def _smaller(self, box: Box, demands: Sequence[Demand]) -> Box | None:
         """The part of a box that runs and demands leave."""
-        self._look()
-        part = live_part(self._firings, self._variables, box, self._size, _named(demands))
+        places = _named(demands)
+        part = live_part(self._firings, self._variables, box, self._size, places, look=self._look)
         if part is not None and demands:
             part = self._demanded.part(part, demands, self._size)
         return part

@@ -126,6 +126,7 @@ class _Search:
             return None
         places = self._random.sample(range(len(grown)), len(grown))
         for place in sorted(places, key=lambda one: -self._variables[one].weight):
+            self._stop.look()
             grown = self._least(grown, place)
         return grown
 
