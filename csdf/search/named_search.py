@@ -118,7 +118,8 @@ class NamedSearch:
         size = self._exploration.size
         if self._start is None or size(self._start) < WIDE * self._exploration.lower_bound:
             return
-        for found in live_bounds(run, self._variables, cycles, self._start, self._stop):
+        stop = self._stop.part(as_whole=lambda _: self._progress)
+        for found in live_bounds(run, self._variables, cycles, self._start, stop):
             self._floor, self._start = found.lower_bound, found.capacities
             if self._only_live:
                 self._narrowing = None  # narrowed already
@@ -128,9 +129,12 @@ class NamedSearch:
             self._look()
 
     def _look(self) -> None:
-        self._stop.look(
-            Progress(done=self.evaluations, lower_bound=self.lower_bound, found=len(self.points))
-        )
+        self._stop.look(self._progress)
+
+    @property
+    def _progress(self) -> Progress:
+        found = len(self.points)
+        return Progress(done=self.evaluations, lower_bound=self.lower_bound, found=found)
 
     @property
     def lower_bound(self) -> int:

@@ -14,12 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from random import Random
 
 from csdf.analysis.liveness import IterationRun
 from csdf.model.graph import Graph
 from csdf.search.cuts import Cut
 from csdf.search.variables import Variable, with_searched_spaces
 from csdf.stopping import Stop
+
+AT_RANDOM = 0.75  # of the spaces that grow, where that is asked for
 
 
 class SequentialRun:
@@ -50,9 +53,10 @@ class SequentialRun:
         for space, place in enumerate(self.owners):
             self._spaces[place].append(self._first + space)
 
-    def grown(self, start: Sequence[int]) -> tuple[int, ...] | None:
+    def grown(self, start: Sequence[int], random: Random | None = None) -> tuple[int, ...] | None:
         """Return live capacities, each at least its start; None where more space does not help.
 
+        random: chooses, most often, which of the spaces grows; without it the cheapest does.
         Regions that are passed on the way, without any live distribution, are added to `cuts`.
         """
         capacities = list(start)
@@ -67,13 +71,19 @@ class SequentialRun:
             if not ways_out:
                 return None
             self.cuts.append(self._cut(capacities, ways_out))
-            place = min(ways_out, key=lambda one: ways_out[one] * self._variables[one].weight)
+            place = self._chosen(ways_out, random)
             self._note(run, circle, ways_out[place] * self._variables[place].weight)
             capacities[place] += ways_out[place]
             ready = self._widen(run, place, ways_out[place])
             walk.turn(next(one for one in circle if one in self._spaces[place]))
             walk.go_back(ready)
         return tuple(capacities)
+
+    def _chosen(self, ways_out: Mapping[int, int], random: Random | None) -> int:
+        """The variable whose space grows."""
+        if random is not None and random.random() < AT_RANDOM:
+            return random.choice(list(ways_out))
+        return min(ways_out, key=lambda one: ways_out[one] * self._variables[one].weight)
 
     def is_live(self, capacities: Sequence[int]) -> bool:
         """Return whether all actors complete an iteration in these capacities."""

@@ -100,6 +100,11 @@ def _variable(graph: Graph, names: Sequence[str], choice: Choice) -> Variable:
     )
 
 
+def size_of(variables: Sequence[Variable], capacities: Sequence[int]) -> int:
+    """Return what these capacities of the variables cost together."""
+    return sum(one.weight * many for one, many in zip(variables, capacities, strict=True))
+
+
 def token_weight(channel: Channel, choice: Choice) -> int:
     """Return what one token of capacity of a channel adds to the size, in the unit of the choice."""
     if choice.unit == "tokens":

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
 from csdf.search.narrowing import Distribution
-from csdf.search.variables import Variable
+from csdf.search.variables import Variable, size_of
 
 KEPT = (0, 50, 80, 90)  # per cent of what a channel has above its least capacity
 MOST_CHANNELS = 3  # that give up space at once
@@ -35,7 +35,7 @@ def exchanges(
     """
 
     def size(capacities: Distribution) -> int:
-        return sum(one.weight * many for one, many in zip(variables, capacities, strict=True))
+        return size_of(variables, capacities)
 
     here = best = known
     for _ in range(tries):

@@ -7,10 +7,10 @@ what it finds after that nobody reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
@@ -18,8 +18,16 @@ from scipy.sparse import csr_array
 from csdf.search.moments.linear_bound import LinearProgram, Relaxed, priced_bound
 
 SLICE = 0.1  # seconds between two looks at the stop
-SCALE = 1 << 34  # of prices as integers
+SCALE = 1 << 64  # of prices as integers
 ROUNDING = 1e-6  # share taken off each price, so that no column is charged more than it costs
+
+
+class Priced(NamedTuple):
+    """The least cost of a program, prices of its rows, and its columns, as the solver found them."""
+
+    cost: float
+    prices: Sequence[float]
+    columns: Sequence[float]
 
 
 def solved(program: LinearProgram, seconds: float, look: Callable[[], None]) -> Relaxed | None:
@@ -27,16 +35,27 @@ def solved(program: LinearProgram, seconds: float, look: Callable[[], None]) -> 
 
     look: called again and again meanwhile; may end the work by raising.
     """
+    found = priced(program, program.limits, seconds, look)
+    if found is None:
+        return None
+    prices = [int(price * (1 - ROUNDING) * SCALE) for price in found.prices]
+    bound = priced_bound(program, prices, SCALE)
+    return None if bound is None else Relaxed(lower_bound=bound, columns=found.columns)
+
+
+def priced(
+    program: LinearProgram, limits: Sequence[float], seconds: float, look: Callable[[], None]
+) -> Priced | None:
+    """Return what the solver finds with these limits of the rows, None if nothing in that time."""
     results: SimpleQueue[Any] = SimpleQueue()
-    Thread(target=_solve, args=(program, seconds, results), daemon=True).start()
+    Thread(target=_solve, args=(program, limits, seconds, results), daemon=True).start()
     found = _awaited(results, look)
     if isinstance(found, BaseException):
         raise found
     if found.status != 0:
         return None
-    prices = [int(max(0.0, -price) * (1 - ROUNDING) * SCALE) for price in found.ineqlin.marginals]
-    bound = priced_bound(program, prices, SCALE)
-    return None if bound is None else Relaxed(lower_bound=bound, columns=found.x.tolist())
+    prices = [max(0.0, -price) for price in found.ineqlin.marginals]
+    return Priced(found.fun, prices, found.x.tolist())
 
 
 def _awaited(results: SimpleQueue[Any], look: Callable[[], None]) -> Any:
@@ -49,13 +68,15 @@ def _awaited(results: SimpleQueue[Any], look: Callable[[], None]) -> Any:
             continue
 
 
-def _solve(program: LinearProgram, seconds: float, results: SimpleQueue[Any]) -> None:
+def _solve(
+    program: LinearProgram, limits: Sequence[float], seconds: float, results: SimpleQueue[Any]
+) -> None:
     """Put the solver's answer, or its error, into the queue."""
     try:
         found = linprog(
             program.costs,
             A_ub=_matrix(program),
-            b_ub=program.limits,
+            b_ub=limits,
             bounds=list(zip(program.least, program.most, strict=True)),
             method="highs",
             options={"time_limit": seconds},

@@ -2,30 +2,30 @@
 
 A run that gets stuck shows the moments that matter: an actor lacks tokens that only come when another
 one has space, and that one waits for this actor. What lies in the channels at these moments gives a
-bound, and capacities near to it from which another run begins.
+bound, and capacities near to it from which another run begins. Boxes of capacities are split until the
+best are proved, if that does not take too long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import floor, inf
 from random import Random
 
-from csdf.search.evaluator import Evaluation
-from csdf.search.moments.demands import Moment, Moments
+from csdf.search.moments.boxes import ANY, Box
+from csdf.search.moments.branching import Branching
 from csdf.search.moments.exchange import exchanges
-from csdf.search.narrowing import Distribution, narrowing
+from csdf.search.moments.windows import Firings, Moment
+from csdf.search.narrowing import Distribution
 from csdf.search.sequential import SequentialRun
-from csdf.search.variables import Variable
+from csdf.search.variables import Variable, size_of
 from csdf.stopping import Stop
 
-MOMENTS = (3, 3, 4)  # of the first linear program, and that each later one has more
-TRIES = 12  # exchanges before the first linear program, and after the last
+TRIES = 30  # exchanges before the first linear program,
+MORE_TRIES = 6  # and in every round of demands
 LONGEST = 15  # seconds of a linear program where there is a budget, and at most
 SHARE = 0.5  # of what is left of it
-ANY = 1 << 40  # tokens, more than an iteration of moderate size has
 NEAR = 1e-6  # above a whole number that a solver means
 
 
@@ -35,20 +35,6 @@ class LiveBound:
 
     lower_bound: int
     capacities: Distribution
-
-
-class _Liveness:
-    """A run in the place of an evaluator: only whether capacities are live, at once."""
-
-    def __init__(self, run: SequentialRun) -> None:
-        self._run = run
-        self.count = 0
-        self.firings = 0
-
-    def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
-        self.count += 1
-        chosen = [one for one in capacities if one is not None]
-        return Evaluation(Fraction(0) if self._run.is_live(chosen) else None, ())
 
 
 def live_bounds(
@@ -62,66 +48,103 @@ def live_bounds(
 
     known: live capacities. stop: when it is near, the linear programs get less time.
     """
-    problem = Moments(run.graph, variables, owners=run.owners, occupied=run.occupied, cycles=cycles)
-    bound, best, chosen = 0, _smaller(run, variables, known, known), list[Moment]()
-    start: Sequence[int] = [variable.least for variable in variables]
-    random = Random(0)
-
-    def regrown(small: Sequence[int]) -> Distribution | None:
-        return _narrowed(run, variables, run.grown(small))
-
-    for found in exchanges(variables, best, regrown, random, TRIES):
-        best = found
-        yield LiveBound(lower_bound=bound, capacities=best)
-    for count in MOMENTS:
-        grown = run.grown(start)
-        new = [one for one in _moments(run) if one not in chosen][:count]
-        chosen += new
-        best = _smaller(run, variables, best, grown)
-        yield LiveBound(lower_bound=bound, capacities=best)
-        below = _below(variables, best)
-        relaxed = problem.relaxed(chosen, below, _seconds(stop), stop.look) if new else None
-        if relaxed is None:
-            break
-        bound = max(bound, min(relaxed.lower_bound, _size(variables, best)))
-        yield LiveBound(lower_bound=bound, capacities=best)
-        start = _whole(variables, relaxed.columns)
-    best = _smaller(run, variables, best, run.grown(start))
-    yield LiveBound(lower_bound=bound, capacities=best)
-    for found in exchanges(variables, best, regrown, random, TRIES):
-        yield LiveBound(lower_bound=bound, capacities=found)
+    search = _Search(run, variables, cycles, known, stop)
+    for step in (search.exchange, search.branch):
+        for _ in step():
+            yield LiveBound(lower_bound=search.bound, capacities=search.best)
 
 
-def _seconds(stop: Stop) -> float:
-    """How long a linear program may take."""
-    left = stop.seconds_of_all
-    return inf if left is None else min(LONGEST, SHARE * left)
+class _Search:
+    """The best live capacities, and the best bound, by now."""
 
+    def __init__(
+        self,
+        run: SequentialRun,
+        variables: Sequence[Variable],
+        cycles: Sequence[int],
+        known: Distribution,
+        stop: Stop,
+    ) -> None:
+        self._run, self._variables, self._stop = run, variables, stop
+        self._firings = Firings(run.graph, owners=run.owners, occupied=run.occupied, cycles=cycles)
+        least = tuple(one.least for one in variables)
+        self._box = Box(least, (ANY,) * len(least))
+        self._random = Random(0)
+        self.bound = 0
+        self.best = known
 
-def _moments(run: SequentialRun) -> list[Moment]:
-    """The moments of a run that space was added for, the most of it first."""
-    return [Moment(*one) for one in sorted(run.moments, key=lambda one: -run.moments[one])]
+    def exchange(self, count: int = TRIES) -> Iterator[None]:
+        """Look for smaller capacities near the best, in so many tries."""
+        self._narrow(self.best)
+        tries = exchanges(self._variables, self.best, self._regrown, self._random, count)
+        for found in tries:
+            self.best = found
+            yield
 
+    def branch(self) -> Iterator[None]:
+        """Split boxes of capacities until the best are proved, or it takes too long."""
+        branching = Branching(
+            self._firings,
+            self._variables,
+            self.best,
+            near=self._near,
+            seconds=self._seconds,
+            look=self._stop.look,
+        )
+        for found in branching.bounds(self._box):
+            self.bound, self.best = max(self.bound, found.lower_bound), found.best
+            yield
 
-def _smaller(
-    run: SequentialRun,
-    variables: Sequence[Variable],
-    best: Distribution,
-    grown: Distribution | None,
-) -> Distribution:
-    """The smaller of the best and what has grown, narrowed."""
-    narrowed = _narrowed(run, variables, grown) or best
-    return min(best, narrowed, key=lambda one: _size(variables, one))
+    def _near(self, relaxed: Sequence[float]) -> tuple[Distribution, list[Moment]]:
+        """The best live capacities by now, and the moments that a run from these added space for.
 
+        Those come first that lacked the most.
+        """
+        self._narrow(self._run.grown(_whole(self._variables, relaxed)))
+        lacking = self._run.moments
+        moments = [Moment(*one) for one in sorted(lacking, key=lambda one: -lacking[one])]
+        for _ in self.exchange(MORE_TRIES):
+            self._stop.look()
+        return self.best, moments
 
-def _narrowed(
-    run: SequentialRun, variables: Sequence[Variable], grown: Distribution | None
-) -> Distribution | None:
-    """Live capacities of which none can be less on its own; None for none."""
-    if grown is not None:
-        for narrowed in narrowing(_Liveness(run), variables, _is_live, grown):
-            grown = grown if narrowed is None else narrowed
-    return grown
+    def _seconds(self) -> float:
+        """How long a linear program may take."""
+        left = self._stop.seconds_of_all
+        return inf if left is None else min(LONGEST, SHARE * left)
+
+    def _narrow(self, grown: Distribution | None) -> None:
+        """Let what has grown be the best, if it is smaller once it is narrowed."""
+        narrowed = self._narrowed(grown) or self.best
+        self.best = min(self.best, narrowed, key=lambda one: size_of(self._variables, one))
+
+    def _regrown(self, small: Sequence[int]) -> Distribution | None:
+        return self._narrowed(self._run.grown(small, self._random))
+
+    def _narrowed(self, grown: Distribution | None) -> Distribution | None:
+        """Live capacities of which none can be less on its own; None for none."""
+        if grown is None:
+            return None
+        places = self._random.sample(range(len(grown)), len(grown))
+        for place in sorted(places, key=lambda one: -self._variables[one].weight):
+            self._stop.look()
+            grown = self._least(grown, place)
+        return grown
+
+    def _least(self, live: Distribution, place: int) -> Distribution:
+        """Live capacities with the least at one position; most often it is not much less."""
+        start, step = self._variables[place].least, self._variables[place].step
+
+        def with_steps(steps: int) -> Distribution:
+            return (*live[:place], start + steps * step, *live[place + 1 :])
+
+        low, high, stride = -1, (live[place] - start) // step, 1
+        while high - low > 1:
+            tried = max(high - stride, (low + high) // 2)
+            if self._firings.is_live(with_steps(tried)):
+                high, stride = tried, 2 * stride
+            else:
+                low = tried
+        return with_steps(high)
 
 
 def _whole(variables: Sequence[Variable], relaxed: Sequence[float]) -> list[int]:
@@ -131,17 +154,3 @@ def _whole(variables: Sequence[Variable], relaxed: Sequence[float]) -> list[int]
         for variable, value in zip(variables, relaxed, strict=False)  # firings come behind
     ]
     return [one.least + count * one.step for one, count in zip(variables, steps, strict=True)]
-
-
-def _below(variables: Sequence[Variable], best: Distribution) -> list[int]:
-    """The most that each variable can have in a distribution no larger than the best."""
-    spare = _size(variables, best) - _size(variables, [one.least for one in variables])
-    return [one.least + spare // one.weight if one.weight else ANY for one in variables]
-
-
-def _is_live(period: Fraction | None) -> bool:
-    return period is not None
-
-
-def _size(variables: Sequence[Variable], capacities: Sequence[int]) -> int:
-    return sum(variable.weight * one for variable, one in zip(variables, capacities, strict=True))

@@ -1,0 +1,157 @@
+"""How often each actor may have fired by one moment, whatever the order of firings.
+
+The moment is the start of one firing. What it needs has been made before it, what needs it comes after
+it, and no channel holds more than its largest capacity. So each actor has fired at least some number of
+times, and at most some number. Where the two contradict each other, no order has this moment: the
+capacities are too small.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Sequence
+from itertools import accumulate, cycle, islice
+from typing import NamedTuple
+
+from csdf.model.indexed import IndexedGraph
+
+
+class Moment(NamedTuple):
+    """The start of a firing of this actor, after so many firings of it."""
+
+    actor: int
+    firings: int
+
+
+class Counted(NamedTuple):
+    """A channel between two actors. made, taken: tokens after each number of firings.
+
+    variable: of a space that is searched; None if the initial tokens are what they are.
+    """
+
+    producer: int
+    consumer: int
+    tokens: int
+    made: Sequence[int]
+    taken: Sequence[int]
+    variable: int | None
+
+    def there(self, room: Sequence[int]) -> int:
+        """Tokens at first. room: capacity of each variable."""
+        return self.tokens + (0 if self.variable is None else room[self.variable])
+
+
+class Window(NamedTuple):
+    """Firings of each actor: at least, and at most, by the moment."""
+
+    fewest: Sequence[int]
+    most: Sequence[int]
+
+
+class Firings:
+    """The firings of one iteration of a graph, and the channels between different actors.
+
+    graph: the last channels are spaces that are searched, by variables `owners`, each with `occupied`
+    tokens in its channel at first. cycles: of each actor in an iteration.
+    """
+
+    def __init__(
+        self,
+        graph: IndexedGraph,
+        *,
+        owners: Sequence[int],
+        occupied: Sequence[int],
+        cycles: Sequence[int],
+    ) -> None:
+        self.each = [a * b for a, b in zip(cycles, graph.phases, strict=True)]
+        first = len(graph.producer) - len(owners)
+        tokens = [*graph.initial_tokens[:first], *(-one for one in occupied)]
+        owner_of = [*([None] * first), *owners]
+        self.channels = [
+            self._counted(graph, one, tokens[one], owner_of[one])
+            for one in range(len(graph.producer))
+            if graph.producer[one] != graph.consumer[one]
+        ]
+        self._inputs: list[list[Counted]] = [[] for _ in self.each]
+        followers: list[dict[int, None]] = [{} for _ in self.each]
+        for channel in self.channels:
+            self._inputs[channel.consumer].append(channel)
+            followers[channel.producer][channel.consumer] = None
+        self._followers = [list(one) for one in followers]
+
+    def _counted(self, graph: IndexedGraph, one: int, tokens: int, variable: int | None) -> Counted:
+        def counted(actor: int, rates: Sequence[int], start: int) -> list[int]:
+            phases = rates[start : start + graph.phases[actor]]
+            return list(accumulate(islice(cycle(phases), self.each[actor]), initial=0))
+
+        producer, consumer = graph.producer[one], graph.consumer[one]
+        made = counted(producer, graph.production, graph.production_start[one])
+        taken = counted(consumer, graph.consumption, graph.consumption_start[one])
+        return Counted(producer, consumer, tokens, made, taken, variable)
+
+    def is_live(self, capacities: Sequence[int]) -> bool:
+        """Return whether all actors complete an iteration, if their self-loops allow it."""
+        done = [0] * len(self.each)
+        waiting = deque(range(len(done)))
+        is_waiting = [True] * len(done)
+        while waiting:
+            actor = waiting.popleft()
+            is_waiting[actor] = False
+            possible = self.each[actor]
+            for one in self._inputs[actor]:
+                there = one.there(capacities) + one.made[done[one.producer]]
+                possible = min(possible, bisect_right(one.taken, there) - 1)
+            if possible > done[actor]:
+                done[actor] = possible
+                for follower in self._followers[actor]:
+                    if not is_waiting[follower]:
+                        is_waiting[follower] = True
+                        waiting.append(follower)
+        return done == self.each
+
+    def window(self, moment: Moment, room: Sequence[int]) -> Window | None:
+        """Return how often each actor may have fired by the moment; None if it never comes.
+
+        room: the largest capacity of each variable.
+        """
+        fewest = self._fewest(moment, room)
+        most = None if fewest is None else self._most(moment, room)
+        if fewest is None or most is None:
+            return None
+        return Window(fewest, most) if all(map(int.__le__, fewest, most)) else None
+
+    def _fewest(self, moment: Moment, room: Sequence[int]) -> list[int] | None:
+        """Firings that have come before the moment in any order."""
+        fewest = [0] * len(self.each)
+        fewest[moment.actor] = moment.firings
+        changed = list(range(len(fewest)))
+        while changed:
+            actor = changed.pop()
+            for one in self._inputs[actor]:
+                starts = fewest[actor] + (actor == moment.actor)
+                needed = bisect_left(one.made, one.taken[starts] - one.there(room))
+                if needed > fewest[one.producer]:
+                    if one.producer == moment.actor or needed > self.each[one.producer]:
+                        return None
+                    fewest[one.producer] = needed
+                    changed.append(one.producer)
+        return fewest
+
+    def _most(self, moment: Moment, room: Sequence[int]) -> list[int] | None:
+        """Firings that may have come before the moment."""
+        most = list(self.each)
+        most[moment.actor] = moment.firings
+        is_settled = False
+        while not is_settled:
+            is_settled = True
+            for one in self.channels:
+                there = one.there(room) + one.made[most[one.producer]]
+                possible = bisect_right(one.taken, there) - 1
+                if one.consumer == moment.actor:
+                    if possible <= moment.firings:
+                        return None
+                elif possible < most[one.consumer]:
+                    most[one.consumer] = possible
+                    is_settled = False
+        return most
