@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
@@ -66,10 +67,10 @@ def prepared(graph: Graph, choice: Choice) -> tuple[Graph, tuple[Variable, ...],
         raise CsdfError(f"unit {choice.unit!r}; expected {', '.join(UNITS)}")
     fixed = dict(choice.fixed or {})
     groups = [list(group) for group in choice.shared]
-    named = [*fixed, *choice.excluded, *(name for group in groups for name in group)]
-    for name in named:
+    named = Counter([*fixed, *choice.excluded, *(name for group in groups for name in group)])
+    for name, times in named.items():
         graph.channel(name)
-        if named.count(name) > 1:
+        if times > 1:
             raise CsdfError(f"channel {name!r} is named twice among fixed, excluded and shared")
     free = [
         [channel.name]
