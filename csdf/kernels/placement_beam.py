@@ -111,8 +111,8 @@ def search(part, conflicts, cliques, guide, beam, limit):
     all sizes and lifetimes is placed. The best rows of each level go on, all with equally many blocks.
 
     Sources: Moffitt, MiniMalloc, ASPLOS 2023 (plans from below); Jackson's rule for one machine with
-    release dates (the stacks); Libralesso et al., Tree search for the sequential ordering problem, 2020
-    (beams that begin again with twice the width, guided by what is lost for what is placed).
+    release dates (the stacks); Libralesso et al., Tree search for the sequential ordering problem,
+    ECAI 2020 (beams that begin again with twice the width, guided by what is lost for what is placed).
     """
     for _ in range(limit):
         if beam.turn < beam.members:
