@@ -41,7 +41,8 @@ class Remote:
 
         In the thread in which Dask listens, which has its turn between two evaluations: beside it,
         another thread would give way two hundred times a second to find that there is nothing to
-        do, and be watched by Dask's profiler.
+        do, and be watched by Dask's profiler. A single evaluation must not take minutes: the
+        scheduler gives up a worker that does not speak for five.
         """
         async with self._turn:
             steps = self._evaluations.steps(task)
