@@ -73,7 +73,11 @@ def test_output_shapes(operator, shapes, expected):
     ("operator", "shapes", "message"),
     [
         (op.Convolution(filters=4, window=window(5)), [(3, 4, 9)], "5x5 does not fit into 4x9"),
-        (op.Convolution(filters=4, window=window(3), groups=2), [(3, 9, 9)], "2 groups"),
+        (
+            op.Convolution(filters=4, window=window(3), groups=2),
+            [(3, 9, 9)],
+            "groups: 2 does not divide",
+        ),
         (op.Convolution(filters=4, window=window(3)), [(30,)], "needs feature maps"),
         (op.Concatenation(axis=0), [(3, 4, 4), (3, 5, 4)], "do not fit along axis 0"),
         (op.Elementwise(function="add"), [(3, 4, 4), (3, 5, 4)], "3x4x4 and 3x5x4"),
