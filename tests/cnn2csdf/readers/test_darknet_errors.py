@@ -33,7 +33,7 @@ LONG = TINY.replace("filters=10", "filters=8") + (
         (NET + "[conv]\nfilter=3", UnreadableFile, "n.cfg:6: [conv]: the option 'filter' is unkn"),
         (NET + "[conv]\nactivation=loggy", UnreadableFile, "found activation=loggy; expected one"),
         (NET + "[conv]\nxnor=1", UnsupportedOperator, "n.cfg:6: [conv]: xnor=1 is not supported"),
-        (NET + "[conv]\ngroups=3", InvalidNetwork, "n.cfg:5: [conv]: layer 'conv0': groups: 3 does not divide"),
+        (NET + "[conv]\ngroups=3", InvalidNetwork, "n.cfg:5: [conv]: layer 'conv0': groups: 3"),
         (NET + "[conv]\nsize=9", InvalidNetwork, "n.cfg:5: [conv]: layer 'conv0': a window of 9x9"),
         (NET + "[local]\nsize=3", UnsupportedOperator, "n.cfg:5: [local]: unsupported section"),
         (NET + "[crop]\n", UnsupportedOperator, "n.cfg:5: [crop]: unsupported section"),
