@@ -232,6 +232,7 @@ def test_exchanges_find_the_smallest_of_a_trade_off_along_a_path():
     assert sum(last) == 4 + 1 + 4 < sum(start)  # `into` has 1, `out` 4
 
 
+@pytest.mark.slow
 def test_multrate_is_bounded_within_a_twentieth(monkeypatch):
     # All rounds prove 515, in longer than a test may take.
     monkeypatch.setattr(branching, "FIRST_ROUNDS", 2)

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from math import floor, inf
 from random import Random
+from typing import TYPE_CHECKING
 
 from csdf.search.moments.boxes import ANY, Box
-from csdf.search.moments.branching import Branching
 from csdf.search.moments.exchange import exchanges
 from csdf.search.moments.windows import Firings, Moment
 from csdf.search.narrowing import Distribution
 from csdf.search.sequential import SequentialRun
 from csdf.search.variables import Variable, size_of
 from csdf.stopping import Stop
+
+if TYPE_CHECKING:
+    from csdf.search.moments.branching import Branching
 
 TRIES = 30  # exchanges before the first linear program,
 MORE_TRIES = 6  # and in every round of demands
@@ -83,7 +87,9 @@ class _Search:
 
     def branch(self) -> Iterator[None]:
         """Split boxes of capacities until the best are proved, or it takes too long."""
-        branching = Branching(
+        # which loads SciPy, and that only here
+        made: type[Branching] = import_module("csdf.search.moments.branching").Branching
+        branching = made(
             self._firings,
             self._variables,
             self.best,

@@ -1,5 +1,6 @@
 """Plans of several groups in an order, as C: partitions, pipelines, groups of rows among others."""
 
+import pytest
 from hypothesis import given
 
 from cnn2csdf.catalogue.networks import from_catalogue
@@ -40,6 +41,7 @@ def deployed(count):
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_partitions_and_pipelines_give_in_c_what_the_whole_gives(tmp_path):
     cases = deployed(16)
     plans = [plan for _, plan in cases]

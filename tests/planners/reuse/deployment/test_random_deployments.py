@@ -66,7 +66,7 @@ def touched(network, plan):
     return machine.arena.most
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(drawn=applications(), data=st.data())
 def test_outputs_are_those_of_each_network_alone_in_the_planned_bytes(drawn, data):
     application, weights, genes = drawn
