@@ -93,6 +93,8 @@ class Mixing:
             name if self.types[name] else self.as_types(name, self.drawn()) for name in inputs
         )
         types = self.drawn()
+        if isinstance(layer.operator, op.Pad):
+            types = self.types[inputs[0]]
         if self.arithmetic is Arithmetic.FIXED_POINT or self.element.bytes > 1:
             if layer.operator.moves or isinstance(layer.operator, KEEP_SCALES):
                 types = self.types[inputs[0]]
