@@ -12,6 +12,14 @@ COMPILER = shutil.which("gcc") or shutil.which("cc")
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-O0")
 SANITIZERS = ("-fsanitize=address,undefined", "-fsanitize-undefined-trap-on-error")
 TALKING = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")  # a third slower to compile
+COMPILERS = {  # and what they look for at run time; trapping needs no library
+    name: sanitizers
+    for name, sanitizers in {
+        "gcc": SANITIZERS,
+        "clang": ("-fsanitize=undefined", "-fsanitize-trap=all"),
+    }.items()
+    if shutil.which(name)
+}
 needs_compiler = pytest.mark.skipif(
     COMPILER is None, reason="no C compiler (gcc or cc) is installed to build the libraries with"
 )

@@ -1,7 +1,6 @@
 """Libraries of plans in which tensors lie inside others: no copies, strides instead."""
 
 import re
-import shutil
 
 import pytest
 
@@ -12,7 +11,7 @@ from planners.streaming.machine import Machine
 from planners.streaming.offsets import rings
 from tests.planners.code import compiling
 from tests.planners.code.calibrated import integer_model
-from tests.planners.code.compiling import libraries, needs_compiler, run_all
+from tests.planners.code.compiling import COMPILERS, libraries, needs_compiler, run_all
 from tests.planners.streaming.joined import joined_model, joined_network
 from tests.planners.streaming.streamed import random_plan
 from tests.planners.streaming.test_inlays import eager_alone, whole_layers
@@ -20,14 +19,6 @@ from tests.planners.streaming.test_inlays import eager_alone, whole_layers
 pytestmark = pytest.mark.slow
 
 REALS, INTEGERS = range(10), range(100, 108)
-COMPILERS = {  # and what they look for at run time; trapping needs no library
-    name: sanitizers
-    for name, sanitizers in {
-        "gcc": compiling.SANITIZERS,
-        "clang": ("-fsanitize=undefined", "-fsanitize-trap=all"),
-    }.items()
-    if shutil.which(name)
-}
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,5 @@
 """Plans of tiles as C: compiled, run, compared with the whole network and with the machine."""
 
-import shutil
 import subprocess
 from dataclasses import replace
 
@@ -29,7 +28,7 @@ from planners.streaming.plan import Kind
 from planners.streaming.stage import Manner, Stage, Tiles
 from tests.planners.code import compiling
 from tests.planners.code.calibrated import integer_model, real_model
-from tests.planners.code.compiling import FLAGS, libraries, needs_compiler, run_all
+from tests.planners.code.compiling import COMPILERS, FLAGS, libraries, needs_compiler, run_all
 from tests.planners.code.drawing import same_in_each_run
 from tests.planners.code.mixed_networks import Mixing
 from tests.planners.code.test_library_on_target import make, needs_target, printed
@@ -37,14 +36,6 @@ from tests.planners.fusion.chains import TERMS, model_of, plain_chain, planned
 
 DIRECT = replace(TERMS, scratch=Scratch.NONE, element_bytes=None)  # as C computes
 OF_TILES = (Kind.TILE, Kind.TILE_ROWS, Kind.TILE_COLUMNS)
-COMPILERS = {  # and what they look for at run time; trapping needs no library
-    name: sanitizers
-    for name, sanitizers in {
-        "gcc": compiling.SANITIZERS,
-        "clang": ("-fsanitize=undefined", "-fsanitize-trap=all"),
-    }.items()
-    if shutil.which(name)
-}
 PAINTED = """#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
