@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
 
 VALUES = {"csdf.errors", "csdf.outcome", "csdf.model", "csdf.model.shown"}
-VALUES |= {"csdf.names", "csdf.words"}
+VALUES |= {"csdf.collecting", "csdf.names", "csdf.words"}
 ANALYSES = VALUES | {"csdf.analysis", "csdf.search", "csdf.stopping"}
 ENGINE = ANALYSES | {
     *("csdf.generation", "csdf.io", "csdf.io.files", "csdf.io.json_value"),
@@ -26,6 +26,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.errors": {"csdf.outcome"},
     "csdf.alarm": {"csdf.errors", "csdf.outcome"},
     "csdf.stopping": {"csdf.alarm", "csdf.errors", "csdf.outcome"},
+    "csdf.collecting": set(),
     "csdf.names": set(),
     "csdf.words": set(),
     "csdf.kernels": set(),

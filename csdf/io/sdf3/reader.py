@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from fractions import Fraction
 from importlib import import_module
 from typing import NamedTuple
 
+from csdf.collecting import uncollected
 from csdf.errors import InvalidGraph, Suspicious, UnreadableFile
 from csdf.io import files, sequences
 from csdf.io.sdf3 import actors as sdf3_actors
@@ -78,7 +77,9 @@ def parse_sdf3(
     Raises UnreadableFile, whose message names file, line and object; StuckStart for a deadlock in the
     initial phases.
     """
-    with _without_collection():
+    with (
+        uncollected()
+    ):  # a reader makes no cycles, and of a large file it makes millions of objects
         files.require_size(text, name, most)
         options = {"assume_zero_times": assume_zero_times, "buffer_sizes": buffer_sizes}
         graph, remarks = _quickly_read(text, name, options) or _read(
@@ -136,18 +137,6 @@ def _has_initial_phases(actors: Mapping[str, ActorText]) -> bool:
             if part.initial:
                 return True
     return False
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Look for no circles of objects: a reader makes none, and of a large file it makes millions."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def read_channel_texts(

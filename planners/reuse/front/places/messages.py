@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from csdf.collecting import uncollected
 from planners.reuse.front.places.evaluation import evaluated
 from planners.reuse.front.problem import Chromosome, Evaluate, EvaluationFailed, Learning, Score
 
@@ -71,6 +71,8 @@ class Evaluations:
                 self._learning.learn(pickle.loads(news))
         found: list[object] = []
         try:
+            # What evaluations remember has no cycles; looks at it take a seventh of their time, and a
+            # fifth where Dask listens to each.
             with uncollected():
                 for chromosome in part:
                     found.append(_packed(evaluated(self._evaluate, chromosome)))
@@ -82,22 +84,6 @@ class Evaluations:
     def _news(self) -> bytes:
         news = self._learning.learnt() if self._learning else None
         return pickle.dumps(news, pickle.HIGHEST_PROTOCOL) if news else NOTHING
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Keep Python from looking for reference cycles meanwhile.
-
-    What evaluations remember has none and is looked through again and again, which takes a seventh
-    of their time, and a fifth where Dask listens to each collection.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def settle() -> None:
