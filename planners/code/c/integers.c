@@ -480,26 +480,21 @@ typedef struct {
     float scale;
 } converting;
 
-static element converted(const converting *p, element value)
+static void rescale_cell(const void *numbers, const element *from, element *to, int32_t count,
+                         int32_t channel)
 {
-    return stored(rescaled(value - p->zero_in, p->multiplier, p->exponent) + p->zero_out);
+    const converting *p = numbers;
+    int32_t c;
+    (void)channel;
+    for (c = 0; c < count; c++) {
+        int32_t value = rescaled(from[c] - p->zero_in, p->multiplier, p->exponent);
+        to[c] = stored(value + p->zero_out);
+    }
 }
 
 static void rescale_region(const run *r, const layer *l, range rows, range columns)
 {
-    const converting *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, c;
-    for (y = rows.first; y < rows.end; y++) {
-        for (x = columns.first; x < columns.end; x++) {
-            const element *from = row_at(&in, y) + column_at(&in, x);
-            element *to = row_at(&out, y) + column_at(&out, x);
-            for (c = 0; c < out.channels; c++) {
-                to[c] = converted(p, from[c]);
-            }
-        }
-    }
-    finish_region(l, &out, rows, columns);
+    make_places(r, l, rows, columns, rescale_cell);
 }
 
 /* What each of the 256 integers becomes. */
