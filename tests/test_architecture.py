@@ -236,12 +236,6 @@ def test_docstrings_begin_with_what_they_are_about():
     assert found == []
 
 
-def test_folders_hold_at_most_a_dozen_modules_or_so():
-    # "About a dozen": what has 20 wants to be two.
-    for folder in {path.parent for path in modules(ROOT)}:
-        assert len(list(folder.glob("*.py"))) < 20, folder
-
-
 CLEAN = {
     "csdf/__init__.py": "def __getattr__(name):\n    from csdf.model.graph import Graph\n",
     "csdf/errors.py": "class CsdfError(Exception): ...\n",
