@@ -8,6 +8,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from cnn2csdf.onnx_files.runtime import exact_session
+
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NETWORKS = (
     "bvlc_alexnet",
@@ -153,6 +155,5 @@ def _drawn(generator, role, dims):
 
 def runtime_outputs(path, frame):
     """The outputs of ONNX Runtime; the test is skipped where it is missing."""
-    onnxruntime = pytest.importorskip("onnxruntime")
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return session.run(None, frame)
+    pytest.importorskip("onnxruntime")
+    return exact_session(path).run(None, frame)

@@ -16,11 +16,12 @@ from csdf.analysis.self_timed import self_timed_execution
 from csdf.search.trade_off import smallest_storage
 
 pytest.importorskip("onnx")
-onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 
-from cnn2csdf.onnx_files.reader import read_onnx  # noqa: E402
-from cnn2csdf.onnx_files.writer import onnx_bytes  # noqa: E402
-from tests.cnn2csdf.onnx_models import NETWORKS, network_with_random_weights  # noqa: E402
+from cnn2csdf.onnx_files.reader import read_onnx
+from cnn2csdf.onnx_files.runtime import exact_session
+from cnn2csdf.onnx_files.writer import onnx_bytes
+from tests.cnn2csdf.onnx_models import NETWORKS, network_with_random_weights
 
 SMALL = {  # of the full size in the paper only where that is small; large maps add nothing new
     "alexnet": "resolution=67",
@@ -45,10 +46,7 @@ def by_rows(model, frames):
 
 def by_runtime(model, network, frames):
     """The outputs by ONNX Runtime, by the order of outputs; model: a path or bytes."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = exact_session(model)
     names = [one.name for one in session.get_inputs()]
     for frame in frames:
         given = {
