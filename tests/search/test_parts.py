@@ -57,7 +57,7 @@ def be_impatient(monkeypatch, patience):
 @each_patience
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_front_in_parts_is_that_of_brute_force(monkeypatch, shape, patience):
-    for seed, graph, front in drawn(shape, 6):
+    for seed, graph, front in drawn(shape, 2):
         brute = brute_front.front_of(graph, largest_size(front))
         with monkeypatch.context() as patch:
             be_impatient(patch, patience)

@@ -135,14 +135,14 @@ def test_a_front_is_the_same_with_symmetries(monkeypatch, without, shape, patien
 def test_a_front_of_copies_is_that_of_brute_force(monkeypatch, patience):
     monkeypatch.setattr(named_search, "PATIENCE", patience)
     compared = 0
-    for seed in range(40):
+    for seed in range(16):
         graph = mirrored(random_graph(seed, SMALL), 2 + seed % 2)
         front = front_of(graph)
         if count_of_distributions(graph, largest_size(front)) <= DISTRIBUTIONS:
             brute = brute_front.front_of(graph, largest_size(front))
             assert known_points(front) == [p for p in brute if p[0] <= largest_size(front)], seed
             compared += 1
-    assert compared > 10
+    assert compared > 4
 
 
 @pytest.mark.parametrize("patience", [0, 3])

@@ -67,7 +67,7 @@ def test_any_network_by_parts_runs_in_its_arena_as_the_whole(model, seed, rows, 
         assert touched(model.network, plan) == plan.arena_bytes
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(model=models(), seed=st.integers(0, 2**32))
 def test_any_network_of_whole_layers_runs_in_its_arena_as_the_whole(model, seed):
     if not works(model.network):

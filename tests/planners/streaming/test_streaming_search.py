@@ -119,7 +119,7 @@ def improved(points):
     return kept
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(network=small_chains(), is_streamed=st.booleans(), parts=st.sampled_from([(), (2,)]))
 def test_the_front_is_that_of_all_groups_and_moves(network, is_streamed, parts):
     moves = space(network, element_bytes=1, parts=parts)
