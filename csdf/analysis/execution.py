@@ -45,6 +45,12 @@ class _Rings(NamedTuple):
     needed: Any
 
 
+def fits(graph: IndexedGraph, firings: Sequence[int]) -> bool:
+    """Whether 64 bits hold the tokens and times of very many iterations of so many firings."""
+    time = ranges.iteration_time(graph, firings) << ITERATION_BITS
+    return max(time, ranges.execution(graph, firings)) <= compiler.SAFE
+
+
 class Execution:
     """A graph that is being executed, iteration by iteration.
 
@@ -63,10 +69,7 @@ class Execution:
         self._graph = graph
         self._firings = list(firings)
         self._iteration_time = ranges.iteration_time(graph, firings)
-        self._backend = compiler.backend(
-            fits=ranges.execution(graph, firings) <= compiler.SAFE
-            and self._iteration_time << ITERATION_BITS <= compiler.SAFE
-        )
+        self._backend = compiler.backend(fits=fits(graph, firings))
         self.iterations = 0
         make = self._backend.kernel
         self._wiring = make(self_timed.Wiring)(graph, self._backend.array)

@@ -338,7 +338,10 @@ def compare(edges, policy, root):
     if not policy.is_blocked:
         wins = policy.denominator == 0
         if not wins:
-            if time > policy.limit // policy.denominator or policy.numerator > policy.limit // height:
+            if (
+                time > policy.limit // policy.denominator
+                or policy.numerator > policy.limit // height
+            ):
                 return False
             wins = time * policy.denominator > policy.numerator * height
         if wins:
