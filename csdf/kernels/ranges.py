@@ -10,7 +10,7 @@ on integers without end. SAFE leaves two bits, so sums of up to three such numbe
 | periodic.maximum_cycle_ratio | each time, each height, the two parts of the lower bound, told values |
 | slack.rooms | `slack_sum` for all nodes one after the other; the kernel watches its values |
 | slack.better_cycle | `better_cycle` |
-| self_timed.begin, advance, pack_state | `execution`, and `iteration_time` for all iterations together |
+| self_timed.begin, advance, pack_state | `execution`, and `iteration_time` of all iterations |
 | causes.cycle_length, go_round | `causes` |
 | cuts.leaving_cost | `cuts` |
 | cycles.meeting_cost | `demands` |
