@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import gcd
 
 from csdf.analysis.critical import critical_circuit
-from csdf.analysis.execution import ExecutionWhy
+from csdf.analysis.execution import ExecutionWhy, fits
 from csdf.analysis.period.periodic import Circuit, PeriodicProblem, PeriodicSolution
 from csdf.analysis.schedule_room import require_room
 from csdf.analysis.steady import steady_state
@@ -19,7 +19,8 @@ from csdf.stopping import Stop
 TRIAL_ITERATIONS = 64  # of an execution, before the periodic method goes on
 TRIAL_SHARE = 12  # an execution is tried once the periodic method did as much work as so many
 LARGE_SCHEDULE = 300_000  # or before it starts to need gigabytes: phases of all copies
-LONGEST_ITERATION = 500_000_000  # firings to execute before a state can recur: some minutes
+LONGEST_ITERATION = 500_000_000  # firings to execute before a state can recur: some minutes,
+LONGEST_PLAIN_ITERATION = 20_000_000  # or so many where 64 bits do not hold the numbers
 
 
 class ComponentSearch:
@@ -120,16 +121,21 @@ class ComponentSearch:
         ports = 1 + len(self.channels) // len(self.actors)
         nodes = self._problem.nodes(copies)
         is_long = self._work > TRIAL_SHARE * ports * sum(self._firings)
-        is_short = sum(self._firings) <= LONGEST_ITERATION
+        is_short = sum(self._firings) <= self._longest_iteration
         return self._may_try_execution and is_short and (is_long or nodes > LARGE_SCHEDULE)
+
+    @property
+    def _longest_iteration(self) -> int:
+        is_within = fits(self._graph, self._firings)
+        return LONGEST_ITERATION if is_within else LONGEST_PLAIN_ITERATION
 
     def execute(self) -> None:
         """Find the period by execution alone. Raises GaveUp."""
         if self.period is not None:
             return
-        if sum(self._firings) > LONGEST_ITERATION:
-            firings = sum(self._firings)
-            raise GaveUp(because(ExecutionWhy.TOO_LONG, firings=firings, most=LONGEST_ITERATION))
+        firings, most = sum(self._firings), self._longest_iteration
+        if firings > most:
+            raise GaveUp(because(ExecutionWhy.TOO_LONG, firings=firings, most=most))
         self._execute(None)
 
     def _narrow(self, low: Fraction, high: Fraction) -> None:

@@ -12,6 +12,7 @@ from csdf.analysis.period.periodic import Circuit
 from csdf.analysis.steady import SteadyState
 from csdf.kernels import causes as kernel
 from csdf.kernels import compile as compiler
+from csdf.kernels import ranges
 from csdf.model.indexed import IndexedGraph
 
 
@@ -106,9 +107,12 @@ def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
     over its iterations is the period. Actors and channels are named once each.
     O(firings in the steady part) at worst.
     """
-    backend = compiler.backend(fits=_largest_number(graph, state) < compiler.SAFE)
-    causes = backend.kernel(kernel.Causes)(_columns(graph, state, backend), backend.array)
     recorded = state.causes
+    largest = ranges.causes(
+        graph, recorded.firings, time=state.time, begin=max(recorded.record, default=0)
+    )
+    backend = compiler.backend(fits=largest <= compiler.SAFE)
+    causes = backend.kernel(kernel.Causes)(_columns(graph, state, backend), backend.array)
     begin = int(recorded.record[0]) if recorded.record_start[0] >= 0 else 0
     walker = backend.kernel(kernel.Walker)
     length = backend.kernel(kernel.cycle_length)(causes, walker(0, 0, begin), walker(0, 0, begin))
@@ -146,19 +150,6 @@ def _columns(graph: IndexedGraph, state: SteadyState, backend: compiler.Backend)
         taken_start=graph.consumption_start,
         taken=_cycle_sums(graph, graph.consumption_start, graph.consumption, graph.consumer),
     )
-
-
-def _largest_number(graph: IndexedGraph, state: SteadyState) -> int:
-    """No sum of tokens on the walk passes this, and no time: it takes up to three steady parts."""
-    most = max(state.causes.firings)
-    tokens = max(graph.initial_tokens, default=0) + most * max(graph.consumption, default=0)
-    firings = zip(state.causes.firings, graph.phases, graph.duration_start, strict=True)
-    durations = [
-        count // phases * sum(graph.duration[start : start + phases])
-        for count, phases, start in firings
-    ]
-    begin = max(state.causes.record, default=0)
-    return max(tokens, begin + 4 * sum(durations))
 
 
 def _visited(steps: Sequence[int]) -> tuple[int, ...]:

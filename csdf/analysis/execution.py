@@ -10,7 +10,7 @@ from csdf.analysis.cause_record import CauseRecord, blank_record
 from csdf.analysis.growth import Times
 from csdf.errors import GaveUp, NoRecurrence
 from csdf.kernels import compile as compiler
-from csdf.kernels import self_timed
+from csdf.kernels import ranges, self_timed
 from csdf.model.indexed import IndexedGraph
 from csdf.outcome import Why, because
 from csdf.stopping import Budget, stop_of
@@ -45,6 +45,12 @@ class _Rings(NamedTuple):
     needed: Any
 
 
+def fits(graph: IndexedGraph, firings: Sequence[int]) -> bool:
+    """Whether 64 bits hold the tokens and times of very many iterations of so many firings."""
+    time = ranges.iteration_time(graph, firings) << ITERATION_BITS
+    return max(time, ranges.execution(graph, firings)) <= compiler.SAFE
+
+
 class Execution:
     """A graph that is being executed, iteration by iteration.
 
@@ -62,16 +68,8 @@ class Execution:
         self._stop = stop_of(budget)
         self._graph = graph
         self._firings = list(firings)
-        self._backend = compiler.backend(
-            fits=_most_tokens(graph, firings) < compiler.SAFE
-            and sum(graph.duration) * max(firings) < compiler.SAFE >> ITERATION_BITS
-        )
-        self._iteration_time = sum(
-            count // phases * sum(graph.duration[start : start + phases])
-            for count, phases, start in zip(
-                firings, graph.phases, graph.duration_start, strict=True
-            )
-        )
+        self._iteration_time = ranges.iteration_time(graph, firings)
+        self._backend = compiler.backend(fits=fits(graph, firings))
         self.iterations = 0
         make = self._backend.kernel
         self._wiring = make(self_timed.Wiring)(graph, self._backend.array)
@@ -154,7 +152,7 @@ class Execution:
         """Carry out one more iteration; False if it gets stuck in a deadlock."""
         if (
             self._backend.is_compiled
-            and (self.iterations + 2) * self._iteration_time > compiler.SAFE
+            and (self.iterations + 1) * self._iteration_time > compiler.SAFE
         ):
             raise NoRecurrence(
                 because(ExecutionWhy.TIMES, most=compiler.SAFE, iterations=self.iterations)
@@ -224,9 +222,3 @@ def repeated(starts: Sequence[int], *, transient: int, period: int) -> Iterator[
     yield from starts
     for later in count(period, period):
         yield from (start + later for start in starts[transient:])
-
-
-def _most_tokens(graph: IndexedGraph, firings: Sequence[int]) -> int:
-    """No queue ever holds as many tokens: after each iteration it is back at its initial ones."""
-    tokens = max(graph.initial_tokens, default=0)
-    return tokens + max(firings) * max(graph.production, default=0)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from csdf.analysis.period.periodic import PeriodicProblem
 from csdf.errors import GaveUp
-from csdf.kernels import compile as compiler
 from csdf.outcome import Why, because
 
 LARGEST_SCHEDULE = 10_000_000  # about 6 GB
@@ -22,6 +21,8 @@ class RoomWhy(Why):
 def require_room(problem: PeriodicProblem, copies: Sequence[int]) -> None:
     """Raise GaveUp if a schedule with so many copies of each actor is too large."""
     nodes = problem.nodes(copies)
-    most = LARGEST_SCHEDULE if problem.scale < compiler.SAFE else LARGEST_PLAIN_SCHEDULE
+    if nodes <= LARGEST_PLAIN_SCHEDULE:
+        return
+    most = LARGEST_SCHEDULE if problem.fits(copies) else LARGEST_PLAIN_SCHEDULE
     if nodes > most:
         raise GaveUp(because(RoomWhy.TOO_LARGE, firings=nodes, most=most))

@@ -331,15 +331,23 @@ def compare(edges, policy, root):
     """Keep or report the cycle that was measured, if its ratio is large enough; False: overflow."""
     time = policy.seen_time
     height = policy.seen_height
-    blocks = height <= 0
-    if not blocks and policy.denominator > 0:
-        if time > policy.limit // policy.denominator or policy.numerator > policy.limit // height:
-            return False
-    wins = policy.denominator == 0 or time * policy.denominator > policy.numerator * height
-    if blocks or (wins and not policy.is_blocked):
+    if height <= 0:  # blocks; there is no ratio to compare
         keep(edges, policy, root)
-    if blocks or height < policy.limit // (policy.low_time + 1):
-        if blocks or time > policy.low_time * height // policy.low_height:
+        report(edges, policy, root)
+        return True
+    if not policy.is_blocked:
+        wins = policy.denominator == 0
+        if not wins:
+            if (
+                time > policy.limit // policy.denominator
+                or policy.numerator > policy.limit // height
+            ):
+                return False
+            wins = time * policy.denominator > policy.numerator * height
+        if wins:
+            keep(edges, policy, root)
+    if height < policy.limit // (policy.low_time + 1):
+        if time > policy.low_time * height // policy.low_height:
             report(edges, policy, root)
     return True
 

@@ -111,33 +111,39 @@ class UntimedRun:
 class ValuedRun(UntimedRun, Generic[Value]):
     """A run in which each token carries the value of the firing that made it.
 
-    queues: the values of the tokens in each channel, the oldest first; the argument gives those of
-    the initial tokens. value_of: what the tokens of a firing carry, by its actor, its phase and the
-    values that it takes.
+    queues: the tokens in each channel, the oldest first, as pairs of a value and how many successive
+    tokens have it; the argument gives the initial ones. value_of: what the tokens of a firing carry, by
+    its actor, its phase and the values that it takes, each once for tokens of one firing.
     """
 
     def __init__(
         self,
         graph: IndexedGraph,
         most: Sequence[int],
-        queues: Iterable[Iterable[Value]],
+        queues: Iterable[Iterable[tuple[Value, int]]],
         value_of: Callable[[int, int, list[Value]], Value],
     ) -> None:
         super().__init__(graph, most)
-        self.queues = [deque(values) for values in queues]
-        self.tokens = [len(queue) for queue in self.queues]
+        self.queues = [deque(pair for pair in queue if pair[1]) for queue in queues]
+        self.tokens = [sum(count for _, count in queue) for queue in self.queues]
         self._value_of = value_of
 
     def fire(self, actor: int) -> None:
         """Take the values of the actor's next phase, and pass on the value that follows from them."""
         graph, phase = self.graph, self.phase[actor]
-        taken = [
-            self.queues[channel].popleft()
-            for channel in self.inputs[actor]
-            for _ in range(graph.consumption[graph.consumption_start[channel] + phase])
-        ]
-        value = self._value_of(actor, phase, taken)
+        taken: list[Value] = []
+        for channel in self.inputs[actor]:
+            needed = graph.consumption[graph.consumption_start[channel] + phase]
+            queue = self.queues[channel]
+            while needed:
+                value, count = queue.popleft()
+                taken.append(value)
+                if count > needed:
+                    queue.appendleft((value, count - needed))
+                needed -= min(count, needed)
+        made = self._value_of(actor, phase, taken)
         for channel in self.outputs[actor]:
             count = graph.production[graph.production_start[channel] + phase]
-            self.queues[channel].extend([value] * count)
+            if count:
+                self.queues[channel].append((made, count))
         super().fire(actor)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
 from csdf.kernels import cuts as kernel
+from csdf.kernels import ranges
 
 
 class Cut(NamedTuple):
@@ -35,8 +36,8 @@ class Cuts:
         self._weights = list(weights)
         self._cuts: list[Cut] = []
         self._order: list[tuple[int, int]] = []  # number of limits, number of the cut
-        self._dearest = 0  # no bound is more
-        self._backend = compiler.backend(fits=max((*steps, *weights), default=0) < compiler.SAFE)
+        self._dearest = max((0, *weights))  # no bound is more, with tokens that cost at least 1
+        self._backend = compiler.backend(fits=True)
         self._table: _Table | None = None
 
     def __len__(self) -> int:
@@ -53,10 +54,10 @@ class Cuts:
         place = bisect(self._order, key)
         self._order.insert(place, key)
         self._dearest += sum(
-            (limit + self._steps[place]) * self._weights[place]
+            (limit + self._steps[place]) * max(1, self._weights[place])
             for place, limit in cut.limits.items()
         )
-        self._require_room(self._dearest)
+        self._require_room(())
         if self._table is not None and not self._table.take(number, cut, place):
             self._table = None
 
@@ -67,15 +68,16 @@ class Cuts:
         """
         if not self._cuts:
             return 0, None
-        self._require_room(max(capacities))
+        self._require_room(capacities)
         if self._table is None:
             self._table = _Table(self._backend, self._steps, self._weights, self._cuts, self._order)
         total, first = self._table.leaving_cost(capacities)
         return total, None if first < 0 else self._cuts[first]
 
-    def _require_room(self, number: int) -> None:
-        """Go over to plain integers before a number that 64 bits do not hold with sums of it."""
-        if number >= self._backend.limit:
+    def _require_room(self, capacities: Sequence[int]) -> None:
+        """Go over to plain integers before numbers that 64 bits do not hold."""
+        largest = ranges.cuts(self._dearest, capacities, self._steps)
+        if self._backend.is_compiled and largest > compiler.SAFE:
             self._backend, self._table = compiler.PLAIN, None
 
 

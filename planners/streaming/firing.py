@@ -16,6 +16,7 @@ from typing import Any
 from csdf.errors import InvalidPlan
 from csdf.kernels import compile as compiler
 from csdf.kernels import firing_rows as kernel
+from csdf.kernels import ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +44,10 @@ class Firings:
     result: str
     readings: tuple[Reading, ...]
     made: tuple[int, ...]
-    numbers: array[int] = field(init=False, compare=False, repr=False)
+    numbers: array[int] | list[int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        every = array("q", self.made)
+        every = list(self.made) if self.most_rows > compiler.SAFE else array("q", self.made)
         for reading in self.readings:
             every.extend(reading.upto)
             every.extend(reading.first)
@@ -57,16 +58,28 @@ class Firings:
         """Firings for one frame."""
         return len(self.made) - 1
 
+    @property
+    def most_rows(self) -> int:
+        """The most rows of a tensor that are ever counted."""
+        return max(
+            self.made[-1],
+            *(rows for one in self.readings for rows in (*one.upto[-1:], one.first[-1])),
+            0,
+        )
+
 
 class FiringGroup:
     """Stages that fire for one another, each after those whose results it reads.
 
-    A tensor that no stage makes is there from the start.
+    A tensor that no stage makes is there from the start. row_bytes, strips: the most of a stage, where
+    bytes are to be counted too.
     """
 
-    def __init__(self, stages: Sequence[Firings]) -> None:
+    def __init__(self, stages: Sequence[Firings], *, row_bytes: int = 1, strips: int = 0) -> None:
         self._stages = stages
-        self.backend = compiler.backend(fits=True)
+        rows = max(stage.most_rows for stage in stages)
+        largest = ranges.firing_rows(rows, row_bytes, strips)
+        self.backend = compiler.backend(fits=largest <= compiler.SAFE)
         self._maker = {stage.result: place for place, stage in enumerate(stages)}
         self.group = self._group()
         self.total = 0
@@ -74,7 +87,7 @@ class FiringGroup:
 
     def _group(self) -> Any:
         """The stages as the kernel takes them."""
-        numbers: array[int] = array("q")
+        numbers = self.backend.array(())
         count, made, reading, maker, upto, first, user = [], [], [0], [], [], [], []
         for place, stage in enumerate(self._stages):
             begin = len(numbers)

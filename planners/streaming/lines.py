@@ -52,7 +52,9 @@ def kept_rows(
 
     row_bytes: of each result; strips: bytes of the strips of each stage; keeping: of each result.
     """
-    group, kinds, rows = _counted(stages, keeping)
+    most_bytes = max(row_bytes[stage.result] for stage in stages)
+    group = FiringGroup(stages, row_bytes=most_bytes, strips=max(strips))
+    kinds, rows = _counted(group, stages, keeping)
     make = group.backend.array
     sizes = make([row_bytes[stage.result] for stage in stages])
     passing = make([*strips, *(0 for _ in stages)])
@@ -63,18 +65,17 @@ def kept_rows(
 
 def kept_places(stages: Sequence[Firings], keeping: Mapping[str, Keeping]) -> dict[str, int]:
     """Return the places of each ring and line along one axis: rows, or the columns of strips."""
-    return _by_result(stages, keeping, _counted(stages, keeping)[2])
+    return _by_result(stages, keeping, _counted(FiringGroup(stages), stages, keeping)[1])
 
 
 def _counted(
-    stages: Sequence[Firings], keeping: Mapping[str, Keeping]
-) -> tuple[FiringGroup, Any, Any]:
-    """The stages, how each result is kept, and its places: all as the kernel has them."""
-    group = FiringGroup(stages)
+    group: FiringGroup, stages: Sequence[Firings], keeping: Mapping[str, Keeping]
+) -> tuple[Any, Any]:
+    """How each result is kept, and its places: all as the kernel has them."""
     kinds = group.backend.array([KINDS[keeping[stage.result]] for stage in stages])
     rows = group.backend.blank(len(stages))
     group.backend.kernel(kernel.count_rows)(group.group, group.order, group.total, kinds, rows)
-    return group, kinds, rows
+    return kinds, rows
 
 
 def _by_result(

@@ -55,10 +55,10 @@ def test_values_leave_a_channel_in_the_order_in_which_they_came():
             taken_by_b.append(taken)
         return f"{'ab'[actor]}{phase}"
 
-    run = ValuedRun(pair(tokens=1), [3, 9], [["old"]], value_of)
+    run = ValuedRun(pair(tokens=1), [3, 9], [[("old", 1)]], value_of)
     run.exhaust()
-    assert taken_by_b == [["old", "a0"], ["a1", "a1"]]
-    assert [list(queue) for queue in run.queues] == [["a0"]]
+    assert taken_by_b == [["old", "a0"], ["a1"]]
+    assert [list(queue) for queue in run.queues] == [[("a0", 1)]]
 
 
 @given(
@@ -70,8 +70,8 @@ def test_values_leave_a_channel_in_the_order_in_which_they_came():
 def test_values_do_not_change_what_fires(production, consumption, tokens, most):
     graph = pair(tokens, tuple(production), tuple(consumption))
     counted = UntimedRun(graph, most)
-    valued = ValuedRun(graph, most, [[None] * tokens], lambda actor, phase, taken: None)
+    valued = ValuedRun(graph, most, [[(None, tokens)]], lambda actor, phase, taken: None)
     counted.exhaust()
     valued.exhaust()
     assert (valued.firings, valued.tokens) == (counted.firings, counted.tokens)
-    assert [len(queue) for queue in valued.queues] == counted.tokens
+    assert [sum(count for _, count in queue) for queue in valued.queues] == counted.tokens

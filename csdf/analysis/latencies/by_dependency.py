@@ -162,7 +162,7 @@ class _ReleasedRun:
         self._run = ValuedRun(
             self.graph,
             [0] * len(graph.actors),
-            [[None] * channel.initial_tokens for channel in graph.channels],
+            [[(None, channel.initial_tokens)] for channel in graph.channels],
             self._end,
         )
 

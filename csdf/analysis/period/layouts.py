@@ -12,7 +12,7 @@ from math import gcd, lcm
 from typing import Any, NamedTuple
 
 from csdf.kernels import compile as compiler
-from csdf.kernels import periodic
+from csdf.kernels import periodic, ranges
 from csdf.model.indexed import IndexedGraph, is_ordered
 
 
@@ -83,6 +83,14 @@ class Layouts:
         self._step = _ConstraintSteps(
             graph, self._produced, self._consumed, self.scale, self.cycles
         )
+
+    def fits(self, copies: Sequence[int], tokens: Sequence[int]) -> bool:
+        """Whether 64 bits hold the constraints for so many initial tokens, times apart."""
+        if self.scale > compiler.SAFE or not all(map(int.__le__, copies, self.cycles)):
+            return False
+        self._step.adapt(copies)
+        most = self._step.most_tokens
+        return not tokens or -most <= min(tokens) <= max(tokens) <= most
 
     def of(
         self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
@@ -157,7 +165,8 @@ class _ConstraintSteps:
     """How far apart the constraints of each channel are, for the latest copies.
 
     tokens: of each channel, the greatest common divisor of what the copies of both ends move;
-    height: the same in iterations, times `scale`.
+    height: the same in iterations, times `scale`. most_tokens: of any channel, for 64 bits to hold its
+    constraints, or -1.
     """
 
     def __init__(
@@ -176,17 +185,24 @@ class _ConstraintSteps:
         self._copies = [0] * len(cycles)
         self.tokens = [0] * len(self._moved)
         self.height = [0] * len(self._moved)
+        self._most_tokens = [0] * len(self._moved)
+        self.most_tokens = compiler.SAFE
 
     def adapt(self, copies: Sequence[int]) -> None:
         """Count again where an end has other copies than before."""
+        if self._copies == list(copies):
+            return
         pairs = enumerate(zip(copies, self._copies, strict=True))
         changed = [actor for actor, (count, before) in pairs if count != before]
         self._copies = list(copies)
         for channel in self._channels_at(changed):
             producer, produced, consumer, consumed = self._moved[channel]
-            step = gcd(copies[producer] * produced, copies[consumer] * consumed)
-            self.tokens[channel] = step
-            self.height[channel] = self._scale * step // self._unit[channel]
+            made, taken = copies[producer] * produced, copies[consumer] * consumed
+            step = gcd(made, taken)
+            height = self._scale * step // self._unit[channel]
+            self.tokens[channel], self.height[channel] = step, height
+            self._most_tokens[channel] = ranges.expandable_tokens(made, taken, step, height)
+        self.most_tokens = min(self._most_tokens, default=compiler.SAFE)
 
     def _channels_at(self, actors: Sequence[int]) -> Iterable[int]:
         """The channels that begin or end at one of the actors."""

@@ -113,15 +113,19 @@ class PeriodicProblem:
         Raises GaveUp for numbers that nothing holds.
         """
         tokens = self.graph.initial_tokens if tokens is None else tokens
-        for backend in dict.fromkeys((compiler.backend(fits=True), compiler.PLAIN)):
-            try:
-                layout = self._layouts.of(copies, backend, unit_times=unit_times)
-                if durations is not None:
-                    times = backend.array(self._layouts.times(copies, durations))
-                    layout = layout._replace(times=times)
-                solution = self._solve(copies, low, tokens, backend, layout, nearby)
-            except OverflowError:  # a number does not even fit into the arrays
-                solution = None
+        times = self.graph.duration if durations is None else durations
+        largest = max((self.scale, int(low), *times))
+        if nearby is not None:
+            told = nearby.starts if isinstance(nearby.starts, list) else ()
+            largest = max(largest, nearby.scale, max(told, default=0))
+        fits = largest <= compiler.SAFE and self._layouts.fits(copies, tokens)
+        for backend in dict.fromkeys((compiler.backend(fits=fits), compiler.PLAIN)):
+            layout = self._layouts.of(copies, backend, unit_times=unit_times)
+            if durations is not None:
+                layout = layout._replace(
+                    times=backend.array(self._layouts.times(copies, durations))
+                )
+            solution = self._solve(copies, low, tokens, backend, layout, nearby)
             if solution is not None:
                 return solution
         raise GaveUp(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
@@ -136,8 +140,6 @@ class PeriodicProblem:
         nearby: PeriodicSolution | None,
     ) -> PeriodicSolution | None:
         """Solve on one backend; None where its numbers do not hold the sums."""
-        if max(self.scale, int(low)) > backend.limit:
-            return None
         edges = self._layouts.edges(layout, tokens, backend)
         cycle = backend.blank(layout.nodes)
         others = backend.blank(2 * layout.nodes)
@@ -205,8 +207,13 @@ class PeriodicProblem:
             ),
         )
 
+    def fits(self, copies: Sequence[int]) -> bool:
+        """Whether 64 bits hold the constraints with so many copies, and the times."""
+        tokens = self.graph.initial_tokens
+        return max(self.graph.duration) <= compiler.SAFE and self._layouts.fits(copies, tokens)
+
     def constraints(self, copies: Sequence[int], backend: compiler.Backend) -> Constraints:
-        """Return the constraints with so many copies. Raises OverflowError if a number does not fit."""
+        """Return the constraints with so many copies, on a backend that holds them: see `fits`."""
         layout = self._layouts.of(copies, backend, unit_times=False)
         edges = self._layouts.edges(layout, self.graph.initial_tokens, backend)
         return Constraints(

@@ -64,11 +64,11 @@ class _SymbolicExecution:
             self.numbers, self._wanted(), map(self._initial_stamps, graph.channels), self._end
         )
         self.taken = self.optional | {
-            name for queue in self.run.queues for stamp in queue for name in stamp
+            name for queue in self.run.queues for stamp, _ in queue for name in stamp
         }
 
-    def _initial_stamps(self, channel: Channel) -> list[Stamp]:
-        return [{name: 0} if name else {} for name in _names(channel, self.scenario.taken)]
+    def _initial_stamps(self, channel: Channel) -> list[tuple[Stamp, int]]:
+        return [({name: 0} if name else {}, 1) for name in _names(channel, self.scenario.taken)]
 
     def _wanted(self) -> list[int]:
         """Return the firings of each actor in the scenario."""
@@ -84,15 +84,17 @@ class _SymbolicExecution:
             raise StuckScenario(self._complaint(stuck))
         names_of = self.numbers.actor_names
         rows = {f"{names_of[actor]}{ORDER}": stamp for actor, stamp in self.latest.items()}
-        for channel, queue in zip(self.graph.channels, self.run.queues, strict=True):
-            names = _names(channel, self.scenario.left, len(queue))
-            if len(names) != len(queue):
+        channels = zip(self.graph.channels, self.run.queues, self.run.tokens, strict=True)
+        for channel, queue, tokens in channels:
+            names = _names(channel, self.scenario.left, tokens)
+            if len(names) != tokens:
                 raise InvalidGraph(
                     f"scenario {self.scenario.name!r}: it leaves "
-                    f"{counted(len(queue), 'token')} on channel {channel.name!r}, "
+                    f"{counted(tokens, 'token')} on channel {channel.name!r}, "
                     f"but {counted(len(names), 'name')} for them"
                 )
-            rows.update((name, stamp) for name, stamp in zip(names, queue, strict=True) if name)
+            stamps = (stamp for stamp, count in queue for _ in range(count))
+            rows.update((name, stamp) for name, stamp in zip(names, stamps, strict=True) if name)
         return Matrix(self.taken, rows, self.optional)
 
     def _complaint(self, actor: int) -> str:

@@ -11,6 +11,7 @@ from csdf.analysis.period.periodic import Circuit, PeriodicProblem
 from csdf.analysis.whatif.varying import VaryingComponent
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
+from csdf.kernels import ranges
 from csdf.kernels import slack as kernels
 from csdf.model.indexed import is_one_at_a_time
 from csdf.stopping import Stop
@@ -94,12 +95,10 @@ class _Rooms:
         self._problem = problem
         self.copies = list(copies)
         self._height_period = period / problem.scale
-        for backend in dict.fromkeys((compiler.backend(fits=True), compiler.PLAIN)):
-            try:
-                if self._settle(backend):
-                    return
-            except OverflowError:  # a number does not even fit into the arrays
-                continue
+        fits = problem.fits(copies)
+        for backend in dict.fromkeys((compiler.backend(fits=fits), compiler.PLAIN)):
+            if self._settle(backend):
+                return
         raise GaveUp(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
 
     def _settle(self, backend: compiler.Backend) -> bool:
@@ -109,8 +108,8 @@ class _Rooms:
         ratio = self._height_period
         largest = max((abs(height) for height in edges.height), default=0)
         limit = backend.limit // 4
-        sums = ratio.numerator * max(1, largest) + ratio.denominator * max(edges.times)
-        if sums > limit or nodes > limit // max(1, sums):
+        sums = ranges.slack_sum(ratio.as_integer_ratio(), largest, max(edges.times))
+        if nodes * sums > limit:
             return False
         room = backend.blank(len(edges.source))
         status = backend.kernel(kernels.rooms)(
@@ -169,7 +168,7 @@ class _Rooms:
     ) -> tuple[list[int], int, int] | None:
         """The edges of a cycle with a smaller ratio, its room and its members; None if none has."""
         backend = self._backend
-        if max(trial * (len(nodes) + 1), self._largest_room * scale) > backend.limit:
+        if ranges.better_cycle(trial, scale, len(nodes), self._largest_room) > backend.limit:
             backend = compiler.PLAIN
         answer = backend.blank(3)
         for node in nodes:

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from csdf.cli.frame import entries
 from csdf.cli.frame.commands import Found, below, find, listing_of
-from csdf.cli.frame.exit_codes import ANSWERED, GAVE_UP, NO, UNUSABLE
+from csdf.cli.frame.exit_codes import ANSWERED, FAULT, GAVE_UP, NO, UNUSABLE
 from csdf.cli.frame.failures import errors_as_json
 from csdf.cli.frame.interrupts import InterruptsBetweenImports
 from csdf.cli.frame.output import remark
@@ -18,6 +18,7 @@ from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph
 
 MOST_DIGITS = 100_000  # of a number in an answer; Python's own limit is too low for huge rates
 HELP = ("-h", "--help")
+REPORT = "please report it, with the lines above, the command and its files"
 
 
 def run(words: Sequence[str]) -> int:
@@ -37,7 +38,10 @@ def run(words: Sequence[str]) -> int:
 
 
 def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetweenImports) -> int:
-    """Run the command; every refusal of the project becomes one line that begins with its name."""
+    """Run the command; every refusal of the project becomes one line that begins with its name.
+
+    A fault of the program is shown with its traceback, and has an exit code of its own.
+    """
     program = "csdf"
     try:
         try:
@@ -71,6 +75,13 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
             return ANSWERED
         remark(program, f"the output cannot be written: {error.strerror}")
         return UNUSABLE
+    except Exception as error:  # noqa: BLE001 - no fault of ours may look like an answer, least of all "no"
+        from traceback import print_exception  # slow to import, and seldom needed
+
+        print_exception(error)
+        found = f"{type(error).__name__}: {error}".removesuffix(": ")
+        remark(program, f"a fault of csdf, not of what it was given: {found}; {REPORT}")
+        return FAULT
 
 
 def _meant(word: str, known: Iterable[str]) -> str:

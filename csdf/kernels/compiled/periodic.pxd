@@ -70,7 +70,7 @@ cdef bint find_cycles(Edges edges, int64_t[::1] time, Policy policy) noexcept
 )
 cdef bint measure(Edges edges, int64_t[::1] time, Policy policy, int64_t root) noexcept
 
-@cython.locals(time=int64_t, height=int64_t, blocks=cython.bint, wins=cython.bint)
+@cython.locals(time=int64_t, height=int64_t, wins=cython.bint)
 cdef bint compare(Edges edges, Policy policy, int64_t root) noexcept
 
 @cython.locals(node=int64_t, i=int64_t, a=int64_t, b=int64_t)

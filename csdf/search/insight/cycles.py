@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
 from csdf.kernels import cycles as kernel
+from csdf.kernels import ranges
 from csdf.search.cuts import Cut
 
 Sufficient = Callable[[Fraction | None], bool]
@@ -78,8 +79,9 @@ class Cycles:
         self._demands: dict[tuple[tuple[int, int], ...], _Demand] = {}
         self._rows: list[_Demand] = []
         self._is_sufficient: Sufficient | None = None
-        self._largest = 0  # sum of factors, and cost of what a demand is at least
-        self._backend = compiler.backend(fits=max((*steps, *weights), default=0) < compiler.SAFE)
+        self._factors = 0  # the largest sum of a demand's factors and unit
+        self._cost = max((0, *steps, *weights))  # the largest of a demand, met from nothing
+        self._backend = compiler.backend(fits=True)
         self._table: _Table | None = None
         self.changes = 0  # of the demands
 
@@ -123,10 +125,19 @@ class Cycles:
         self._demands[demand.terms] = demand
         self._rows[demand.row : demand.row + 1] = [demand]
         self.changes += 1
-        dearest = max(self._weights) * (sum(one for _, one in demand.terms) + demand.unit)
-        self._largest = max(self._largest, dearest, max(self._weights) * abs(demand.least))
+        factors = sum(one for _, one in demand.terms) + demand.unit
+        cost = (abs(demand.least) + demand.unit) * max((1, *self._weights)) + factors
+        self._factors, self._cost = max(self._factors, factors), max(self._cost, cost)
+        self._require_room(())
         if self._table is not None and not self._table.take(demand):
             self._table = None
+
+    def _require_room(self, capacities: Sequence[int]) -> None:
+        """Go over to plain integers before numbers that 64 bits do not hold."""
+        variables = len(self._weights)
+        largest = ranges.demands(self._factors, self._cost, variables, capacities)
+        if self._backend.is_compiled and largest > compiler.SAFE:
+            self._backend, self._table = compiler.PLAIN, None
 
     def bound(self, capacities: Sequence[int]) -> tuple[int, Cut | None]:
         """Return what it costs at least to meet all demands, and a cut of the dearest one.
@@ -135,8 +146,7 @@ class Cycles:
         """
         if not self._rows:
             return 0, None
-        if 2 * self._largest * (max(capacities) + 1) >= self._backend.limit:
-            self._backend, self._table = compiler.PLAIN, None
+        self._require_room(capacities)
         if self._table is None:
             self._table = _Table(self._backend, self._weights, self._rows)
         total, first, missing = self._table.meeting_cost(capacities)
