@@ -104,7 +104,7 @@ def _worked(network: Network, spans: tuple[Span, ...]) -> tuple[Network, Mapping
     cuts = {course.at(cut): cut for cut in range(len(course.cuts))}
     for span in spans:
         found = None
-        if span.source in cuts and span.result in cuts:
+        if span.source in cuts and cuts[span.source] < cuts.get(span.result, 0):
             # The spans of a plan follow one another, so none changes the cuts of the next.
             part = replace(course, network=network)
             found = done_twice(part, cuts[span.source], cuts[span.result])

@@ -8,7 +8,8 @@ computing, in an arena whose bytes know what they hold.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import combinations
 
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Input, Output
@@ -16,7 +17,7 @@ from csdf.errors import ExecutionError, InvalidPlan, counted
 from planners.inlays import Inlay, channels_of, is_reached
 from planners.streaming.again import worked_network
 from planners.streaming.geometry.summing import sums_over_rows
-from planners.streaming.given.apart import require_apart, require_hand_overs
+from planners.streaming.given.apart import require_apart
 from planners.streaming.given.layouts import require_layouts
 from planners.streaming.machine import Machine
 from planners.streaming.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
@@ -74,9 +75,11 @@ class _Judged:
             self._require_inlay(inlay)
         self._require_arena()
         self._require_whole()
+        self._require_one_each()
+        self._require_filled()
+        self._require_read()
         self._require_orders()
         self._require_work()
-        require_hand_overs(self._plan)
         require_layouts(self._network, self._plan)
 
     def _stages(self) -> Iterator[tuple[int, PlannedStage]]:
@@ -283,6 +286,151 @@ class _Judged:
         for name in sorted(wanted):
             if name not in whole:
                 raise InvalidPlan(f"tensor {name!r} outlives its group, but does not lie whole")
+
+    def _require_one_each(self) -> None:
+        """Require that no buffer stands for the same as another one in a group.
+
+        Two with rows of a tensor are for different readers, or one is for the readers that no other
+        names. A line stands alone: rows are staged for one line only. What lies outside is one piece of
+        the caller's memory for the whole frame. A host has one buffer.
+        """
+        hosts = {one.host for one in self._plan.inlays}
+        for one, other in combinations(self._plan.buffers, 2):
+            if one.tensor != other.tensor or Kind.SCRATCH in (one.kind, other.kind):
+                continue
+            both = f"buffers {one.name!r} and {other.name!r} both hold {one.tensor!r}"
+            if one.has_rows and other.has_rows:
+                kinds = {one.kind, other.kind}
+                if one.tensor in hosts:
+                    raise InvalidPlan(f"{both}, in which another tensor lies; expected one buffer")
+                if one.kind is other.kind is Kind.OUTSIDE:
+                    raise InvalidPlan(f"{both} outside the arena; expected one buffer")
+                if one.begin >= other.end or other.begin >= one.end:
+                    continue
+                if Kind.LINE in kinds:
+                    raise InvalidPlan(f"{both}, of which one is a line; expected one buffer")
+                if set(one.readers) & set(other.readers) or not (one.readers or other.readers):
+                    raise InvalidPlan(f"{both} for the same readers; expected different readers")
+                if Kind.OUTSIDE in kinds and not (one.readers and other.readers):
+                    raise InvalidPlan(f"{both}, one of them outside; expected the readers of each")
+            elif one.kind is other.kind and one.begin < other.end and other.begin < one.end:
+                raise InvalidPlan(f"{both}, as {one.kind.value}; expected one buffer in a group")
+
+    def _require_filled(self) -> None:
+        """Require that each buffer with rows is written before it is read.
+
+        A ring or line in each of its groups, a whole tensor as it is made or comes in, or taken over
+        by the first group that has the buffer.
+        """
+        plan = self._plan
+        copied = {
+            (group.arriving, number)
+            for number, group in enumerate(plan.groups)
+            if plan.is_copied(number)
+        }
+        made = dict.fromkeys(self._inputs, 0)
+        made |= {planned.stage.result: number for number, planned in self._stages()}
+        self._require_hand_overs(made)
+        for buffer in plan.buffers:
+            if not buffer.has_rows:
+                continue
+            named = f"buffer {buffer.name!r} of {buffer.tensor!r}"
+            if buffer.tensor not in made:
+                raise InvalidPlan(f"{named}: its rows lie in the strips of a stage only")
+            at = made[buffer.tensor]
+            if buffer.has_all_rows:
+                taken = {copy.target for copy in plan.groups[buffer.begin].hand_overs}
+                if at < buffer.begin and buffer.name not in taken:
+                    raise InvalidPlan(
+                        f"buffer {buffer.name!r} begins with group {buffer.begin + 1}, behind the "
+                        f"making of {buffer.tensor!r}, but does not take it over"
+                    )
+                if at >= buffer.end:
+                    raise InvalidPlan(f"{named} ends before its tensor is made")
+            elif any(
+                number != at and (buffer.tensor, number) not in copied
+                for number in range(buffer.begin, buffer.end)
+            ):
+                raise InvalidPlan(f"{named} is there in a group that writes no rows to it")
+        self._require_ends()
+
+    def _require_ends(self) -> None:
+        """Require one buffer for each input that is there at the start; one that comes is in the arena."""
+        plan = self._plan
+        brought = {name for name in self._group_of if name in self._inputs}
+        if not plan.is_copied(0) and plan.groups[0].arriving is not None:
+            brought.add(plan.groups[0].arriving)
+        for name in sorted(self._inputs):
+            here = [one for one in plan.buffers if one.tensor == name and one.has_all_rows]
+            taken = {copy.target for copy in plan.groups[0].hand_overs}
+            first = [one for one in here if one.begin == 0 and one.name not in taken]
+            if name not in brought and len(first) != 1:
+                raise InvalidPlan(
+                    f"input {name!r} lies in {counted(len(first), 'buffer')} before the first group; "
+                    "expected one"
+                )
+            if name in brought and any(one.kind is Kind.OUTSIDE for one in here):
+                raise InvalidPlan(
+                    f"input {name!r} comes row by row, but lies outside the arena, where the plan "
+                    "writes no input"
+                )
+
+    def _require_hand_overs(self, made: Mapping[str, int]) -> None:
+        """Require that each copy is from one buffer of a whole tensor to another one in the arena."""
+        for number, group in enumerate(self._plan.groups):
+            for copy in group.hand_overs:
+                named = f"group {number + 1} takes over {copy.source!r} in {copy.target!r}"
+                source, target = (
+                    self._whole_buffer(name, named) for name in (copy.source, copy.target)
+                )
+                if source.tensor != target.tensor or source is target:
+                    raise InvalidPlan(f"{named}; expected two buffers of one tensor")
+                if not target.begin <= number < target.end:
+                    raise InvalidPlan(
+                        f"{named}, which lives from group {target.begin + 1} on, or ended"
+                    )
+                if target.kind is Kind.OUTSIDE:
+                    raise InvalidPlan(f"{named}, which is outside the arena")
+                is_there = target.tensor in self._inputs - set(self._group_of)
+                if made.get(target.tensor, number) >= number and not is_there:
+                    raise InvalidPlan(f"{named}, before {target.tensor!r} is made")
+
+    def _whole_buffer(self, name: str, named: str) -> StreamBuffer:
+        found = [one for one in self._plan.buffers if one.name == name and one.has_all_rows]
+        if len(found) != 1:
+            raise InvalidPlan(f"{named}: {len(found)} buffers with all rows have the name {name!r}")
+        return found[0]
+
+    def _require_read(self) -> None:
+        """Require that each layer that reads a tensor outside its stage finds one buffer of it.
+
+        Where none names the layer, that is the one without readers, in which the tensor was made.
+        """
+        readers = [
+            (self._worked[name], number, planned.stage.layers)
+            for number, planned in self._stages()
+            for name in planned.stage.layers
+        ]
+        last = len(self._plan.groups) - 1
+        readers += [
+            (layer, last, ()) for name, layer in self._outputs.items() if name not in self._group_of
+        ]
+        hosts = {one.tensor: one.host for one in self._plan.inlays}
+        for layer, group, inside in readers:
+            for source in layer.inputs:
+                if source in inside:
+                    continue
+                host = hosts.get(source, source)
+                here = [
+                    one
+                    for one in self._plan.buffers
+                    if one.tensor == host and one.has_rows and one.begin <= group < one.end
+                ]
+                if not any(layer.name in one.readers or not one.readers for one in here):
+                    raise InvalidPlan(
+                        f"layer {layer.name!r} reads {source!r} in group {group + 1}, which has no "
+                        "buffer of it for that layer"
+                    )
 
     def _require_orders(self) -> None:
         """Each stage of a group with an order has as many turns as it fires."""

@@ -87,6 +87,8 @@ def _plan(found: JsonValue) -> StreamingPlan:
     _require_keys_of_version(found, version)
     found = _with_later_keys(found)
     unit = found["element_bytes"]
+    if not found["groups"].value:
+        raise found["groups"].refusal("expected at least one group")
     return StreamingPlan(
         network=found["network"].text(),
         layers=None if found["layers"].is_null else _pair(found["layers"], "layer"),
