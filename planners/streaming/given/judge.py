@@ -291,7 +291,8 @@ class _Judged:
         """Require that no buffer stands for the same as another one in a group.
 
         Two with rows of a tensor are for different readers, or one is for the readers that no other
-        names. A line stands alone: rows are staged for one line only. What lies outside is one piece of
+        names; a ring beside a whole tensor, neither of which names any, is read by nobody. A line stands
+        alone: rows are staged for one line only. What lies outside is one piece of
         the caller's memory for the whole frame. A host has one buffer.
         """
         hosts = {one.host for one in self._plan.inlays}
@@ -309,12 +310,22 @@ class _Judged:
                     continue
                 if Kind.LINE in kinds:
                     raise InvalidPlan(f"{both}, of which one is a line; expected one buffer")
-                if set(one.readers) & set(other.readers) or not (one.readers or other.readers):
+                spare = one if one.kind is Kind.RING else other
+                is_unread = kinds == {Kind.WHOLE, Kind.RING} and not self._is_copied_into(spare)
+                both_read = set(one.readers) & set(other.readers)
+                if both_read or not (one.readers or other.readers or is_unread):
                     raise InvalidPlan(f"{both} for the same readers; expected different readers")
                 if Kind.OUTSIDE in kinds and not (one.readers and other.readers):
                     raise InvalidPlan(f"{both}, one of them outside; expected the readers of each")
             elif one.kind is other.kind and one.begin < other.end and other.begin < one.end:
                 raise InvalidPlan(f"{both}, as {one.kind.value}; expected one buffer in a group")
+
+    def _is_copied_into(self, ring: StreamBuffer) -> bool:
+        """Whether rows of a tensor that lies whole are copied into the ring, for layers to read."""
+        return any(
+            self._plan.groups[number].arriving == ring.tensor
+            for number in range(ring.begin, min(ring.end, len(self._plan.groups)))
+        )
 
     def _require_filled(self) -> None:
         """Require that each buffer with rows is written before it is read.
