@@ -432,16 +432,18 @@ class _Judged:
                 if source in inside:
                     continue
                 host = hosts.get(source, source)
-                here = [
-                    one
-                    for one in self._plan.buffers
-                    if one.tensor == host and one.has_rows and one.begin <= group < one.end
-                ]
-                if not any(layer.name in one.readers or not one.readers for one in here):
-                    raise InvalidPlan(
-                        f"layer {layer.name!r} reads {source!r} in group {group + 1}, which has no "
-                        "buffer of it for that layer"
-                    )
+                found = [one for one in self._plan.buffers if one.tensor == host and one.has_rows]
+                for_it = [one for one in found if layer.name in one.readers or not one.readers]
+                if any(one.begin <= group < one.end for one in for_it):
+                    continue
+                where = "".join(
+                    f" in buffer {one.name!r}, which groups {one.begin + 1} to {one.end} have"
+                    for one in for_it[:1]
+                )
+                raise InvalidPlan(
+                    f"group {group + 1}: layer {layer.name!r} reads {source!r}"
+                    + (where or ", and no buffer of it is for that layer")
+                )
 
     def _require_orders(self) -> None:
         """Each stage of a group with an order has as many turns as it fires."""
