@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from cnn2csdf.elements import Stored
 from cnn2csdf.network import Layer, Network
@@ -19,16 +18,10 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
 from planners.streaming.course import Course, course_of
 from planners.streaming.geometry.summing import sums_over_rows
+from planners.streaming.plan import Span
 
 MOST_AGAIN = 6  # layers in front of the sums
 LONGEST_SPAN = 14  # layers between the two tensors, each counted once
-
-
-class Span(NamedTuple):
-    """The part of a course between two cuts where layers work twice, by the tensors at the cuts."""
-
-    source: str
-    result: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

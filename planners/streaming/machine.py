@@ -16,17 +16,22 @@ import numpy as np
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
-from planners.inlays import Inlay
 from planners.streaming.again import worked_network
 from planners.streaming.at_work.hand_overs import hand_over
 from planners.streaming.at_work.intact import require_intact
 from planners.streaming.computations import Computing
 from planners.streaming.held import HeldTensor, MarkedArena
 from planners.streaming.ordered.turns import fire_in_turn, results_in_order
-from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
+from planners.streaming.plan import (
+    ACCUMULATOR_BYTES,
+    Inlay,
+    Kind,
+    PlannedGroup,
+    StreamBuffer,
+    StreamingPlan,
+)
 from planners.streaming.running_stage import RunningStage, arriving_stage, rows_of_input
 from planners.streaming.stage import Manner
-from planners.streaming.stages import ACCUMULATOR_BYTES
 from planners.streaming.sweeping import Sweep
 from planners.streaming.tiles.working import TileWork
 from planners.tiling.regions import Needs, Range, Region
@@ -81,7 +86,9 @@ class Machine:
         ends = [one.name for one in self.network.outputs if one.inputs == (name,)]
         went = [one for one in ends if one in self._whole]
         stay = [one for one in ends if one not in went]
-        found = [self._all_of(one, None) for one in went] + [self._all_of(name, one) for one in stay]
+        found = [self._all_of(one, None) for one in went] + [
+            self._all_of(name, one) for one in stay
+        ]
         return found[0]
 
     def _all_of(self, name: str, reader: str | None) -> Array:

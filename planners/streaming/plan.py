@@ -19,13 +19,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
-from planners.inlays import Inlay
-from planners.streaming.again import Span
 from planners.streaming.stage import Stage, Tiles
 
+ACCUMULATOR_BYTES = 4  # of a sum: int32 for int8, float for float
 VERSION = 3  # of the JSON form; 1 knew no orders, rings and inlays, 2 nothing at the same time
+
+
+class Span(NamedTuple):
+    """The part of a course between two cuts where layers work twice, by the tensors at the cuts."""
+
+    source: str
+    result: str
+
+
+class Inlay(NamedTuple):
+    """A tensor inside a host: the row, column and channel of the host where its first element lies."""
+
+    tensor: str
+    host: str
+    row: int = 0
+    column: int = 0
+    channel: int = 0
 
 
 class Kind(Enum):

@@ -14,15 +14,22 @@ from itertools import combinations
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Input, Output
 from csdf.errors import ExecutionError, InvalidPlan, counted
-from planners.inlays import Inlay, channels_of, is_reached
+from planners.inlays import channels_of, is_reached
 from planners.streaming.again import worked_network
 from planners.streaming.geometry.summing import sums_over_rows
 from planners.streaming.given.apart import require_apart
 from planners.streaming.given.layouts import require_layouts
 from planners.streaming.machine import Machine
-from planners.streaming.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
+from planners.streaming.plan import (
+    ACCUMULATOR_BYTES,
+    Inlay,
+    Kind,
+    PlannedStage,
+    StreamBuffer,
+    StreamingPlan,
+)
 from planners.streaming.stage import Manner, Stage
-from planners.streaming.stages import ACCUMULATOR_BYTES, StageTable
+from planners.streaming.stages import StageTable
 from planners.tiling.regions import can_be_tiled
 
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it

@@ -15,15 +15,15 @@ from typing import TypeVar
 
 from csdf.errors import UnreadableFile
 from csdf.io.json_value import JsonValue
-from planners.inlays import Inlay
-from planners.streaming.again import Span
 from planners.streaming.plan import (
     VERSION,
     HandOver,
+    Inlay,
     Kind,
     NamedPrimitive,
     PlannedGroup,
     PlannedStage,
+    Span,
     StreamBuffer,
     StreamingPlan,
     Turns,

@@ -43,9 +43,7 @@ class Case(NamedTuple):
 
 
 def convolution(filters, kernel=3, stride=1, groups=1):
-    window = op.Window(
-        kernel=(kernel, kernel), stride=(stride, stride), padding=(kernel // 2,) * 4
-    )
+    window = op.Window(kernel=(kernel, kernel), stride=(stride, stride), padding=(kernel // 2,) * 4)
     return op.Convolution(filters=filters, window=window, groups=groups)
 
 
@@ -103,9 +101,7 @@ def streamed_cases(model, unit):
     """Plans of `csdf fit`, and random ones of its space."""
     network = model.network
     for ends in (("resident", "resident"), ("rows", "outside"), ("outside", "outside")):
-        found = fit(
-            network, element_bytes=unit, searched=SEARCHED, input=ends[0], result=ends[1]
-        )
+        found = fit(network, element_bytes=unit, searched=SEARCHED, input=ends[0], result=ends[1])
         for way in found.ways:
             yield Case("fit", model, way.plan)
     for seed in range(6):
@@ -125,7 +121,9 @@ def arena_cases(model):
     network = model.network
     yield Case("whole", model, whole_plan(network, whole_arena(network)))
     for rows in (1, 2):
-        yield Case("rings", model, parts_plan(network, parts_arena(network, Granularity(rows=rows))))
+        yield Case(
+            "rings", model, parts_plan(network, parts_arena(network, Granularity(rows=rows)))
+        )
 
 
 def tiled_cases(model):
@@ -228,7 +226,9 @@ def swap(plan, random):
             at(plan, other[:-1])[other[-1]] = first
         return
     stages = [stage for group in plan["groups"] for stage in group["stages"]]
-    entries = random.choice([some for some in (plan["buffers"], stages, plan["groups"]) if some[1:]])
+    entries = random.choice(
+        [some for some in (plan["buffers"], stages, plan["groups"]) if some[1:]]
+    )
     one, other = random.sample(entries, 2)
     for key in random.choice([[name] for name in one] + [list(one)]):
         one[key], other[key] = other[key], one[key]
@@ -274,9 +274,7 @@ def add_a_buffer(plan, random):
     if random.random() < 0.3:
         one["kind"] = random.choice(KINDS)
     if random.random() < 0.5:
-        readers = [
-            stage["layers"][0] for group in plan["groups"] for stage in group["stages"]
-        ]
+        readers = [stage["layers"][0] for group in plan["groups"] for stage in group["stages"]]
         one["readers"] = random.sample(readers, random.randint(0, min(2, len(readers))))
     if random.random() < 0.3:
         begin = random.randrange(len(plan["groups"]))
@@ -386,7 +384,9 @@ WAYS += (change_a_group, change_a_stage, change_the_plan)
 def names(plan):
     """Tensors that the plan names."""
     found = [one["tensor"] for one in plan["buffers"]]
-    found += [layer for group in plan["groups"] for one in group["stages"] for layer in one["layers"]]
+    found += [
+        layer for group in plan["groups"] for one in group["stages"] for layer in one["layers"]
+    ]
     return list(dict.fromkeys((*found, "input", "output")))
 
 
