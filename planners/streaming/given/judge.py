@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from cnn2csdf.network import Network
-from cnn2csdf.operators import Input, Output
+from cnn2csdf.operators import Convolution, FullyConnected, Input, Output
+from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import ExecutionError, InvalidPlan, counted
 from planners.inlays import channels_of, is_reached
 from planners.streaming.again import worked_network
-from planners.streaming.geometry.summing import sums_over_rows
+from planners.streaming.geometry.summing import has_wide_sums, sums_over_rows, works_by_channels
 from planners.streaming.given.apart import require_apart
 from planners.streaming.given.layouts import require_layouts
 from planners.streaming.machine import Machine
@@ -28,8 +29,9 @@ from planners.streaming.plan import (
     StreamBuffer,
     StreamingPlan,
 )
+from planners.streaming.running_stage import RunningStage
 from planners.streaming.stage import Manner, Stage
-from planners.streaming.stages import StageTable
+from planners.streaming.tiles.held_ranges import TileRanges
 from planners.tiling.regions import can_be_tiled
 
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
@@ -56,7 +58,6 @@ class _Judged:
 
     def __init__(self, network: Network, plan: StreamingPlan) -> None:
         self._network, self._plan = network, plan
-        self._table = StageTable(network, element_bytes=plan.element_bytes)
         self._works = {
             layer.name: layer
             for layer in network.layers
@@ -69,6 +70,12 @@ class _Judged:
         ends = {layer.name: layer for layer in network.inputs} | self._outputs
         self._worked = self._works | ends
         self._group_of: dict[str, int] = {}
+
+    def _height(self, tensor: str) -> int:
+        return self._network.layer(tensor).shape.rows
+
+    def _element_bytes(self, tensor: str) -> int:
+        return self._plan.element_bytes or self._network.layer(tensor).element_bytes
 
     def require(self) -> None:
         """Raise InvalidPlan for what can be told without carrying the plan out."""
@@ -135,18 +142,18 @@ class _Judged:
         return whole | {one.tensor for one in self._plan.inlays if one.host in whole}
 
     def _require_stage(self, planned: PlannedStage) -> None:
-        stage, table = planned.stage, self._table
+        stage = planned.stage
         named = f"the stage that makes {stage.result!r}"
-        if not 1 <= stage.rows <= table.height(stage.result):
+        if not 1 <= stage.rows <= self._height(stage.result):
             raise InvalidPlan(
-                f"{named} makes {counted(stage.rows, 'row')} of {table.height(stage.result)}"
+                f"{named} makes {counted(stage.rows, 'row')} of {self._height(stage.result)}"
             )
         manners = {
             Manner.SUMS: len(stage.layers) == 1
             and sums_over_rows(self._network, self._network.layer(stage.result)),
-            Manner.CHANNELS: table.can_go_by_channels(stage.layers),
-            Manner.ROWS: table.can_be_stage(stage.layers),
-            Manner.TILES: self._can_be_tiled(stage.layers),
+            Manner.CHANNELS: self._can_go_by_channels(stage.layers),
+            Manner.ROWS: self._can_be_stage(stage.layers),
+            Manner.TILES: self._can_be_stage(stage.layers) and self._are_tiled(stage.layers),
         }
         if not manners[stage.manner]:
             raise InvalidPlan(f"{named} cannot work by {stage.manner.value}")
@@ -171,11 +178,54 @@ class _Judged:
                     f"which has {shape.rows} and {shape.width}"
                 )
 
-    def _can_be_tiled(self, layers: tuple[str, ...]) -> bool:
-        """Whether the layers make one tensor, and each rectangle of it from rectangles."""
-        found = [self._network.layer(name) for name in layers]
-        return self._table.can_be_stage(layers) and all(
-            can_be_tiled(self._network, layer) for layer in found
+    def _can_be_stage(self, layers: tuple[str, ...]) -> bool:
+        """Whether the layers, if several, make one tensor, each rectangle of it from rectangles."""
+        if len(layers) == 1:
+            return True
+        first, *_, last = (self._network.layer(name).shape for name in layers)
+        if first.rows == first.width == 1 and not last.rows == last.width == 1:
+            return False  # its result would be made again and again
+        consumers = self._network.consumers
+        is_inside = all(
+            consumers[one] and set(consumers[one]) <= set(layers) for one in layers[:-1]
+        )
+        return is_inside and self._are_tiled(layers)
+
+    def _are_tiled(self, layers: tuple[str, ...]) -> bool:
+        return all(can_be_tiled(self._network, self._network.layer(name)) for name in layers)
+
+    def _can_go_by_channels(self, layers: tuple[str, ...]) -> bool:
+        """Whether these are a convolution and a layer that sums up each of its feature maps."""
+        if len(layers) != 2 or self._network.consumers[layers[0]] != (layers[1],):
+            return False
+        first, last = (self._network.layer(name) for name in layers)
+        return (
+            isinstance(first.operator, Convolution)
+            and sums_over_rows(self._network, last)
+            and not isinstance(last.operator, FullyConnected)
+        )
+
+    def _may_sum_parts(self, layers: tuple[str, ...], summing: str) -> bool:
+        """Whether a layer may sum over parts of the channels that the layers before it make.
+
+        Each of these works channel by channel on the one before it alone; the first, which reads
+        outside the stage, may need all channels. No other layer reads theirs.
+        """
+        if summing not in layers[1:]:
+            return False
+        place = layers.index(summing)
+        chain = [self._network.layer(name) for name in layers[: place + 1]]
+        for before, layer in pairwise(chain):
+            is_next = self._network.consumers[before.name] == (layer.name,)
+            if layer.inputs != (before.name,) or not is_next:
+                return False
+        operator = chain[-1].operator
+        return (
+            isinstance(operator, Convolution)
+            and operator.groups == 1
+            and not has_wide_sums(self._network, chain[-1])
+            and works_by_channels(chain[0], is_first=True)
+            and all(works_by_channels(layer, is_first=False) for layer in chain[1:-1])
         )
 
     def _require_parts(self, planned: PlannedStage, named: str) -> None:
@@ -186,10 +236,7 @@ class _Judged:
                     f"{named} works in {counted(stage.parts, 'part')}, but no layer sums them"
                 )
             return
-        if (
-            stage.manner is not Manner.ROWS
-            or self._table.summing_layer(stage.layers) != stage.summing
-        ):
+        if stage.manner is not Manner.ROWS or not self._may_sum_parts(stage.layers, stage.summing):
             raise InvalidPlan(f"{named} cannot sum parts in {stage.summing!r}")
         channels = self._network.layer(stage.layers[0]).shape.channels
         if not 2 <= stage.parts <= channels:
@@ -204,12 +251,14 @@ class _Judged:
             raise InvalidPlan(f"{named} holds tensor {buffer.tensor!r}, which the network has not")
         if buffer.end > len(self._plan.groups):
             raise InvalidPlan(f"{named} lives to group {buffer.end} of {len(self._plan.groups)}")
+        shape = self._network.layer(buffer.tensor).shape
+        unit = self._element_bytes(buffer.tensor)
         sizes = {
-            Kind.WHOLE: self._table.tensor_bytes(buffer.tensor),
-            Kind.OUTSIDE: self._table.tensor_bytes(buffer.tensor),
-            Kind.LINE: buffer.rows * self._table.row_bytes(buffer.tensor),
-            Kind.RING: buffer.rows * self._table.row_bytes(buffer.tensor),
-            Kind.SUMS: self._network.layer(buffer.tensor).shape.elements * ACCUMULATOR_BYTES,
+            Kind.WHOLE: shape.elements * unit,
+            Kind.OUTSIDE: shape.elements * unit,
+            Kind.LINE: buffer.rows * shape.row_elements * unit,
+            Kind.RING: buffer.rows * shape.row_elements * unit,
+            Kind.SUMS: shape.elements * ACCUMULATOR_BYTES,
         }
         for name in buffer.readers if buffer.kind is not Kind.SCRATCH else ():
             if name not in self._network.consumers[buffer.tensor]:
@@ -218,7 +267,7 @@ class _Judged:
             raise InvalidPlan(
                 f"{named} has {counted(buffer.size, 'byte')}; its rows take {sizes[buffer.kind]}"
             )
-        if buffer.has_all_rows and buffer.rows != self._table.height(buffer.tensor):
+        if buffer.has_all_rows and buffer.rows != self._height(buffer.tensor):
             raise InvalidPlan(f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}")
         if buffer.kind is Kind.OUTSIDE:
             self._require_outside(buffer)
@@ -252,7 +301,7 @@ class _Judged:
             inlay.column + layer.shape.width - host.shape.width,
             inlay.channel + channels_of(layer.shape) - channels_of(host.shape),
         )
-        sizes = {self._table.bytes_of(name) for name in inlay[:2]}
+        sizes = {self._element_bytes(name) for name in inlay[:2]}
         if max(ends) > 0 or len(sizes) > 1:
             raise InvalidPlan(f"{named}, but does not fit into it")
         in_one_piece = not any((*ends[1:], inlay.column, inlay.channel))
@@ -264,7 +313,7 @@ class _Judged:
     def _require_arena(self) -> None:
         """No larger than all tensors and their sums beside one another, so that it can be judged."""
         most = sum(
-            layer.shape.elements * (self._table.bytes_of(layer.name) + 2 * ACCUMULATOR_BYTES)
+            layer.shape.elements * (self._element_bytes(layer.name) + 2 * ACCUMULATOR_BYTES)
             for layer in self._network.layers
         )
         if self._plan.all_bytes > max(2 * most, WITH_OTHERS):
@@ -298,9 +347,9 @@ class _Judged:
         """Require that no buffer stands for the same as another one in a group.
 
         Two with rows of a tensor are for different readers, or one is for the readers that no other
-        names; a ring beside a whole tensor, neither of which names any, is read by nobody. A line stands
-        alone: rows are staged for one line only. What lies outside is one piece of
-        the caller's memory for the whole frame. A host has one buffer.
+        names; a ring beside a whole tensor, neither of which names any, is read by nobody. A line
+        stands alone: rows are staged for one line only. What lies outside is one piece of the
+        caller's memory for the whole frame. A host has one buffer.
         """
         hosts = {one.host for one in self._plan.inlays}
         for one, other in combinations(self._plan.buffers, 2):
@@ -373,7 +422,7 @@ class _Judged:
         self._require_ends()
 
     def _require_ends(self) -> None:
-        """Require one buffer for each input that is there at the start; one that comes is in the arena."""
+        """Require one buffer for each input that is there at first; others come into the arena."""
         plan = self._plan
         brought = {name for name in self._group_of if name in self._inputs}
         if not plan.is_copied(0) and plan.groups[0].arriving is not None:
@@ -462,11 +511,11 @@ class _Judged:
                 for name, count in Counter(one.results).items():
                     turns[name] += one.times * count
             firings = {
-                one.stage.result: self._table.geometry(one.stage).firings.count
+                one.stage.result: len(RunningStage(one, self._network, None).targets)
                 for one in group.stages
             }
             if group.arriving is not None:
-                firings[group.arriving] = self._table.height(group.arriving)
+                firings[group.arriving] = self._height(group.arriving)
             for name in sorted({*turns, *firings}):
                 if turns[name] != firings.get(name, 0):
                     raise InvalidPlan(
@@ -475,9 +524,26 @@ class _Judged:
                     )
 
     def _require_work(self) -> None:
-        work = sum(self._table.geometry(planned.stage).work for _, planned in self._stages())
+        work = sum(self._work(planned) for _, planned in self._stages())
         if self._plan.multiply_accumulates != work:
             raise InvalidPlan(
                 f"the plan counts {self._plan.multiply_accumulates} multiply-accumulates; of this "
                 f"network it takes {work}"
             )
+
+    def _work(self, planned: PlannedStage) -> int:
+        """Multiply-accumulates of a stage, rows and tiles that are computed again included."""
+        stage = planned.stage
+        if stage.manner is Manner.TILES:
+            return TileRanges(self._network, stage).work
+        layers = [self._network.layer(name) for name in stage.layers]
+        every = [multiply_accumulates(one, self._network.input_shapes(one)) for one in layers]
+        if stage.manner is not Manner.ROWS or isinstance(layers[0].operator, Input):
+            return sum(every)
+        ranges = RunningStage(planned, self._network, None).ranges
+        return sum(
+            macs
+            // layer.shape.rows
+            * sum(end - first for first, end in (r[layer.name] for r in ranges))
+            for layer, macs in zip(layers, every, strict=True)
+        )

@@ -362,7 +362,13 @@ def change_the_plan(plan, random):
         case 3:
             inner, host = random.sample(names(plan), 2)
             where = [random.choice((0, 0, 1, 2)) for _ in "rcc"]
-            inlay = dict(zip(("tensor", "host", "row", "column", "channel"), (inner, host, *where)))
+            inlay = dict(
+                zip(
+                    ("tensor", "host", "row", "column", "channel"),
+                    (inner, host, *where),
+                    strict=True,
+                )
+            )
             plan["inlays"].append(inlay)
             if random.random() < 0.7:
                 plan["buffers"] = [one for one in plan["buffers"] if one["tensor"] != inner]
