@@ -16,6 +16,7 @@ from typing import NamedTuple
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
 from planners.plan import loads
+from planners.streaming.plan import Inlay
 
 CHANNELS, ROWS, COLUMNS = 0, 1, 2  # axes
 BY_PLACES = (  # that read and write the channels of one place after another
@@ -24,16 +25,6 @@ BY_PLACES = (  # that read and write the channels of one place after another
     *(op.Concatenation, op.Slice, op.ChannelShuffle, op.SpaceToDepth, op.DepthToSpace),
     *(op.Pad, op.Resize, op.Identity, op.Conversion),
 )
-
-
-class Inlay(NamedTuple):
-    """A tensor inside a host: the row, column and channel of the host where its first element lies."""
-
-    tensor: str
-    host: str
-    row: int = 0
-    column: int = 0
-    channel: int = 0
 
 
 class _Run(NamedTuple):

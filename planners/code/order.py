@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from csdf.errors import InvalidPlan
-from planners.streaming.plan import Kind, StreamBuffer, StreamingPlan
+from planners.streaming.plan import StreamBuffer, StreamingPlan
 from planners.streaming.running_stage import RunningStage
 
 MOST_TURNS = 65535  # of firings that repeat, and times: they are counted in 16 bits
@@ -99,12 +99,9 @@ class Places(NamedTuple):
 
 def places_of(plan: StreamingPlan, made: Mapping[str, int]) -> Places:
     """Return where tensors lie. made: the group that makes each; of inputs the first."""
-    kinds = (Kind.OUTSIDE, Kind.WHOLE, Kind.LINE, Kind.RING)
-    found = [one for one in plan.buffers if one.kind in kinds]
-    found.sort(key=lambda one: kinds.index(one.kind))
-    first: dict[str, StreamBuffer] = {}
-    for one in found:
-        if one.tensor in made and one.begin <= made[one.tensor] < one.end:
-            first.setdefault(one.tensor, one)
-    further = [one for one in plan.buffers if one.kind in kinds and one.tensor in first]
+    first = {}
+    for tensor, group in made.items():
+        if written := plan.written(tensor, group):
+            first[tensor] = written[0]
+    further = [one for one in plan.buffers if one.has_rows and one.tensor in first]
     return Places(first, tuple(one for one in further if one is not first[one.tensor]))

@@ -20,8 +20,8 @@ from planners.code.placed import PlacedStage, placed_stages
 from planners.code.rules import Rule, all_of, rule_of
 from planners.code.tables import NULL, Tables
 from planners.code.tiles import tiling_of
-from planners.inlays import Inlay, channels_of
-from planners.streaming.plan import Kind, StreamBuffer, StreamingPlan
+from planners.inlays import channels_of
+from planners.streaming.plan import Inlay, Kind, StreamBuffer, StreamingPlan
 from planners.tiling.regions import COLUMNS, ROWS, Range, range_needed
 
 MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16 bits

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from cnn2csdf.elements import Stored
 from cnn2csdf.network import Layer, Network
@@ -19,16 +18,10 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
 from planners.streaming.course import Course, course_of
 from planners.streaming.geometry.summing import sums_over_rows
+from planners.streaming.plan import Span
 
 MOST_AGAIN = 6  # layers in front of the sums
 LONGEST_SPAN = 14  # layers between the two tensors, each counted once
-
-
-class Span(NamedTuple):
-    """The part of a course between two cuts where layers work twice, by the tensors at the cuts."""
-
-    source: str
-    result: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +97,7 @@ def _worked(network: Network, spans: tuple[Span, ...]) -> tuple[Network, Mapping
     cuts = {course.at(cut): cut for cut in range(len(course.cuts))}
     for span in spans:
         found = None
-        if span.source in cuts and span.result in cuts:
+        if span.source in cuts and cuts[span.source] < cuts.get(span.result, 0):
             # The spans of a plan follow one another, so none changes the cuts of the next.
             part = replace(course, network=network)
             found = done_twice(part, cuts[span.source], cuts[span.result])

@@ -10,8 +10,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
-from planners.inlays import Inlay
-from planners.streaming.plan import Kind, StreamBuffer, StreamingPlan
+from planners.streaming.plan import Inlay, Kind, StreamBuffer, StreamingPlan
 from planners.tiling.regions import Range
 
 NOTHING = -1

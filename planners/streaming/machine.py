@@ -16,17 +16,22 @@ import numpy as np
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
-from planners.inlays import Inlay
 from planners.streaming.again import worked_network
 from planners.streaming.at_work.hand_overs import hand_over
 from planners.streaming.at_work.intact import require_intact
 from planners.streaming.computations import Computing
 from planners.streaming.held import HeldTensor, MarkedArena
 from planners.streaming.ordered.turns import fire_in_turn, results_in_order
-from planners.streaming.plan import Kind, PlannedGroup, StreamBuffer, StreamingPlan
+from planners.streaming.plan import (
+    ACCUMULATOR_BYTES,
+    Inlay,
+    Kind,
+    PlannedGroup,
+    StreamBuffer,
+    StreamingPlan,
+)
 from planners.streaming.running_stage import RunningStage, arriving_stage, rows_of_input
 from planners.streaming.stage import Manner
-from planners.streaming.stages import ACCUMULATOR_BYTES
 from planners.streaming.sweeping import Sweep
 from planners.streaming.tiles.working import TileWork
 from planners.tiling.regions import Needs, Range, Region
@@ -66,7 +71,7 @@ class Machine:
                 continue
             if layer.name in made:
                 continue
-            tensor = self.held(layer.name, self._all_rows(layer.name))
+            tensor = self.held(layer.name, *self._whole_at_start(layer.name))
             self._whole[layer.name] = tensor
             for row in range(layer.shape.rows):
                 self.put(tensor, row, self._frame_row(layer.name, row))
@@ -78,13 +83,20 @@ class Machine:
 
     def output(self, name: str) -> Array:
         """Return a tensor that lies whole, or of which all rows went out; (rows, columns, channels)."""
-        out = [one.name for one in self.network.outputs if one.name in self._whole]
-        went = [one for one in out if self.network.layer(one).inputs == (name,)]
-        tensor = self._whole[next(iter(went), name)]
-        stay = [one.name for one in self.network.outputs if one.inputs == (name,)]
-        reader = next((one for one in stay if one not in went), None)
-        shape = tensor.layer.shape
-        return np.stack([self.get(tensor, row, reader) for row in range(shape.rows)])
+        ends = [one.name for one in self.network.outputs if one.inputs == (name,)]
+        went = [one for one in ends if one in self._whole]
+        stay = [one for one in ends if one not in went]
+        found = [self._all_of(one, None) for one in went] + [
+            self._all_of(name, one) for one in stay
+        ]
+        return found[0]
+
+    def _all_of(self, name: str, reader: str | None) -> Array:
+        """All rows of a tensor, from the buffer in which a layer reads it."""
+        if name not in self._whole:
+            raise ExecutionError(f"tensor {name!r} does not lie whole")
+        tensor = self._whole[name]
+        return np.stack([self.get(tensor, row, reader) for row in range(tensor.layer.shape.rows)])
 
     def _frame_row(self, name: str, row: int) -> Array | None:
         return None if self.computing is None else self.computing.frame_row(name, row)
@@ -108,11 +120,11 @@ class Machine:
         """The tensor in whose buffer a tensor lies: itself, or another."""
         return self._inlays[name].host if name in self._inlays else name
 
-    def _all_rows(self, name: str) -> StreamBuffer:
-        for buffer in self.plan.buffers:
-            if buffer.tensor == name and buffer.has_all_rows:
-                return buffer
-        raise ExecutionError(f"there is no buffer for the input {name!r}")
+    def _whole_at_start(self, name: str) -> list[StreamBuffer]:
+        found = [one for one in self.plan.written(name, 0) if one.has_all_rows]
+        if not found:
+            raise ExecutionError(f"there is no buffer for the input {name!r}")
+        return found
 
     def spoil_scratch(self, layer: str, group: int) -> None:
         """Write over what a layer may use while it computes."""
@@ -187,14 +199,9 @@ class _GroupRun:
     def _new_tensor(self, stage: RunningStage) -> HeldTensor:
         machine = self.machine
         host = machine.host_of(stage.result)
-        found = [
-            buffer
-            for buffer in machine.plan.buffers
-            if buffer.tensor == host
-            and (buffer.has_all_rows or buffer.kind in (Kind.LINE, Kind.RING))
-            and buffer.begin <= self.number < buffer.end
-            and not (buffer.has_all_rows and self._is_copied(stage))
-        ]
+        written = machine.plan.written(host, self.number)
+        is_copied = self._is_copied(stage)
+        found = [one for one in written if not (is_copied and one.has_all_rows)]
         if not found:
             raise ExecutionError(
                 f"group {self.number + 1}: no buffer for the result {stage.result!r}"
@@ -213,9 +220,9 @@ class _GroupRun:
                     stage = maker[lacking]
                 self.fire(stage)
         for name, tensor in self.tensors.items():
-            if tensor.buffer.has_all_rows:
-                tensor.done = {}
-                self.machine._whole[name] = tensor
+            if kept := [one for one in tensor.buffers if one.has_all_rows]:
+                self.machine._whole[name] = self.machine.held(name, *kept)
+                self.machine._whole[name].made = tensor.made
 
     def lacking(self, stage: RunningStage) -> str | None:
         """Return a tensor of which the next firing of a stage lacks rows; None where it lacks none."""

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from planners.inlays import Inlay, joint_lives, worth_it
-from planners.streaming.again import Span, worked_network
+from planners.inlays import joint_lives, worth_it
+from planners.streaming.again import worked_network
 from planners.streaming.course import Course, course_of
 from planners.streaming.lines import Keeping, kept_rows
 from planners.streaming.offsets.groups import WorkingGroup, lifetimes, lives_of_lines
@@ -15,10 +15,19 @@ from planners.streaming.offsets.leads import leads_of, least_arena
 from planners.streaming.offsets.pieces import GroupBytes
 from planners.streaming.offsets.placement import placed
 from planners.streaming.offsets.rings import Ring, rings_of
-from planners.streaming.plan import Kind, PlannedGroup, PlannedStage, StreamBuffer, StreamingPlan
+from planners.streaming.plan import (
+    ACCUMULATOR_BYTES,
+    Inlay,
+    Kind,
+    PlannedGroup,
+    PlannedStage,
+    Span,
+    StreamBuffer,
+    StreamingPlan,
+)
 from planners.streaming.search.chains import GroupWay
 from planners.streaming.search.moves import made_by_rows
-from planners.streaming.stages import ACCUMULATOR_BYTES, StageTable
+from planners.streaming.stages import StageTable
 
 OUTSIDE_ALIGNMENT = 8  # bytes
 

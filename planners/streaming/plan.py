@@ -19,13 +19,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
-from planners.inlays import Inlay
-from planners.streaming.again import Span
 from planners.streaming.stage import Stage, Tiles
 
+ACCUMULATOR_BYTES = 4  # of a sum: int32 for int8, float for float
 VERSION = 3  # of the JSON form; 1 knew no orders, rings and inlays, 2 nothing at the same time
+
+
+class Span(NamedTuple):
+    """The part of a course between two cuts where layers work twice, by the tensors at the cuts."""
+
+    source: str
+    result: str
+
+
+class Inlay(NamedTuple):
+    """A tensor inside a host: the row, column and channel of the host where its first element lies."""
+
+    tensor: str
+    host: str
+    row: int = 0
+    column: int = 0
+    channel: int = 0
 
 
 class Kind(Enum):
@@ -68,6 +84,11 @@ class StreamBuffer:
     def has_all_rows(self) -> bool:
         """Whether each row of the tensor has a place of its own."""
         return self.kind in (Kind.WHOLE, Kind.OUTSIDE)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether it holds full rows of its tensor, for the layers that read it."""
+        return self.kind in (Kind.WHOLE, Kind.OUTSIDE, Kind.LINE, Kind.RING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +183,7 @@ class StreamingPlan:
     def all_bytes(self) -> int:
         """Bytes of the arena and of what is outside."""
         ends = (one.offset + one.size for one in self.buffers if one.kind is Kind.OUTSIDE)
-        return max(ends, default=self.arena_bytes)
+        return max((self.arena_bytes, *ends))
 
     def is_copied(self, group: int) -> bool:
         """Whether what arrives at a group lies whole in memory, and its rows are copied into rings.
@@ -176,6 +197,24 @@ class StreamingPlan:
         ]
         is_there = any(one.has_all_rows and not one.readers for one in here)
         return is_there and any(one.kind is Kind.RING for one in here)
+
+    def written(self, tensor: str, group: int) -> tuple[StreamBuffer, ...]:
+        """The buffers that get the rows of a tensor as a group makes it, or as it comes in.
+
+        First the one outside, or that for the readers which no other buffer names.
+        """
+        taken = {copy.target for copy in self.groups[group].hand_overs}
+        found = [
+            one
+            for one in self.buffers
+            if one.tensor == tensor and one.has_rows and one.begin <= group < one.end
+        ]
+        return tuple(
+            sorted(
+                (one for one in found if one.name not in taken),
+                key=lambda one: (one.kind is not Kind.OUTSIDE, bool(one.readers), _order(one)),
+            )
+        )
 
     def is_live(self, buffer: StreamBuffer, group: int) -> bool:
         """Whether a buffer holds bytes of the arena in a group."""
@@ -237,6 +276,11 @@ class StreamingPlan:
                 for buffer in self.buffers
             ],
         }
+
+
+def _order(buffer: StreamBuffer) -> int:
+    """Whole tensors before lines, and lines before rings."""
+    return (Kind.OUTSIDE, Kind.WHOLE, Kind.LINE, Kind.RING).index(buffer.kind)
 
 
 def _tiles_as_json(tiles: Tiles | None) -> dict[str, Any] | None:

@@ -1,12 +1,9 @@
-"""A stage of a streaming plan and its geometry: values."""
+"""A stage of a plan: which layers work together, and how they go through their work."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-
-from planners.streaming.firing import Firings
-from planners.tiling.regions import Range
 
 
 class Manner(Enum):
@@ -58,37 +55,3 @@ class Stage:
     def result(self) -> str:
         """The layer whose tensor the stage makes."""
         return self.layers[-1]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Strip:
-    """Rows and columns of a tensor inside a stage that are there at a time."""
-
-    layer: str
-    rows: int
-    columns: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Geometry:
-    """The needs and the work of a stage.
-
-    strips: one for each tensor inside. sums: bytes of the sums over parts, during a firing.
-    accumulator: bytes of sums that stay from the first firing to the last. work: multiply-accumulates
-    of a frame, rows computed again included. ranges: for each layer and firing the rows of its output
-    that are computed.
-    """
-
-    stage: Stage
-    firings: Firings
-    strips: tuple[Strip, ...]
-    sums: int
-    accumulator: int
-    work: int
-    ranges: dict[str, tuple[Range, ...]]
-
-    @property
-    def strip_bytes(self) -> int:
-        """Bytes of all strips and sums that come and go with a firing."""
-        return sum(strip.bytes for strip in self.strips) + self.sums

@@ -11,21 +11,55 @@ firing and holds its sums.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
-from planners.inlays import Inlay, inlays_of
+from planners.inlays import inlays_of
 from planners.streaming.firing import Firings, Reading
 from planners.streaming.geometry.spans import joined, reading_of, rows_behind, within
 from planners.streaming.geometry.summing import has_wide_sums, sums_over_rows, works_by_channels
 from planners.streaming.lines import Keeping, kept_places
-from planners.streaming.stage import Geometry, Manner, Stage, Strip
+from planners.streaming.plan import ACCUMULATOR_BYTES, Inlay
+from planners.streaming.stage import Manner, Stage
 from planners.streaming.tiles.held_ranges import TileRanges
 from planners.tiling.regions import COLUMNS, Needs, Range, can_be_tiled
 
-ACCUMULATOR_BYTES = 4  # of a sum: int32 for int8, float for float
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strip:
+    """Rows and columns of a tensor inside a stage that are there at a time."""
+
+    layer: str
+    rows: int
+    columns: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geometry:
+    """The needs and the work of a stage.
+
+    strips: one for each tensor inside. sums: bytes of the sums over parts, during a firing.
+    accumulator: bytes of sums that stay from the first firing to the last. work: multiply-accumulates
+    of a frame, rows computed again included. ranges: for each layer and firing the rows of its output
+    that are computed.
+    """
+
+    stage: Stage
+    firings: Firings
+    strips: tuple[Strip, ...]
+    sums: int
+    accumulator: int
+    work: int
+    ranges: dict[str, tuple[Range, ...]]
+
+    @property
+    def strip_bytes(self) -> int:
+        """Bytes of all strips and sums that come and go with a firing."""
+        return sum(strip.bytes for strip in self.strips) + self.sums
 
 
 class StageTable:

@@ -17,8 +17,8 @@ from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.streaming.computations import Computing
 from planners.streaming.held import HeldStrip, HeldTensor, MarkedArena
+from planners.streaming.plan import ACCUMULATOR_BYTES
 from planners.streaming.running_stage import RunningStage, rows_of_input
-from planners.streaming.stages import ACCUMULATOR_BYTES
 from planners.tiling.regions import COLUMNS, Needs, Range, Region
 
 SUMS_OF_PARTS = -(2**40)  # what bytes hold that are the first sum of a stage, one less for the next

@@ -189,3 +189,14 @@ def test_the_first_layers_of_yolo_v2_need_no_tiles(answer):
     code, found = answer("fit", "yolo_v2_beginning", "--ram", "5MB")
     assert (code, found["work"]) == (0, "1")
     assert found["ram_bytes"] <= 5_000_000
+
+
+@pytest.mark.parametrize("command", [("fit",), ("cnn", "memory")])
+def test_a_plan_that_deploy_will_not_take_is_told_as_it_is_written(command, run, tmp_path):
+    # Real numbers take 4 bytes in C; a plan that counts 1 is for the network quantised.
+    file = tmp_path / "plan.json"
+    words = "counts 1 byte for an element of"
+    assert words in run(*command, "samos_example", *INT8, "-o", file)[2]
+    assert run("deploy", "samos_example", "--plan", file, "-o", tmp_path / "library")[0] == 2
+    assert "computes in" not in run(*command, "samos_example", "-o", file)[2]
+    assert run("deploy", "samos_example", "--plan", file, "-o", tmp_path / "library")[0] == 0

@@ -11,47 +11,51 @@ typedef struct operand {
     int32_t input, is_map, channel, row, column;
 } operand;
 
+static const element *operand_at(const operand *o, const view *in, int32_t y, int32_t x)
+{
+    const element *from = o->values ? o->values : row_at(in, o->is_map && o->row ? y : 0);
+    if (o->values || !o->is_map) {
+        return from + y * o->row + x * o->column;
+    }
+    return o->column ? from + column_at(in, x) : from;
+}
+
 static element first_of_two(element one, element other)
 {
     (void)one;
     return other;
 }
 
-static void combine_with(const run *r, const layer *l, const operand *o, const view *out,
-                         range rows, range columns, element (*of)(element, element))
+/* A function of an operand, or where there is none of the result so far, and another operand. */
+static void combine_two(const run *r, const layer *l, const operand *a, const operand *b,
+                        const view *out, range rows, range columns,
+                        element (*of)(element, element))
 {
-    view in = o->values ? *out : input_view(r, l, o->input);
-    int32_t y, x, c;
+    view one = a && !a->values ? input_view(r, l, a->input) : *out;
+    view other = b->values ? *out : input_view(r, l, b->input);
+    int32_t y, x, c, step = a ? a->channel : 1;
     for (y = rows.first; y < rows.end; y++) {
-        const element *from = o->values;
-        if (!from) {
-            from = row_at(&in, o->is_map && o->row ? y : 0);
-        }
-        if (!o->is_map || o->values) {
-            from += y * o->row;
-        }
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(out, y) + column_at(out, x);
-            const element *with = from;
-            if (o->values || !o->is_map) {
-                with += x * o->column;
-            } else if (o->column) {
-                with += column_at(&in, x);
-            }
+            const element *before = a ? operand_at(a, &one, y, x) : to;
+            const element *with = operand_at(b, &other, y, x);
             for (c = 0; c < out->channels; c++) {
-                to[c] = of(to[c], with[c * o->channel]);
+                to[c] = of(before[c * step], with[c * b->channel]);
             }
         }
     }
 }
 
+/* The result may lie over the first operand or the second, which are read together. */
 static void combine(const run *r, const layer *l, range rows, range columns)
 {
     const combining *p = l->parameters;
     view out = output_view(r, l);
-    int32_t number, y, x, c;
-    for (number = 0; number < p->operands; number++) {
-        combine_with(r, l, &p->each[number], &out, rows, columns, number ? p->of : first_of_two);
+    int32_t number, y, x, c, has_two = p->operands > 1;
+    combine_two(r, l, &p->each[0], &p->each[has_two], &out, rows, columns,
+                has_two ? p->of : first_of_two);
+    for (number = 2; number < p->operands; number++) {
+        combine_two(r, l, NULL, &p->each[number], &out, rows, columns, p->of);
     }
     for (y = rows.first; p->is_mean && y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {

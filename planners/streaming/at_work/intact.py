@@ -63,6 +63,7 @@ def _is_in_place(
     return (
         len(stage.layers) == 1
         and isinstance(layer.operator, ELEMENT_BY_ELEMENT)
+        and source.layer.name not in layer.inputs[2:]  # read when the first two are combined
         and (source.layer.shape, source.row_bytes) == (layer.shape, result.row_bytes)
         and source.read_in(layer.name).layout == result.buffer.layout
         and all(

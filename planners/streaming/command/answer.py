@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from cnn2csdf.execution.compare import Difference
+from cnn2csdf.network import Network
+from cnn2csdf.quantized_layers import stores_integers
 from csdf.cli import answers
 from csdf.outcome import Status
 from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.memory_ways import RINGS
 from planners.streaming.given.as_fit import GIVEN
+from planners.streaming.plan import StreamingPlan
 from planners.streaming.together import Together
 from planners.streaming.ways import BY_ROWS, OUTSIDE, RESIDENT, ROWS, Fit, FitWay
 
 HEADER = ("way", "RAM", "work", "predicted")
 BY_PARTS = f"  others   in csdf cnn memory by parts {RINGS}, so its bytes differ from these by rows"
+REAL_BYTES = 4  # of an element of a network of real numbers, in C
 WHERE = {RESIDENT: "in the arena", ROWS: "row by row", OUTSIDE: "elsewhere"}
+
+
+def remark_on_elements(
+    command: str, path: str, plans: Sequence[tuple[Network, StreamingPlan]]
+) -> None:
+    """Say which plans of a file count other bytes for an element than C computes it in.
+
+    `csdf deploy` refuses them; they tell what the network would take, quantised.
+    """
+    for network, plan in plans:
+        is_real = not stores_integers(network)
+        for layer in network.layers:
+            counted = plan.element_bytes or layer.element_bytes
+            computed = REAL_BYTES if is_real else layer.element_bytes
+            if counted != computed:
+                print(
+                    f"{command}: {path}: the plan of {network.name} counts "
+                    f"{answers.counted(counted, 'byte')} for an element of {layer.name!r}, which C "
+                    f"computes in {computed}; csdf deploy takes it only with a model whose elements "
+                    f"have {counted}. For this model plan with --element-bytes {computed}",
+                    file=sys.stderr,
+                )
+                break
 
 
 def as_text(

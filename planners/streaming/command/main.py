@@ -31,7 +31,7 @@ def command_parser() -> argparse.ArgumentParser:
         "and work. Several networks work in turn in one arena. Ctrl-C and the budget "
         "give the best by then.",
         "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
-        "csdf fit keyword_spotting --element-bytes 1 --plot front.svg -o plan.json",
+        "csdf fit keyword_spotting --plot front.svg -o plan.json",
         notes="Work counts multiply-accumulates; 1 is the network computed once. Strips repeat rows "
         "of the layers inside them, lines repeat nothing. The bytes are those of the arena: all "
         "tensors, sums and what is staged, the input included where it is resident.",

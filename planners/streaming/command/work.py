@@ -23,7 +23,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
 from csdf.outcome import Status
 from planners.streaming.at_work.in_turn import outputs_of
-from planners.streaming.command.answer import as_json, as_text
+from planners.streaming.command.answer import as_json, as_text, remark_on_elements
 from planners.streaming.fit import fit
 from planners.streaming.given.as_fit import fit_of
 from planners.streaming.given.files import plans_for, worked_part
@@ -61,6 +61,8 @@ def work(options: argparse.Namespace) -> int:
         print(as_text(all_of, checks, seconds, TOLERANCE))
     if options.output:
         _write(options.output, fits)
+        plans = [(one.network, (one.fit.best or one.fit.least).plan) for one in found]
+        remark_on_elements("csdf fit", options.output, plans)
     if options.plot:
         _draw(options, found)
     return _exit_code(all_of, checks)

@@ -1,4 +1,4 @@
-"""Groups that work at the same time in one arena: bytes of their own, tensors handed over."""
+"""Groups that work at the same time in one arena have bytes of their own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from csdf.errors import InvalidPlan
-from planners.streaming.plan import Kind, StreamBuffer, StreamingPlan
+from planners.streaming.plan import StreamBuffer, StreamingPlan
 
 
 class _Place(NamedTuple):
@@ -46,41 +46,3 @@ def _require_no_byte_in_common(one: _Place, other: _Place) -> None:
                     f"{one} and {other} may work at the same time, but buffers {first.name!r} and "
                     f"{second.name!r} have byte {max(first.offset, second.offset)} in common"
                 )
-
-
-def require_hand_overs(plan: StreamingPlan) -> None:
-    """Raise InvalidPlan unless each copy is from one whole buffer of a tensor to another one."""
-    for number, group in enumerate(plan.groups):
-        for copy in group.hand_overs:
-            named = f"group {number + 1} takes over {copy.source!r} in {copy.target!r}"
-            source, target = (_whole(plan, name, named) for name in (copy.source, copy.target))
-            if source.tensor != target.tensor or source is target:
-                raise InvalidPlan(f"{named}; expected two buffers of one tensor")
-            if not target.begin <= number < target.end:
-                raise InvalidPlan(
-                    f"{named}, which lives from group {target.begin + 1} on, or ended"
-                )
-
-    _require_filled(plan)
-
-
-def _require_filled(plan: StreamingPlan) -> None:
-    """Require that a buffer which is there only behind the making of its tensor takes it over."""
-    made = {
-        one.stage.result: number for number, group in enumerate(plan.groups) for one in group.stages
-    }
-    for buffer in plan.buffers:
-        taken = {copy.target for copy in plan.groups[buffer.begin].hand_overs}
-        is_late = buffer.kind is Kind.WHOLE and made.get(buffer.tensor, 0) < buffer.begin
-        if is_late and buffer.name not in taken:
-            raise InvalidPlan(
-                f"buffer {buffer.name!r} begins with group {buffer.begin + 1}, behind the making of "
-                f"{buffer.tensor!r}, but does not take it over"
-            )
-
-
-def _whole(plan: StreamingPlan, name: str, named: str) -> StreamBuffer:
-    found = [one for one in plan.buffers if one.name == name and one.has_all_rows]
-    if len(found) != 1:
-        raise InvalidPlan(f"{named}: {len(found)} buffers with all rows have the name {name!r}")
-    return found[0]

@@ -8,20 +8,30 @@ computing, in an arena whose bytes know what they hold.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import combinations, pairwise
 
 from cnn2csdf.network import Network
-from cnn2csdf.operators import Input, Output
+from cnn2csdf.operators import Convolution, FullyConnected, Input, Output
+from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import ExecutionError, InvalidPlan, counted
-from planners.inlays import Inlay, channels_of, is_reached
+from planners.inlays import channels_of, is_reached
 from planners.streaming.again import worked_network
-from planners.streaming.geometry.summing import sums_over_rows
-from planners.streaming.given.apart import require_apart, require_hand_overs
+from planners.streaming.geometry.summing import has_wide_sums, sums_over_rows, works_by_channels
+from planners.streaming.given.apart import require_apart
 from planners.streaming.given.layouts import require_layouts
 from planners.streaming.machine import Machine
-from planners.streaming.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
+from planners.streaming.plan import (
+    ACCUMULATOR_BYTES,
+    Inlay,
+    Kind,
+    PlannedStage,
+    StreamBuffer,
+    StreamingPlan,
+)
+from planners.streaming.running_stage import RunningStage
 from planners.streaming.stage import Manner, Stage
-from planners.streaming.stages import ACCUMULATOR_BYTES, StageTable
+from planners.streaming.tiles.held_ranges import TileRanges
 from planners.tiling.regions import can_be_tiled
 
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
@@ -48,7 +58,6 @@ class _Judged:
 
     def __init__(self, network: Network, plan: StreamingPlan) -> None:
         self._network, self._plan = network, plan
-        self._table = StageTable(network, element_bytes=plan.element_bytes)
         self._works = {
             layer.name: layer
             for layer in network.layers
@@ -62,6 +71,12 @@ class _Judged:
         self._worked = self._works | ends
         self._group_of: dict[str, int] = {}
 
+    def _height(self, tensor: str) -> int:
+        return self._network.layer(tensor).shape.rows
+
+    def _element_bytes(self, tensor: str) -> int:
+        return self._plan.element_bytes or self._network.layer(tensor).element_bytes
+
     def require(self) -> None:
         """Raise InvalidPlan for what can be told without carrying the plan out."""
         self._require_layers()
@@ -74,9 +89,11 @@ class _Judged:
             self._require_inlay(inlay)
         self._require_arena()
         self._require_whole()
+        self._require_one_each()
+        self._require_filled()
+        self._require_read()
         self._require_orders()
         self._require_work()
-        require_hand_overs(self._plan)
         require_layouts(self._network, self._plan)
 
     def _stages(self) -> Iterator[tuple[int, PlannedStage]]:
@@ -125,18 +142,18 @@ class _Judged:
         return whole | {one.tensor for one in self._plan.inlays if one.host in whole}
 
     def _require_stage(self, planned: PlannedStage) -> None:
-        stage, table = planned.stage, self._table
+        stage = planned.stage
         named = f"the stage that makes {stage.result!r}"
-        if not 1 <= stage.rows <= table.height(stage.result):
+        if not 1 <= stage.rows <= self._height(stage.result):
             raise InvalidPlan(
-                f"{named} makes {counted(stage.rows, 'row')} of {table.height(stage.result)}"
+                f"{named} makes {counted(stage.rows, 'row')} of {self._height(stage.result)}"
             )
         manners = {
             Manner.SUMS: len(stage.layers) == 1
             and sums_over_rows(self._network, self._network.layer(stage.result)),
-            Manner.CHANNELS: table.can_go_by_channels(stage.layers),
-            Manner.ROWS: table.can_be_stage(stage.layers),
-            Manner.TILES: self._can_be_tiled(stage.layers),
+            Manner.CHANNELS: self._can_go_by_channels(stage.layers),
+            Manner.ROWS: self._can_be_stage(stage.layers),
+            Manner.TILES: self._can_be_stage(stage.layers) and self._are_tiled(stage.layers),
         }
         if not manners[stage.manner]:
             raise InvalidPlan(f"{named} cannot work by {stage.manner.value}")
@@ -161,11 +178,54 @@ class _Judged:
                     f"which has {shape.rows} and {shape.width}"
                 )
 
-    def _can_be_tiled(self, layers: tuple[str, ...]) -> bool:
-        """Whether the layers make one tensor, and each rectangle of it from rectangles."""
-        found = [self._network.layer(name) for name in layers]
-        return self._table.can_be_stage(layers) and all(
-            can_be_tiled(self._network, layer) for layer in found
+    def _can_be_stage(self, layers: tuple[str, ...]) -> bool:
+        """Whether the layers, if several, make one tensor, each rectangle of it from rectangles."""
+        if len(layers) == 1:
+            return True
+        first, *_, last = (self._network.layer(name).shape for name in layers)
+        if first.rows == first.width == 1 and not last.rows == last.width == 1:
+            return False  # its result would be made again and again
+        consumers = self._network.consumers
+        is_inside = all(
+            consumers[one] and set(consumers[one]) <= set(layers) for one in layers[:-1]
+        )
+        return is_inside and self._are_tiled(layers)
+
+    def _are_tiled(self, layers: tuple[str, ...]) -> bool:
+        return all(can_be_tiled(self._network, self._network.layer(name)) for name in layers)
+
+    def _can_go_by_channels(self, layers: tuple[str, ...]) -> bool:
+        """Whether these are a convolution and a layer that sums up each of its feature maps."""
+        if len(layers) != 2 or self._network.consumers[layers[0]] != (layers[1],):
+            return False
+        first, last = (self._network.layer(name) for name in layers)
+        return (
+            isinstance(first.operator, Convolution)
+            and sums_over_rows(self._network, last)
+            and not isinstance(last.operator, FullyConnected)
+        )
+
+    def _may_sum_parts(self, layers: tuple[str, ...], summing: str) -> bool:
+        """Whether a layer may sum over parts of the channels that the layers before it make.
+
+        Each of these works channel by channel on the one before it alone; the first, which reads
+        outside the stage, may need all channels. No other layer reads theirs.
+        """
+        if summing not in layers[1:]:
+            return False
+        place = layers.index(summing)
+        chain = [self._network.layer(name) for name in layers[: place + 1]]
+        for before, layer in pairwise(chain):
+            is_next = self._network.consumers[before.name] == (layer.name,)
+            if layer.inputs != (before.name,) or not is_next:
+                return False
+        operator = chain[-1].operator
+        return (
+            isinstance(operator, Convolution)
+            and operator.groups == 1
+            and not has_wide_sums(self._network, chain[-1])
+            and works_by_channels(chain[0], is_first=True)
+            and all(works_by_channels(layer, is_first=False) for layer in chain[1:-1])
         )
 
     def _require_parts(self, planned: PlannedStage, named: str) -> None:
@@ -176,10 +236,7 @@ class _Judged:
                     f"{named} works in {counted(stage.parts, 'part')}, but no layer sums them"
                 )
             return
-        if (
-            stage.manner is not Manner.ROWS
-            or self._table.summing_layer(stage.layers) != stage.summing
-        ):
+        if stage.manner is not Manner.ROWS or not self._may_sum_parts(stage.layers, stage.summing):
             raise InvalidPlan(f"{named} cannot sum parts in {stage.summing!r}")
         channels = self._network.layer(stage.layers[0]).shape.channels
         if not 2 <= stage.parts <= channels:
@@ -194,12 +251,14 @@ class _Judged:
             raise InvalidPlan(f"{named} holds tensor {buffer.tensor!r}, which the network has not")
         if buffer.end > len(self._plan.groups):
             raise InvalidPlan(f"{named} lives to group {buffer.end} of {len(self._plan.groups)}")
+        shape = self._network.layer(buffer.tensor).shape
+        unit = self._element_bytes(buffer.tensor)
         sizes = {
-            Kind.WHOLE: self._table.tensor_bytes(buffer.tensor),
-            Kind.OUTSIDE: self._table.tensor_bytes(buffer.tensor),
-            Kind.LINE: buffer.rows * self._table.row_bytes(buffer.tensor),
-            Kind.RING: buffer.rows * self._table.row_bytes(buffer.tensor),
-            Kind.SUMS: self._network.layer(buffer.tensor).shape.elements * ACCUMULATOR_BYTES,
+            Kind.WHOLE: shape.elements * unit,
+            Kind.OUTSIDE: shape.elements * unit,
+            Kind.LINE: buffer.rows * shape.row_elements * unit,
+            Kind.RING: buffer.rows * shape.row_elements * unit,
+            Kind.SUMS: shape.elements * ACCUMULATOR_BYTES,
         }
         for name in buffer.readers if buffer.kind is not Kind.SCRATCH else ():
             if name not in self._network.consumers[buffer.tensor]:
@@ -208,7 +267,7 @@ class _Judged:
             raise InvalidPlan(
                 f"{named} has {counted(buffer.size, 'byte')}; its rows take {sizes[buffer.kind]}"
             )
-        if buffer.has_all_rows and buffer.rows != self._table.height(buffer.tensor):
+        if buffer.has_all_rows and buffer.rows != self._height(buffer.tensor):
             raise InvalidPlan(f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}")
         if buffer.kind is Kind.OUTSIDE:
             self._require_outside(buffer)
@@ -242,7 +301,7 @@ class _Judged:
             inlay.column + layer.shape.width - host.shape.width,
             inlay.channel + channels_of(layer.shape) - channels_of(host.shape),
         )
-        sizes = {self._table.bytes_of(name) for name in inlay[:2]}
+        sizes = {self._element_bytes(name) for name in inlay[:2]}
         if max(ends) > 0 or len(sizes) > 1:
             raise InvalidPlan(f"{named}, but does not fit into it")
         in_one_piece = not any((*ends[1:], inlay.column, inlay.channel))
@@ -254,7 +313,7 @@ class _Judged:
     def _require_arena(self) -> None:
         """No larger than all tensors and their sums beside one another, so that it can be judged."""
         most = sum(
-            layer.shape.elements * (self._table.bytes_of(layer.name) + 2 * ACCUMULATOR_BYTES)
+            layer.shape.elements * (self._element_bytes(layer.name) + 2 * ACCUMULATOR_BYTES)
             for layer in self._network.layers
         )
         if self._plan.all_bytes > max(2 * most, WITH_OTHERS):
@@ -284,6 +343,164 @@ class _Judged:
             if name not in whole:
                 raise InvalidPlan(f"tensor {name!r} outlives its group, but does not lie whole")
 
+    def _require_one_each(self) -> None:
+        """Require that no buffer stands for the same as another one in a group.
+
+        Two with rows of a tensor are for different readers, or one is for the readers that no other
+        names; a ring beside a whole tensor, neither of which names any, is read by nobody. A line
+        stands alone: rows are staged for one line only. What lies outside is one piece of the
+        caller's memory for the whole frame. A host has one buffer.
+        """
+        hosts = {one.host for one in self._plan.inlays}
+        for one, other in combinations(self._plan.buffers, 2):
+            if one.tensor != other.tensor or Kind.SCRATCH in (one.kind, other.kind):
+                continue
+            both = f"buffers {one.name!r} and {other.name!r} both hold {one.tensor!r}"
+            if one.has_rows and other.has_rows:
+                kinds = {one.kind, other.kind}
+                if one.tensor in hosts:
+                    raise InvalidPlan(f"{both}, in which another tensor lies; expected one buffer")
+                if one.kind is other.kind is Kind.OUTSIDE:
+                    raise InvalidPlan(f"{both} outside the arena; expected one buffer")
+                if one.begin >= other.end or other.begin >= one.end:
+                    continue
+                if Kind.LINE in kinds:
+                    raise InvalidPlan(f"{both}, of which one is a line; expected one buffer")
+                spare = one if one.kind is Kind.RING else other
+                is_unread = kinds == {Kind.WHOLE, Kind.RING} and not self._is_copied_into(spare)
+                both_read = set(one.readers) & set(other.readers)
+                if both_read or not (one.readers or other.readers or is_unread):
+                    raise InvalidPlan(f"{both} for the same readers; expected different readers")
+                if Kind.OUTSIDE in kinds and not (one.readers and other.readers):
+                    raise InvalidPlan(f"{both}, one of them outside; expected the readers of each")
+            elif one.kind is other.kind and one.begin < other.end and other.begin < one.end:
+                raise InvalidPlan(f"{both}, as {one.kind.value}; expected one buffer in a group")
+
+    def _is_copied_into(self, ring: StreamBuffer) -> bool:
+        """Whether rows of a tensor that lies whole are copied into the ring, for layers to read."""
+        return any(
+            self._plan.groups[number].arriving == ring.tensor
+            for number in range(ring.begin, min(ring.end, len(self._plan.groups)))
+        )
+
+    def _require_filled(self) -> None:
+        """Require that each buffer with rows is written before it is read.
+
+        A ring or line in each of its groups, a whole tensor as it is made or comes in, or taken over
+        by the first group that has the buffer.
+        """
+        plan = self._plan
+        copied = {
+            (group.arriving, number)
+            for number, group in enumerate(plan.groups)
+            if plan.is_copied(number)
+        }
+        made = dict.fromkeys(self._inputs, 0)
+        made |= {planned.stage.result: number for number, planned in self._stages()}
+        self._require_hand_overs(made)
+        for buffer in plan.buffers:
+            if not buffer.has_rows:
+                continue
+            named = f"buffer {buffer.name!r} of {buffer.tensor!r}"
+            if buffer.tensor not in made:
+                raise InvalidPlan(f"{named}: its rows lie in the strips of a stage only")
+            at = made[buffer.tensor]
+            if buffer.has_all_rows:
+                taken = {copy.target for copy in plan.groups[buffer.begin].hand_overs}
+                if at < buffer.begin and buffer.name not in taken:
+                    raise InvalidPlan(
+                        f"buffer {buffer.name!r} begins with group {buffer.begin + 1}, behind the "
+                        f"making of {buffer.tensor!r}, but does not take it over"
+                    )
+                if at >= buffer.end:
+                    raise InvalidPlan(f"{named} ends before its tensor is made")
+            elif any(
+                number != at and (buffer.tensor, number) not in copied
+                for number in range(buffer.begin, buffer.end)
+            ):
+                raise InvalidPlan(f"{named} is there in a group that writes no rows to it")
+        self._require_ends()
+
+    def _require_ends(self) -> None:
+        """Require one buffer for each input that is there at first; others come into the arena."""
+        plan = self._plan
+        brought = {name for name in self._group_of if name in self._inputs}
+        if not plan.is_copied(0) and plan.groups[0].arriving is not None:
+            brought.add(plan.groups[0].arriving)
+        for name in sorted(self._inputs):
+            here = [one for one in plan.buffers if one.tensor == name and one.has_all_rows]
+            taken = {copy.target for copy in plan.groups[0].hand_overs}
+            first = [one for one in here if one.begin == 0 and one.name not in taken]
+            if name not in brought and len(first) != 1:
+                raise InvalidPlan(
+                    f"input {name!r} lies in {counted(len(first), 'buffer')} before the first group; "
+                    "expected one"
+                )
+            if name in brought and any(one.kind is Kind.OUTSIDE for one in here):
+                raise InvalidPlan(
+                    f"input {name!r} comes row by row, but lies outside the arena, where the plan "
+                    "writes no input"
+                )
+
+    def _require_hand_overs(self, made: Mapping[str, int]) -> None:
+        """Require that each copy is from one buffer of a whole tensor to another one in the arena."""
+        for number, group in enumerate(self._plan.groups):
+            for copy in group.hand_overs:
+                named = f"group {number + 1} takes over {copy.source!r} in {copy.target!r}"
+                source, target = (
+                    self._whole_buffer(name, named) for name in (copy.source, copy.target)
+                )
+                if source.tensor != target.tensor or source is target:
+                    raise InvalidPlan(f"{named}; expected two buffers of one tensor")
+                if not target.begin <= number < target.end:
+                    raise InvalidPlan(
+                        f"{named}, which lives from group {target.begin + 1} on, or ended"
+                    )
+                if target.kind is Kind.OUTSIDE:
+                    raise InvalidPlan(f"{named}, which is outside the arena")
+                is_there = target.tensor in self._inputs - set(self._group_of)
+                if made.get(target.tensor, number) >= number and not is_there:
+                    raise InvalidPlan(f"{named}, before {target.tensor!r} is made")
+
+    def _whole_buffer(self, name: str, named: str) -> StreamBuffer:
+        found = [one for one in self._plan.buffers if one.name == name and one.has_all_rows]
+        if len(found) != 1:
+            raise InvalidPlan(f"{named}: {len(found)} buffers with all rows have the name {name!r}")
+        return found[0]
+
+    def _require_read(self) -> None:
+        """Require that each layer that reads a tensor outside its stage finds one buffer of it.
+
+        Where none names the layer, that is the one without readers, in which the tensor was made.
+        """
+        readers = [
+            (self._worked[name], number, planned.stage.layers)
+            for number, planned in self._stages()
+            for name in planned.stage.layers
+        ]
+        last = len(self._plan.groups) - 1
+        readers += [
+            (layer, last, ()) for name, layer in self._outputs.items() if name not in self._group_of
+        ]
+        hosts = {one.tensor: one.host for one in self._plan.inlays}
+        for layer, group, inside in readers:
+            for source in layer.inputs:
+                if source in inside:
+                    continue
+                host = hosts.get(source, source)
+                found = [one for one in self._plan.buffers if one.tensor == host and one.has_rows]
+                for_it = [one for one in found if layer.name in one.readers or not one.readers]
+                if any(one.begin <= group < one.end for one in for_it):
+                    continue
+                where = "".join(
+                    f" in buffer {one.name!r}, which groups {one.begin + 1} to {one.end} have"
+                    for one in for_it[:1]
+                )
+                raise InvalidPlan(
+                    f"group {group + 1}: layer {layer.name!r} reads {source!r}"
+                    + (where or ", and no buffer of it is for that layer")
+                )
+
     def _require_orders(self) -> None:
         """Each stage of a group with an order has as many turns as it fires."""
         for number, group in enumerate(self._plan.groups):
@@ -294,11 +511,11 @@ class _Judged:
                 for name, count in Counter(one.results).items():
                     turns[name] += one.times * count
             firings = {
-                one.stage.result: self._table.geometry(one.stage).firings.count
+                one.stage.result: len(RunningStage(one, self._network, None).targets)
                 for one in group.stages
             }
             if group.arriving is not None:
-                firings[group.arriving] = self._table.height(group.arriving)
+                firings[group.arriving] = self._height(group.arriving)
             for name in sorted({*turns, *firings}):
                 if turns[name] != firings.get(name, 0):
                     raise InvalidPlan(
@@ -307,9 +524,26 @@ class _Judged:
                     )
 
     def _require_work(self) -> None:
-        work = sum(self._table.geometry(planned.stage).work for _, planned in self._stages())
+        work = sum(self._work(planned) for _, planned in self._stages())
         if self._plan.multiply_accumulates != work:
             raise InvalidPlan(
                 f"the plan counts {self._plan.multiply_accumulates} multiply-accumulates; of this "
                 f"network it takes {work}"
             )
+
+    def _work(self, planned: PlannedStage) -> int:
+        """Multiply-accumulates of a stage, rows and tiles that are computed again included."""
+        stage = planned.stage
+        if stage.manner is Manner.TILES:
+            return TileRanges(self._network, stage).work
+        layers = [self._network.layer(name) for name in stage.layers]
+        every = [multiply_accumulates(one, self._network.input_shapes(one)) for one in layers]
+        if stage.manner is not Manner.ROWS or isinstance(layers[0].operator, Input):
+            return sum(every)
+        ranges = RunningStage(planned, self._network, None).ranges
+        return sum(
+            macs
+            // layer.shape.rows
+            * sum(end - first for first, end in (r[layer.name] for r in ranges))
+            for layer, macs in zip(layers, every, strict=True)
+        )

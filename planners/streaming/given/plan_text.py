@@ -15,15 +15,15 @@ from typing import TypeVar
 
 from csdf.errors import UnreadableFile
 from csdf.io.json_value import JsonValue
-from planners.inlays import Inlay
-from planners.streaming.again import Span
 from planners.streaming.plan import (
     VERSION,
     HandOver,
+    Inlay,
     Kind,
     NamedPrimitive,
     PlannedGroup,
     PlannedStage,
+    Span,
     StreamBuffer,
     StreamingPlan,
     Turns,
@@ -87,6 +87,8 @@ def _plan(found: JsonValue) -> StreamingPlan:
     _require_keys_of_version(found, version)
     found = _with_later_keys(found)
     unit = found["element_bytes"]
+    if not found["groups"].value:
+        raise found["groups"].refusal("expected at least one group")
     return StreamingPlan(
         network=found["network"].text(),
         layers=None if found["layers"].is_null else _pair(found["layers"], "layer"),

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from planners.streaming.course import Course
-from planners.streaming.stage import Geometry
+from planners.streaming.stages import Geometry
 
 
 class WorkingGroup(NamedTuple):

@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from cnn2csdf.network import Network
-from planners.inlays import Inlay, channels_of
+from planners.inlays import channels_of
 from planners.streaming.firing import Firings, Reading, firing_order
+from planners.streaming.plan import Inlay
 
 
 class Ring(NamedTuple):

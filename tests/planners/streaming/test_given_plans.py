@@ -21,7 +21,7 @@ from planners.streaming.given.as_fit import fit_of
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.given.plan_text import format_plans, parse_plans
 from planners.streaming.machine import Machine
-from planners.streaming.plan import Kind
+from planners.streaming.plan import Kind, Span
 from planners.streaming.stages import StageTable
 from planners.streaming.ways import INPUTS, SEARCHED
 from tests.cnn2csdf.execution.random_networks import models
@@ -305,3 +305,84 @@ def test_a_result_over_its_input_is_refused_unless_elements_lie_over_themselves(
     )
     with pytest.raises(InvalidPlan, match="of 'input'"):
         require_carried_out(network, replace(plan, buffers=moved, arena_bytes=436))
+
+
+def chain(*, sums=False):
+    """Two convolutions, and maybe a layer that sums up all rows."""
+    builder = NetworkBuilder("chain")
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    last = builder.add(op.Convolution(filters=4, window=window), builder.input((4, 8, 8)))
+    last = builder.add(op.Convolution(filters=4, window=window), last)
+    if sums:
+        last = builder.add(op.GlobalPooling(function="average"), last)
+    builder.output(last)
+    return builder.network()
+
+
+def once_more(plan, kind, **changes):
+    """The plan with its last buffer of a kind given a second time, behind the arena."""
+    one = [one for one in plan.buffers if one.kind is kind][-1]
+    offset = max(plan.all_bytes, one.offset + one.size)
+    again = replace(one, name=f"{one.name} again", offset=offset, **changes)
+    bytes_ = plan.arena_bytes if kind is Kind.OUTSIDE else offset + one.size
+    return replace(plan, buffers=(*plan.buffers, again), arena_bytes=bytes_)
+
+
+def test_an_input_outside_the_arena_does_not_come_row_by_row():
+    # The C code has no memory of the caller to write the rows to.
+    network = chain()
+    plan = planned(network, input="outside")
+    first, *others = plan.groups
+    wrong = replace(plan, groups=(replace(first, arriving="input"), *others))
+    with pytest.raises(InvalidPlan, match="'input' comes row by row, but lies outside the arena"):
+        require_carried_out(network, wrong)
+
+
+def test_a_result_outside_the_arena_is_not_given_twice():
+    # The C code wrote the second one behind the end of the arena.
+    network = chain()
+    plan = planned(network, result="outside")
+    with pytest.raises(InvalidPlan, match="outside the arena; expected one buffer"):
+        require_carried_out(network, once_more(plan, Kind.OUTSIDE))
+
+
+def test_an_arena_beyond_what_is_outside_is_refused():
+    # Bytes of what is outside begin behind the arena; a ValueError was shown with a traceback.
+    network = chain()
+    plan = planned(network, result="outside")
+    with pytest.raises(InvalidPlan, match="leave the arena"):
+        require_carried_out(network, replace(plan, arena_bytes=plan.all_bytes + 4096))
+
+
+def test_a_whole_tensor_is_given_twice_for_different_readers_only():
+    network = chain(sums=True)
+    plan = whole_plan(network, whole_arena(network))
+    first, second = (layer.name for layer in network.layers[1:3])
+    made = next(one for one in plan.buffers if one.tensor == first)
+    others = [one for one in plan.buffers if one is not made]
+    behind = replace(plan, arena_bytes=plan.arena_bytes + made.size)
+    for readers in ((), (second,)):
+        both = (
+            replace(made, readers=readers),
+            replace(made, name="again", offset=plan.arena_bytes, readers=readers),
+        )
+        with pytest.raises(InvalidPlan, match="for the same readers"):
+            require_carried_out(network, replace(behind, buffers=(*others, *both)))
+    both = (made, replace(both[1], readers=(second,)))
+    require_carried_out(network, replace(behind, buffers=(*others, *both)))
+
+
+def test_a_plan_without_groups_is_refused_with_its_place():
+    entry = json.loads(format_plans([planned(chain())])) | {"groups": []}
+    with pytest.raises(UnreadableFile, match=r"groups: found \[\]; expected at least one group"):
+        parse_plans(json.dumps(entry), "plan.json")
+
+
+def test_layers_twice_between_a_tensor_and_one_before_it_are_refused():
+    network = chain()
+    plan = planned(network)
+    last = network.layers[2].name
+    for source, result in ((last, "input"), ("input", "input")):
+        wrong = replace(plan, again=(Span(source, result),))
+        with pytest.raises(InvalidPlan, match="has no sums of a map between"):
+            require_carried_out(network, wrong)

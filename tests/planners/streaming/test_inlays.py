@@ -13,14 +13,14 @@ from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError, InvalidPlan
-from planners.inlays import Inlay, inlays_of, most_bytes, worth_it
+from planners.inlays import inlays_of, most_bytes, worth_it
 from planners.streaming import machine, making
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.given.plan_text import format_plans, parse_plans
 from planners.streaming.machine import Machine
 from planners.streaming.making import plan_of
 from planners.streaming.offsets import rings
-from planners.streaming.plan import Kind
+from planners.streaming.plan import Inlay, Kind
 from planners.streaming.search.chains import GroupWay
 from planners.streaming.search.moves import Move
 from planners.streaming.stage import Stage

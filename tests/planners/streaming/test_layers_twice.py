@@ -9,12 +9,13 @@ from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidPlan
-from planners.streaming.again import Span, worked_model, worked_network
+from planners.streaming.again import worked_model, worked_network
 from planners.streaming.course import course_of
 from planners.streaming.fit import fit
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.given.plan_text import format_plans, parse_plans
 from planners.streaming.making import plan_of
+from planners.streaming.plan import Span
 from planners.streaming.search.chains import GroupWay
 from planners.streaming.search.front import front
 from planners.streaming.search.moves import WHOLE

@@ -26,6 +26,7 @@ from csdf.stopping import Progress
 from csdf.words import bytes_in_words
 from planners.memory_ways import LINES, RINGS
 from planners.parts_memory import MemoryComparison, memory_comparison
+from planners.streaming.command.answer import remark_on_elements
 from planners.streaming.given.plan_text import format_plans
 
 NANOSECONDS = 10**9
@@ -84,6 +85,9 @@ def work(options: argparse.Namespace) -> int:
     if options.output:
         plans = [row.comparison.plan() for row in rows]
         output.write("csdf cnn memory", options.output, format_plans(plans))
+        networks = [row.comparison.network for row in rows]
+        works = list(zip(networks, plans, strict=True))
+        remark_on_elements("csdf cnn memory", options.output, works)
     if options.plot:
         _plot(options.plot, rows)
     return answers.ANSWERED

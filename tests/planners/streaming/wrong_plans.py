@@ -1,0 +1,404 @@
+"""Plans that are wrong in one respect, made from plans that are right: for the judge to find."""
+
+import copy
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.granularity import Granularity
+from cnn2csdf.weights import Model
+from planners.fusion.as_plan import streaming_plan
+from planners.fusion.chains import chain_of
+from planners.fusion.configurations import Way, configuration
+from planners.fusion.memory import Scratch
+from planners.fusion.planning import fusion_plan
+from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
+from planners.primitives.execution.as_plan import planned_primitives
+from planners.primitives.library.prepared import prepared_layer
+from planners.reuse.application.application import Application, divided
+from planners.reuse.cost.evaluation import Costs, Evaluator
+from planners.reuse.deployment.as_plans import streaming_plans
+from planners.streaming.fit import fit
+from planners.streaming.plan import Kind
+from planners.streaming.ways import SEARCHED
+from tests.planners.code.calibrated import integer_model, real_model
+from tests.planners.fusion.chains import TERMS
+from tests.planners.primitives.execution.test_selected_networks import SMALL, plain
+from tests.planners.reuse.deployment.deployed import as_published
+from tests.planners.streaming.gated import gated_block
+from tests.planners.streaming.streamed import random_plan
+
+VALUES = (-1, 0, 1, 2, 3, 7, 2**31 - 1, 2**31, 10**12, -(2**63), 1e300, float("nan"), 1.0, 1.5)
+VALUES += (None, True, False, "", "no such", "input", [], {}, [0, 1], [1, 0], ["input"])
+
+
+class Case(NamedTuple):
+    """A model and a plan that works it. method: who planned."""
+
+    method: str
+    model: Model
+    plan: object
+
+
+def convolution(filters, kernel=3, stride=1, groups=1):
+    window = op.Window(kernel=(kernel, kernel), stride=(stride, stride), padding=(kernel // 2,) * 4)
+    return op.Convolution(filters=filters, window=window, groups=groups)
+
+
+def residual(*, sums=True):
+    """Convolutions, an addition, a pooling, and a layer that sums up."""
+    builder = NetworkBuilder("residual")
+    first = builder.add(convolution(3), builder.input((2, 7, 6)))
+    second = builder.add(convolution(3), first)
+    both = builder.add(op.Elementwise(function="add"), first, second)
+    small = builder.add(convolution(4, stride=2), both)
+    if sums:
+        small = builder.add(op.FullyConnected(units=3), small)
+    builder.output(small)
+    return builder.network()
+
+
+def joined():
+    """A concatenation of two branches; the map goes out beside what is computed from it."""
+    builder = NetworkBuilder("joined")
+    source = builder.input((2, 6, 5))
+    left = builder.add(convolution(2), source)
+    right = builder.add(convolution(3, kernel=1), source)
+    both = builder.add(op.Concatenation(), left, right)
+    last = builder.add(convolution(2), both)
+    builder.output(last)
+    builder.output(builder.add(op.GlobalPooling(function="average"), last))
+    return builder.network()
+
+
+def separable():
+    """A depthwise convolution between two of one place, which sums up parts of its channels."""
+    builder = NetworkBuilder("separable")
+    source = builder.add(convolution(4, kernel=1), builder.input((2, 6, 6)))
+    source = builder.add(convolution(4, groups=4), source)
+    source = builder.add(convolution(2, kernel=1), source)
+    source = builder.add(convolution(3), source)
+    builder.output(builder.add(op.GlobalPooling(function="average"), source))
+    return builder.network()
+
+
+def two_inputs():
+    builder = NetworkBuilder("two inputs")
+    left, right = builder.input((2, 5, 4)), builder.input((2, 10, 8))
+    half = builder.add(convolution(2, stride=2), right)
+    both = builder.add(op.Elementwise(function="add"), left, half)
+    builder.output(builder.add(convolution(2), both))
+    return builder.network()
+
+
+def gated():
+    return gated_block(2, 4, 6)
+
+
+def streamed_cases(model, unit):
+    """Plans of `csdf fit`, and random ones of its space."""
+    network = model.network
+    for ends in (("resident", "resident"), ("rows", "outside"), ("outside", "outside")):
+        found = fit(network, element_bytes=unit, searched=SEARCHED, input=ends[0], result=ends[1])
+        for way in found.ways:
+            yield Case("fit", model, way.plan)
+    for seed in range(6):
+        plan = random_plan(
+            network,
+            seed,
+            is_streamed=seed % 2 == 0 and len(network.inputs) == 1,
+            element_bytes=unit,
+            is_outside=seed % 3 == 0,
+            parts=(2, 4),
+        )
+        yield Case("random", model, plan)
+
+
+def arena_cases(model):
+    """Plans of `csdf cnn memory`: all tensors whole, all in rings."""
+    network = model.network
+    yield Case("whole", model, whole_plan(network, whole_arena(network)))
+    for rows in (1, 2):
+        yield Case(
+            "rings", model, parts_plan(network, parts_arena(network, Granularity(rows=rows)))
+        )
+
+
+def tiled_cases(model):
+    """Plans of `csdf plan fusion`."""
+    chain = chain_of(model.network)
+    terms = replace(TERMS, scratch=Scratch.NONE, element_bytes=None)
+    for way in (Way.RECOMPUTE, Way.KEEP):
+        for cuts, grids in (((), [(2, 3)]), ((1,), [(2, 1), (1, 2)])):
+            groups = configuration(chain, cuts, grids, way)
+            yield Case("tiles", model, streaming_plan(fusion_plan(chain, groups, terms)))
+
+
+def pipelined_cases(model):
+    """Plans of `csdf plan reuse`, with partitions that work at the same time."""
+    network = model.network
+    count = len(network.layers)
+    member = divided(network, (count // 2, count - count // 2))
+    names = frozenset(one.name for one in member.partitions)
+    for parallel in ((names,), ()):
+        application = Application(name="pipelined", members=(member,), parallel=parallel)
+        evaluator = Evaluator(application, Costs(element_bytes=application.unit))
+        for genes in ((None,) * count, (1,) * count):
+            (plan,) = streaming_plans(application, as_published(evaluator, genes))
+            yield Case("reuse", model, plan)
+
+
+def primitive_cases():
+    network, ways = SMALL.network, plain(SMALL.network)
+    workspaces = {
+        layer.name: prepared_layer(SMALL, layer, ways[layer.name]).workspace_bytes
+        for layer in network.layers
+    }
+    yield Case("primitives", SMALL, planned_primitives(network, ways, workspaces))
+
+
+@cache
+def right_plans():
+    """Plans of all methods for small networks, in real numbers and in integers; none twice."""
+    found = []
+    for make in (residual, joined, separable, two_inputs, gated):
+        for model in (real_model(make()), integer_model(make())):
+            unit = 4 if model.network.layers[0].quantization is None else None
+            found += [*streamed_cases(model, unit), *arena_cases(model)]
+            if make in (residual, two_inputs):
+                found += pipelined_cases(model)
+    for make in (real_model, integer_model):
+        found += tiled_cases(make(residual(sums=False)))
+    found += primitive_cases()
+    return tuple({repr((one.model.network, one.plan)): one for one in found}.values())
+
+
+def leaves(value, path=()):
+    """The paths of all values inside a JSON value, containers too."""
+    for key in value if isinstance(value, dict) else range(len(value)):
+        yield (*path, key)
+        if isinstance(value[key], dict | list):
+            yield from leaves(value[key], (*path, key))
+
+
+def at(value, path):
+    for key in path:
+        value = value[key]
+    return value
+
+
+def spoil_a_value(plan, random):
+    """Something anywhere is replaced by what it is not, or by a number close by."""
+    *path, key = random.choice(list(leaves(plan)))
+    place = at(plan, path)
+    if type(place[key]) is int and random.random() < 0.6:
+        place[key] += random.choice((-8, -4, -3, -2, -1, 1, 2, 3, 4, 8))
+    else:
+        place[key] = random.choice(VALUES)
+
+
+def drop_or_double(plan, random):
+    """A key is dropped or unknown; an entry of a list is dropped, doubled or moved."""
+    *path, key = random.choice(list(leaves(plan)))
+    place = at(plan, path)
+    if isinstance(place, dict):
+        if random.random() < 0.5:
+            del place[key]
+        else:
+            place[f"{key} too"] = place[key]
+    elif random.random() < 0.3:
+        del place[key]
+    else:
+        entry = copy.deepcopy(place[key]) if random.random() < 0.6 else place.pop(key)
+        place.insert(random.randint(0, len(place)), entry)
+
+
+def swap(plan, random):
+    """Two objects of one kind exchange a value, or all of them; of texts, any two in the plan."""
+    if random.random() < 0.3:
+        texts = [path for path in leaves(plan) if isinstance(at(plan, path), str)]
+        one, other = random.sample(texts, 2)
+        first, second = at(plan, one), at(plan, other)
+        at(plan, one[:-1])[one[-1]] = second
+        if random.random() < 0.5:
+            at(plan, other[:-1])[other[-1]] = first
+        return
+    stages = [stage for group in plan["groups"] for stage in group["stages"]]
+    entries = random.choice(
+        [some for some in (plan["buffers"], stages, plan["groups"]) if some[1:]]
+    )
+    one, other = random.sample(entries, 2)
+    for key in random.choice([[name] for name in one] + [list(one)]):
+        one[key], other[key] = other[key], one[key]
+
+
+def change_a_buffer(plan, random):
+    """A buffer is moved, grows, shrinks, lives longer or shorter, or is of another kind."""
+    one = random.choice(plan["buffers"])
+    other = random.choice(plan["buffers"])
+    groups = len(plan["groups"])
+    match random.randrange(7):
+        case 0:
+            one["offset"] = random.choice((0, other["offset"], plan["arena_bytes"]))
+        case 1:
+            one["offset"] = random.randrange(plan["arena_bytes"] + 1)
+        case 2:
+            begin = random.randrange(groups)
+            one["groups"] = [begin, random.randint(begin + 1, groups)]
+        case 3:
+            one["kind"] = random.choice(KINDS)
+        case 4:
+            one["rows"] += random.choice((-1, 1))
+            one["size"] += random.choice((-4, -1, 0, 1, 4))
+        case 5 if one["rows"]:
+            row = one["size"] // one["rows"]
+            one["rows"] += random.choice((-1, 1))
+            one["size"] = one["rows"] * row
+        case _:
+            one["readers"] = random.sample(names(plan), random.randint(0, 2))
+
+
+def add_a_buffer(plan, random):
+    """A buffer is given once more: where it is, elsewhere, for other readers, or of another kind."""
+    one = copy.deepcopy(random.choice(plan["buffers"]))
+    if random.random() < 0.8:
+        one["name"] += " once more"
+    if random.random() < 0.7:
+        one["offset"] = -(-plan["arena_bytes"] // 8) * 8
+        if one["kind"] == "outside":
+            one["offset"] += sum(b["size"] for b in plan["buffers"] if b["kind"] == "outside") + 8
+        elif random.random() < 0.8:
+            plan["arena_bytes"] = one["offset"] + one["size"]
+    if random.random() < 0.3:
+        one["kind"] = random.choice(KINDS)
+    if random.random() < 0.5:
+        readers = [stage["layers"][0] for group in plan["groups"] for stage in group["stages"]]
+        one["readers"] = random.sample(readers, random.randint(0, min(2, len(readers))))
+    if random.random() < 0.3:
+        begin = random.randrange(len(plan["groups"]))
+        one["groups"] = [begin, random.randint(begin + 1, len(plan["groups"]))]
+    plan["buffers"].insert(random.randint(0, len(plan["buffers"])), one)
+
+
+def change_a_group(plan, random):
+    """What arrives, is handed over, works at once; the order; the stages of a group."""
+    number = random.randrange(len(plan["groups"]))
+    group = plan["groups"][number]
+    buffers = [one["name"] for one in plan["buffers"]]
+    results = [one["layers"][-1] for one in group["stages"]]
+    match random.randrange(8):
+        case 0:
+            group["arriving"] = random.choice((None, *names(plan)))
+        case 1:
+            source, target = random.choices(buffers, k=2)
+            group["hand_overs"].append({"from": source, "to": target})
+        case 2:
+            group["at_once"] = random.choice((None, "", "as one", names(plan)[0]))
+        case 3:
+            random.shuffle(group["order"])
+        case 4 if results:
+            turns = {"times": random.randint(1, 3), "results": random.sample(results, 1)}
+            group["order"].insert(random.randint(0, len(group["order"])), turns)
+        case 5 if len(results) > 1:  # two groups instead of one
+            cut = random.randint(1, len(results) - 1)
+            rest = {**copy.deepcopy(group), "arriving": None, "order": [], "hand_overs": []}
+            rest["stages"], group["stages"] = group["stages"][cut:], group["stages"][:cut]
+            plan["groups"].insert(number + 1, rest)
+            for one in plan["buffers"]:
+                one["groups"] = [end + (end > number) for end in one["groups"]]
+        case 6 if number + 1 < len(plan["groups"]):  # one group instead of two
+            group["stages"] += plan["groups"].pop(number + 1)["stages"]
+            for one in plan["buffers"]:
+                begin, end = (upto - (upto > number) for upto in one["groups"])
+                one["groups"] = [begin, max(end, begin + 1)]
+        case _:
+            random.shuffle(group["stages"])
+
+
+def change_a_stage(plan, random):
+    """Rows, parts, sums, tiles, strips and primitives of a stage; layers of two stages as one."""
+    group = random.choice(plan["groups"])
+    if not group["stages"]:
+        return
+    stage = random.choice(group["stages"])
+    match random.randrange(8):
+        case 0:
+            stage["rows"] = random.randint(1, 8)
+        case 1:
+            stage["course"] = random.choice(("rows", "sums", "channels", "tiles"))
+        case 2:
+            stage["parts"] = random.randint(1, 4)
+            stage["summing"] = random.choice((None, *stage["layers"]))
+        case 3:
+            ends = [sorted(random.sample(range(1, 9), random.randint(1, 3))) for _ in "rc"]
+            stage["tiles"] = {"row_ends": ends[0], "column_ends": ends[1], "keeps": True}
+            stage["course"] = "tiles"
+        case 4 if stage["tiles"]:
+            stage["tiles"]["keeps"] = not stage["tiles"]["keeps"]
+        case 5 if stage["strips"]:
+            strip = random.choice(stage["strips"])
+            strip[random.choice(("rows", "columns"))] += random.choice((-1, 1))
+        case 6:
+            layouts = [random.choice(("HWC", "CHW")) for _ in "rw"]
+            stage["primitive"] = {"name": "direct", "reads": layouts[0], "writes": layouts[1]}
+        case _:
+            other = random.choice(group["stages"])
+            if other is not stage:
+                stage["layers"] += other["layers"]
+                group["stages"].remove(other)
+
+
+def change_the_plan(plan, random):
+    """The size of the arena or of an element, what is worked, tensors in others, copies."""
+    match random.randrange(7):
+        case 0:
+            plan["arena_bytes"] += random.choice((-8, -4, -1, 1, 4, 8, 64, 4096))
+        case 1:
+            plan["element_bytes"] = random.choice((None, 1, 2, 4, 8))
+        case 2:
+            plan["layers"] = random.choice((None, [0, 1], [0, 3], [1, 4], [0, 99]))
+        case 3:
+            inner, host = random.sample(names(plan), 2)
+            where = [random.choice((0, 0, 1, 2)) for _ in "rcc"]
+            inlay = dict(
+                zip(
+                    ("tensor", "host", "row", "column", "channel"),
+                    (inner, host, *where),
+                    strict=True,
+                )
+            )
+            plan["inlays"].append(inlay)
+            if random.random() < 0.7:
+                plan["buffers"] = [one for one in plan["buffers"] if one["tensor"] != inner]
+        case 4 if plan["inlays"]:
+            one = random.choice(plan["inlays"])
+            one[random.choice(("row", "column", "channel"))] += random.choice((-1, 1))
+        case 5:
+            source, result = random.sample(names(plan), 2)
+            plan["again"].append({"from": source, "to": result})
+        case _:
+            plan["network"] = "another"
+
+
+KINDS = tuple(one.value for one in Kind)
+WAYS = (spoil_a_value, drop_or_double, swap, change_a_buffer, add_a_buffer)
+WAYS += (change_a_group, change_a_stage, change_the_plan)
+
+
+def names(plan):
+    """Tensors that the plan names."""
+    found = [one["tensor"] for one in plan["buffers"]]
+    found += [
+        layer for group in plan["groups"] for one in group["stages"] for layer in one["layers"]
+    ]
+    return list(dict.fromkeys((*found, "input", "output")))
+
+
+def spoiled(plan, random):
+    """The document of a plan, changed in one respect, and the name of the way."""
+    found = copy.deepcopy(plan)
+    way = random.choice(WAYS)
+    way(found, random)
+    return found, way.__name__
