@@ -224,7 +224,7 @@ def test_a_phase_that_gives_no_token_may_go_on_when_the_cycle_does():
 
 
 def with_silent_phases(seed):
-    """One to three actors in a ring, with phases of rate 0 or time 0, and few self-loops."""
+    """A ring of one to three actors, with phases of rate 0 or time 0, and few self-loops."""
     random = Random(seed)
     phases = [random.randint(1, 4) for _ in range(random.randint(1, 3))]
     cycles = [random.randint(1, 2) for _ in phases]
