@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from math import lcm
 from random import Random
 
 import pytest
@@ -18,11 +17,11 @@ from csdf.errors import CsdfError, InvalidGraph
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.model.builder import GraphBuilder
-from csdf.model.graph import Actor, Channel, Graph
+from csdf.model.graph import Actor, Channel
 from csdf.model.mapping import Core, Mapping, Platform, StaticOrder
 from csdf.search.trade_off import smallest_storage
 from tests.analysis.changed_graphs import period_of
-from tests.analysis.graph_shapes import SHAPES
+from tests.analysis.graph_shapes import SHAPES, with_silent_phases
 from tests.reference import slow_simulation
 from tests.shared_data import each, shared_graph
 
@@ -221,54 +220,6 @@ def test_a_phase_that_gives_no_token_may_go_on_when_the_cycle_does():
     assert throughput(graph).period == 8
     assert throughput(faster_graph(graph).graph).period <= 8
     assert throughput(slower_graph(graph)).period == 12
-
-
-def with_silent_phases(seed):
-    """A ring of one to three actors, with phases of rate 0 or time 0, and few self-loops."""
-    random = Random(seed)
-    phases = [random.randint(1, 4) for _ in range(random.randint(1, 3))]
-    cycles = [random.randint(1, 2) for _ in phases]
-    actors = tuple(
-        Actor(name=f"a{at}", durations=tuple(random.choice((0, 1, 2, 5, 7)) for _ in range(count)))
-        for at, count in enumerate(phases)
-    )
-    ends = [(at, (at + 1) % len(phases)) for at in range(len(phases))]
-    ends += [(at, at) for at in range(len(phases)) if random.random() < 0.3]
-    channels = []
-    for made, taken in ends:
-        tokens = lcm(cycles[made], cycles[taken]) * random.randint(1, 3)
-        production = split(random, tokens // cycles[made], phases[made])
-        consumption = split(random, tokens // cycles[taken], phases[taken])
-        initial = random.randint(0, 2 * tokens)
-        bounds = {}
-        if random.random() < 0.3:
-            bounds["capacity"] = initial + random.randint(0, 2 * tokens)
-            bounds["release"] = later(random, consumption)
-        channels.append(
-            Channel(
-                name=f"c{len(channels)}", producer=f"a{made}", consumer=f"a{taken}",
-                production=production, consumption=consumption, initial_tokens=initial, **bounds,
-            )
-        )  # fmt: skip
-    return Graph(name=f"silent {seed}", actors=actors, channels=tuple(channels))
-
-
-def split(random, total, parts):
-    """So many parts, many of them 0, that add up to the total."""
-    found = [0] * parts
-    for _ in range(total):
-        found[random.randrange(parts)] += 1
-    return tuple(found)
-
-
-def later(random, consumption):
-    """Release rates that keep some of what was consumed for later phases."""
-    kept, found = 0, []
-    for phase, taken in enumerate(consumption):
-        kept += taken
-        found.append(kept if phase == len(consumption) - 1 else random.randint(0, kept))
-        kept -= found[-1]
-    return tuple(found)
 
 
 @pytest.mark.parametrize(
