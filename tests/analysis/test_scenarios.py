@@ -185,9 +185,7 @@ def with_durations(graph, durations):
     return replace(graph, actors=actors)
 
 
-@pytest.mark.parametrize(
-    "some", [range(80), pytest.param(range(80, 3000), marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("some", [range(80), pytest.param(range(80, 3000), marks=pytest.mark.slow)])
 def test_firings_do_not_overtake_within_a_scenario_nor_into_the_next(some):
     """Against simulation: phases that take nothing, faster phases, and faster scenarios."""
     live = 0

@@ -54,7 +54,7 @@ class _SymbolicExecution:
         self.time = time
         self.numbers = indexed(graph)
         single = {one.consumer for one in graph.channels if is_single_firing_loop(one)}
-        # Start of the latest firing of actors whose firings could overtake. Those of equal duration, too:
+        # Start of the latest firing of actors whose firings could overtake. Those of equal length, too:
         # their tokens may come out of order, a phase may take none, another scenario may be faster.
         self.latest = {
             number: {f"{actor.name}{ORDER}": 0}
