@@ -26,6 +26,14 @@ class Suspicious(UserWarning):
     """Something that can be used, but that may not mean what its author thinks."""
 
 
+class UncountedSizes(Suspicious):
+    """Buffer sizes in a file that are not capacities of the graph; channels: how many have one."""
+
+    def __init__(self, message: str, channels: int) -> None:
+        super().__init__(message)
+        self.channels = channels
+
+
 class InvalidGraph(CsdfError):
     """A graph that breaks a rule of the model."""
 

@@ -58,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     if len(options.file) == 1 and not options.csv:
         answer = _analysed(options.file[0], options)
-        print(answers.json_text(as_json(answer)) if options.json else _as_text(answer))
+        print(answers.json_text(as_json(answer), options) if options.json else _as_text(answer))
         return answer.exit_code
     return _analyse_all(options)
 
@@ -124,7 +124,8 @@ def _analyse_all(options: argparse.Namespace) -> int:
             continue
         worst = max(worst, answer.exit_code)
         if options.json:
-            print(json.dumps({"file": path, **as_json(answer)}), flush=True)
+            found = {"file": path, **as_json(answer)}
+            print(answers.json_text(found, options, indent=None), flush=True)
         elif options.csv:
             table.writerow({"file": path, **_as_record(answer)})
         else:

@@ -16,7 +16,7 @@ from csdf.cli.frame.exit_codes import NO as NO
 from csdf.cli.frame.exit_codes import UNUSABLE as UNUSABLE
 from csdf.cli.frame.long_work import working as working
 from csdf.cli.frame.output import remark
-from csdf.errors import UnreadableFile
+from csdf.errors import UncountedSizes, UnreadableFile
 from csdf.errors import counted as counted
 from csdf.io.files import LARGEST_FILE_BYTES, suffix_of
 from csdf.io.graph_files import read_graph, write_graph
@@ -78,11 +78,17 @@ def one_text(lines: Iterable[str]) -> str:
     return "\n".join(map(quoted, lines))
 
 
-def json_text(answer: dict[str, Any]) -> str:
-    """Return an answer as the text that --json prints."""
+def json_text(
+    answer: dict[str, Any], options: argparse.Namespace | None = None, *, indent: int | None = 2
+) -> str:
+    """Return an answer as the text that --json prints.
+
+    options: those with which the graph was read; the answer then says whether buffer sizes count.
+    """
     import json  # slow to import, and seldom needed
 
-    return json.dumps(answer, indent=2)
+    sizes = None if options is None else options.told_sizes
+    return json.dumps(answer | ({"buffer_sizes": sizes} if sizes else {}), indent=indent)
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
@@ -92,9 +98,11 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--buffer-sizes",
-        action="store_true",
-        help="take the bufferSize properties of an SDF3 file as capacities",
+        action=argparse.BooleanOptionalAction,
+        help="take the bufferSize properties of any SDF3 file as capacities, or of none, as SDF3 does; "
+        "default: of the files that csdf has written",
     )
+    parser.set_defaults(told_sizes=None)
     parser.add_argument(
         "--file-limit",
         type=size,
@@ -105,7 +113,10 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read(path: str, options: argparse.Namespace) -> Graph:
-    """Return the graph of a file; suspicious things in it are remarked upon, once each."""
+    """Return the graph of a file; suspicious things in it are remarked upon, once each.
+
+    Whether its buffer sizes count is part of the answer, see `tell_sizes`.
+    """
     if suffix_of(path) in NETWORKS:
         raise UnreadableFile(
             f"{path}: a network; `csdf cnn convert` makes a graph of it, and `csdf fifo finn` "
@@ -119,9 +130,58 @@ def read(path: str, options: argparse.Namespace) -> Graph:
             buffer_sizes=options.buffer_sizes,
             most=options.file_limit,
         )
+    uncounted = 0
     for one in found:
-        remark(options.program, f"warning: {one.message}")
+        if isinstance(one.message, UncountedSizes):
+            uncounted = one.message.channels
+        else:
+            remark(options.program, f"warning: {one.message}")
+    bounded = sum(channel.capacity is not None for channel in graph.channels)
+    is_sdf3 = graph.origin is not None and suffix_of(path) != ".json"
+    tell_sizes(path, options, bounded if is_sdf3 else 0, uncounted)
     return graph
+
+
+def tell_sizes(
+    path: str, options: argparse.Namespace, capacities: int, uncounted: int = 0, buffers: int = 0
+) -> None:
+    """Say of how many channels the file's buffer sizes count; keep it for `json_text`.
+
+    It stands above an answer in words, and on standard error beside all others. capacities: channels
+    that have one; uncounted: channels whose size is none; buffers: those with one of a mapping.
+    """
+    options.told_sizes = None
+    if uncounted:
+        number = counted(uncounted, "channel")
+        meaning = f"of {number} do not count, as in SDF3; --buffer-sizes counts them"
+    elif buffers:
+        meaning = f"of {counted(buffers, 'channel')} count as buffers of the mapping"
+    elif capacities:
+        number = counted(capacities, "channel")
+        meaning = (
+            f"of {number} count as capacities; --no-buffer-sizes leaves them out, as SDF3 does"
+        )
+    else:
+        return
+    options.told_sizes = {
+        "counted": buffers or capacities,
+        "not_counted": uncounted,
+        "meaning": f"buffer sizes {meaning}",
+    }
+    form = vars(options)
+    is_for_programs = form.get("csv") or form.get("format", "table") != "table"
+    if form.get("json") or form.get("format") == "json":
+        return
+    if {"json", "format"} & form.keys() and not is_for_programs:
+        print(quoted(f"{path}: buffer sizes {meaning}"), flush=True)
+    else:
+        remark(options.program, f"{path}: buffer sizes {meaning}")
+
+
+def sizes_terms(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:
+    """Return the same for the terms of a page."""
+    told = options.told_sizes
+    return (("buffer sizes", told["meaning"].removeprefix("buffer sizes ")),) if told else ()
 
 
 def write(command: str, path: str, graph: Graph, **options: Any) -> None:

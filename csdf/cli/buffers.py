@@ -101,7 +101,7 @@ def _search(graph: Graph, period: Fraction | None, options: argparse.Namespace, 
     if options.format != "table" and not options.output:
         return _print_depths(graph, result, options.format)
     if options.json:
-        print(answers.json_text(_as_json(graph, result, options, seconds)))
+        print(answers.json_text(_as_json(graph, result, options, seconds), options))
     else:
         print(_as_text(graph, result, options, seconds))
     return EXIT_CODES[result.status]
@@ -258,7 +258,7 @@ def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace,
         found = {"graph": graph.name, "capacities": depths, "size": total, **result.to_json()}
         if required is not None:
             found["required_period"] = str(required)
-        print(answers.json_text(found))
+        print(answers.json_text(found, options))
     else:
         verdict = f"deadlock: {result.deadlock}"
         if result.deadlock is None:

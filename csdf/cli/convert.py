@@ -64,7 +64,8 @@ def command_parser() -> argparse.ArgumentParser:
         "--capacities",
         choices=("property", "reverse"),
         default="property",
-        help="in SDF3, as bufferSize properties (default) or as reverse channels",
+        help="in SDF3, as bufferSize properties (default) or as reverse channels, which limit other "
+        "programs as well; csdf reads both as capacities",
     )
     change = parser.add_argument_group("transformations, in this order")
     change.add_argument(

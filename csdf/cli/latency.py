@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -35,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
         with working(f"executing {graph.name}"):
             found = _answer(graph, platform, mapping, options)
     if options.json:
-        print(json.dumps({"graph": graph.name, **found}, indent=2))
+        print(answers.json_text({"graph": graph.name, **found}, options))
     else:
         print(
             answers.one_text(
@@ -95,6 +94,7 @@ def _subject(options: argparse.Namespace) -> tuple[Graph, Platform | None, Mappi
         from csdf.io.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
 
         mapped = read_nsoc(options.file, options.file_limit)
+        answers.tell_sizes(options.file, options, 0, buffers=len(mapped.mapping.buffers))
         return concurrency.limited(mapped.graph, options), mapped.platform, mapped.mapping
     graph = concurrency.read(options.file, options)
     if options.mapping is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -50,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
     is_live = answer.found is not None and answer.found.deadlock is None
     execution = _executed(answer, None) if is_live and options.slices == "aligned" else None
     if options.json:
-        print(json.dumps(mapped.as_json(answer, execution), indent=2))
+        print(answers.json_text(mapped.as_json(answer, execution), options))
     else:
         print(mapped.as_text(answer, execution))
     _write(answer, options)
@@ -199,6 +198,7 @@ def _answer(options: argparse.Namespace) -> Answer:
         from csdf.io.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
 
         graph, platform, mapping = read_nsoc(options.file, options.file_limit)
+        answers.tell_sizes(options.file, options, 0, buffers=len(mapping.buffers))
         graph = concurrency.limited(graph, options)
     else:
         graph = concurrency.read(options.file, options)

@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
         front = _front(graph, options, telling(stop, storage.in_words))
     seconds = time.perf_counter() - begin
     if options.json:
-        print(answers.json_text(_as_json(graph, front, options.unit, seconds)))
+        print(answers.json_text(_as_json(graph, front, options.unit, seconds), options))
     else:
         print(_as_csv(front) if options.csv else _as_text(graph, front, options, seconds))
     if options.plot:

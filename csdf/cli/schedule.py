@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import json
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
@@ -72,7 +71,7 @@ def _scheduled(options: argparse.Namespace, stop: Stop) -> int:
         return answers.NO
     if options.trace:
         output.write("csdf schedule", options.trace, schedule_to_trace(graph.name, answer.firings))
-    _print(graph, answer, options.format)
+    _print(graph, answer, options)
     if options.plot:
         draw, suffix = pictures.drawing("csdf.draw.gantt"), pictures.suffix_of(options.plot)
         title, names = f"{graph.name}: {options.kind}", [one.name for one in graph.actors]
@@ -136,7 +135,7 @@ def command_parser() -> argparse.ArgumentParser:
 def _report_deadlock(graph: Graph, blocked: Deadlock, options: argparse.Namespace) -> int:
     if options.format == "json":
         found = {"deadlock": True, "blocked": blocked.to_json(), "firings": []}
-        print(json.dumps({"graph": graph.name, **found}, indent=2))
+        print(answers.json_text({"graph": graph.name, **found}, options))
     print(f"csdf schedule: {quoted(f'{graph.name} deadlocks: {blocked}')}", file=sys.stderr)
     return answers.NO
 
@@ -177,11 +176,12 @@ def _schedule_facts(schedule: PeriodicSchedule, options: argparse.Namespace) -> 
     }
 
 
-def _print(graph: Graph, answer: ListedFirings, form: str) -> None:
+def _print(graph: Graph, answer: ListedFirings, options: argparse.Namespace) -> None:
+    form = options.format
     if form == "json":
         firings = [one.to_json() for one in answer.firings]
         found = {"graph": graph.name, "deadlock": False, **answer.facts, "firings": firings}
-        print(json.dumps(found, indent=2))
+        print(answers.json_text(found, options))
     elif form == "csv":
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -96,7 +95,7 @@ def _print_function(
     seconds = time.perf_counter() - begin
     if options.json:
         answer = {"graph": graph.name, **found.to_json(), "seconds": round(seconds, 6)}
-        print(json.dumps(answer, indent=2))
+        print(answers.json_text(answer, options))
     else:
         rows = _capacity_lines(found) if isinstance(found, CapacitySteps) else (
             _piece_lines(found) if isinstance(found, ParametricPeriod) else _region_lines(found)
@@ -171,7 +170,7 @@ def _print_table(
     seconds = time.perf_counter() - begin
     if options.json:
         answer = {"graph": graph.name, **found.to_json(), "seconds": round(seconds, 6)}
-        print(json.dumps(answer, indent=2))
+        print(answers.json_text(answer, options))
     else:
         print(answers.one_text(_table_lines(graph, found, seconds)))
     if found.deadlock is not None:

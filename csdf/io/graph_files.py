@@ -32,7 +32,7 @@ def read_graph(
     path: str | os.PathLike[str],
     *,
     assume_zero_times: bool = False,
-    buffer_sizes: bool = False,
+    buffer_sizes: bool | None = None,
     most: int = files.LARGEST_FILE_BYTES,
 ) -> Graph:
     """Return the graph of an SDF3 (.xml), JSON, layer table (.csv) or PREESM (.pi, .scenario) file.

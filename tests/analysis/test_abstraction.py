@@ -21,7 +21,8 @@ from csdf.model.graph import Actor, Channel
 from csdf.model.mapping import Core, Mapping, Platform, StaticOrder
 from csdf.search.trade_off import smallest_storage
 from tests.analysis.changed_graphs import period_of
-from tests.analysis.graph_shapes import SHAPES
+from tests.analysis.graph_shapes import SHAPES, with_silent_phases
+from tests.reference import slow_simulation
 from tests.shared_data import each, shared_graph
 
 PHASED = [shape for shape in SHAPES.values() if shape.most_phases > 1]
@@ -203,6 +204,43 @@ def test_phases_that_may_overlap_last_as_long_as_the_longest():
     graph = replace(two_phases(), channels=two_phases().channels[:2])
     assert slower_graph(graph).actor("a").durations == (2,)
     assert throughput(slower_graph(graph)).period == throughput(graph).period == 5
+
+
+def test_a_phase_that_gives_no_token_may_go_on_when_the_cycle_does():
+    # The token of the first phase, there after 1, and b, which takes 7, make a cycle of 8; the phase of
+    # 5 without tokens overlaps. As one phase of 5 the cycle took 12.
+    graph = (
+        GraphBuilder("overlap")
+        .actor("a", [1, 5])
+        .actor("b", 7)
+        .channel("a", [2, 0], "b", 2, name="ab")
+        .channel("b", 2, "a", [2, 0], name="ba", initial_tokens=2)
+        .graph()
+    )
+    assert throughput(graph).period == 8
+    assert throughput(faster_graph(graph).graph).period <= 8
+    assert throughput(slower_graph(graph)).period == 12
+
+
+@pytest.mark.parametrize(
+    "some", [range(100), pytest.param(range(100, 4000), marks=pytest.mark.slow)]
+)
+def test_phases_without_tokens_or_time_put_no_graph_on_the_wrong_side(some):
+    overlaps = 0
+    for seed in some:
+        graph = with_silent_phases(seed)
+        random = Random(seed)
+        phases = {actor.name: random.randint(1, actor.phases) for actor in graph.actors}
+        exact = slow_simulation.period_of(graph)
+        slower = throughput(slower_graph(graph, phases)).period
+        faster = throughput(faster_graph(graph, phases).graph).period
+        if exact is None:
+            assert slower is None, seed
+        else:
+            assert faster is not None and faster <= exact, seed  # noqa: PT018
+            assert slower is None or slower >= exact, seed
+            overlaps += faster < exact
+    assert overlaps > len(some) / 10
 
 
 def test_a_deadlock_of_the_abstraction_alone_is_found():

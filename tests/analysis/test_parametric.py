@@ -9,8 +9,8 @@ from csdf.analysis.throughput import throughput
 from csdf.analysis.whatif.capacity_steps import capacity_steps
 from csdf.analysis.whatif.parameter import added_time, added_to_phase, time_scale
 from csdf.analysis.whatif.parametric import parametric_period
-from csdf.analysis.whatif.regions import parametric_regions
-from csdf.errors import CsdfError
+from csdf.analysis.whatif.regions import _has_area, parametric_regions
+from csdf.errors import CsdfError, NotRead
 from csdf.io.graph_files import read_graph
 from csdf.model.builder import GraphBuilder
 from tests.analysis.changed_graphs import all_phases, drawn, longer, period_of
@@ -237,3 +237,18 @@ def test_capacity_steps_agree_with_simulations(first):
             bounded = with_capacities(graph, {channel.name: capacity})
             if capacity < last or found.is_complete:
                 assert found.period(capacity) == period_of(bounded), (graph.name, capacity)
+
+
+def test_the_number_of_evaluated_periods_is_told():
+    # Two pieces need a line each, and one at the point where they meet.
+    assert parametric_period(turns(), added_time(turns(), {"a": 1})).evaluations >= 2
+
+
+def test_three_corners_on_a_line_leave_an_area_if_another_is_off_it():
+    assert _has_area([(0, 0), (1, 0), (2, 0), (2, 2)])
+    assert not _has_area([(0, 0), (1, 1), (3, 3)])
+
+
+def test_a_parameter_of_a_path_is_refused_with_the_way_to_read_one():
+    with pytest.raises(NotRead, match="read_graph"):
+        added_time("graph.xml", {"a": 1})

@@ -8,17 +8,20 @@ from fractions import Fraction
 import pytest
 
 from csdf.analysis.bounded import limit_concurrency
+from csdf.analysis.consistency import cycle_vector
 from csdf.analysis.scenarios.cycle_ratio import Edge, maximum_cycle_ratio
 from csdf.analysis.scenarios.matrices import StuckScenario, scenario_matrix
 from csdf.analysis.scenarios.throughput import scenario_throughput
 from csdf.analysis.throughput import throughput
-from csdf.errors import InvalidGraph
+from csdf.errors import InvalidGraph, NotRead
 from csdf.generation.random_graphs import random_graph
 from csdf.generation.shape import GraphShape
 from csdf.io.scenarios.files import read_scenarios
 from csdf.model.builder import GraphBuilder
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.model.scenarios import Scenario, ScenarioGraph, State
+from tests.analysis.graph_shapes import with_silent_phases
+from tests.reference import slow_simulation
 from tests.reference.karp import largest_mean
 from tests.shared_data import SHARED, each
 
@@ -109,6 +112,8 @@ def test_a_token_without_a_name_is_forgotten():
     free = Scenario(name="free", graph=ring("free", 5, 5), taken={"ba": ("",)}, left={"ba": ("",)})
     found = scenario_throughput(automaton([free], [("q", "free")], [("q", "q")]))
     assert found.period == 0
+    assert found.throughput is None
+    assert found.to_json()["throughput"] is None
 
 
 def test_tokens_come_and_go_by_name():
@@ -139,6 +144,88 @@ def test_one_scenario_is_its_graph():
         scenario = Scenario(name="s", graph=graph)
         found = scenario_throughput(automaton([scenario], [("q", "s")], [("q", "q")]))
         assert found.period == throughput(graph).period, seed
+
+
+def overlapping_scenarios(seed):
+    """A sequence of scenarios without limits, and the graph whose phases are those of all of them."""
+    draw = random.Random(seed)
+    first = with_silent_phases(seed)
+    graphs = [first]
+    for _ in range(seed % 3):
+        ends = draw.choice((0, 5)), draw.choice((1, 9))
+        durations = {
+            actor.name: (draw.randint(*sorted(ends)),) * actor.phases for actor in first.actors
+        }
+        graphs.append(with_durations(first, durations))
+    cycles = cycle_vector(first)
+    actors = tuple(
+        replace(
+            actor,
+            durations=sum((g.actor(actor.name).durations * cycles[actor.name] for g in graphs), ()),
+        )
+        for actor in first.actors
+    )
+    channels = tuple(
+        replace(
+            one,
+            production=one.production * cycles[one.producer] * len(graphs),
+            consumption=one.consumption * cycles[one.consumer] * len(graphs),
+            release=one.release and one.release * cycles[one.consumer] * len(graphs),
+        )
+        for one in first.channels
+    )
+    scenarios = [Scenario(name=f"s{at}", graph=one) for at, one in enumerate(graphs)]
+    states = [(f"q{at}", one.name) for at, one in enumerate(scenarios)]
+    steps = [(f"q{at}", f"q{(at + 1) % len(states)}") for at in range(len(states))]
+    return automaton(scenarios, states, steps), replace(first, actors=actors, channels=channels)
+
+
+def with_durations(graph, durations):
+    actors = tuple(replace(one, durations=durations[one.name]) for one in graph.actors)
+    return replace(graph, actors=actors)
+
+
+@pytest.mark.parametrize("some", [range(80), pytest.param(range(80, 3000), marks=pytest.mark.slow)])
+def test_firings_do_not_overtake_within_a_scenario_nor_into_the_next(some):
+    """Against simulation: phases that take nothing, faster phases, and faster scenarios."""
+    live = 0
+    for seed in some:
+        scenarios, phases_of_all = overlapping_scenarios(seed)
+        period = slow_simulation.period_of(phases_of_all)
+        if period is None:
+            with pytest.raises(StuckScenario):
+                scenario_throughput(scenarios)
+            continue
+        assert scenario_throughput(scenarios).period == period / len(scenarios.scenarios), seed
+        live += 1
+    assert live > len(some) / 4
+
+
+def test_a_second_phase_that_takes_nothing_starts_no_earlier_than_the_first():
+    # The second phase of a gives the token 3 after its start, which is no earlier than that of the
+    # first one; b gives it back after 2 more.
+    graph = (
+        GraphBuilder("silent")
+        .actor("a", [3, 3])
+        .actor("b", 2)
+        .channel("a", [0, 1], "b", 1, name="ab")
+        .channel("b", 1, "a", [1, 0], name="ba", initial_tokens=1)
+        .graph()
+    )
+    scenario = Scenario(name="s", graph=graph)
+    assert scenario_throughput(automaton([scenario], [("q", "s")], [("q", "q")])).period == 5
+
+
+def test_a_slow_run_through_several_tokens_names_its_state_once():
+    # Two tokens share the 10 time units of the ring: the slowest run passes the state twice.
+    scenario = Scenario(name="s", graph=ring("two", 7, 3, tokens=2))
+    found = scenario_throughput(automaton([scenario], [("q", "s")], [("q", "q")]))
+    assert (found.period, found.critical_states) == (5, ("q",))
+
+
+def test_a_path_in_place_of_scenarios_is_refused_with_the_way_to_read_one():
+    with pytest.raises(NotRead, match="read_scenarios"):
+        scenario_throughput("scenarios.json")
 
 
 def limited(graph):

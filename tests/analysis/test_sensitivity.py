@@ -211,3 +211,34 @@ def test_an_actor_gains_where_each_critical_cycle_takes_another_phase_of_it():
     assert found.period == 7
     assert [row_of(found, "a", phase).gain for phase in (None, 0, 1)] == [1, 0, 0]
     assert all(row.period == 7 for row in found.channels)
+
+
+def test_the_cycle_that_limits_the_graph_is_told():
+    graph = pipeline()
+    assert sensitivity(graph).critical_cycle == throughput(graph).critical_cycle
+
+
+def test_a_smaller_time_unit_changes_no_answer():
+    # The same times in thirds of a unit, so that steps of 1/2 are none of the graph's own times.
+    graph = drawn(7)
+    actors = tuple(
+        replace(one, durations=tuple(3 * time for time in one.durations)) for one in graph.actors
+    )
+    thirds = replace(graph, actors=actors, time_unit=graph.time_unit / 3)
+    assert sensitivity(thirds).actors == sensitivity(graph).actors
+    weights = {actor.name: Fraction(1, 2) for actor in graph.actors}
+    pieces = [parametric_period(one, added_time(one, weights)).pieces for one in (graph, thirds)]
+    values = [Fraction(at, 4) for at in range(9)]
+    for value in values:
+        first, second = (
+            next(one.period(value) for one in reversed(found) if one.start <= value)
+            for found in pieces
+        )
+        assert first == second == throughput(all_longer(graph, value / 2)).period
+
+
+def all_longer(graph, time):
+    return longer(
+        graph,
+        {(one.name, phase): time for one in graph.actors for phase in range(one.phases)},
+    )

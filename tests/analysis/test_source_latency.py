@@ -8,6 +8,7 @@ import pytest
 from csdf.analysis.bounded import bound_channels, with_capacities
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.latencies.behind_source import source_latency
+from csdf.analysis.latencies.by_dependency import dependency_latency
 from csdf.analysis.latencies.release_paths import Pairing, ReleasePaths
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, InvalidGraph
@@ -143,3 +144,44 @@ def test_execution_and_longest_paths_agree(seed):
 def test_execution_and_longest_paths_agree_on_500_graphs():
     for seed in range(1000, 1500):
         compare(seed)
+
+
+def test_work_that_takes_no_time_is_answered_at_once():
+    graph = (
+        GraphBuilder("instant").actor("a", 0, overlap=False).actor("b", 0, overlap=False)
+        .channel("a", 1, "b", 1).graph()
+    )  # fmt: skip
+    assert source_latency(graph, "a", "b", 5).latency == 0
+
+
+def far_apart():
+    """A source of two phases and its sink, which has 20 tokens, ten iterations, before it needs one."""
+    return (
+        GraphBuilder("far").actor("a", [1, 1], overlap=False).actor("b", 2, overlap=False)
+        .channel("a", [1, 1], "b", 1, initial_tokens=20)
+        .channel("b", 1, "a", [1, 1], initial_tokens=2).graph()
+    )  # fmt: skip
+
+
+def test_a_sink_ten_iterations_ahead_is_paired_with_what_it_needs():
+    found = dependency_latency(far_apart(), "a", "b")
+    assert found.distance == 10
+    # Alone: a ends at 1 and 2, b takes 2 behind each of them, one after the other: 1 + 2 + 2.
+    assert found.minimal == 5
+    # b works without a pause, so that its firings 20 and 21 end at 42 and 44; from the second iteration
+    # on a waits for b: it starts at 4n - 2, and what needs it ends at 4n + 44.
+    assert found.self_timed == 46
+
+
+def test_static_orders_are_followed_to_the_iteration_that_needs_the_source():
+    cores = (Core(name="p"), Core(name="q"))
+    mapping = Mapping(
+        binding={"a": "p", "b": "q"},
+        orders={"p": StaticOrder(periodic=("a", "a")), "q": StaticOrder(periodic=("b", "b"))},
+    )
+    found = source_latency(
+        far_apart(), "a", "b", 4, platform=Platform(name="two", cores=cores), mapping=mapping
+    )
+    # Released at 0, 2, 4, ..., while b ends its firings at 2, 4, ...: tokens do not run out. Firing
+    # 21 + 2n of b ends at 44 + 4n, and iteration n was released at 4n.
+    assert (found.distance, found.dependency_latency) == (10, 44)

@@ -15,9 +15,23 @@ made from the same blocks.
   graph deadlocks, the given one does. In a search for capacities, each channel counts so many tokens
   more than it needs.
 
-How long a block lasts: where the phases of an actor follow one another, the sum of their durations;
-where they may overlap, the longest of them in the slower graph, and in the faster one the longest of
-those behind the last tokens of each channel, on the channel where that is least.
+How long a block lasts: where the phases of an actor follow one another, the sum of their durations.
+Where they may overlap, the longest of them in the slower graph. In the faster one each channel that
+gets tokens from the block, or space, has a longest duration among the phases that give it some; the
+block lasts as long as the least of these.
+
+Why the faster graph is never behind: let each of its blocks start when the first phase of the block
+starts in the given graph. A block then asks for no token that the given graph did not ask for by then,
+because the channel has those of the other phases more. Let a firing at time t ask for the n-th token of
+a channel, and let B be the last block that has to end for it in the faster graph. The channel has as
+many tokens more as B makes before its last phase. So the given graph asks for a token of that last
+phase or of a later one. Tokens never overtake: all phases of B, and of blocks before it, that give to
+the channel have ended by t. None of them started before its block, and the block lasts no longer than
+the longest of them: it has ended as well. A phase that gives nothing to the channel may go on after t,
+so that its duration does not count. (Where phases follow one another, the last phase of B has ended
+before a later phase starts.) These starts are therefore possible in the faster graph, and its
+self-timed execution is never behind them. Space is a channel the other way. Self-loops are unbounded in
+all of this.
 
 Sources: Geilen, Tripakis, Wiggers, The earlier the better: a theory of timed actor interfaces, HSCC
 2011 (refinement: tokens no later, demands no earlier); Geilen, Reduction techniques for synchronous
@@ -192,7 +206,10 @@ def _merged_channel(channel: Channel, blocks: Mapping[str, Sequence[Block]]) -> 
 
 
 def _early_durations(graph: Graph, actor: Actor, blocks: Sequence[Block]) -> tuple[int, ...]:
-    """How long each block of overlapping phases lasts at least until its last tokens are there."""
+    """How long each block of overlapping phases lasts at most when its last tokens are asked for.
+
+    By channel the longest of the phases that give something; the least of these over all channels.
+    """
     outputs = [c.production for c in graph.channels if c.producer == actor.name]
     outputs += [
         c.release_rates
@@ -204,7 +221,7 @@ def _early_durations(graph: Graph, actor: Actor, blocks: Sequence[Block]) -> tup
             (
                 max(actor.durations[phase] for phase in block if rates[phase])
                 for rates in outputs
-                if rates[block[-1]]
+                if any(rates[phase] for phase in block)
             ),
             default=max(actor.durations[phase] for phase in block),
         )

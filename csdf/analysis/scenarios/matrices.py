@@ -54,10 +54,12 @@ class _SymbolicExecution:
         self.time = time
         self.numbers = indexed(graph)
         single = {one.consumer for one in graph.channels if is_single_firing_loop(one)}
-        self.latest = {  # start of the latest firing of actors whose firings could overtake
+        # Start of the latest firing of actors whose firings could overtake. Those of equal length, too:
+        # their tokens may come out of order, a phase may take none, another scenario may be faster.
+        self.latest = {
             number: {f"{actor.name}{ORDER}": 0}
             for number, actor in enumerate(graph.actors)
-            if len(set(actor.durations)) > 1 and actor.name not in single
+            if actor.name not in single
         }
         self.optional = frozenset(name for stamp in self.latest.values() for name in stamp)
         self.run: ValuedRun[Stamp] = ValuedRun(

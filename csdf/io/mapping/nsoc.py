@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from lxml import etree
 
-from csdf.errors import InvalidGraph
+from csdf.errors import InvalidGraph, UncountedSizes
 from csdf.io import files
 from csdf.io.sdf3 import document as sdf3_document
 from csdf.io.sdf3 import reader as sdf3_reader
@@ -52,7 +53,9 @@ def read_nsoc(
     root = document.tree.getroot()
     platform = sdf3_document.only_of(root, ("architectureGraph",), name)
     mapping = sdf3_document.only_of(root, ("mapping",), name)
-    graph = sdf3_reader.parse_sdf3(content, name, most=most)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UncountedSizes)  # these count as buffers
+        graph = sdf3_reader.parse_sdf3(content, name, most=most)
     try:
         return _Reader(document, graph, platform, mapping).read()
     except (InvalidMapping, InvalidGraph) as error:

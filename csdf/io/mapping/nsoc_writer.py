@@ -78,7 +78,7 @@ class _Document:
     def text(self) -> str:
         """Return the file."""
         self._require_sayable()
-        document = sdf3_source.reopen_document(format_sdf3(self._without_sizes()))
+        document = sdf3_source.reopen_document(format_sdf3(self._without_capacities()))
         root = document.tree.getroot()
         for tag in ("architectureGraph", "mapping"):
             for element in list(root.iterchildren(tag)):
@@ -90,11 +90,9 @@ class _Document:
         etree.indent(document.tree, "  ")
         return f"{DECLARATION}{etree.tostring(root, encoding='unicode')}\n"
 
-    def _without_sizes(self) -> Graph:
+    def _without_capacities(self) -> Graph:
         """Return the graph without capacities: sizes are those of the buffers, see `_buffer`."""
-        channels = tuple(
-            replace(channel, capacity=None, release=None) for channel in self.graph.channels
-        )
+        channels = tuple(replace(channel, capacity=None) for channel in self.graph.channels)
         return replace(self.graph, channels=channels)
 
     def _require_sayable(self) -> None:
@@ -160,6 +158,15 @@ class _Document:
                 key = {"channel": channel.name}
                 element = xml_edit.append_child(parent, "channelProperties", key)
             etree.SubElement(element, tag, attributes)
+        if channel.capacity is not None:  # of the graph without its mapping
+            storage = None if element is None else element.find("storage")
+            if element is None:
+                element = xml_edit.append_child(
+                    parent, "channelProperties", {"channel": channel.name}
+                )
+            if storage is None:
+                storage = etree.SubElement(element, "storage")
+            storage.set("capacity", str(channel.capacity))
 
     def _sizes(self, channel: Channel) -> dict[str, str]:
         buffer = self._buffer(channel)

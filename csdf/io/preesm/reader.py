@@ -38,7 +38,7 @@ def parse_pi(
     name: str,
     *,
     assume_zero_times: bool = False,
-    buffer_sizes: bool = False,  # noqa: ARG001 - of another format
+    buffer_sizes: bool | None = None,  # noqa: ARG001 - of another format
     most: int = files.LARGEST_FILE_BYTES,
 ) -> Graph:
     """Return the graph of a .pi file, whose actors take no time: a scenario has their times.
@@ -56,7 +56,7 @@ def parse_scenario(
     name: str,
     *,
     assume_zero_times: bool = False,
-    buffer_sizes: bool = False,  # noqa: ARG001 - of another format
+    buffer_sizes: bool | None = None,  # noqa: ARG001 - of another format
     most: int = files.LARGEST_FILE_BYTES,
 ) -> Graph:
     """Return the graph that a .scenario file names, with the times that it has.

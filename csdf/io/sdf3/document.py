@@ -25,6 +25,9 @@ _OTHER_ENCODING = re.compile(
     rb"""(\xef\xbb\xbf)?<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["']|us-ascii["'])""", re.IGNORECASE
 )
 _LATIN = re.compile(rb"""<\?xml[^>]*encoding\s*=\s*["']iso-8859-15?["']""", re.IGNORECASE)
+_COMMENT = re.compile("<!--.*?-->", re.DOTALL)
+_SIZE = re.compile(r"<bufferSize\s[^>]*?\bsz\s*=")
+_CAPACITY = re.compile(r"<storage\s[^>]*?\bcapacity\s*=")
 _OTHER_VERSION = re.compile(rb"""(\xef\xbb\xbf)?<\?xml\s+version\s*=\s*["'](?!1\.0["'])""")
 
 
@@ -48,6 +51,17 @@ def line_of(element: Element) -> int:
     if line is None:
         raise Unlocated
     return line
+
+
+def buffer_sizes(text: str) -> tuple[int, int]:
+    """Return how many channels of a file have a <bufferSize>, and how many a capacity in <storage>.
+
+    The first are SDF3's, the second are written by csdf.io.sdf3.patch.
+    """
+    if "<bufferSize" not in text and "<storage" not in text:
+        return 0, 0
+    without_comments = _COMMENT.sub("", text)
+    return len(_SIZE.findall(without_comments)), len(_CAPACITY.findall(without_comments))
 
 
 def children(parent: Element, *tags: str) -> list[Element]:

@@ -44,18 +44,36 @@ class Sdf3Patch:
         self._structure.tag = kind
         self._properties.tag = f"{kind}Properties"
 
-    def set_graph(self, graph: Graph) -> None:
-        """Make the document say what the graph says."""
+    def set_graph(self, graph: Graph, unwritten: Graph | None = None) -> None:
+        """Make the document say what the graph says, and in <storage> what SDF3 has no words for.
+
+        unwritten: the graph before capacities became reverse channels. Such a channel says of which it
+        is the space. Others say their capacity, which is also their <bufferSize>, and release rates
+        that have no capacity yet. SDF3 and Kiter look for elements by name, and pass over this one.
+        """
         self._set_name(graph.name)
         self._remove_channels_not_in(graph)
         self._remove_actors_not_in(graph)
         for actor in graph.actors:
             self._set_actor(actor, _user_times(actor, graph.time_unit))
-        says_capacities = any(channel.capacity is not None for channel in graph.channels)
+        given = unwritten or graph
+        known = {channel.name: channel for channel in given.channels}
+        says_capacities = any(channel.capacity is not None for channel in given.channels)
+        before = ""
         for channel in graph.channels:
             self._set_channel(channel)
-            if says_capacities:
+            storage = self._storage(channel.name)
+            if says_capacities or (storage is not None and "capacity" in storage.attrib):
                 self._set_property(channel.name, "bufferSize", channel.capacity)
+            said: dict[str, str] = {}
+            if channel.name not in known:
+                said["spaceOf"] = before
+            if channel.capacity is not None:
+                said["capacity"] = str(channel.capacity)
+            if channel.release not in (None, channel.consumption):
+                said["release"] = sequences.format_sequence(channel.release or ())
+            self._set_storage(channel.name, said)
+            before = channel.name
         for actor in graph.actors:
             self._keep_phases(actor, _user_times(actor, graph.time_unit))
         xml_edit.put_in_order(self._structure, self._actors, [a.name for a in graph.actors])
@@ -165,6 +183,27 @@ class Sdf3Patch:
         if channel.token_size is None and "size" in element.attrib:
             del element.attrib["size"]
 
+    def _storage(self, channel: str) -> etree._Element | None:
+        properties = self._channel_properties.get(channel)
+        return None if properties is None else properties.find("storage")
+
+    def _set_storage(self, channel: str, said: dict[str, str]) -> None:
+        element = self._storage(channel)
+        if element is not None and dict(element.items()) != said:
+            xml_edit.remove(element)
+            element = None
+        if element is None and said:
+            xml_edit.append_child(self._properties_of(channel), "storage", said)
+
+    def _properties_of(self, channel: str) -> etree._Element:
+        """Return the properties of a channel; an element that is new where there is none."""
+        found = self._channel_properties.get(channel)
+        if found is None:
+            attributes = {"channel": channel}
+            found = xml_edit.append_child(self._properties, "channelProperties", attributes)
+            self._channel_properties[channel] = found
+        return found
+
     def _set_property(self, channel: str, tag: str, value: int | None) -> None:
         properties = self._channel_properties.get(channel)
         element = None if properties is None else properties.find(tag)
@@ -172,13 +211,8 @@ class Sdf3Patch:
             if element is not None:
                 xml_edit.remove(element)
             return
-        if properties is None:
-            properties = xml_edit.append_child(
-                self._properties, "channelProperties", {"channel": channel}
-            )
-            self._channel_properties[channel] = properties
         if element is None:
-            element = xml_edit.append_child(properties, tag)
+            element = xml_edit.append_child(self._properties_of(channel), tag)
         if not _says(element.get("sz"), value):
             element.set("sz", str(value))
 

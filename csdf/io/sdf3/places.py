@@ -39,7 +39,7 @@ def actor_places(actor: Element) -> ActorPlaces:
 def sizes_places(properties: Element) -> SizesPlaces:
     """Return the places of the channel, the size of a token and that of the buffer."""
     tokens, buffers = children(properties, "tokenSize"), children(properties, "bufferSize")
-    if len(tokens) > 1 or len(buffers) > 1:
+    if len(tokens) > 1 or len(buffers) > 1 or children(properties, "storage"):
         raise Irregular
     return (
         place(properties, "channel"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
 from typing import NamedTuple
 
 from csdf.collecting import uncollected
-from csdf.errors import InvalidGraph, Suspicious, UnreadableFile
+from csdf.errors import InvalidGraph, Suspicious, UncountedSizes, UnreadableFile, counted
 from csdf.io import files, sequences
 from csdf.io.sdf3 import actors as sdf3_actors
 from csdf.io.sdf3 import document as sdf3_document
@@ -20,6 +21,7 @@ from csdf.io.sdf3.document import Element, Sdf3Document, line_of
 from csdf.model.exact import MalformedText, natural
 from csdf.model.graph import Channel, Graph
 from csdf.model.phases import short_sequences
+from csdf.model.space import space_channel
 
 LARGE = 100_000  # bytes from which it pays to look for equal shapes of elements
 
@@ -41,7 +43,10 @@ class ChannelText(NamedTuple):
 
 
 def read_sdf3(
-    path: str | os.PathLike[str], *, assume_zero_times: bool = False, buffer_sizes: bool = False
+    path: str | os.PathLike[str],
+    *,
+    assume_zero_times: bool = False,
+    buffer_sizes: bool | None = None,
 ) -> Graph:
     """Return the graph of an SDF3 file; see parse_sdf3."""
     return parse_sdf3(
@@ -57,7 +62,7 @@ def parse_sdf3(
     name: str = "<text>",
     *,
     assume_zero_times: bool = False,
-    buffer_sizes: bool = False,
+    buffer_sizes: bool | None = None,
     most: int = files.LARGEST_FILE_BYTES,
 ) -> Graph:
     """Return the graph of an SDF3 text of the type sdf or csdf.
@@ -67,8 +72,10 @@ def parse_sdf3(
     issued as a warning; likewise where a list of phases is shorter than others of its actor, and
     repeats. Actor.processors is empty where there is no choice.
     assume_zero_times: an actor without an execution time takes no time, instead of an error.
-    buffer_sizes: the sz of <bufferSize> becomes the capacity; without it, such sizes are kept in
-    the graph's origin alone. The attribute `size` of a channel is a token size in bytes.
+    buffer_sizes: None takes the capacities and release rates that csdf.io.sdf3.patch has written in
+    <storage>; True also takes the sz of <bufferSize> as a capacity; False reads as SDF3 does, where no
+    size is a limit. Sizes that do not count are kept in the graph's origin alone, and UncountedSizes is
+    issued as a warning. The attribute `size` of a channel is a token size in bytes.
     most: bytes of the text.
 
     Where actors have initial phases (`a;b`, as Kiter writes them) the graph is the one that these
@@ -87,11 +94,20 @@ def parse_sdf3(
         )
     for remark in remarks:
         warnings.warn(f"{name}:{remark}", SuspiciousFile, stacklevel=2)
+    if buffer_sizes is not True:
+        sized, stated = sdf3_document.buffer_sizes(
+            text.decode("utf-8", "replace") if graph.origin is None else graph.origin
+        )
+        uncounted = sized if buffer_sizes is False else sized - stated
+        if uncounted > 0:
+            channels = counted(uncounted, "channel")
+            said = f"{name}: buffer sizes of {channels} do not count as capacities, as in SDF3"
+            warnings.warn(UncountedSizes(said, uncounted), stacklevel=2)
     return graph
 
 
 def _quickly_read(
-    text: bytes, name: str, options: Mapping[str, bool]
+    text: bytes, name: str, options: Mapping[str, bool | None]
 ) -> tuple[Graph, list[str]] | None:
     """Return what `_read` returns; None where a remark is due, because that takes lines."""
     if len(text) >= LARGE:
@@ -109,10 +125,10 @@ def _quickly_read(
 
 
 def _read(
-    document: Sdf3Document, *, assume_zero_times: bool, buffer_sizes: bool
+    document: Sdf3Document, *, assume_zero_times: bool | None, buffer_sizes: bool | None
 ) -> tuple[Graph, list[str]]:
     """The graph of a document, and remarks on it."""
-    actors = sdf3_actors.read_actor_texts(document, assume_zero_times=assume_zero_times)
+    actors = sdf3_actors.read_actor_texts(document, assume_zero_times=bool(assume_zero_times))
     channels = read_channel_texts(document, actors)
     remarks = [
         *_doubtful_defaults(actors),
@@ -121,7 +137,7 @@ def _read(
     ]
     graph = _graph(document, actors, channels, buffer_sizes=buffer_sizes)
     if not _has_initial_phases(actors):
-        return graph, remarks
+        return graph if buffer_sizes is False else _with_space(graph, channels), remarks
     ends = {
         one.name: ((one.producer, one.source), (one.consumer, one.destination))
         for one in channels.values()
@@ -262,7 +278,7 @@ def _graph(
     actors: dict[str, ActorText],
     channels: dict[str, ChannelText],
     *,
-    buffer_sizes: bool,
+    buffer_sizes: bool | None,
 ) -> Graph:
     times = sdf3_actors.read_times(document, actors)
     scale = sdf3_actors.time_scale(document, times)
@@ -283,8 +299,38 @@ def _graph(
         raise document.refusal(document.structure, str(error)) from None
 
 
-def _channel(document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool) -> Channel:
-    capacity = _buffer_size(document, text) if buffer_sizes else None
+def _with_space(graph: Graph, texts: Mapping[str, ChannelText]) -> Graph:
+    """The graph with a capacity where <storage spaceOf="c"> says that a channel is the space of c.
+
+    Only where it still is: in a file that was changed since, it is a channel as any other.
+    """
+    found: dict[str, Channel] = {}
+    spaces: set[str] = set()
+    for name, text in texts.items():
+        storage = None if text.properties is None else text.properties.find("storage")
+        bounded = None if storage is None else storage.get("spaceOf")
+        if bounded is None or bounded not in texts or bounded in found:
+            continue
+        channel, space = graph.channel(bounded), graph.channel(name)
+        capacity = channel.initial_tokens + space.initial_tokens
+        has_own_rates = space.production != channel.consumption
+        try:
+            whole = replace(
+                channel, capacity=capacity, release=space.production if has_own_rates else None
+            )
+        except InvalidGraph:
+            continue
+        if channel.capacity is None and space == space_channel(whole, capacity, name):
+            found[bounded] = whole
+            spaces.add(name)
+    if not found:
+        return graph
+    channels = (found.get(one.name, one) for one in graph.channels if one.name not in spaces)
+    return replace(graph, channels=tuple(channels))
+
+
+def _channel(document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool | None) -> Channel:
+    capacity, release = _storage(document, text, buffer_sizes=buffer_sizes)
     tokens = text.element.get("initialTokens", "0")
     production = rates(document, text.producer, text.source)
     consumption = rates(document, text.consumer, text.destination)
@@ -297,6 +343,7 @@ def _channel(document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool) -
             consumption=consumption,
             initial_tokens=natural_of(document, text.element, tokens, text.name, "initial tokens"),
             capacity=capacity,
+            release=release,
             token_size=_token_size(document, text),
         )
     except InvalidGraph as error:
@@ -332,6 +379,36 @@ def _token_size(document: Sdf3Document, text: ChannelText) -> int | None:
     if attribute is None:
         return None
     return natural_of(document, text.element, attribute, text.name, "token size")
+
+
+def _storage(
+    document: Sdf3Document, text: ChannelText, *, buffer_sizes: bool | None
+) -> tuple[int | None, tuple[int, ...] | None]:
+    """The capacity and the release rates of a channel. A capacity has to agree with <bufferSize>."""
+    if buffer_sizes is False or text.properties is None:
+        return None, None
+    element = document.only_child(text.properties, "storage")
+    stated = None if element is None else element.get("capacity")
+    if element is None or stated is None:
+        capacity = _buffer_size(document, text) if buffer_sizes else None
+    else:
+        capacity = natural_of(document, element, stated, text.name, "capacity")
+        size = _buffer_size(document, text)
+        is_mapped = "<mapping" in document.text  # there a size is that of the mapping's buffers
+        if size not in (None, capacity) and not is_mapped:
+            raise document.refusal(
+                element,
+                f"channel {text.name!r}: <storage> says the capacity {capacity}, <bufferSize> the size "
+                f"{size}; make them equal, or remove <storage>",
+            )
+    release = None if element is None else element.get("release")
+    if release is None:
+        return capacity, None
+    try:
+        return capacity, sequences.parse_rates(release, text.consumer.phases)
+    except MalformedText as error:
+        where = f"channel {text.name!r}: release rate"
+        raise document.refusal(element, f"{where} {error}") from None
 
 
 def _buffer_size(document: Sdf3Document, text: ChannelText) -> int | None:

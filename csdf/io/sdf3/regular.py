@@ -79,7 +79,7 @@ class _Actors(NamedTuple):
     phases: dict[str, int]  # of the actors with more than one
 
 
-def regular_graph(content: bytes, name: str, *, buffer_sizes: bool) -> Graph | None:
+def regular_graph(content: bytes, name: str, *, buffer_sizes: bool | None) -> Graph | None:
     """Return the graph of an SDF3 text of regular elements that deserves no remark, else None."""
     try:
         text = content.decode("utf-8").removeprefix("\ufeff")
@@ -90,7 +90,7 @@ def regular_graph(content: bytes, name: str, *, buffer_sizes: bool) -> Graph | N
         return None
 
 
-def _graph(content: bytes, text: str, name: str, *, buffer_sizes: bool) -> Graph:
+def _graph(content: bytes, text: str, name: str, *, buffer_sizes: bool | None) -> Graph:
     if not is_utf8(content):  # of which the frame below does not know
         raise Irregular
     times = Run(text, "actorProperties", "</actorProperties>", times_places)
@@ -248,7 +248,7 @@ def _read_sizes(run: Run[SizesPlaces]) -> dict[str, _Sizes]:
 
 
 def _read_channels(
-    run: Run[ChannelPlaces], actors: _Actors, sizes: dict[str, _Sizes], *, buffer_sizes: bool
+    run: Run[ChannelPlaces], actors: _Actors, sizes: dict[str, _Sizes], *, buffer_sizes: bool | None
 ) -> list[Channel]:
     """The channels; each takes its ports out of those of the actors."""
     channels = []

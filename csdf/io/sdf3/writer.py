@@ -27,14 +27,16 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def format_sdf3(
     graph: Graph, *, kind: Kind | None = None, capacities: Capacities = "property"
 ) -> str:
-    """Return the SDF3 text of a graph, with times in units of the user.
+    """Return the SDF3 text of a graph, with times in units of the user; it reads back as the graph.
 
     A graph with an origin is written by patching it: comments, unknown elements and the layout
-    stay. If no channel has a capacity, its <bufferSize> elements stay too; if any has, they all
-    say the capacities of the graph.
+    stay. If no channel has a capacity, the <bufferSize> elements of other programs stay too; if any
+    has, they all say the capacities of the graph.
     kind: None keeps that of the origin as long as it can hold the graph.
     capacities: as <bufferSize>, or as reverse channels that hold the free space. A bounded channel
-    with release rates of its own always becomes a channel and a reverse channel.
+    with release rates of its own always becomes a channel and a reverse channel, a self-loop never.
+    Either way <storage> says that these are capacities, so that they are read as such; other programs
+    pass over it. For SDF3 a <bufferSize> is no limit, a reverse channel is a channel.
 
     Raises InvalidGraph for several phases in kind sdf, and for names that XML cannot hold.
     """
@@ -42,29 +44,22 @@ def format_sdf3(
         _require_one_phase(graph)
     _require_xml_names(graph)
     if capacities == "reverse":
-        graph = reverse_channels.without_capacities(graph)
+        written = reverse_channels.without_capacities(graph)
     elif capacities == "property":
-        graph = reverse_channels.without_release_rates(graph)
+        written = reverse_channels.without_release_rates(graph)
     else:
         raise ValueError(f"capacities is {capacities!r}; expected 'property' or 'reverse'")
-    return _patched_origin(graph, kind) if graph.origin is not None else _new(graph, kind)
-
-
-def _patched_origin(graph: Graph, kind: Kind | None) -> str:
-    document = sdf3_source.reopen_document(graph.origin or "")
+    is_new = graph.origin is None
+    text = NEW_DOCUMENT.format(kind=kind or graph.kind) if is_new else graph.origin
+    document = sdf3_source.reopen_document(text or "")
     if kind is None and document.kind == "sdf" and graph.kind == "csdf":
         kind = "csdf"
     patch = Sdf3Patch(document)
     if kind is not None:
         patch.set_kind(kind)
-    patch.set_graph(graph)
-    return _text(document.tree)
-
-
-def _new(graph: Graph, kind: Kind | None) -> str:
-    document = sdf3_source.reopen_document(NEW_DOCUMENT.format(kind=kind or graph.kind))
-    Sdf3Patch(document).set_graph(graph)
-    etree.indent(document.tree, "  ")
+    patch.set_graph(written, graph)
+    if is_new:
+        etree.indent(document.tree, "  ")
     return _text(document.tree)
 
 

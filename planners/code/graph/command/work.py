@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import Any
 
@@ -56,7 +55,7 @@ def _planned(options: argparse.Namespace, stop: Stop) -> int:
         return answers.NO
     written = write_graph_program(planned, options.output, name=options.name)
     if options.json:
-        print(json.dumps(_as_json(planned, written), indent=2))
+        print(answers.json_text(_as_json(planned, written), options))
     else:
         print(_as_text(planned, written, options.output))
     return answers.ANSWERED
@@ -83,7 +82,7 @@ def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
         "files": list(written.files),
     }
     if options.json:
-        print(json.dumps(found, indent=2))
+        print(answers.json_text(found, options))
         return answers.ANSWERED
     lines = [
         f"{graph.name}: {answers.counted(len(planned.cores), 'processor')}, "
