@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from onnx import checker, defs, numpy_helper, shape_inference
 
 from cnn2csdf.elements import Arithmetic, Element, Quantization, Stored
-from cnn2csdf.onnx_files.folding import REFUSALS, folded
+from cnn2csdf.onnx_files.folding import REFUSALS, folded, range_length
 from cnn2csdf.onnx_files.nodes import Node, unknown, unsupported
 from csdf.errors import UnreadableFile, counted
 
@@ -203,7 +203,7 @@ class GraphValues:
         _require_all_outputs(node)
         _require_equation(node)
         try:
-            return shape_inference.infer_node_outputs(
+            types = shape_inference.infer_node_outputs(
                 schema,
                 node.proto,
                 {name: self._types[name] for name in node.inputs if name in self._types},
@@ -212,6 +212,45 @@ class GraphValues:
             )
         except (shape_inference.InferenceError, checker.ValidationError, *REFUSALS) as error:
             raise UnreadableFile(f"{node}: {_first_line(error)}") from None
+        sizes = self._sizes_of_reals(node)
+        if sizes is not None:
+            name = node.outputs[0]
+            types[name] = onnx.helper.make_tensor_type_proto(
+                types[name].tensor_type.elem_type, sizes
+            )
+        return types
+
+    def _sizes_of_reals(self, node: Node) -> Dims | None:
+        """Return the dims of a resize by scales or a range of reals, as ONNX Runtime rounds them.
+
+        The onnx package rounds otherwise. 10 rows times 2.3 are 23 in single precision, as the
+        runtime has it, and 22.99999952 in double; a range is counted in double precision. None where
+        real numbers decide nothing, or are no numbers.
+        """
+        names = tuple(filter(None, node.inputs))
+        if node.op_type == "Range" and all(map(self.is_static, names)) and len(names) == 3:
+            if self.element_type(names[0]) in INTEGERS:
+                return None
+            ends = [self.value(name) for name in names]
+            if any(one.size != 1 or not np.isfinite(one).all() for one in ends) or not ends[2]:
+                return None
+            return (range_length(*(one.reshape(()) for one in ends)),)
+        if node.op_type not in ("Resize", "Upsample"):
+            return None
+        given, scales = self._known_dims(node.required(0)), node.reals("scales")
+        name = node.input(2 if node.op_type == "Resize" and node.opset >= 11 else 1)
+        if scales is None and name is not None and self.is_static(name):
+            scales = tuple(self.value(name).reshape(-1).tolist())
+        axes = node.integers("axes") or tuple(range(len(given or ())))
+        if given is None or not scales or len(scales) != len(axes):
+            return None
+        sizes = dict(enumerate(given))
+        for axis, scale in zip(axes, scales, strict=True):
+            size = np.float32(given[axis % len(given)]) * np.float32(scale)
+            if not 0 < size < LARGEST_DIM:
+                return None
+            sizes[axis % len(given)] = int(size)
+        return tuple(sizes.values())
 
     def _require_few_axes(self, node: Node) -> None:
         """Raise UnreadableFile for a list of dims so long that inference would exhaust memory."""
@@ -260,7 +299,15 @@ class GraphValues:
         made = {output for node in nodes for output in node.outputs}
         read = {name for node in nodes for name in node.inputs if name} - made
         given = {name: self.value(name) for name in sorted(read)}
-        self._values.update(folded(nodes, given, self._opsets))
+        values = folded(nodes, given, self._opsets)
+        for name, value in values.items():
+            dims = self._known_dims(name)
+            if dims is not None and dims != value.shape:
+                raise UnreadableFile(
+                    f"constant {name!r}: the onnx package computes it as {value.shape}, and ONNX "
+                    f"Runtime as {dims}; store its value in the file instead"
+                )
+        self._values.update(values)
 
     def _unfolded(self, last: Node) -> list[Node]:
         """The nodes between known values and what the last one writes, in running order."""
