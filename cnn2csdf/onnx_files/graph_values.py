@@ -186,12 +186,7 @@ class GraphValues:
         return self._values[name]
 
     def _known_dims(self, name: str) -> Dims | None:
-        tensor = self._types[name].tensor_type if name in self._types else None
-        if tensor is None or not tensor.HasField("shape"):
-            return None
-        if not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
-            return None
-        return tuple(dim.dim_value for dim in tensor.shape.dim)
+        return _fixed_dims(self._types.get(name))
 
     def _inferred(self, node: Node) -> Mapping[str, onnx.TypeProto]:
         try:
@@ -212,21 +207,22 @@ class GraphValues:
             )
         except (shape_inference.InferenceError, checker.ValidationError, *REFUSALS) as error:
             raise UnreadableFile(f"{node}: {_first_line(error)}") from None
-        sizes = self._sizes_of_reals(node)
+        name = node.outputs[0]
+        sizes = self._sizes_in_the_runtime(node, _fixed_dims(types.get(name)))
         if sizes is not None:
-            name = node.outputs[0]
-            types[name] = onnx.helper.make_tensor_type_proto(
-                types[name].tensor_type.elem_type, sizes
-            )
+            kind = types[name].tensor_type.elem_type
+            types[name] = onnx.helper.make_tensor_type_proto(kind, sizes)
         return types
 
-    def _sizes_of_reals(self, node: Node) -> Dims | None:
-        """Return the dims of a resize by scales or a range of reals, as ONNX Runtime rounds them.
+    def _sizes_in_the_runtime(self, node: Node, inferred: Dims | None) -> Dims | None:
+        """Return the dims of what a node writes where ONNX Runtime rounds as the package does not.
 
-        The onnx package rounds otherwise. 10 rows times 2.3 are 23 in single precision, as the
-        runtime has it, and 22.99999952 in double; a range is counted in double precision. None where
-        real numbers decide nothing, or are no numbers.
+        Of a resize by scales: 10 rows times 2.3 are 23 in single precision, as the runtime has it, and
+        22.99999952 in double. Of a range of reals, which is counted in double precision. Of a
+        pooling whose last window would begin behind the maps: it has none. None for others.
         """
+        if node.integer("ceil_mode", 0) and node.text("auto_pad", "NOTSET") == "NOTSET":
+            return self._pooled_sizes(node, inferred)
         names = tuple(filter(None, node.inputs))
         if node.op_type == "Range" and all(map(self.is_static, names)) and len(names) == 3:
             if self.element_type(names[0]) in INTEGERS:
@@ -251,6 +247,18 @@ class GraphValues:
                 return None
             sizes[axis % len(given)] = int(size)
         return tuple(sizes.values())
+
+    def _pooled_sizes(self, node: Node, inferred: Dims | None) -> Dims | None:
+        given = self._known_dims(node.required(0))
+        axes = len(node.integers("kernel_shape") or ())
+        strides = node.integers("strides") or (1,) * axes
+        before = (node.integers("pads") or (0,) * axes)[:axes]
+        if given is None or inferred is None or not len(given) == len(inferred) == axes + 2:
+            return None
+        windows = zip(given[2:], inferred[2:], strides, before, strict=True)
+        return inferred[:2] + tuple(
+            count - ((count - 1) * stride >= length + pad) for length, count, stride, pad in windows
+        )
 
     def _require_few_axes(self, node: Node) -> None:
         """Raise UnreadableFile for a list of dims so long that inference would exhaust memory."""
@@ -342,6 +350,14 @@ class GraphValues:
                 f"which cannot be read: {_first_line(error)}"
             ) from None
         return filled
+
+
+def _fixed_dims(found: onnx.TypeProto | None) -> Dims | None:
+    """Return the dims of a type; None where they are not known, or not all are numbers."""
+    if found is None or not found.tensor_type.HasField("shape"):
+        return None
+    dims = found.tensor_type.shape.dim
+    return tuple(d.dim_value for d in dims) if all(d.HasField("dim_value") for d in dims) else None
 
 
 def _require_countable(what: str, found: onnx.TypeProto) -> None:

@@ -250,3 +250,12 @@ def test_a_constant_that_would_be_resized_to_other_rows_is_refused(tmp_path):
     model = graph_model(nodes, inputs={"x": (1, 1, 23, 2)}, constants=constants)
     with pytest.raises(UnreadableFile, match=r"'resized'.*\(1, 1, 22, 2\).*\(1, 1, 23, 2\)"):
         model_of(model, tmp_path)
+
+
+@pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool"])
+def test_no_window_of_a_pooling_begins_behind_the_maps(op_type, tmp_path):
+    # Windows begin at rows -1, 1, 3 and 5: in 5 rows the last would lie in the padding below. Six
+    # columns have windows at -1, 1, 3 and 5, which is the last column.
+    attributes = {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1}
+    model = one_node(op_type, opset=19, inputs={"x": (1, 1, 5, 6)}, **attributes)
+    assert model_of(model, tmp_path).network.outputs[0].shape.dims == (1, 3, 4)
