@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from cnn2csdf import operators as op
+from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from planners.inlays import Inlay, inlays_of
@@ -42,6 +43,8 @@ class StageTable:
         element_bytes: int | None = None,
         outside: frozenset[str] = frozenset(),
     ) -> None:
+        """Take the network. Raises InvalidNetwork where its rows are too many to be listed."""
+        require_few_parts(network)
         self.network = network
         self.element_bytes = element_bytes
         self.outside = outside
