@@ -69,8 +69,8 @@ def require_few_parts(network: Network, granularity: Granularity = ROWS) -> None
     if count > MOST_PARTS:
         raise InvalidNetwork(
             f"network {network.name!r} has {count:,} parts of rows in all tensors, {most:,} of them in "
-            f"layer {largest!r}; at most {MOST_PARTS:,} are listed: take a frame of fewer rows (its "
-            f"buffers by rows are as large), or parts of more rows where the command has --granularity"
+            f"layer {largest!r}; at most {MOST_PARTS:,} are listed: take a frame of fewer rows, whose "
+            f"buffers by rows are as large"
         )
 
 

@@ -167,6 +167,7 @@ def test_more_parts_than_can_be_listed_are_refused_before_they_are():
         "cnn verify",
         "plan fusion --ram 1MB --budget 2s",
         "plan reuse --budget 2s",
+        "plan traffic --buffer 64kB --budget 2s",
         "fit --budget 2s",
         "deploy --budget 2s -o made",
     ],
