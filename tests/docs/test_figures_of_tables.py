@@ -1,24 +1,27 @@
-"""The bytes on the page about firmware are those of a search and of the counted flash today."""
+"""The bytes in tables of pages, which no command there prints, are those of today."""
+
+import json
 
 import pytest
 
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
+from csdf.cli.main import main
 from planners.streaming.fit import fit
 from tests.docs.pages import ROOT
 from tests.shared_data import SHARED, each
 
 FOLDER = SHARED / "networks" / "tflite"
 SHORT = {"ad_toycar": "ad_toycar_floatio"}  # names of the page: others of files
-LINES = (ROOT / "docs" / "firmware.md").read_text().splitlines()
 
 
-def rows_of(head):
+def rows_of(page, head):
     """The cells of the lines of a table that begins so; a name left out is that of the line above."""
-    begin = next(n for n, line in enumerate(LINES) if line.startswith(head)) + 2
+    lines = (ROOT / "docs" / page).read_text().splitlines()
+    begin = next(n for n, line in enumerate(lines) if line.startswith(head)) + 2
     found, name = [], ""
-    for line in LINES[begin:]:
+    for line in lines[begin:]:
         if not line.startswith("|"):
             return found
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -36,8 +39,10 @@ def number(cell):
     return int(cell.replace(",", ""))
 
 
-MEASURED = rows_of("| model | input | arena |")
-HERE = [(row[0], row[1]) for row in rows_of("| network | here | TensorFlow Lite Micro | TinyTS |")]
+MEASURED = rows_of("firmware.md", "| model | input | arena |")
+BESIDE = rows_of("firmware.md", "| network | here | TensorFlow Lite Micro | TinyTS |")
+RANDOM = rows_of("firmware.md", "| network | elements | arena, by row |")
+READ = {row[0].strip("`"): row for row in rows_of("networks.md", "| file | parameters |")}
 FILES = dict.fromkeys(row[0] for row in MEASURED) if FOLDER.exists() else {}
 
 
@@ -57,8 +62,27 @@ def test_the_arena_of_a_model_is_that_of_the_page(name):
 
 def test_the_arenas_beside_others_are_those_of_the_table_above():
     arenas = {(row[0], row[1]): row[2] for row in MEASURED}
-    files = [row for row in HERE if row[0].endswith(", int8")]
+    files = [row for row in BESIDE if row[0].endswith(", int8")]
     assert len(files) == 4
-    for name, here in files:
+    for name, here, *_ in files:
         name = name.removesuffix(", int8")
         assert here == f"{arenas[name, 'rows']} / {arenas[name, 'resident']}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", RANDOM, ids=lambda row: f"{row[0]}-{row[1]}")
+def test_the_arena_of_a_network_of_the_catalogue_is_that_of_the_page(row):
+    size = {"float": 4, "int8": 1}[row[1]]
+    network = simplified(read_model(row[0])).network
+    arenas = [fit(network, input=one, element_bytes=size).least for one in ("rows", "resident")]
+    assert [way.ram_bytes for way in arenas] == [number(cell) for cell in row[2:4]]
+
+
+@each("name", READ if FOLDER.exists() else {})
+def test_the_memory_of_a_file_is_that_of_the_page(name, capsys):
+    path = str(FOLDER / f"{name}.tflite")
+    assert main(["cnn", "memory", "--fuse", "--budget", "5s", "--json", path]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["networks"]
+    arenas = [found[one]["buffer_bytes"] for one in ("whole_arena", "by_parts_arena")]
+    parameters = found["whole"]["parameter_bytes"]
+    assert [parameters, *arenas] == [number(cell) for cell in READ[name][1:]]
