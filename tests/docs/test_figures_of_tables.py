@@ -60,17 +60,22 @@ def test_the_arena_of_a_model_is_that_of_the_page(name):
     assert {input_: fit(network, input=input_).least.ram_bytes for input_ in shown} == shown
 
 
-def test_the_arenas_beside_others_are_those_of_the_table_above():
+def test_the_arenas_beside_others_are_those_of_the_other_tables():
     arenas = {(row[0], row[1]): row[2] for row in MEASURED}
-    files = [row for row in BESIDE if row[0].endswith(", int8")]
-    assert len(files) == 4
-    for name, here, *_ in files:
-        name = name.removesuffix(", int8")
+    for name, element, *found in RANDOM:
+        if element == "float":
+            arenas |= {(name, "rows"): found[0], (name, "resident"): found[1]}
+    assert len(BESIDE) == 7
+    for title, here, *_ in BESIDE:
+        name = title.partition(",")[0]
         assert here == f"{arenas[name, 'rows']} / {arenas[name, 'resident']}"
 
 
+SEARCHED = [row for row in RANDOM if not row[0].startswith("mobilenet_v2")]  # 6 s each
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("row", RANDOM, ids=lambda row: f"{row[0]}-{row[1]}")
+@pytest.mark.parametrize("row", SEARCHED, ids=lambda row: f"{row[0]}-{row[1]}")
 def test_the_arena_of_a_network_of_the_catalogue_is_that_of_the_page(row):
     size = {"float": 4, "int8": 1}[row[1]]
     network = simplified(read_model(row[0])).network
