@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from cnn2csdf.granularity import Granularity, differences, parts
+from cnn2csdf.granularity import Granularity, differences, parts, require_few_parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import layer_parameter_bytes, operations
 from cnn2csdf.platforms import Platform
@@ -26,8 +26,10 @@ def platform_durations(
 ) -> dict[str, tuple[int, ...]]:
     """Return the nanoseconds of each phase of each layer.
 
-    element_bytes: of all tensors and trained numbers; by default each has its own type.
+    element_bytes: of all tensors and trained numbers; by default each has its own type. Raises
+    InvalidNetwork for too many parts.
     """
+    require_few_parts(network, granularity)
     return {
         layer.name: _layer_durations(network, layer, granularity, platform, element_bytes)
         for layer in network.layers

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cnn2csdf.geometry import Overlap
-from cnn2csdf.granularity import ROWS, Granularity, parts, written_rows
+from cnn2csdf.granularity import ROWS, Granularity, parts, require_few_parts, written_rows
 from cnn2csdf.network import Connection, Layer, Network, Shape
 from cnn2csdf.rates import ReadingRates, reading_rates
 from csdf.errors import InvalidNetwork, counted
@@ -31,9 +31,10 @@ def lower(
     carries. durations: by default every phase takes one time unit. element_bytes: of all tensors;
     by default each has elements of its own type.
 
-    Raises InvalidNetwork where durations do not fit the phases.
+    Raises InvalidNetwork where durations do not fit the phases, and for too many parts.
     """
     granularity.check_names(network)
+    require_few_parts(network, granularity)
     names = channel_names(network)
     channels: list[Channel] = []
     for layer in network.layers:

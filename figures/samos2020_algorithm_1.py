@@ -28,15 +28,6 @@ ORDERS = (
     "n1_(1-17) n2_1 [n1_(18-22) n2_(2-6)] n3_1 [n1_(23-25) n2_(7-9)] n3_2 "
     "[n1_(26-28) n2_(10-12)] n3_3 [n1_(29-32) n2_(13-16)] n3_4 n4_1 n5_1",
 )
-PERCENTAGES = {  # Table III as printed: less memory, less speed
-    "resnet18": (38, 22),
-    "googlenet": (41, 30),
-    "tiny yolo v2": (54, 22),
-    "inception v1": (41, 31),
-    "VGG19": (17, 3),
-    "densenet121": (64, 47),
-    "squeezenet": (64, 54),
-}
 LINE_9 = ("resnet18", "tiny yolo v2", "squeezenet", "VGG19")
 
 
@@ -137,8 +128,8 @@ def percentage_table() -> str:
         "| network | MB | less, printed | from the figures | frames/s | less, printed "
         "| from the figures |\n|---|---|---|---|---|---|---|"
     ]
-    for name, (less, slower) in PERCENTAGES.items():
-        one = NETWORKS[name][1]
+    for name, (_, one) in NETWORKS.items():
+        less, slower = one.less, one.slower
         saved = round(100 * (1 - one.parts / one.whole))
         lost = round(100 * (1 - one.parts_speed / one.whole_speed))
         cells = (

@@ -86,11 +86,7 @@ def is_limit(operator: op.Operator, given: Quantization, result: Quantization) -
 
 
 def sum_ratios(layer: Layer, given: Quantization, result: Quantization) -> list[float] | None:
-    """Return the factor of each filter's or unit's sums; None where a layer does not rescale so.
-
-    In fixed point, a fully connected layer with one scale has the product of scales in single
-    precision.
-    """
+    """Return the factor of each filter's or unit's sums; None where a layer does not rescale so."""
     match layer.operator:
         case op.Convolution(filters=filters):
             weights = layer.stored_as("kernel").quantization
@@ -100,10 +96,6 @@ def sum_ratios(layer: Layer, given: Quantization, result: Quantization) -> list[
             return None
     if weights is None:
         return None
-    is_one = len(weights.scales) == 1 and result.is_fixed_point
-    if isinstance(layer.operator, op.FullyConnected) and is_one:
-        product = float(np.float32(given.scale) * np.float32(weights.scale))
-        return [product / result.scale] * filters
     return [float(ratio) for ratio in channel_ratios(given, weights, result, filters)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,24 @@ def _along(values: Value, tensor: Value, attributes: Mapping[str, Any]) -> Value
     )
 
 
-OWN = [QuantizeLinear, DequantizeLinear]
+def range_length(start: Value, limit: Value, delta: Value) -> int:
+    """Return how many numbers a range holds, computed in double precision."""
+    if start.dtype.kind == "i":
+        return max(-((int(start) - int(limit)) // int(delta)), 0)
+    return max(ceil((float(limit) - float(start)) / float(delta)), 0)
+
+
+class Range(OpRun):
+    """As ONNX Runtime, which adds the step again and again, each sum rounded."""
+
+    def _run(self, start: Value, limit: Value, delta: Value, **_: Any) -> Any:
+        start, limit, delta = (np.reshape(one, ()) for one in (start, limit, delta))
+        steps = np.full(range_length(start, limit, delta), delta, start.dtype)
+        steps[:1] = start
+        return (np.add.accumulate(steps, dtype=start.dtype),)
+
+
+OWN = [QuantizeLinear, DequantizeLinear, Range]
 
 
 def folded(

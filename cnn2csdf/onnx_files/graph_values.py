@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from onnx import checker, defs, numpy_helper, shape_inference
 
 from cnn2csdf.elements import Arithmetic, Element, Quantization, Stored
-from cnn2csdf.onnx_files.folding import REFUSALS, folded
+from cnn2csdf.onnx_files.folding import REFUSALS, folded, range_length
 from cnn2csdf.onnx_files.nodes import Node, unknown, unsupported
 from csdf.errors import UnreadableFile, counted
 
@@ -186,12 +186,7 @@ class GraphValues:
         return self._values[name]
 
     def _known_dims(self, name: str) -> Dims | None:
-        tensor = self._types[name].tensor_type if name in self._types else None
-        if tensor is None or not tensor.HasField("shape"):
-            return None
-        if not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
-            return None
-        return tuple(dim.dim_value for dim in tensor.shape.dim)
+        return _fixed_dims(self._types.get(name))
 
     def _inferred(self, node: Node) -> Mapping[str, onnx.TypeProto]:
         try:
@@ -203,7 +198,7 @@ class GraphValues:
         _require_all_outputs(node)
         _require_equation(node)
         try:
-            return shape_inference.infer_node_outputs(
+            types = shape_inference.infer_node_outputs(
                 schema,
                 node.proto,
                 {name: self._types[name] for name in node.inputs if name in self._types},
@@ -212,6 +207,58 @@ class GraphValues:
             )
         except (shape_inference.InferenceError, checker.ValidationError, *REFUSALS) as error:
             raise UnreadableFile(f"{node}: {_first_line(error)}") from None
+        name = node.outputs[0]
+        sizes = self._sizes_in_the_runtime(node, _fixed_dims(types.get(name)))
+        if sizes is not None:
+            kind = types[name].tensor_type.elem_type
+            types[name] = onnx.helper.make_tensor_type_proto(kind, sizes)
+        return types
+
+    def _sizes_in_the_runtime(self, node: Node, inferred: Dims | None) -> Dims | None:
+        """Return the dims of what a node writes where ONNX Runtime rounds as the package does not.
+
+        Of a resize by scales: 10 rows times 2.3 are 23 in single precision, as the runtime has it, and
+        22.99999952 in double. Of a range of reals, which is counted in double precision. Of a
+        pooling whose last window would begin behind the maps: it has none. None for others.
+        """
+        if node.integer("ceil_mode", 0) and node.text("auto_pad", "NOTSET") == "NOTSET":
+            return self._pooled_sizes(node, inferred)
+        names = tuple(filter(None, node.inputs))
+        if node.op_type == "Range" and all(map(self.is_static, names)) and len(names) == 3:
+            if self.element_type(names[0]) in INTEGERS:
+                return None
+            ends = [self.value(name) for name in names]
+            if any(one.size != 1 or not np.isfinite(one).all() for one in ends) or not ends[2]:
+                return None
+            return (range_length(*(one.reshape(()) for one in ends)),)
+        if node.op_type not in ("Resize", "Upsample"):
+            return None
+        given, scales = self._known_dims(node.required(0)), node.reals("scales")
+        name = node.input(2 if node.op_type == "Resize" and node.opset >= 11 else 1)
+        if scales is None and name is not None and self.is_static(name):
+            scales = tuple(self.value(name).reshape(-1).tolist())
+        axes = node.integers("axes") or tuple(range(len(given or ())))
+        if given is None or not scales or len(scales) != len(axes):
+            return None
+        sizes = dict(enumerate(given))
+        for axis, scale in zip(axes, scales, strict=True):
+            size = np.float32(given[axis % len(given)]) * np.float32(scale)
+            if not 0 < size < LARGEST_DIM:
+                return None
+            sizes[axis % len(given)] = int(size)
+        return tuple(sizes.values())
+
+    def _pooled_sizes(self, node: Node, inferred: Dims | None) -> Dims | None:
+        given = self._known_dims(node.required(0))
+        axes = len(node.integers("kernel_shape") or ())
+        strides = node.integers("strides") or (1,) * axes
+        before = (node.integers("pads") or (0,) * axes)[:axes]
+        if given is None or inferred is None or not len(given) == len(inferred) == axes + 2:
+            return None
+        windows = zip(given[2:], inferred[2:], strides, before, strict=True)
+        return inferred[:2] + tuple(
+            count - ((count - 1) * stride >= length + pad) for length, count, stride, pad in windows
+        )
 
     def _require_few_axes(self, node: Node) -> None:
         """Raise UnreadableFile for a list of dims so long that inference would exhaust memory."""
@@ -260,7 +307,15 @@ class GraphValues:
         made = {output for node in nodes for output in node.outputs}
         read = {name for node in nodes for name in node.inputs if name} - made
         given = {name: self.value(name) for name in sorted(read)}
-        self._values.update(folded(nodes, given, self._opsets))
+        values = folded(nodes, given, self._opsets)
+        for name, value in values.items():
+            dims = self._known_dims(name)
+            if dims is not None and dims != value.shape:
+                raise UnreadableFile(
+                    f"constant {name!r}: the onnx package computes it as {value.shape}, and ONNX "
+                    f"Runtime as {dims}; store its value in the file instead"
+                )
+        self._values.update(values)
 
     def _unfolded(self, last: Node) -> list[Node]:
         """The nodes between known values and what the last one writes, in running order."""
@@ -295,6 +350,14 @@ class GraphValues:
                 f"which cannot be read: {_first_line(error)}"
             ) from None
         return filled
+
+
+def _fixed_dims(found: onnx.TypeProto | None) -> Dims | None:
+    """Return the dims of a type; None where they are not known, or not all are numbers."""
+    if found is None or not found.tensor_type.HasField("shape"):
+        return None
+    dims = found.tensor_type.shape.dim
+    return tuple(d.dim_value for d in dims) if all(d.HasField("dim_value") for d in dims) else None
 
 
 def _require_countable(what: str, found: onnx.TypeProto) -> None:

@@ -40,7 +40,7 @@ class FullyConnected(Operator):
         return product + part.weights["bias"] if self.has_bias else product
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
-        """Return the sums, rescaled; with one scale of weights, its product is in single."""
+        """Return the sums, rescaled as those of a convolution are."""
         if "matrix" not in types.weights:
             return super(FullyConnected, self).computed_in_integers(part, types)
         (given, result), weights = quantized_types(self, types), types.weights["matrix"]
@@ -48,8 +48,6 @@ class FullyConnected(Operator):
         matrix = centred(part.weights["matrix"], weights).astype(np.float64)
         sums = matrix @ vector + (part.weights["bias"] if self.has_bias else 0)
         ratios = channel_ratios(given, weights, result, self.units)
-        if len(weights.scales) == 1 and result.is_fixed_point:
-            ratios = [float(np.float32(given.scale) * np.float32(weights.scale)) / result.scale]
         is_wide = has_wide_sums(given, part.weights)
         return rescaled_sums(sums.astype(np.int64), ratios, result, is_wide=is_wide)
 

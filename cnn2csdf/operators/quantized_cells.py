@@ -1,6 +1,6 @@
 """Recurrent cells of quantised integers, bit by bit as TensorFlow Lite Micro computes them.
 
-Each frame begins with a state of zero; what a runtime keeps from frame to frame has no buffer here.
+Each frame begins with a state of zero; readers refuse files whose state is kept from frame to frame.
 Described from tensorflow/tflite-micro, tensorflow/lite/micro/kernels: lstm_eval.h,
 lstm_eval_common.cc and svdf_common.cc.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input, Output
 from csdf.errors import InvalidNetwork, counted
@@ -55,8 +56,10 @@ class Chain:
 def chain_of(network: Network) -> Chain:
     """Return the network as a chain of the shortest sections.
 
-    Raises InvalidNetwork for several inputs or outputs, and for a layer that nobody reads.
+    Raises InvalidNetwork for several inputs or outputs, for a layer that nobody reads, and for rows
+    that are too many to be listed.
     """
+    require_few_parts(network)
     if len(network.inputs) != 1 or len(network.outputs) != 1:
         raise InvalidNetwork(
             f"network {network.name!r} has {counted(len(network.inputs), 'input')} and "

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cnn2csdf import operators as op
+from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from planners.inlays import inlays_of
@@ -76,6 +77,8 @@ class StageTable:
         element_bytes: int | None = None,
         outside: frozenset[str] = frozenset(),
     ) -> None:
+        """Take the network. Raises InvalidNetwork where its rows are too many to be listed."""
+        require_few_parts(network)
         self.network = network
         self.element_bytes = element_bytes
         self.outside = outside

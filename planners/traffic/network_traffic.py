@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import ElementSizes
 from csdf.model.shown import Shown
@@ -100,6 +101,8 @@ class NetworkSearch:
     proof: Why = TrafficWhy.LEAST  # of a search that came to its end
 
     def __init__(self, network: Network, element_bytes: int | None) -> None:
+        """Take the network. Raises InvalidNetwork where its rows are too many to be listed."""
+        require_few_parts(network)
         self.network = network
         self.element_bytes = element_bytes
         self._sizes = ElementSizes(network, element_bytes)

@@ -11,13 +11,14 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.catalogue.samos import samos_example
 from cnn2csdf.geometry import Overlap
-from cnn2csdf.granularity import ROWS, WHOLE, Granularity
+from cnn2csdf.granularity import MOST_PARTS, ROWS, WHOLE, Granularity, require_few_parts
 from cnn2csdf.lowering import lower
 from cnn2csdf.simplify import absorb_biases, drop_identities, simplified
 from cnn2csdf.weights import Model
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
+from csdf.cli.main import main
 from csdf.errors import InvalidNetwork
 from csdf.search.trade_off import smallest_storage
 from tests.cnn2csdf.execution.random_networks import models
@@ -136,3 +137,56 @@ def test_dropping_and_absorbing_leave_the_published_layers():
     network = CATALOGUE["resnet18"]()
     left = absorb_biases(drop_identities(Model(network=network))).network
     assert len(left.layers) == len(network.layers)  # nothing to drop in it
+
+
+def column(rows):
+    """An input, a convolution and an output of so many rows each."""
+    builder = NetworkBuilder("column")
+    window = op.Window(kernel=(3, 1), padding=(1, 0, 1, 0))
+    builder.output(
+        builder.add(op.Convolution(filters=2, window=window), builder.input((1, rows, 1)))
+    )
+    return builder.network()
+
+
+def test_more_parts_than_can_be_listed_are_refused_before_they_are():
+    # input, convolution and output: three parts of a row each
+    require_few_parts(column(MOST_PARTS // 3))
+    with pytest.raises(InvalidNetwork, match=r"30,000,000 parts of rows.* at most 524,288"):
+        lower(column(10**7))
+    with pytest.raises(InvalidNetwork, match=r"1,500,000 parts"):
+        lower(column(10**7), Granularity(rows=20))
+    assert len(lower(column(10**7), Granularity(rows=10**6)).actors) == 3
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cnn convert -o made.json",
+        "cnn memory --budget 2s",
+        "cnn verify",
+        "plan fusion --ram 1MB --budget 2s",
+        "plan reuse --budget 2s",
+        "plan traffic --buffer 64kB --budget 2s",
+        "fit --budget 2s",
+        "deploy --budget 2s -o made",
+    ],
+)
+def test_a_command_refuses_ten_million_rows_by_name(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    layer = "[convolutional]\nfilters=2\nsize=3\nstride=1\npad=1\nactivation=relu\n"
+    network = f"[net]\nheight=10000000\nwidth=1\nchannels=1\n{layer}"
+    (tmp_path / "signal.cfg").write_text(network)
+    assert main([*command.split(), "signal.cfg"]) == 2
+    said = capsys.readouterr().err
+    assert "30,000,000 parts of rows in all tensors, 10,000,000 of them in layer" in said
+    assert "at most 524,288 are listed: take a frame of fewer rows" in said
+    assert [one.name for one in tmp_path.iterdir()] == ["signal.cfg"]
+
+
+def test_ten_million_rows_are_shown(tmp_path, capsys):
+    (tmp_path / "signal.cfg").write_text(
+        "[net]\nheight=10000000\nwidth=1\nchannels=1\n[maxpool]\nsize=2\nstride=2\n"
+    )
+    assert main(["cnn", "show", str(tmp_path / "signal.cfg")]) == 0
+    assert "1x5000000x1" in capsys.readouterr().out

@@ -79,6 +79,8 @@ def _scales(
     node: Node, assembly: Assembly, shape: Shape, size: op.Pair
 ) -> tuple[float, float] | None:
     """The scales of height and width; None where they only say what the size says."""
+    if size == shape.dims[1:]:
+        return None  # as ONNX Runtime, which copies maps that keep their size, whatever the scales
     place = 1 if node.opset < 11 else 2
     scales = node.reals("scales") or assembly.reals(node, place, "the scales") or ()
     if not scales:

@@ -1,4 +1,8 @@
-"""Recurrent operators of a TensorFlow Lite graph as layers; each frame begins with a state of zero."""
+"""Recurrent operators of a TensorFlow Lite graph as layers; each frame begins with a state of zero.
+
+A file whose state is kept from invocation to invocation does not come here: `parse_graph` refuses
+its variable tensors.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from csdf.errors import UnreadableFile
 FIRST_MATRIX, FIRST_RECURRENT, FIRST_BIAS = 1, 5, 12  # inputs: one for each of GATES
 OPTIONAL = (9, 10, 11, 16, 17, 20, 21, 22, 23)  # peepholes, projection, normalisation
 HIDDEN, CELL = 18, 19
+SVDF_STATE = 4
 TANH = 4
 ONNX_ORDER = ("input", "output", "forget", "cell")
 
@@ -29,6 +34,8 @@ def lstm(node: Node, assembly: Assembly) -> None:
         raise refusal(node, f"an input of {dims}; expected 1 x frames x elements")
     if options.integer(0, "b") != TANH:
         raise refusal(node, f"the activation {options.integer(0, 'b')}, expected tanh")
+    for index in (HIDDEN, CELL):
+        _require_at_rest(node, assembly, index)
     state = assembly.tensor(node, HIDDEN).dims
     if len(state) != 2 or not prod(state):
         raise UnreadableFile(f"{node}: a state of {state}")
@@ -41,6 +48,15 @@ def lstm(node: Node, assembly: Assembly) -> None:
         _add_real(node, assembly, units)
     else:
         _add_quantized(node, assembly, units)
+
+
+def _require_at_rest(node: Node, assembly: Assembly, index: int) -> None:
+    """Raise UnsupportedOperator for a state that begins at other numbers than zero."""
+    tensor, types = assembly.tensor(node, index), quantization_of(assembly.tensor(node, index))
+    if assembly.is_dynamic(node, index):
+        raise refusal(node, f"the state {tensor.name!r} depends on the frame; expected zeros")
+    if tensor.is_constant and (tensor.array() != (types.zero_point if types else 0)).any():
+        raise refusal(node, f"the state {tensor.name!r} begins at other numbers than zero")
 
 
 def _require(
@@ -115,7 +131,9 @@ def _add_real(node: Node, assembly: Assembly, units: int) -> None:
 def svdf(node: Node, assembly: Assembly) -> None:
     """Add a filter over time in low rank."""
     rank, matrix = options_of(node).integer(0, "i"), assembly.constant(node, 1)
-    filters, state = assembly.constant(node, 2), quantization_of(assembly.tensor(node, 4))
+    _require_at_rest(node, assembly, SVDF_STATE)
+    state = quantization_of(assembly.tensor(node, SVDF_STATE))
+    filters = assembly.constant(node, 2)
     elements = assembly.shape(node, 0).elements
     if rank < 1 or matrix.ndim != 2 or filters.ndim != 2 or matrix.shape[1] != elements:
         raise UnreadableFile(f"{node}: rank {rank}, a matrix of {matrix.shape} for {elements}")

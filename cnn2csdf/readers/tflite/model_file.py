@@ -64,11 +64,15 @@ NAMES = {  # numbers of BuiltinOperator
     161: "RIGHT_SHIFT", 203: "DILATE", 205: "REDUCE_WINDOW",
 }  # fmt: skip
 MOST_LINKS = 1024  # tensors that one operator reads or writes
+MOST_NAMES = 4  # of states in a refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor:
-    """A tensor of the graph; data: the bytes of a constant, else empty. buffer: their number."""
+    """A tensor of the graph; data: the bytes of a constant, else empty. buffer: their number.
+
+    is_variable: whether it keeps its numbers from invocation to invocation.
+    """
 
     name: str
     dims: Dims
@@ -78,6 +82,7 @@ class Tensor:
     axis: int  # along which the scales lie
     data: NDArray[np.uint8]
     buffer: int
+    is_variable: bool
 
     @property
     def is_constant(self) -> bool:
@@ -145,6 +150,7 @@ def parse_graph(content: bytes, known: Collection[str]) -> Graph:
     """
     model = root_record(content)
     graphs = model.records(2)
+    _require_no_resource_variables(model, graphs)
     if len(graphs) != 1:
         raise UnreadableFile(f"has {len(graphs)} graphs; expected one")
     buffers = [buffer.vector(0, "u1") for buffer in model.records(4)]
@@ -166,7 +172,48 @@ def parse_graph(content: bytes, known: Collection[str]) -> Graph:
         outputs=graphs[0].integers(2),
     )
     _require_tensors(graph)
+    _require_no_variable_tensors(graph)
     return graph
+
+
+def _require_no_resource_variables(model: Record, graphs: Sequence[Record]) -> None:
+    kinds = [_kind(code) for code in model.records(1)]
+    kept: dict[str, str] = {}  # name of a variable: how a refusal calls it
+    for graph in graphs:
+        for number, node in enumerate(graph.records(3)):
+            code, options = node.integer(0, "I"), node.record(4)
+            if code < len(kinds) and kinds[code] == "VAR_HANDLE" and options is not None:
+                name = options.text(1)
+                kept.setdefault(name, f"operator {number} (VAR_HANDLE) in variable {name!r}")
+    if kept:
+        raise UnsupportedOperator(_state_refusal(list(kept.values())))
+
+
+def _require_no_variable_tensors(graph: Graph) -> None:
+    kept = []
+    for node in graph.nodes:
+        names = [
+            repr(graph.tensors[number].name) if graph.tensors[number].name else str(number)
+            for number in node.inputs
+            if number != -1 and graph.tensors[number].is_variable
+        ]
+        if names:
+            kept.append(f"{node} in tensor {' and '.join(names)}")
+    if kept:
+        raise UnsupportedOperator(
+            f"{_state_refusal(kept)}; or, where the program resets the state before each invocation, "
+            f"clear is_variable of these tensors in the file"
+        )
+
+
+def _state_refusal(kept: Sequence[str]) -> str:
+    """Return why a state that is kept is refused: it would be lost with the first invocation."""
+    more = f" and {len(kept) - MOST_NAMES} more" if len(kept) > MOST_NAMES else ""
+    return (
+        f"a state that is kept from invocation to invocation is not supported: "
+        f"{', '.join(kept[:MOST_NAMES])}{more}; export the network with its state as an input and an "
+        f"output"
+    )
 
 
 def _kind(code: Record) -> str:
@@ -193,6 +240,7 @@ def _tensor(found: Record, buffers: Sequence[NDArray[np.generic]]) -> Tensor:
         axis=0 if scales is None else scales.integer(6, "i"),
         data=buffers[number],  # type: ignore[arg-type]
         buffer=number,
+        is_variable=bool(found.integer(5, "b")),
     )
 
 

@@ -83,9 +83,9 @@ RESTRICTIONS = {
     "SLICE": "constant places",
     "SOFTMAX": "a beta of 1; over the last axis",
     "STRIDED_SLICE": "constant places, steps forward; no ellipses, no new axes",
-    "SVDF": "int8 only; each frame begins with a state of zero, which has no buffer",
+    "SVDF": "int8 only; no state that is kept (a variable tensor): each frame begins at zero",
     "TRANSPOSE": "the batch stays first",
     "TRANSPOSE_CONV": "constant weights",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": "1 x frames x elements; each frame of the network begins with a "
-    "state of zero, which has no buffer; no peepholes, projections or normalised gates",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "1 x frames x elements; no state that is kept (variable tensors): "
+    "each frame of the network begins at zero; no peepholes, projections or normalised gates",
 }

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn.trained import with_weights
+from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.weights import Model
@@ -95,6 +96,7 @@ def _model(source: str, options: argparse.Namespace) -> Model:
         layer.quantization is not None for layer in model.network.layers
     ):
         raise CsdfError(f"{source}: a quantised network without weights cannot be deployed")
+    require_few_parts(model.network)
     return with_weights("csdf deploy", model, options.seed)
 
 

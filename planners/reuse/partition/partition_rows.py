@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from cnn2csdf.granularity import Granularity, parts, totals
+from cnn2csdf.granularity import Granularity, parts, require_few_parts, totals
 from cnn2csdf.network import Connection, Layer, Network
 from cnn2csdf.rates import reading_rates
 from planners.reuse.application.application import Partition
@@ -64,6 +64,8 @@ class PartitionRows:
     """
 
     def __init__(self, network: Network, partition: Partition, unit: int) -> None:
+        """Take a partition. Raises InvalidNetwork where its rows are too many to be listed."""
+        require_few_parts(network)
         self.layers: tuple[Layer, ...] = tuple(network.layer(name) for name in partition.layers)
         self.edges = inner_edges(network, partition, unit)
         self._inputs = [network.input_shapes(layer) for layer in self.layers]

@@ -1,5 +1,6 @@
 """Integers of quantised layers, beside exact fractions and real numbers."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import exp, floor
 
@@ -7,8 +8,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cnn2csdf.elements import Element, Quantization
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.elements import Element, Quantization, Stored
+from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.fixed_point.exponentials import exponential, reciprocal_of_one_plus, softmax_of
+from cnn2csdf.fixed_point.flash import sum_ratios
 from cnn2csdf.integers import (
     divided_by_power,
     high_product,
@@ -17,6 +22,8 @@ from cnn2csdf.integers import (
     real,
     rescaled,
 )
+from cnn2csdf.network import Network
+from cnn2csdf.weights import Model
 
 words = st.integers(-(2**31) + 1, 2**31 - 1)
 
@@ -88,3 +95,38 @@ def test_a_softmax_of_integers_is_within_a_step_of_the_real_one(values, scale):
 def test_an_integer_made_real_and_stored_again_is_the_same(value, scale, zero):
     types = Quantization(element=Element.INT8, scales=(float(np.float32(scale)),), zero_point=zero)
     assert quantized(real(np.array([value], np.int8), types), types) == [value]
+
+
+def test_a_fully_connected_layer_multiplies_its_scales_in_double_precision():
+    # As TensorFlow Lite Micro, kernels/kernel_util.cc, PopulateConvolutionQuantizationParams. The sum
+    # times 64, which is rounded first, lies just below a half: 2464 - 1/2 - 0.000045. So it is 2463,
+    # and 38 in the output. A product of scales in single precision lies above: 2464, and 39.
+    given, weight, result = 0.03218943998217583, 0.03859628736972809, 0.08750157803297043
+    exact = Fraction(given) * Fraction(weight) / Fraction(result)
+    single = Fraction(float(np.float32(given) * np.float32(weight))) / Fraction(result)
+    assert 2711 * exact * 64 < 2464 - Fraction(1, 2) < 2711 * single * 64
+    builder = NetworkBuilder("sum")
+    builder.output(builder.add(op.FullyConnected(units=1), builder.input((1,)), name="sum"))
+    scales = {"given": given, "matrix": weight, "result": result}
+    types = {
+        name: Quantization(element=Element.INT8, scales=(scale,)) for name, scale in scales.items()
+    }
+    stored = (
+        Stored(role="matrix", element=Element.INT8, quantization=types["matrix"]),
+        Stored(role="bias", element=Element.INT32),
+    )
+    first, layer, last = builder.network().layers
+    network = Network(
+        name="sum",
+        layers=(
+            replace(first, element=Element.INT8, quantization=types["given"]),
+            replace(layer, element=Element.INT8, quantization=types["result"], stored=stored),
+            replace(last, element=Element.INT8, quantization=types["result"]),
+        ),
+    )
+    weights = {"sum": {"matrix": np.zeros((1, 1), np.int8), "bias": np.array([2711], np.int32)}}
+    frame = {first.name: np.zeros(1, np.int8)}
+    outputs = run_whole(Model(network=network, weights=weights), frame)
+    assert [int(one) for one in outputs[last.name]] == [38]
+    (in_c,) = sum_ratios(network.layer("sum"), types["given"], types["result"])
+    assert multiplier(in_c) == multiplier(float(exact))

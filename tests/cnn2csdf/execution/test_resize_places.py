@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cnn2csdf.network import Shape
+from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.operators import Resize
 from cnn2csdf.operators.resized_axis import ResizedAxis
 
@@ -26,8 +27,8 @@ MODES = [(places, rounding) for places in COORDINATES for rounding in ROUNDINGS]
 LARGEST = 64
 
 
-def runtime(coordinates, rounding, sizes=(), scales=()):
-    """A model that resizes a column of any length to each size, or by each scale."""
+def model_bytes(coordinates, rounding, sizes=(), scales=(), length="rows"):
+    """A model that resizes a column, of any length, to each size, or by each scale."""
     constants = [np.array([1, 1, size, 1], np.int64) for size in sizes]
     constants += [np.array([1, 1, scale, 1], np.float32) for scale in scales]
     outputs = [f"y{place}" for place in range(len(constants))]
@@ -46,16 +47,22 @@ def runtime(coordinates, rounding, sizes=(), scales=()):
     graph = onnx.helper.make_graph(
         nodes,
         "resizes",
-        [value("x", onnx.TensorProto.FLOAT, [1, 1, "rows", 1])],
+        [value("x", onnx.TensorProto.FLOAT, [1, 1, length, 1])],
         [value(name, onnx.TensorProto.FLOAT, None) for name in outputs],
         [onnx.numpy_helper.from_array(one, f"c{place}") for place, one in enumerate(constants)],
     )
     opset = onnx.helper.make_opsetid("", 19)
     model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=9)
+    return model.SerializeToString()
+
+
+def runtime(coordinates, rounding, sizes=(), scales=()):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        model_bytes(coordinates, rounding, sizes, scales),
+        options,
+        providers=["CPUExecutionProvider"],
     )
 
 
@@ -99,6 +106,19 @@ def test_nearest_rows_by_a_scale_near_a_tie_are_those_of_onnx_runtime(coordinate
         for scale, theirs in zip(scales, runtime_rows(session, length), strict=True):
             ours = our_rows(length, len(theirs), coordinates, rounding, scale)
             assert np.array_equal(ours, theirs), (length, scale)
+
+
+@pytest.mark.slow
+def test_sizes_by_scales_are_those_of_onnx_runtime(tmp_path):
+    generator = np.random.default_rng(1)
+    tenths = [round(one / 10, 1) for one in range(3, 40)]
+    scales = [*tenths, *(float(one) for one in generator.uniform(0.3, 4, 60))]
+    session = runtime("asymmetric", "floor", scales=scales)
+    for length in range(4, LARGEST):
+        path = tmp_path / f"{length}.onnx"
+        path.write_bytes(model_bytes("asymmetric", "floor", scales=scales, length=length))
+        ours = [layer.shape.rows for layer in read_onnx(str(path)).network.outputs]
+        assert ours == [len(rows) for rows in runtime_rows(session, length)], length
 
 
 @pytest.mark.parametrize(("coordinates", "rounding"), MODES)

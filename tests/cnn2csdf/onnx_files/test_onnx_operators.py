@@ -7,7 +7,9 @@ import pytest
 from onnx import helper
 
 from cnn2csdf import operators as op
+from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.onnx_files.reader import read_onnx
+from csdf.errors import UnreadableFile
 from tests.cnn2csdf.onnx_models import graph_model, numbers, one_node, saved
 
 
@@ -184,3 +186,76 @@ def test_initializers_among_the_inputs_are_no_inputs(tmp_path):
 
 def test_without_weights_there_are_none(tmp_path):
     assert read_onnx(saved(one_node("Conv", numbers((4, 3, 3, 3))), tmp_path)).weights is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "scale", "resized"),
+    [
+        # 2.3 in single precision is 2.2999999523. The product with 10 lies between two numbers of
+        # single precision 2 ** -19 apart, nearer to 23 than to the one below.
+        (10, 2.3, 23),
+        # 1.4 is 1.3999999762; 25 times that, 34.9999994, is nearer to 35 than to 35 - 2 ** -18.
+        (25, 1.4, 35),
+        # 1 / 3 is 0.3333333433: 9 rows are 3.00000009, which rounds to 3, and 10 are 3.33.
+        (9, 1 / 3, 3),
+        (10, 1 / 3, 3),
+    ],
+)
+@pytest.mark.parametrize(("op_type", "opset"), [("Resize", 10), ("Resize", 18), ("Upsample", 9)])
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_the_rows_of_a_resize_are_a_product_in_single_precision(
+    op_type, opset, mode, rows, scale, resized, tmp_path
+):
+    scales = np.array([1, 1, scale, 1], np.float32)
+    constants = [None, scales] if opset > 10 else [scales]
+    model = one_node(op_type, *constants, opset=opset, inputs={"x": (1, 1, rows, 2)}, mode=mode)
+    (found,) = operators(model, tmp_path)
+    assert found.size == (resized, 2)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_a_resize_that_keeps_the_size_keeps_the_elements(mode, tmp_path):
+    # 5 rows times 1.15 are 5.75, 5 whole ones; ONNX Runtime copies them, and looks at no scale.
+    scales = np.array([1, 1, 1.15, 1], np.float32)
+    model = model_of(
+        one_node("Resize", None, scales, inputs={"x": (1, 1, 5, 2)}, mode=mode), tmp_path
+    )
+    frame = numbers((1, 5, 2))
+    (found,) = run_whole(model, {"x": frame}).values()
+    assert np.array_equal(found, frame)
+
+
+def test_a_range_of_reals_is_counted_in_double_precision(tmp_path):
+    # In single precision 12.6 + 0.4 is 13, and 13 / 0.5 is 26; -0.4 is -0.4000000060 and 12.6 is
+    # 12.6000003815, which are 13.0000003874 apart: a 27th number.
+    start, limit, delta = (np.array(one, np.float32) for one in (-0.4, 12.6, 0.5))
+    nodes = [
+        helper.make_node("Range", ["start", "limit", "delta"], ["steps"]),
+        helper.make_node("Add", ["x", "steps"], ["y"]),
+    ]
+    constants = {"start": start, "limit": limit, "delta": delta}
+    model = model_of(graph_model(nodes, inputs={"x": (1, 27)}, constants=constants), tmp_path)
+    (found,) = run_whole(model, {"x": np.zeros(27, np.float32)}).values()
+    assert found[0] == np.float32(-0.4)
+    assert len(found) == 27
+
+
+def test_a_constant_that_would_be_resized_to_other_rows_is_refused(tmp_path):
+    # 10 rows times 2.3: the onnx package computes 22, see above.
+    nodes = [
+        helper.make_node("Resize", ["maps", "", "scales"], ["resized"], mode="nearest"),
+        helper.make_node("Add", ["x", "resized"], ["y"]),
+    ]
+    constants = {"maps": numbers((1, 1, 10, 2)), "scales": np.array([1, 1, 2.3, 1], np.float32)}
+    model = graph_model(nodes, inputs={"x": (1, 1, 23, 2)}, constants=constants)
+    with pytest.raises(UnreadableFile, match=r"'resized'.*\(1, 1, 22, 2\).*\(1, 1, 23, 2\)"):
+        model_of(model, tmp_path)
+
+
+@pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool"])
+def test_no_window_of_a_pooling_begins_behind_the_maps(op_type, tmp_path):
+    # Windows begin at rows -1, 1, 3 and 5: in 5 rows the last would lie in the padding below. Six
+    # columns have windows at -1, 1, 3 and 5, which is the last column.
+    attributes = {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1}
+    model = one_node(op_type, opset=19, inputs={"x": (1, 1, 5, 6)}, **attributes)
+    assert model_of(model, tmp_path).network.outputs[0].shape.dims == (1, 3, 4)

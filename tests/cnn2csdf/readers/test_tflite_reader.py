@@ -10,6 +10,7 @@ from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.simplify import simplified
+from csdf.cli.main import main
 from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile, UnsupportedOperator
 from tests.cnn2csdf.readers.tflite_models import (
     Node,
@@ -19,7 +20,9 @@ from tests.cnn2csdf.readers.tflite_models import (
     small_network,
     tflite_bytes,
 )
+from tests.shared_data import SHARED, each
 
+STATEFUL = SHARED / "networks" / "stateful"
 MAPS = (1, 4, 6, 3)
 
 
@@ -299,3 +302,71 @@ def test_all_operators_that_are_refused_are_said_at_once():
     assert said.startswith("hybrid.tflite: operator 0 (FULLY_CONNECTED): ")
     assert "; operator 2 (FULLY_CONNECTED): " in said
     assert "RELU" not in said
+
+
+def filter_over_time(state, *, given=()):
+    """A file of an SVDF with that state; given: numbers of the tensors that come with the frame."""
+    tensors = [
+        Tensor("x", (1, 4), "int8", (0.1,), 3),
+        constant("matrix", np.ones((2, 4), np.int8), (0.1,)),
+        constant("filters", np.ones((2, 3), np.int8), (0.1,)),
+        constant("bias", np.zeros(2, np.int32)),
+        state,
+        Tensor("y", (1, 2), "int8", (0.1,), 0),
+    ]
+    return tflite_bytes(
+        tensors, [Node("SVDF", [0, 1, 2, 3, 4], [5], [(0, "i", 1)])], [0, *given], [5]
+    )
+
+
+def test_a_state_kept_between_invocations_is_refused_by_operator_and_tensor():
+    content = filter_over_time(Tensor("memory", (1, 6), "int8", (0.1,), 5, is_variable=True))
+    with pytest.raises(UnsupportedOperator) as found:
+        parse_tflite(content, "words.tflite")
+    assert str(found.value) == (
+        "words.tflite: a state that is kept from invocation to invocation is not supported: operator "
+        "0 (SVDF) in tensor 'memory'; export the network with its state as an input and an output; "
+        "or, where the program resets the state before each invocation, clear is_variable of these "
+        "tensors in the file"
+    )
+
+
+@pytest.mark.parametrize(
+    "command", ["cnn show", "cnn convert", "cnn memory", "fit", "deploy", "plan fusion --ram 1kB"]
+)
+def test_no_command_takes_a_network_that_would_forget_its_state(command, tmp_path, capsys):
+    path = tmp_path / "words.tflite"
+    path.write_bytes(
+        filter_over_time(Tensor("memory", (1, 6), "int8", (0.1,), 5, is_variable=True))
+    )
+    suffixes = {"deploy": "", "cnn convert": ".json"}
+    output = ["-o", str(tmp_path / f"made{suffixes[command]}")] if command in suffixes else []
+    first, *others = command.split(" --")
+    options = [word for one in others for word in f"--{one}".split()]
+    assert main([*first.split(), str(path), *options, *output]) == 2
+    assert "operator 0 (SVDF) in tensor 'memory'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_state_that_begins_anew_with_each_invocation_is_read():
+    zeros = np.full((1, 6), 5, np.int8)  # the zero point
+    for state in (
+        Tensor("memory", (1, 6), "int8", (0.1,), 5),
+        constant("memory", zeros, (0.1,), 5),
+    ):
+        assert len(parse_tflite(filter_over_time(state), "words.tflite").network.layers) == 3
+
+
+def test_a_state_that_is_not_zero_is_refused_by_name():
+    begins = constant("memory", np.full((1, 6), 4, np.int8), (0.1,), 5)
+    with pytest.raises(UnsupportedOperator, match="'memory' begins at other numbers than zero"):
+        parse_tflite(filter_over_time(begins), "words.tflite")
+    given = filter_over_time(Tensor("memory", (1, 6), "int8", (0.1,), 5), given=[4])
+    with pytest.raises(UnsupportedOperator, match="'memory' depends on the frame"):
+        parse_tflite(given, "words.tflite")
+
+
+@each("name", sorted(path.stem for path in STATEFUL.glob("*.tflite")))
+def test_networks_with_a_state_are_refused_with_its_names(name):
+    with pytest.raises(UnsupportedOperator, match=r"operator \d+ \(\w+\) in (tensor|variable) "):
+        read_model(STATEFUL / f"{name}.tflite")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from cnn2csdf.readers.tflite.records import root_record
+
 flatbuffers = pytest.importorskip("flatbuffers")
 
 CODES = {
@@ -43,6 +45,7 @@ class Tensor:
     zero: int = 0
     array: np.ndarray | None = None
     axis: int = 0  # along which the scales lie
+    is_variable: bool = False
 
 
 def constant(name, array, scales=(), zero=0):
@@ -98,7 +101,8 @@ def _tensor(b, one, number):
         zeros = [one.zero] * len(one.scales)
         offsets = {2: _vector(b, one.scales, "f4"), 3: _vector(b, zeros, "i8")}
         fields[4] = _table(b, 7, offsets, [(6, "i", one.axis)])
-    return _table(b, 6, fields, [(1, "b", TYPES[one.dtype]), (2, "i", number)])
+    numbers = [(1, "b", TYPES[one.dtype]), (2, "i", number), (5, "b", one.is_variable)]
+    return _table(b, 6, fields, numbers)
 
 
 def _operator(b, node, code):
@@ -131,6 +135,16 @@ def _offsets(b, found):
     for one in reversed(found):
         b.PrependUOffsetTRelative(one)
     return b.EndVector()
+
+
+def with_state_reset(path):
+    """The bytes of a file whose state begins anew with each invocation: no tensor is variable."""
+    content = bytearray(path.read_bytes())
+    for tensor in root_record(bytes(content)).records(2)[0].records(0):
+        place = tensor._place(5)  # is_variable
+        if place is not None:
+            content[place] = 0
+    return bytes(content)
 
 
 def one_node(kind, inputs, output, options=()):

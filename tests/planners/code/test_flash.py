@@ -7,13 +7,12 @@ from cnn2csdf import operators as op
 from cnn2csdf.fixed_point.flash import flash_bytes, rescaling_bytes
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_bytes
-from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.shape import Shape
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from planners.code.sources import library_sources
 from planners.streaming.fit import fit
-from tests.cnn2csdf.readers.test_tflite_golden import FOLDER, READ
+from tests.cnn2csdf.readers.test_tflite_golden import READ, golden_model
 from tests.planners.code.test_quantised_libraries import everything, quantised
 from tests.planners.code.test_single_precision_libraries import everything as everything_in_single
 from tests.planners.code.test_single_precision_libraries import quantised as in_single_precision
@@ -41,7 +40,7 @@ def test_the_flash_of_integers_in_single_precision_is_that_of_the_library(seed):
 
 @each("name", [name for name in DEPLOYED if name in READ])
 def test_the_flash_of_a_model_of_the_field_is_that_of_its_library(name):
-    model = simplified(read_model(FOLDER / f"{name}.tflite", with_weights=True))
+    model = simplified(golden_model(name))
     found, written = found_and_written(model)
     assert found.flash_bytes == written.weight_bytes
 

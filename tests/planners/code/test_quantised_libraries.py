@@ -10,7 +10,6 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.elements import Element, Quantization, Stored
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Network
-from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, UnsupportedOperator
@@ -18,7 +17,7 @@ from planners.code.library import library
 from planners.code.vectors import random_frame
 from planners.streaming.fit import fit
 from planners.streaming.ways import INPUTS
-from tests.cnn2csdf.readers.test_tflite_golden import FOLDER, READ, frames_and_outputs
+from tests.cnn2csdf.readers.test_tflite_golden import READ, frames_and_outputs, golden_model
 from tests.planners.code.compiling import needs_compiler, run_all
 from tests.planners.streaming.streamed import random_plan
 from tests.shared_data import each
@@ -29,7 +28,7 @@ QUICK = ("ad01_int8", "kws_int8", "micro_speech_int8", "hello_world_int8", "simp
 
 
 def golden_library(name, plan_of, number):
-    model = simplified(read_model(FOLDER / f"{name}.tflite", with_weights=True))
+    model = simplified(golden_model(name))
     frames, outputs = frames_and_outputs(name, model.network)
     made = library(model, plan_of(model.network), name=f"net{number}", frames=frames)
     return made, outputs

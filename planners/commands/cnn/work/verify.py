@@ -22,6 +22,7 @@ from cnn2csdf.execution.compare import (
     verify,
     worst_of,
 )
+from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.runtime import has_runtime, runtime_outputs
 from csdf.analysis.self_timed import self_timed_execution
@@ -40,12 +41,10 @@ COARSE = {Element.FLOAT16: 0.02, Element.BFLOAT16: 0.16}  # about 20 steps of th
 def work(options: argparse.Namespace) -> int:
     """Run, compare, print; return the exit code: 0 equal within tolerance, 1 not."""
     begin = time.perf_counter()
-    model = with_weights(
-        "csdf cnn verify",
-        chosen.read(options, with_weights=not options.random_weights),
-        options.seed,
-        remark="; the buffers do not depend on them",
-    )
+    model = chosen.read(options, with_weights=not options.random_weights)
+    require_few_parts(model.network, chosen.granularity_of(options))
+    seed, remark = options.seed, "; the buffers do not depend on them"
+    model = with_weights("csdf cnn verify", model, seed, remark=remark)
     memory = _memory(model.network, options)
     counted = answers.counted(options.frames, "frame")
     frames = random_frames(model.network, options.frames, options.seed)
