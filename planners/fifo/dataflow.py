@@ -7,6 +7,7 @@ wait becomes an actor that a token passes in the wait's delay; so does the gap b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,6 +40,13 @@ def design_graph(design: Design, depths: Sequence[int]) -> Graph:
             (fifo.name, _passing(end, taken, read, start, put, written, 0)),
             (f"{fifo.name} (space)", _passing(start, put, written, end, taken, read, depth)),
         ]
+        if (lock := written.lock) is not None:
+            stopped = begins[fifo.producer] + lock.series
+            begun = replace(written, series=lock.series, events=lock.events)
+            space = _passing(
+                stopped, series[stopped][1].events, begun, end, taken, read, depth + lock.held
+            )
+            waits.append((f"{fifo.name} (lock)", replace(space, delay=lock.delay)))
     for name, one in series:
         actors.append(Actor(name=name, durations=(0,) * one.events))
         _add_gap(name, one, actors, channels)

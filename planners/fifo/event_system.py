@@ -63,6 +63,9 @@ class EventSystem:
                 self._stream(consumer, read, producer, written, (1, number)),
                 self._stream(producer, written, consumer, read, (2, number)),
             ]
+            if written.lock is not None:
+                locked = self._series_of[fifo.producer] + written.lock.series
+                waits.append(self._lock(locked, written, consumer, read, number))
         self._finish(waits)
 
     def _own_waits(self) -> list[tuple[int, ...]]:
@@ -101,6 +104,16 @@ class EventSystem:
             tokens = self._table(table)
         return (waiter, source, tokens, 0, own.words, self._table(other.events), 1, -1, *kind)
 
+    def _lock(self, waiter: int, own: Port, source: int, other: Port, fifo: int) -> tuple[int, ...]:
+        """The wait of a layer that a refused word stops, for space; its kind is 2 as well."""
+        lock = own.lock
+        table = np.full(self._events[waiter], NONE, dtype=np.int64)
+        table[lock.events] = np.arange(own.words, dtype=np.int64) - lock.held
+        tokens = self._table(table)
+        return (
+            waiter, source, tokens, 0, own.words, self._table(other.events), lock.delay, -1, 2, fifo
+        )  # fmt: skip
+
     def _table(self, numbers: Numbers | None) -> int:
         if numbers is None:
             return -1
@@ -137,12 +150,12 @@ class EventSystem:
             dtype=np.int64,
         )
         self._data = [0] * len(self.design.fifos)
-        self._space = [0] * len(self.design.fifos)
+        self._space: list[list[int]] = [[] for _ in self.design.fifos]
         for place, (one, fifo) in enumerate(zip(columns[8], columns[9], strict=True)):
             if one == 1:
                 self._data[fifo] = place
             elif one == 2:
-                self._space[fifo] = place
+                self._space[fifo].append(place)
 
     def series_of(self, layer: int, port: Port) -> int:
         """Return the number of the series of a layer's port."""
@@ -198,9 +211,12 @@ class Restricted:
                 continue
             enabled[system._data[number]] = 1
             if depth is not None:
-                enabled[system._space[number]] = 1
-                shift[system._space[number]] = -depth
-                back = max(back, -(-depth // fifo.words))
+                written, _ = design.ports(fifo)
+                for place in system._space[number]:
+                    enabled[place] = 1
+                    shift[place] = -depth
+                behind = depth + (0 if written.lock is None else written.lock.held)
+                back = max(back, -(-behind // fifo.words))
         self._back = max(back, system_reach(system, kept))
         self._depths = depths
         make = system._array
@@ -265,20 +281,20 @@ class Restricted:
         system = self._system
         fifo = system.design.fifos[number]
         written, read = system.design.ports(fifo)
-        put = self._words(frame, times, system.series_of(fifo.producer, written), written)
-        taken = self._words(frame, times, system.series_of(fifo.consumer, read), read)
-        behind = max(0, -(-int((taken - put).max()) // period.numerator)) + 1
-        shifts = np.arange(-behind, 1, dtype=np.int64)[:, None] * period.numerator
-        seen = np.searchsorted(
-            np.ravel(taken[None, :] + shifts), put - period.denominator, side="right"
-        )
-        held = np.arange(1, fifo.words + 1) + behind * fifo.words - seen
-        return int(held.max())
+        start = system.series_of(fifo.producer, written) - written.series
+        put = self._words(frame, times, start + written.series, written.events)
+        taken = self._words(frame, times, system.series_of(fifo.consumer, read), read.events)
+        most = _most_waiting(put - period.denominator, taken, period.numerator)
+        if (lock := written.lock) is not None:
+            begun = self._words(frame, times, start + lock.series, lock.events)
+            free = begun - lock.delay * period.denominator
+            most = max(most, _most_waiting(free, taken, period.numerator) - lock.held)
+        return most
 
-    def _words(self, frame: int, times: Any, series: int, port: Port) -> Numbers:
+    def _words(self, frame: int, times: Any, series: int, events: Numbers | None) -> Numbers:
         begin = frame % self._slots * self.events + int(self._base[series])
         found = np.asarray(times[begin : begin + int(self._events[series])], dtype=np.int64)
-        return found if port.events is None else found[port.events]
+        return found if events is None else found[events]
 
     def times(self, period: Fraction, frames: int) -> dict[int, Numbers]:
         """Return when the events of each series happen, a row a frame, at the distance of a period."""
@@ -346,6 +362,14 @@ class Restricted:
             layers=tuple(layers),
             too_small=too_small(own.is_inside[series], space, self._depths),
         )
+
+
+def _most_waiting(put: Numbers, taken: Numbers, period: int) -> int:
+    """Return the most words of a stream put by some time and not taken by then; both every `period`."""
+    behind = max(0, -(-int((taken - put).max()) // period)) + 1
+    shifts = np.arange(-behind, 1, dtype=np.int64)[:, None] * period
+    seen = np.searchsorted(np.ravel(taken[None, :] + shifts), put, side="right")
+    return int((np.arange(1, len(put) + 1) + behind * len(put) - seen).max())
 
 
 def system_reach(system: EventSystem, kept: set[int]) -> int:

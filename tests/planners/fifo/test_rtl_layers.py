@@ -9,8 +9,8 @@ from planners.fifo.finn.layers import layer_cluster
 from planners.fifo.finn.nodes import Node
 from planners.fifo.timing import rtl
 from planners.fifo.timing.options import TimingOptions
-from tests.planners.fifo import recurrences
-from tests.planners.fifo.handshakes import Times, cluster_rules
+from tests.planners.fifo import matrix_unit, recurrences
+from tests.planners.fifo.handshakes import ALWAYS, Times, cluster_rules
 
 FRAMES = 3
 MOST = 400  # words of a frame, for the time that drawing takes
@@ -177,12 +177,58 @@ def test_thresholding_is_that_of_the_verilog(steps, deep, words, rates):
 @instances
 @given(st.integers(1, 24), st.integers(2, 4), st.integers(1, 3), st.integers(4, 10), refusing)
 def test_a_matrix_unit_is_that_of_the_verilog(synapse, neuron, vectors, core, rates):
-    cluster, is_locked = rtl.matrix_vector(vectors, (synapse, neuron), core, bits=(8, 8))
-    # At most one unfinished result where that costs nothing; else as many as pipeline and queue hold.
-    held = (1, 0) if is_locked else (-(-(core + 2) // synapse) + 2, 1)
-    rules = recurrences.matrix_vector(synapse, neuron, core, unfinished=held)
-    ours, theirs = ports(cluster, rules, rates)
+    cluster = rtl.matrix_vector(vectors, (synapse, neuron), core, bits=(8, 8))
+    ours, theirs = ports(cluster, recurrences.matrix_vector(synapse, neuron, core), rates)
     assert ours == theirs
+
+
+def with_fifo(cluster, depth):
+    """The rules of a matrix unit, of a FIFO behind it, and "out", the words that leave the FIFO."""
+    lock, rules = cluster.outputs[0].lock, cluster_rules(cluster)
+    begun = {int(event): word for word, event in enumerate(lock.events)}
+    write, begin, steps = rules[1], rules[lock.series], cluster.series[lock.series].events
+
+    def written(k, t):
+        yield from write(k, t)
+        yield t("out", k - depth) + 1
+
+    def begins(k, t):
+        yield from begin(k, t)
+        frame, step = divmod(k, steps)
+        if step in begun:
+            word = frame * cluster.outputs[0].words + begun[step]
+            yield t("out", word - depth - lock.held) + lock.delay
+
+    def leaves(k, t):
+        yield t("out", k - 1) + 1
+        yield t(1, k) + 1
+
+    return rules | {1: written, lock.series: begins, "out": leaves}
+
+
+@instances
+@given(
+    st.integers(1, 12), st.integers(1, 3), st.integers(1, 4), st.integers(3, 9), st.integers(2, 9),
+    refusing,
+)  # fmt: skip
+def test_a_matrix_unit_is_never_later_in_the_verilog(synapse, neuron, vectors, core, depth, rates):
+    # And as fast where words leave the FIFO at once, so that no result is refused.
+    taken, given_ = refusals(rates)
+    cluster = rtl.matrix_vector(vectors, (synapse, neuron), core, bits=(8, 8))
+    theirs = matrix_unit.handshakes(
+        (synapse, neuron), core, depth, FRAMES * vectors, (taken, given_ if rates[1] else ALWAYS)
+    )
+    ours = Times(with_fifo(cluster, depth), {0: taken, "out": given_ if rates[1] else ALWAYS})
+    # ours: without the lock where nothing is refused
+    names = (0, 1, "out")
+    found = [ours.all(name, len(one)) for name, one in zip(names, theirs, strict=True)]
+    assert all(
+        one <= two
+        for his, mine in zip(theirs, found, strict=True)
+        for one, two in zip(his, mine, strict=True)
+    )
+    if not rates[1] and (depth + 1) * synapse >= core + 6:
+        assert [list(one) for one in theirs] == found
 
 
 @pytest.mark.parametrize(
@@ -190,7 +236,7 @@ def test_a_matrix_unit_is_that_of_the_verilog(synapse, neuron, vectors, core, ra
 )
 def test_the_lock_of_a_matrix_unit_costs_nothing_while_its_output_is_taken(synapse, neuron):
     # A vector takes SF * NF cycles, whatever the pipeline: FINN's estimate, which its RTL keeps.
-    cluster, _ = rtl.matrix_vector(6, (synapse, neuron), 6, bits=(8, 8))
+    cluster = rtl.matrix_vector(6, (synapse, neuron), 6, bits=(8, 8))
     times = Times(cluster_rules(cluster), {})
     writes = cluster.series[1].events
     assert times(1, 4 * writes - 1) - times(1, 3 * writes - 1) == 6 * synapse * neuron
