@@ -166,7 +166,12 @@ def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, Move]]:
         is_written_freely = inputs and all(
             design.ports(design.fifos[one])[0].lock is None for one in (*inputs, *outputs)
         )
-        if len(inputs) == 1 and outputs and is_written_freely and _is_fast(own, own.inputs[0], period):
+        if (
+            len(inputs) == 1
+            and outputs
+            and is_written_freely
+            and _is_fast(own, own.inputs[0], period)
+        ):
             fewer, made = _before(own)
             targets = tuple((one, made[design.fifos[one].output]) for one in outputs)
             yield True, Move(source=inputs[0], fewer=fewer, targets=targets)

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from planners.fifo.finn.layers import layer_cluster
 from planners.fifo.finn.nodes import Node
 from planners.fifo.timing import rtl
+from planners.fifo.timing.loops import Loop, Stream, loop_cluster
 from planners.fifo.timing.options import TimingOptions
-from tests.planners.fifo import matrix_unit, recurrences
+from tests.planners.fifo import cycle_by_cycle, recurrences
 from tests.planners.fifo.handshakes import ALWAYS, Times, cluster_rules
 
 FRAMES = 3
@@ -212,23 +213,37 @@ def with_fifo(cluster, depth):
     refusing,
 )  # fmt: skip
 def test_a_matrix_unit_is_never_later_in_the_verilog(synapse, neuron, vectors, core, depth, rates):
-    # And as fast where words leave the FIFO at once, so that no result is refused.
+    # And as fast where nothing is refused and the FIFO is as deep as the pipeline is long.
     taken, given_ = refusals(rates)
     cluster = rtl.matrix_vector(vectors, (synapse, neuron), core, bits=(8, 8))
-    theirs = matrix_unit.handshakes(
+    theirs = cycle_by_cycle.matrix_unit(
         (synapse, neuron), core, depth, FRAMES * vectors, (taken, given_ if rates[1] else ALWAYS)
     )
     ours = Times(with_fifo(cluster, depth), {0: taken, "out": given_ if rates[1] else ALWAYS})
-    # ours: without the lock where nothing is refused
-    names = (0, 1, "out")
-    found = [ours.all(name, len(one)) for name, one in zip(names, theirs, strict=True)]
+    found = [ours.all(name, len(one)) for name, one in zip((0, 1, "out"), theirs, strict=True)]
     assert all(
         one <= two
         for his, mine in zip(theirs, found, strict=True)
         for one, two in zip(his, mine, strict=True)
     )
     if not rates[1] and (depth + 1) * synapse >= core + 6:
-        assert [list(one) for one in theirs] == found
+        assert list(theirs) == found
+
+
+@instances
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=12), st.integers(1, 6), refusing)
+def test_a_loop_has_an_iteration_in_each_stage_of_its_pipeline(steps, latency, rates):
+    # Behind a refused write the others leave one by one: a word does not overtake the steps between.
+    steps = [(True, False), *steps, (False, True)]
+    reads, writes = zip(*steps, strict=True)
+    streams = [
+        [Stream(iterations=np.flatnonzero(one).astype(np.int64), bits=8)] for one in (reads, writes)
+    ]
+    cluster = loop_cluster(Loop(iterations=len(steps), latency=latency), *streams, ())
+    refused = refusals(rates)
+    ours = Times(cluster_rules(cluster), dict(enumerate(refused)))
+    theirs = cycle_by_cycle.pipelined_loop(reads, writes, latency, FRAMES, refused)
+    assert [ours.all(port, len(one)) for port, one in enumerate(theirs)] == list(theirs)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,38 @@
-"""A matrix unit of FINN and the FIFO behind it, cycle by cycle, register by register.
+"""Layers cycle by cycle: what a register holds after a cycle follows from what all held before.
 
-Written from mvu_vvu_axi.sv, replay_buffer.sv and Q_srl.v: what a register holds after a cycle follows
-from what all held before. Only control is here, no data; the queue of results is as long as needed.
-In Verilator the Verilog had the same handshakes, in 320 runs with 8 foldings.
+The matrix unit is written from mvu_vvu_axi.sv, replay_buffer.sv and Q_srl.v: its control, without its
+data, and with a queue as long as needed. In Verilator the Verilog had the same handshakes, in
+320 runs with 8 foldings. The loop is a pipeline of registers with an iteration in each.
 """
 
 
-def handshakes(folds, core, depth, vectors, refusals):
+def pipelined_loop(reads, writes, latency, frames, refusals):
+    """The cycles in which a loop reads and writes; reads, writes: whether each iteration does.
+
+    refusals: cycles in which no word is offered, and those in which none is taken. A stage passes its
+    iteration on when the next is free or becomes free; a place of the last is free a cycle later.
+    """
+    iterations, started, ended, cycle = len(reads), 0, 0, 0
+    read, written = [], []
+    begun = []  # the cycles in which the iterations that are inside began
+    while ended < frames * iterations:
+        is_last = bool(begun) and cycle - begun[0] >= latency
+        leaves = is_last and not (writes[ended % iterations] and cycle in refusals[1])
+        starts = started < frames * iterations and len(begun) <= latency
+        starts = starts and not (reads[started % iterations] and cycle in refusals[0])
+        if leaves:
+            written += [cycle] if writes[ended % iterations] else []
+            ended += 1
+            begun.pop(0)
+        if starts:
+            read += [cycle] if reads[started % iterations] else []
+            started += 1
+            begun.append(cycle)
+        cycle += 1
+    return read, written
+
+
+def matrix_unit(folds, core, depth, vectors, refusals):
     """The cycles in which words are read, in which results enter the FIFO, and in which they leave it.
 
     folds: synapse fold, neuron fold (1: no memory of replayed words). core: cycles of the pipeline.
