@@ -17,7 +17,7 @@ from csdf.kernels import event_times
 from csdf.kernels.event_times import NONE
 from planners.fifo.design import Design
 from planners.fifo.rows import ALL_DEPTHS, TooSmall, too_small
-from planners.fifo.timing.cluster import Numbers, Port
+from planners.fifo.timing.cluster import Numbers, Port, counting
 from planners.fifo.timing.repeating import is_word_by_word
 
 FEWEST_SLOTS, MOST_SLOTS = 6, 64  # frames whose times are kept
@@ -108,7 +108,7 @@ class EventSystem:
         """The wait of a layer that a refused word stops, for space; its kind is 2 as well."""
         lock = own.lock
         table = np.full(self._events[waiter], NONE, dtype=np.int64)
-        table[lock.events] = np.arange(own.words, dtype=np.int64) - lock.held
+        table[lock.events] = lock.words - lock.held
         tokens = self._table(table)
         return (
             waiter, source, tokens, 0, own.words, self._table(other.events), lock.delay, -1, 2, fifo
@@ -284,11 +284,14 @@ class Restricted:
         start = system.series_of(fifo.producer, written) - written.series
         put = self._words(frame, times, start + written.series, written.events)
         taken = self._words(frame, times, system.series_of(fifo.consumer, read), read.events)
-        most = _most_waiting(put - period.denominator, taken, period.numerator)
+        most = _most_waiting(
+            counting(fifo.words), put - period.denominator, taken, period.numerator
+        )
         if (lock := written.lock) is not None:
             begun = self._words(frame, times, start + lock.series, lock.events)
             free = begun - lock.delay * period.denominator
-            most = max(most, _most_waiting(free, taken, period.numerator) - lock.held)
+            waiting = _most_waiting(lock.words, free, taken, period.numerator)
+            most = max(most, waiting - lock.held)
         return most
 
     def _words(self, frame: int, times: Any, series: int, events: Numbers | None) -> Numbers:
@@ -364,12 +367,15 @@ class Restricted:
         )
 
 
-def _most_waiting(put: Numbers, taken: Numbers, period: int) -> int:
-    """Return the most words of a stream put by some time and not taken by then; both every `period`."""
-    behind = max(0, -(-int((taken - put).max()) // period)) + 1
+def _most_waiting(words: Numbers, put: Numbers, taken: Numbers, period: int) -> int:
+    """Return the most words up to one of `words` that are not taken when that is put.
+
+    put, taken: when, once every `period`.
+    """
+    behind = max(0, -(-int(taken[-1] - put[0]) // period)) + 1
     shifts = np.arange(-behind, 1, dtype=np.int64)[:, None] * period
     seen = np.searchsorted(np.ravel(taken[None, :] + shifts), put, side="right")
-    return int((np.arange(1, len(put) + 1) + behind * len(put) - seen).max())
+    return int((words + 1 + behind * len(taken) - seen).max())
 
 
 def system_reach(system: EventSystem, kept: set[int]) -> int:

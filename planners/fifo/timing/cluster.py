@@ -50,14 +50,16 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Lock:
-    """What stops a layer whose output is refused: until words that it holds have left, nothing begins.
+    """How a refused word stops a layer: nothing begins until words that it holds have left.
 
     The event of `series` that begins a word of the output also waits for the space of the word `held`
-    words before it, and comes `delay` cycles after the read that makes this space.
+    words before it, and comes `delay` cycles after the read that makes this space. events, words: of a
+    frame, in pairs.
     """
 
     series: int
-    events: Numbers  # for each word of a frame the event that begins it
+    events: Numbers
+    words: Numbers
     held: int
     delay: int
 

@@ -21,7 +21,13 @@ from planners.fifo.timing.cluster import (
 
 
 def _cluster(
-    reads: int, writes: int, bits: tuple[int, int], waits: list[Wait], *, read_gap: int = 1
+    reads: int,
+    writes: int,
+    bits: tuple[int, int],
+    waits: list[Wait],
+    *,
+    read_gap: int = 1,
+    lock: Lock | None = None,
 ) -> Cluster:
     """A layer with one input and one output: series 0 reads, series 1 writes."""
     return Cluster(
@@ -31,7 +37,7 @@ def _cluster(
         ),
         waits=tuple(waits),
         inputs=(Port(series=0, words=reads, bits=bits[0]),),
-        outputs=(Port(series=1, words=writes, bits=bits[1]),),
+        outputs=(Port(series=1, words=writes, bits=bits[1], lock=lock),),
     )
 
 
@@ -135,8 +141,10 @@ def widening(words: int, ratio: int, *, bits: int) -> Cluster:
 def narrowing(words: int, ratio: int, *, bits: int) -> Cluster:
     """Return a width converter that makes `ratio` words of one.
 
-    Left out is one clause of dwc.sv that is no maximum: where the output is refused just then, the next
-    word may be read a cycle later. Source: dwc.sv.
+    One clause of dwc.sv is no maximum: if the next word is not there when the last of the one before
+    is moved out of its register, and the output is refused just then, it is read after the last but one
+    has left. Such a refusal ends one cycle after the read that makes space, so the next word is read
+    no later than 2 cycles after the read that makes space for the last but one. Source: dwc.sv.
     """
     made = words * ratio
     firsts = waiting_for_nothing(made)
@@ -145,7 +153,9 @@ def narrowing(words: int, ratio: int, *, bits: int) -> Cluster:
         Wait(waiter=1, source=0, events=firsts, delay=2),
         Wait(waiter=0, source=1, events=counting(words) * ratio - 3),
     ]
-    return _cluster(words, made, (bits, bits // ratio), waits, read_gap=ratio)
+    read = counting(words)
+    lock = Lock(series=0, events=read, words=read * ratio, held=2, delay=2)
+    return _cluster(words, made, (bits, bits // ratio), waits, read_gap=ratio, lock=lock)
 
 
 def pipeline(words: int, latency: int, held: int, *, bits: tuple[int, int]) -> Cluster:
@@ -191,7 +201,8 @@ def matrix_vector(
     if neuron > 1:
         series += (Series(name="compute", events=steps),)
         waits += _replay(step, synapse, neuron, read)
-    lock = Lock(series=compute, events=counting(made) * synapse, held=2, delay=3)
+    begun = counting(made)
+    lock = Lock(series=compute, events=begun * synapse, words=begun, held=2, delay=3)
     return Cluster(
         series=series,
         waits=tuple(waits),

@@ -184,9 +184,9 @@ def test_a_matrix_unit_is_that_of_the_verilog(synapse, neuron, vectors, core, ra
 
 
 def with_fifo(cluster, depth):
-    """The rules of a matrix unit, of a FIFO behind it, and "out", the words that leave the FIFO."""
+    """The rules of a layer, of a FIFO behind it, and "out", the words that leave the FIFO."""
     lock, rules = cluster.outputs[0].lock, cluster_rules(cluster)
-    begun = {int(event): word for word, event in enumerate(lock.events)}
+    begun = dict(zip(lock.events.tolist(), lock.words.tolist(), strict=True))
     write, begin, steps = rules[1], rules[lock.series], cluster.series[lock.series].events
 
     def written(k, t):
@@ -228,6 +228,23 @@ def test_a_matrix_unit_is_never_later_in_the_verilog(synapse, neuron, vectors, c
     )
     if not rates[1] and (depth + 1) * synapse >= core + 6:
         assert list(theirs) == found
+
+
+@instances
+@given(st.integers(2, 6), st.integers(1, 20), st.integers(2, 6), refusing)
+def test_narrowing_before_a_fifo_is_never_earlier_than_the_verilog(ratio, words, depth, rates):
+    # With the clause, which is no maximum. The lock is why: without it a word came a cycle too early.
+    taken, given_ = refusals(rates)
+    rules = recurrences.narrowing(ratio, with_clause=True)
+    write = rules["W"]
+    rules["W"] = lambda k, t: [*write(k, t), t("out", k - depth) + 1]
+    rules["out"] = lambda k, t: [t("out", k - 1) + 1, t("W", k) + 1]
+    theirs = Times(rules, {"R": taken, "out": given_})
+    cluster = rtl.narrowing(words, ratio, bits=8 * ratio)
+    ours = Times(with_fifo(cluster, depth), {0: taken, "out": given_})
+    for port, name, events in ((0, "R", words), (1, "W", words * ratio)):
+        found, expected = ours.all(port, FRAMES * events), theirs.all(name, FRAMES * events)
+        assert all(one >= two for one, two in zip(found, expected, strict=True))
 
 
 @instances
