@@ -25,6 +25,8 @@ ROOM = 12_000_000  # times that are kept, where that allows more than the fewest
 MOST_FRAMES = 3_000  # simulated, before giving up
 LOOKS = (2, 4, 8, 16, 32, 64)  # frames after which a cycle is looked for; then every 64
 
+INSIDE, WORD, SPACE, LOCK = range(4)  # kinds of waits: in a layer, and of a FIFO
+
 Look = Callable[[], None]
 
 
@@ -34,13 +36,15 @@ class Circuit:
 
     period: cycles of a frame, None for a deadlock. fifos: whose lack of space lies on it; layers:
     whose events lie on it, in the order in which they wait for one another. too_small: all depths with
-    which there is a circuit that is no faster.
+    which there is a circuit that is no faster. is_bound: whether the bound of a lock lies on it, so
+    that the hardware may be faster, or go on.
     """
 
     period: Fraction | None
     fifos: tuple[int, ...]
     layers: tuple[int, ...]
     too_small: TooSmall = ALL_DEPTHS
+    is_bound: bool = False
 
 
 class EventSystem:
@@ -60,8 +64,8 @@ class EventSystem:
             producer = self._series_of[fifo.producer] + written.series
             consumer = self._series_of[fifo.consumer] + read.series
             waits += [
-                self._stream(consumer, read, producer, written, (1, number)),
-                self._stream(producer, written, consumer, read, (2, number)),
+                self._stream(consumer, read, producer, written, (WORD, number)),
+                self._stream(producer, written, consumer, read, (SPACE, number)),
             ]
             if written.lock is not None:
                 locked = self._series_of[fifo.producer] + written.lock.series
@@ -87,7 +91,7 @@ class EventSystem:
                     (
                         begin + wait.waiter, source, self._table(wait.events), 0,
                         layer.cluster.series[wait.source].events, -1, wait.delay,
-                        self._table(wait.delays), 0, number,
+                        self._table(wait.delays), INSIDE, number,
                     )
                 )  # fmt: skip
         self._events, self._gap, self._gap_at = events, gaps, gap_at
@@ -96,7 +100,7 @@ class EventSystem:
     def _stream(
         self, waiter: int, own: Port, source: int, other: Port, kind: tuple[int, int]
     ) -> tuple[int, ...]:
-        """The wait of one end of a FIFO for the other; kind 1 for a word, 2 for space."""
+        """The wait of one end of a FIFO for the other; its kind is WORD or SPACE."""
         tokens = -1
         if own.events is not None:
             table = np.full(self._events[waiter], NONE, dtype=np.int64)
@@ -105,13 +109,13 @@ class EventSystem:
         return (waiter, source, tokens, 0, own.words, self._table(other.events), 1, -1, *kind)
 
     def _lock(self, waiter: int, own: Port, source: int, other: Port, fifo: int) -> tuple[int, ...]:
-        """The wait of a layer that a refused word stops, for space; its kind is 2 as well."""
+        """The wait of a layer that a refused word stops, for space."""
         lock = own.lock
         table = np.full(self._events[waiter], NONE, dtype=np.int64)
         table[lock.events] = lock.words - lock.held
         tokens = self._table(table)
         return (
-            waiter, source, tokens, 0, own.words, self._table(other.events), lock.delay, -1, 2, fifo
+            waiter, source, tokens, 0, own.words, self._table(other.events), lock.delay, -1, LOCK, fifo
         )  # fmt: skip
 
     def _table(self, numbers: Numbers | None) -> int:
@@ -145,16 +149,17 @@ class EventSystem:
         passes = [is_word_by_word(layer.cluster) for layer in self.design.layers]
         self.is_inside = np.array([passes[one] for one in self._owner], dtype=bool)
         self.space_of = np.array(
-            [fifo if one == 2 else -1 for one, fifo in zip(columns[8], columns[9], strict=True)]
+            [fifo if one >= SPACE else -1 for one, fifo in zip(columns[8], columns[9], strict=True)]
             + [-1, -1],  # the order of a series, and its beginning
             dtype=np.int64,
         )
+        self.is_lock = np.array([one == LOCK for one in columns[8]] + [False, False])
         self._data = [0] * len(self.design.fifos)
         self._space: list[list[int]] = [[] for _ in self.design.fifos]
         for place, (one, fifo) in enumerate(zip(columns[8], columns[9], strict=True)):
-            if one == 1:
+            if one == WORD:
                 self._data[fifo] = place
-            elif one == 2:
+            elif one >= SPACE:
                 self._space[fifo].append(place)
 
     def series_of(self, layer: int, port: Port) -> int:
@@ -203,7 +208,7 @@ class Restricted:
             active, accumulate([0, *(system._events[one] for one in active)]), strict=False
         ):
             base[one] = place
-        enabled = [int(kind == 0) for kind in system._kind]
+        enabled = [int(kind == INSIDE) for kind in system._kind]
         shift = np.zeros(len(enabled), dtype=np.int64)
         back = 1
         for number, (fifo, depth) in enumerate(zip(design.fifos, depths, strict=True)):
@@ -364,6 +369,7 @@ class Restricted:
             fifos=tuple(np.unique(space[space >= 0]).tolist()),
             layers=tuple(layers),
             too_small=too_small(own.is_inside[series], space, self._depths),
+            is_bound=bool(own.is_lock[waits].any()),
         )
 
 
