@@ -10,6 +10,7 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from planners.code.library import library
 from tests.planners.code import test_cells_in_integers as cells
+from tests.planners.code import test_library_operators as operators
 from tests.planners.code import test_short_libraries as short
 from tests.planners.code import test_single_precision_libraries as single
 from tests.planners.code import test_wide_integers as filters
@@ -77,6 +78,10 @@ def models():
         op.Resize(size=(5, 4), function="nearest"), op.LayerNormalization(axis=0), turned,
         op.Slice(axis=0, start=1, stop=3), op.Activation(function="elu", parameters=(0.5,)),
     ), 2), 4  # fmt: skip
+    wide = op.Convolution(filters=20, window=WINDOW)
+    yield "real_20", real(layers(wide, op.Convolution(filters=9, window=WINDOW)), 3), 4
+    yield "real_sides", operators.side_by_side([*operators.CONVOLUTIONS, *operators.OTHERS]), 4
+    yield "real_curves", operators.activations(), 4
     yield "integers", quantised(branches(), 0), 1
     yield "integers_fused", simplified(quantised(branches(), 1), ("fuse",)), 1
     yield "integers_11", quantised(depthwise(11), 2), 1
