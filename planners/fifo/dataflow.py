@@ -7,6 +7,7 @@ wait becomes an actor that a token passes in the wait's delay; so does the gap b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,6 +40,12 @@ def design_graph(design: Design, depths: Sequence[int]) -> Graph:
             (fifo.name, _passing(end, taken, read, start, put, written, 0)),
             (f"{fifo.name} (space)", _passing(start, put, written, end, taken, read, depth)),
         ]
+        if (lock := written.lock) is not None:
+            stopped = begins[fifo.producer] + lock.series
+            word = np.full(series[stopped][1].events, NONE, dtype=np.int64)
+            word[lock.events] = lock.words - lock.held - depth
+            space = _waiting(stopped, word, end, taken, read)
+            waits.append((f"{fifo.name} (lock)", replace(space, delay=lock.delay)))
     for name, one in series:
         actors.append(Actor(name=name, durations=(0,) * one.events))
         _add_gap(name, one, actors, channels)
@@ -58,10 +65,16 @@ def _passing(
     waiter: int, events: int, own: Port, source: int, others: int, other: Port, depth: int
 ) -> Wait:
     """The wait of one end of a FIFO: for the same word, or for the word a depth before it."""
-    table = np.full(events, NONE, dtype=np.int64)
-    frames, word = np.divmod(counting(own.words) - depth, own.words)
+    word = np.full(events, NONE, dtype=np.int64)
+    word[slice(None) if own.events is None else own.events] = counting(own.words) - depth
+    return _waiting(waiter, word, source, others, other)
+
+
+def _waiting(waiter: int, words: Numbers, source: int, others: int, other: Port) -> Wait:
+    """The wait of each event for a word at the other port, NONE for no word."""
+    frames, word = np.divmod(words, other.words)
     event = word if other.events is None else other.events[word]
-    table[slice(None) if own.events is None else own.events] = event + frames * others
+    table = np.where(words == NONE, NONE, event + frames * others)
     return Wait(waiter=waiter, source=source, events=table)
 
 

@@ -17,13 +17,15 @@ from csdf.kernels import event_times
 from csdf.kernels.event_times import NONE
 from planners.fifo.design import Design
 from planners.fifo.rows import ALL_DEPTHS, TooSmall, too_small
-from planners.fifo.timing.cluster import Numbers, Port
+from planners.fifo.timing.cluster import Numbers, Port, counting
 from planners.fifo.timing.repeating import is_word_by_word
 
 FEWEST_SLOTS, MOST_SLOTS = 6, 64  # frames whose times are kept
 ROOM = 12_000_000  # times that are kept, where that allows more than the fewest slots
 MOST_FRAMES = 3_000  # simulated, before giving up
 LOOKS = (2, 4, 8, 16, 32, 64)  # frames after which a cycle is looked for; then every 64
+
+INSIDE, WORD, SPACE, LOCK = range(4)  # kinds of waits: in a layer, and of a FIFO
 
 Look = Callable[[], None]
 
@@ -34,13 +36,15 @@ class Circuit:
 
     period: cycles of a frame, None for a deadlock. fifos: whose lack of space lies on it; layers:
     whose events lie on it, in the order in which they wait for one another. too_small: all depths with
-    which there is a circuit that is no faster.
+    which there is a circuit that is no faster. is_bound: whether the bound of a lock lies on it, so
+    that the hardware may be faster, or go on.
     """
 
     period: Fraction | None
     fifos: tuple[int, ...]
     layers: tuple[int, ...]
     too_small: TooSmall = ALL_DEPTHS
+    is_bound: bool = False
 
 
 class EventSystem:
@@ -60,9 +64,12 @@ class EventSystem:
             producer = self._series_of[fifo.producer] + written.series
             consumer = self._series_of[fifo.consumer] + read.series
             waits += [
-                self._stream(consumer, read, producer, written, (1, number)),
-                self._stream(producer, written, consumer, read, (2, number)),
+                self._stream(consumer, read, producer, written, (WORD, number)),
+                self._stream(producer, written, consumer, read, (SPACE, number)),
             ]
+            if written.lock is not None:
+                locked = self._series_of[fifo.producer] + written.lock.series
+                waits.append(self._lock(locked, written, consumer, read, number))
         self._finish(waits)
 
     def _own_waits(self) -> list[tuple[int, ...]]:
@@ -84,7 +91,7 @@ class EventSystem:
                     (
                         begin + wait.waiter, source, self._table(wait.events), 0,
                         layer.cluster.series[wait.source].events, -1, wait.delay,
-                        self._table(wait.delays), 0, number,
+                        self._table(wait.delays), INSIDE, number,
                     )
                 )  # fmt: skip
         self._events, self._gap, self._gap_at = events, gaps, gap_at
@@ -93,13 +100,23 @@ class EventSystem:
     def _stream(
         self, waiter: int, own: Port, source: int, other: Port, kind: tuple[int, int]
     ) -> tuple[int, ...]:
-        """The wait of one end of a FIFO for the other; kind 1 for a word, 2 for space."""
+        """The wait of one end of a FIFO for the other; its kind is WORD or SPACE."""
         tokens = -1
         if own.events is not None:
             table = np.full(self._events[waiter], NONE, dtype=np.int64)
             table[own.events] = np.arange(own.words, dtype=np.int64)
             tokens = self._table(table)
         return (waiter, source, tokens, 0, own.words, self._table(other.events), 1, -1, *kind)
+
+    def _lock(self, waiter: int, own: Port, source: int, other: Port, fifo: int) -> tuple[int, ...]:
+        """The wait of a layer that a refused word stops, for space."""
+        lock = own.lock
+        table = np.full(self._events[waiter], NONE, dtype=np.int64)
+        table[lock.events] = lock.words - lock.held
+        tokens = self._table(table)
+        return (
+            waiter, source, tokens, 0, own.words, self._table(other.events), lock.delay, -1, LOCK, fifo
+        )  # fmt: skip
 
     def _table(self, numbers: Numbers | None) -> int:
         if numbers is None:
@@ -132,17 +149,18 @@ class EventSystem:
         passes = [is_word_by_word(layer.cluster) for layer in self.design.layers]
         self.is_inside = np.array([passes[one] for one in self._owner], dtype=bool)
         self.space_of = np.array(
-            [fifo if one == 2 else -1 for one, fifo in zip(columns[8], columns[9], strict=True)]
+            [fifo if one >= SPACE else -1 for one, fifo in zip(columns[8], columns[9], strict=True)]
             + [-1, -1],  # the order of a series, and its beginning
             dtype=np.int64,
         )
+        self.is_lock = np.array([one == LOCK for one in columns[8]] + [False, False])
         self._data = [0] * len(self.design.fifos)
-        self._space = [0] * len(self.design.fifos)
+        self._space: list[list[int]] = [[] for _ in self.design.fifos]
         for place, (one, fifo) in enumerate(zip(columns[8], columns[9], strict=True)):
-            if one == 1:
+            if one == WORD:
                 self._data[fifo] = place
-            elif one == 2:
-                self._space[fifo] = place
+            elif one >= SPACE:
+                self._space[fifo].append(place)
 
     def series_of(self, layer: int, port: Port) -> int:
         """Return the number of the series of a layer's port."""
@@ -190,7 +208,7 @@ class Restricted:
             active, accumulate([0, *(system._events[one] for one in active)]), strict=False
         ):
             base[one] = place
-        enabled = [int(kind == 0) for kind in system._kind]
+        enabled = [int(kind == INSIDE) for kind in system._kind]
         shift = np.zeros(len(enabled), dtype=np.int64)
         back = 1
         for number, (fifo, depth) in enumerate(zip(design.fifos, depths, strict=True)):
@@ -198,9 +216,12 @@ class Restricted:
                 continue
             enabled[system._data[number]] = 1
             if depth is not None:
-                enabled[system._space[number]] = 1
-                shift[system._space[number]] = -depth
-                back = max(back, -(-depth // fifo.words))
+                written, _ = design.ports(fifo)
+                for place in system._space[number]:
+                    enabled[place] = 1
+                    shift[place] = -depth
+                behind = depth + (0 if written.lock is None else written.lock.held)
+                back = max(back, -(-behind // fifo.words))
         self._back = max(back, system_reach(system, kept))
         self._depths = depths
         make = system._array
@@ -265,20 +286,23 @@ class Restricted:
         system = self._system
         fifo = system.design.fifos[number]
         written, read = system.design.ports(fifo)
-        put = self._words(frame, times, system.series_of(fifo.producer, written), written)
-        taken = self._words(frame, times, system.series_of(fifo.consumer, read), read)
-        behind = max(0, -(-int((taken - put).max()) // period.numerator)) + 1
-        shifts = np.arange(-behind, 1, dtype=np.int64)[:, None] * period.numerator
-        seen = np.searchsorted(
-            np.ravel(taken[None, :] + shifts), put - period.denominator, side="right"
+        start = system.series_of(fifo.producer, written) - written.series
+        put = self._words(frame, times, start + written.series, written.events)
+        taken = self._words(frame, times, system.series_of(fifo.consumer, read), read.events)
+        most = _most_waiting(
+            counting(fifo.words), put - period.denominator, taken, period.numerator
         )
-        held = np.arange(1, fifo.words + 1) + behind * fifo.words - seen
-        return int(held.max())
+        if (lock := written.lock) is not None:
+            begun = self._words(frame, times, start + lock.series, lock.events)
+            free = begun - lock.delay * period.denominator
+            waiting = _most_waiting(lock.words, free, taken, period.numerator)
+            most = max(most, waiting - lock.held)
+        return most
 
-    def _words(self, frame: int, times: Any, series: int, port: Port) -> Numbers:
+    def _words(self, frame: int, times: Any, series: int, events: Numbers | None) -> Numbers:
         begin = frame % self._slots * self.events + int(self._base[series])
         found = np.asarray(times[begin : begin + int(self._events[series])], dtype=np.int64)
-        return found if port.events is None else found[port.events]
+        return found if events is None else found[events]
 
     def times(self, period: Fraction, frames: int) -> dict[int, Numbers]:
         """Return when the events of each series happen, a row a frame, at the distance of a period."""
@@ -345,7 +369,19 @@ class Restricted:
             fifos=tuple(np.unique(space[space >= 0]).tolist()),
             layers=tuple(layers),
             too_small=too_small(own.is_inside[series], space, self._depths),
+            is_bound=bool(own.is_lock[waits].any()),
         )
+
+
+def _most_waiting(words: Numbers, put: Numbers, taken: Numbers, period: int) -> int:
+    """Return the most words up to one of `words` that are not taken when that is put.
+
+    put, taken: when, once every `period`.
+    """
+    behind = max(0, -(-int(taken[-1] - put[0]) // period)) + 1
+    shifts = np.arange(-behind, 1, dtype=np.int64)[:, None] * period
+    seen = np.searchsorted(np.ravel(taken[None, :] + shifts), put, side="right")
+    return int((words + 1 + behind * len(taken) - seen).max())
 
 
 def system_reach(system: EventSystem, kept: set[int]) -> int:

@@ -12,6 +12,9 @@ the FIFO f before it and g behind it, P the layer that writes f and T the one th
   `taken` words read and `made` words written. Both are 1 where it drops some words, such as a window of
   1 by 1 with a stride, and each read waits for at most one write more than the read before it.
 
+Neither holds for a FIFO whose writer is locked while a word is refused (`Lock`): 2 words are then too
+few for it.
+
 Proof: events of the layer matter to others by the longest ways between events of P and T that lead
 through the layer. With the depths moved none of them is longer than one that was there before, or than
 what the order of P or T says itself. Several inputs grow together in a move backward, several outputs
@@ -154,12 +157,21 @@ def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, Move]]:
         if len(inputs) != len(layer.cluster.inputs) or len(outputs) != len(layer.cluster.outputs):
             continue  # the rest of its words come from outside or go there
         own, period = layer.cluster, alone(number)
-        if len(outputs) == 1 and inputs and _is_fast(own, own.outputs[0], period):
+        is_locked = any(one.lock is not None for one in own.outputs)
+        if len(outputs) == 1 and inputs and not is_locked and _is_fast(own, own.outputs[0], period):
             fewer, taken = _behind(own)
             if fewer:
                 targets = tuple((one, taken[design.fifos[one].input]) for one in inputs)
                 yield False, Move(source=outputs[0], fewer=fewer, targets=targets)
-        if len(inputs) == 1 and outputs and _is_fast(own, own.inputs[0], period):
+        is_written_freely = inputs and all(
+            design.ports(design.fifos[one])[0].lock is None for one in (*inputs, *outputs)
+        )
+        if (
+            len(inputs) == 1
+            and outputs
+            and is_written_freely
+            and _is_fast(own, own.inputs[0], period)
+        ):
             fewer, made = _before(own)
             targets = tuple((one, made[design.fifos[one].output]) for one in outputs)
             yield True, Move(source=inputs[0], fewer=fewer, targets=targets)

@@ -87,8 +87,10 @@ def _in_words(design: Design, found: Depths, megahertz: Fraction) -> str:
     if found.circuit is None:
         return f"{found.bits} bits"
     if found.circuit.period is None:
-        return f"{found.bits} bits, DEADLOCK: {_circle(design, found.circuit)}"
-    return f"{found.bits} bits, {_rate(found.circuit.period, megahertz)}"
+        dead = "may DEADLOCK" if found.circuit.is_bound else "DEADLOCK"
+        return f"{found.bits} bits, {dead}: {_circle(design, found.circuit)}"
+    most = "at most " if found.circuit.is_bound else ""
+    return f"{found.bits} bits, {most}{_rate(found.circuit.period, megahertz)}"
 
 
 def _circle(design: Design, circuit: Circuit) -> str:
@@ -359,6 +361,7 @@ def _depths_json(design: Design, found: Depths | None) -> dict[str, Any] | None:
     if circuit is not None:
         value["deadlock"] = circuit.period is None
         value["period"] = None if circuit.period is None else str(circuit.period)
+        value["is_bound"] = circuit.is_bound
         value["full"] = [design.fifos[one].name for one in circuit.fifos if one < len(design.fifos)]
         value["waiting"] = [
             design.layers[one].name for one in circuit.layers if one < len(design.layers)

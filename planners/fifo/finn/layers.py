@@ -32,7 +32,8 @@ def _matrix_vector(node: Node, options: TimingOptions) -> Cluster:
         core = options.core(
             simd, node.bits("weightDataType"), node.bits("inputDataType"), is_vvau=False
         )
-        return _locked(rtl.matrix_vector(vectors, (synapse, neuron), core, bits=bits), core)
+        found = rtl.matrix_vector(vectors, (synapse, neuron), core, bits=bits)
+        return _assuming(found, f"pipeline {core}")
     steps = counting(vectors * synapse * neuron)
     reads = steps[steps % (synapse * neuron) < synapse]
     return loop(
@@ -55,20 +56,12 @@ def _vector_vector(node: Node, options: TimingOptions) -> Cluster:
             node.bits("inputDataType"),
             is_vvau=True,
         )
-        return _locked(rtl.matrix_vector(made, (synapse, 1), core, bits=bits), core)
+        found = rtl.matrix_vector(made, (synapse, 1), core, bits=bits)
+        return _assuming(found, f"pipeline {core}")
     steps = counting(made * synapse)
     return loop(
         node, options, len(steps), (steps, bits[0]), (steps[synapse - 1 :: synapse], bits[1])
     )
-
-
-def _locked(found: tuple[Cluster, bool], core: int) -> Cluster:
-    """Say what the model of an RTL matrix unit leaves out."""
-    cluster, is_locked = found
-    remark = f"pipeline {core}"
-    if not is_locked:
-        remark += ", exact only while its output is not refused"
-    return _assuming(cluster, remark)
 
 
 def _assuming(cluster: Cluster, *remarks: str) -> Cluster:

@@ -49,16 +49,34 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lock:
+    """How a refused word stops a layer: nothing begins until words that it holds have left.
+
+    The event of `series` that begins a word of the output also waits for the space of the word `held`
+    words before it, and comes `delay` cycles after the read that makes this space. events, words: of a
+    frame, in pairs.
+    """
+
+    series: int
+    events: Numbers
+    words: Numbers
+    held: int
+    delay: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Port:
     """A port of a layer, where words enter or leave: a word at each of the events of a series.
 
-    events: the event of each word; None if there is one at every event. bits: width of a word.
+    events: the event of each word; None if there is one at every event. bits: width of a word. lock: of
+    an output, how refused words stop the layer, if it does not only wait with the next word.
     """
 
     series: int
     words: int  # in one frame
     bits: int
     events: Numbers | None = None
+    lock: Lock | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

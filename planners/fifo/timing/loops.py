@@ -2,7 +2,9 @@
 
 An iteration starts at least `interval` cycles after the one before and takes its words at its start.
 What it writes comes `latency` cycles later. The pipeline is flushable: it holds `latency` + 1
-iterations, so an iteration starts after the write of the one that many iterations before.
+iterations, so an iteration starts after the write of the one that many iterations before. A stage
+holds one iteration, whether it writes or not: behind a write that was refused, iterations leave one by
+one as they came.
 The order of the words is that of the C++ loop nest; the latency is decided by the HLS scheduler and
 is an assumption here.
 """
@@ -52,9 +54,10 @@ def loop_cluster(
     for one in writes:
         number = _same(writes, outputs, one)
         if number is None:
-            number = len(series)
-            series.append(_writing(number, one))
-            waits += _waits(loop, at, one.iterations * loop.interval, number)
+            number, write_at = len(series), one.iterations * loop.interval
+            name = f"write {number}" if number > 1 else "write"
+            series.append(_series(name, write_at, loop.frame))
+            waits += _waits(loop, at, write_at, number)
         outputs.append(Port(series=number, words=len(one.iterations), bits=one.bits))
     return Cluster(
         series=tuple(series),
@@ -87,10 +90,6 @@ def _series(name: str, at: Numbers, frame: int) -> Series:
     return Series(name=name, events=len(at), gaps=np.ascontiguousarray(gaps))
 
 
-def _writing(number: int, one: Stream) -> Series:
-    return Series(name=f"write {number}" if number > 1 else "write", events=len(one.iterations))
-
-
 def _input(starts: Numbers, one: Stream) -> Port:
     events = np.searchsorted(starts, one.iterations).astype(np.int64)
     whole = len(events) == len(starts)
@@ -98,14 +97,12 @@ def _input(starts: Numbers, one: Stream) -> Port:
 
 
 def _waits(loop: Loop, read_at: Numbers, write_at: Numbers, number: int) -> list[Wait]:
-    """The three waits of a write: for its reads, for the pipeline before it, and of reads for it."""
+    """The two waits of a write: for its reads, and of reads for it."""
     held = loop.latency + loop.interval
     source = _latest(read_at, write_at, loop.frame)
-    earlier = _latest(write_at, write_at - held, loop.frame)
     behind = _latest(write_at, read_at - held, loop.frame)
     return [
         _wait(number, 0, source, loop.latency + write_at - _time(read_at, source, loop.frame)),
-        _wait(number, number, earlier, write_at - _time(write_at, earlier, loop.frame)),
         _wait(
             0,
             number,

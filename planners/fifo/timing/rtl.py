@@ -10,6 +10,7 @@ import numpy as np
 
 from planners.fifo.timing.cluster import (
     Cluster,
+    Lock,
     Numbers,
     Port,
     Series,
@@ -20,7 +21,13 @@ from planners.fifo.timing.cluster import (
 
 
 def _cluster(
-    reads: int, writes: int, bits: tuple[int, int], waits: list[Wait], *, read_gap: int = 1
+    reads: int,
+    writes: int,
+    bits: tuple[int, int],
+    waits: list[Wait],
+    *,
+    read_gap: int = 1,
+    lock: Lock | None = None,
 ) -> Cluster:
     """A layer with one input and one output: series 0 reads, series 1 writes."""
     return Cluster(
@@ -30,7 +37,7 @@ def _cluster(
         ),
         waits=tuple(waits),
         inputs=(Port(series=0, words=reads, bits=bits[0]),),
-        outputs=(Port(series=1, words=writes, bits=bits[1]),),
+        outputs=(Port(series=1, words=writes, bits=bits[1], lock=lock),),
     )
 
 
@@ -134,8 +141,10 @@ def widening(words: int, ratio: int, *, bits: int) -> Cluster:
 def narrowing(words: int, ratio: int, *, bits: int) -> Cluster:
     """Return a width converter that makes `ratio` words of one.
 
-    Left out is one clause of dwc.sv that is no maximum: where the output is refused just then, the next
-    word may be read a cycle later. Source: dwc.sv.
+    One clause of dwc.sv is no maximum: if the next word is not there when the last of the one before
+    is moved out of its register, and the output is refused just then, it is read after the last but one
+    has left. Such a refusal ends one cycle after the read that makes space, so the next word is read
+    no later than 2 cycles after the read that makes space for the last but one. Source: dwc.sv.
     """
     made = words * ratio
     firsts = waiting_for_nothing(made)
@@ -144,7 +153,9 @@ def narrowing(words: int, ratio: int, *, bits: int) -> Cluster:
         Wait(waiter=1, source=0, events=firsts, delay=2),
         Wait(waiter=0, source=1, events=counting(words) * ratio - 3),
     ]
-    return _cluster(words, made, (bits, bits // ratio), waits, read_gap=ratio)
+    read = counting(words)
+    lock = Lock(series=0, events=read, words=read * ratio, held=2, delay=2)
+    return _cluster(words, made, (bits, bits // ratio), waits, read_gap=ratio, lock=lock)
 
 
 def pipeline(words: int, latency: int, held: int, *, bits: tuple[int, int]) -> Cluster:
@@ -158,26 +169,24 @@ def pipeline(words: int, latency: int, held: int, *, bits: tuple[int, int]) -> C
 
 def matrix_vector(
     vectors: int, folds: tuple[int, int], core: int, *, bits: tuple[int, int]
-) -> tuple[Cluster, bool]:
-    """Return an MVAU that replays its input, or not, and whether its lock is modelled.
+) -> Cluster:
+    """Return an MVAU that replays its input, or not.
 
     folds: synapse fold SF, neuron fold NF; core: cycles of the pipeline. With NF > 1 words are kept
     in a memory of a power of two, and P, the prefetch, reads it one step before C, the computation.
-    Results that are refused lock the input with hysteresis. Where SF >= core + 2 a result is complete
-    only when the one before has left, which costs no time and is never too fast; else the lock is left
-    out, and the model is exact only while the output is not refused. Source: mvu_vvu_axi.sv,
-    replay_buffer.sv.
+
+    A result that waits in the queue behind one that is refused stops the computation (`OLock`) until
+    the queue is empty. This is no maximum, but has a bound that is one: results in the queue leave in
+    neighbouring cycles as soon as there is space, so the last but one of those begun leaves one cycle
+    after the read that makes its space, and two cycles later the lock is open. No step of a
+    result is later than it would be without a lock, or than 3 cycles after the read that makes space
+    for the result 2 before it. Source: mvu_vvu_axi.sv, replay_buffer.sv.
     """
     synapse, neuron = folds
     read, steps, made = vectors * synapse, vectors * synapse * neuron, vectors * neuron
-    locked = synapse >= core + 2
-    unfinished = 1 if locked else -(-(core + 2) // synapse) + 2
     step = counting(steps)
-    last = waiting_for_nothing(steps)
-    last[synapse - 1 :: synapse] = counting(made) - unfinished
     compute = 0 if neuron == 1 else 2
     waits = [
-        Wait(waiter=compute, source=1, events=last, delay=0 if locked else 1),
         Wait(
             waiter=1,
             source=compute,
@@ -192,13 +201,14 @@ def matrix_vector(
     if neuron > 1:
         series += (Series(name="compute", events=steps),)
         waits += _replay(step, synapse, neuron, read)
-    found = Cluster(
+    begun = counting(made)
+    lock = Lock(series=compute, events=begun * synapse, words=begun, held=2, delay=3)
+    return Cluster(
         series=series,
         waits=tuple(waits),
         inputs=(Port(series=0, words=read, bits=bits[0]),),
-        outputs=(Port(series=1, words=made, bits=bits[1]),),
+        outputs=(Port(series=1, words=made, bits=bits[1], lock=lock),),
     )
-    return found, locked
 
 
 def _replay(step: Numbers, synapse: int, neuron: int, read: int) -> list[Wait]:

@@ -178,12 +178,11 @@ def thresholding(stages):
     return {"R": take, "W": write}
 
 
-def matrix_vector(synapse, neuron, core, *, unfinished):
-    """An MVAU that replays its input. unfinished: results that may wait, and what frees one."""
+def matrix_vector(synapse, neuron, core):
+    """An MVAU that replays its input, and whose output is never refused."""
     room = 2
     while room < synapse:
         room *= 2
-    held, freed = unfinished
 
     def item(m):
         return m // (synapse * neuron) * synapse + m % synapse
@@ -196,8 +195,6 @@ def matrix_vector(synapse, neuron, core, *, unfinished):
     def compute(m, t):
         yield t("C", m - 1) + 1
         yield t("P", m) + 1
-        if m % synapse == synapse - 1:
-            yield t("W", m // synapse - held) + freed
 
     def take(i, t):
         yield t("R", i - 1) + 1

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from planners.fifo.finn.layers import layer_cluster
 from planners.fifo.finn.nodes import Node
 from planners.fifo.timing import rtl
+from planners.fifo.timing.loops import Loop, Stream, loop_cluster
 from planners.fifo.timing.options import TimingOptions
-from tests.planners.fifo import recurrences
-from tests.planners.fifo.handshakes import Times, cluster_rules
+from tests.planners.fifo import cycle_by_cycle, recurrences
+from tests.planners.fifo.handshakes import ALWAYS, Times, cluster_rules
 
 FRAMES = 3
 MOST = 400  # words of a frame, for the time that drawing takes
@@ -177,12 +178,89 @@ def test_thresholding_is_that_of_the_verilog(steps, deep, words, rates):
 @instances
 @given(st.integers(1, 24), st.integers(2, 4), st.integers(1, 3), st.integers(4, 10), refusing)
 def test_a_matrix_unit_is_that_of_the_verilog(synapse, neuron, vectors, core, rates):
-    cluster, is_locked = rtl.matrix_vector(vectors, (synapse, neuron), core, bits=(8, 8))
-    # At most one unfinished result where that costs nothing; else as many as pipeline and queue hold.
-    held = (1, 0) if is_locked else (-(-(core + 2) // synapse) + 2, 1)
-    rules = recurrences.matrix_vector(synapse, neuron, core, unfinished=held)
-    ours, theirs = ports(cluster, rules, rates)
+    cluster = rtl.matrix_vector(vectors, (synapse, neuron), core, bits=(8, 8))
+    ours, theirs = ports(cluster, recurrences.matrix_vector(synapse, neuron, core), rates)
     assert ours == theirs
+
+
+def with_fifo(cluster, depth):
+    """The rules of a layer, of a FIFO behind it, and "out", the words that leave the FIFO."""
+    lock, rules = cluster.outputs[0].lock, cluster_rules(cluster)
+    begun = dict(zip(lock.events.tolist(), lock.words.tolist(), strict=True))
+    write, begin, steps = rules[1], rules[lock.series], cluster.series[lock.series].events
+
+    def written(k, t):
+        yield from write(k, t)
+        yield t("out", k - depth) + 1
+
+    def begins(k, t):
+        yield from begin(k, t)
+        frame, step = divmod(k, steps)
+        if step in begun:
+            word = frame * cluster.outputs[0].words + begun[step]
+            yield t("out", word - depth - lock.held) + lock.delay
+
+    def leaves(k, t):
+        yield t("out", k - 1) + 1
+        yield t(1, k) + 1
+
+    return rules | {1: written, lock.series: begins, "out": leaves}
+
+
+@instances
+@given(
+    st.integers(1, 12), st.integers(1, 3), st.integers(1, 4), st.integers(3, 9), st.integers(2, 9),
+    refusing,
+)  # fmt: skip
+def test_a_matrix_unit_is_never_later_in_the_verilog(synapse, neuron, vectors, core, depth, rates):
+    # And as fast where nothing is refused and the FIFO is as deep as the pipeline is long.
+    taken, given_ = refusals(rates)
+    cluster = rtl.matrix_vector(vectors, (synapse, neuron), core, bits=(8, 8))
+    theirs = cycle_by_cycle.matrix_unit(
+        (synapse, neuron), core, depth, FRAMES * vectors, (taken, given_ if rates[1] else ALWAYS)
+    )
+    ours = Times(with_fifo(cluster, depth), {0: taken, "out": given_ if rates[1] else ALWAYS})
+    found = [ours.all(name, len(one)) for name, one in zip((0, 1, "out"), theirs, strict=True)]
+    assert all(
+        one <= two
+        for his, mine in zip(theirs, found, strict=True)
+        for one, two in zip(his, mine, strict=True)
+    )
+    if not rates[1] and (depth + 1) * synapse >= core + 6:
+        assert list(theirs) == found
+
+
+@instances
+@given(st.integers(2, 6), st.integers(1, 20), st.integers(2, 6), refusing)
+def test_narrowing_before_a_fifo_is_never_earlier_than_the_verilog(ratio, words, depth, rates):
+    # With the clause, which is no maximum. The lock is why: without it a word came a cycle too early.
+    taken, given_ = refusals(rates)
+    rules = recurrences.narrowing(ratio, with_clause=True)
+    write = rules["W"]
+    rules["W"] = lambda k, t: [*write(k, t), t("out", k - depth) + 1]
+    rules["out"] = lambda k, t: [t("out", k - 1) + 1, t("W", k) + 1]
+    theirs = Times(rules, {"R": taken, "out": given_})
+    cluster = rtl.narrowing(words, ratio, bits=8 * ratio)
+    ours = Times(with_fifo(cluster, depth), {0: taken, "out": given_})
+    for port, name, events in ((0, "R", words), (1, "W", words * ratio)):
+        found, expected = ours.all(port, FRAMES * events), theirs.all(name, FRAMES * events)
+        assert all(one >= two for one, two in zip(found, expected, strict=True))
+
+
+@instances
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=12), st.integers(1, 6), refusing)
+def test_a_loop_has_an_iteration_in_each_stage_of_its_pipeline(steps, latency, rates):
+    # Behind a refused write the others leave one by one: a word does not overtake the steps between.
+    steps = [(True, False), *steps, (False, True)]
+    reads, writes = zip(*steps, strict=True)
+    streams = [
+        [Stream(iterations=np.flatnonzero(one).astype(np.int64), bits=8)] for one in (reads, writes)
+    ]
+    cluster = loop_cluster(Loop(iterations=len(steps), latency=latency), *streams, ())
+    refused = refusals(rates)
+    ours = Times(cluster_rules(cluster), dict(enumerate(refused)))
+    theirs = cycle_by_cycle.pipelined_loop(reads, writes, latency, FRAMES, refused)
+    assert [ours.all(port, len(one)) for port, one in enumerate(theirs)] == list(theirs)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +268,7 @@ def test_a_matrix_unit_is_that_of_the_verilog(synapse, neuron, vectors, core, ra
 )
 def test_the_lock_of_a_matrix_unit_costs_nothing_while_its_output_is_taken(synapse, neuron):
     # A vector takes SF * NF cycles, whatever the pipeline: FINN's estimate, which its RTL keeps.
-    cluster, _ = rtl.matrix_vector(6, (synapse, neuron), 6, bits=(8, 8))
+    cluster = rtl.matrix_vector(6, (synapse, neuron), 6, bits=(8, 8))
     times = Times(cluster_rules(cluster), {})
     writes = cluster.series[1].events
     assert times(1, 4 * writes - 1) - times(1, 3 * writes - 1) == 6 * synapse * neuron

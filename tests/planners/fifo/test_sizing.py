@@ -83,7 +83,7 @@ def _both(one, two):
 
 
 sizes = st.integers(1, 3)
-links = st.sampled_from(["wide", "narrow", "pipe", "window", "pool"])
+links = st.sampled_from(["wide", "narrow", "pipe", "window", "pool", "matrix"])
 
 
 def drawn_chain(kinds, words=12):
@@ -96,6 +96,8 @@ def drawn_chain(kinds, words=12):
         elif kind == "narrow" and words < 20:
             layers.append(rtl.narrowing(words, 2, bits=4))
             words *= 2
+        elif kind == "matrix" and words % 2 == 0:
+            layers.append(rtl.matrix_vector(words // 2, (2, 2), 4, bits=(2, 3)))
         elif kind == "window" and words > 2:
             layers.append(
                 cluster("ConvolutionInputGenerator", IFMDim=(words, 1), OFMDim=(words - 2, 1),
@@ -345,3 +347,13 @@ def test_a_proof_that_begins_with_deep_fifos_ends_with_the_smallest(deep):
     depths = [last[one] for one in range(len(weights))]
     assert design.bits(depths) == smallest.bits == parts.lower_bound
     assert evaluator.circuit(depths) is None
+
+
+def test_a_period_that_rests_on_a_lock_is_said_to_be_one_at_most():
+    # A result is written core + 2 = 10 cycles after its step and read one later; 3 later follows the
+    # step of the result depth + 2 behind it: 4 results in 14 cycles, 24 in a frame.
+    units = [rtl.matrix_vector(12, (1, 2), 8, bits=(2, 3)), rtl.pipeline(24, 4, 5, bits=(3, 2))]
+    system = EventSystem(chain(*units))
+    shallow, deep = (period_of(system, [depth]) for depth in (2, 40))
+    assert (shallow.is_bound, deep.is_bound) == (True, False)
+    assert (shallow.period, deep.period) == (24 // 4 * 14, 24)
