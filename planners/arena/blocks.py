@@ -14,7 +14,7 @@ from typing import Any
 
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
-from csdf.kernels import placement as kernel
+from planners.kernels import placement as kernel
 from planners.plan import Buffer, Problem
 
 MOST_CONFLICTS = 100_000_000  # entries; each takes 24 bytes

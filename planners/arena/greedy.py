@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
 from csdf.kernels import compile as compiler
-from csdf.kernels import placement as kernel
 from planners.arena.blocks import Blocks
+from planners.kernels import placement as kernel
 
 TRIES = 32  # improvements without success, after which the next starts from the best again
 

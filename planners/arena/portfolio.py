@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from random import Random
 
 from csdf.kernels import compile as compiler
-from csdf.kernels.placement_search import FOUND, NONE
 from planners.arena.blocks import Blocks
 from planners.arena.bounds import Bound, clique_bound, cliques_of, load_bound
 from planners.arena.exact import Field, PlacementSearch, random_order, standard_orders
 from planners.arena.greedy import Greedy
 from planners.arena.pushing import PushingSearch
 from planners.arena.widening import WideningSearch
+from planners.kernels.placement_search import FOUND, NONE
 
 MOST_EXACT = 4000  # blocks of a part that is searched exactly; larger ones are improved only
 LEAST_SLICE = 1000  # placements a search tries before the next has its turn

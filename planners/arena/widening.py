@@ -6,10 +6,10 @@ from random import Random
 from typing import Any
 
 from csdf.kernels import compile as compiler
-from csdf.kernels import placement_beam as kernel
-from csdf.kernels import placement_search
 from planners.arena.blocks import Blocks
 from planners.arena.exact import Field
+from planners.kernels import placement_beam as kernel
+from planners.kernels import placement_search
 
 MOST_ROWS = 2**22  # numbers in the rows of a level; what is wider begins again, in another order
 NARROWER = 4  # of the width on the way to the best plan

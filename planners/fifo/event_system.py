@@ -13,12 +13,12 @@ import numpy as np
 from csdf.analysis.components import strong_components
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
-from csdf.kernels import event_times
-from csdf.kernels.event_times import NONE
 from planners.fifo.design import Design
 from planners.fifo.rows import ALL_DEPTHS, TooSmall, too_small
 from planners.fifo.timing.cluster import Numbers, Port
 from planners.fifo.timing.repeating import is_word_by_word
+from planners.kernels import event_times
+from planners.kernels.event_times import NONE
 
 FEWEST_SLOTS, MOST_SLOTS = 6, 64  # frames whose times are kept
 ROOM = 12_000_000  # times that are kept, where that allows more than the fewest slots

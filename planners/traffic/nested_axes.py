@@ -30,8 +30,8 @@ BLOCK = 256  # options that are compared with the best ones together
 class AxisOptions(NamedTuple):
     """Tiles along rows or columns and what they cost, fewest reads first.
 
-    costs: (N, 6), as csdf.kernels.loop_nests lays an option out. tiles: (N, 4), those of output places
-    in the two arrays that they move, and those of kernel places.
+    costs: (N, 6), as planners.kernels.loop_nests lays an option out. tiles: (N, 4), those of output
+    places in the two arrays that they move, and those of kernel places.
     """
 
     costs: Numbers

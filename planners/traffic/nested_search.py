@@ -15,8 +15,8 @@ from math import prod
 from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
-from csdf.kernels import loop_nests as kernel
 from csdf.stopping import Stop
+from planners.kernels import loop_nests as kernel
 from planners.traffic.convolution import ELEMENTS, ArrayBytes, Convolution
 from planners.traffic.counting import AXES
 from planners.traffic.footprints import axes_of, used_weights

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from csdf.errors import InvalidPlan
 from csdf.kernels import compile as compiler
-from csdf.kernels import loop_nests as kernel
 from csdf.outcome import Reason
 from csdf.stopping import ENDS, Budget, reason_of, stop_of
+from planners.kernels import loop_nests as kernel
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.bounds import lower_bounds
 from planners.traffic.convolution import ELEMENTS, ArrayBytes, Convolution, array_bytes, group_of

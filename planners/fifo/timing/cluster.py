@@ -3,7 +3,7 @@
 A layer is not one actor: a sliding window reads while it writes, and each holds up the other. So a
 layer is a small cluster of series. A series is one port's handshakes in order (or an inner event); a
 wait says which event of another series has to come first, and by how many clock cycles.
-csdf.kernels.event_times carries them out; planners.fifo.dataflow makes a CSDF graph of them.
+planners.kernels.event_times carries them out; planners.fifo.dataflow makes a CSDF graph of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from csdf.kernels.event_times import NONE
+from planners.kernels.event_times import NONE
 
 Numbers = NDArray[np.int64]
 

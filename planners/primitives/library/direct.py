@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cnn2csdf.weights import Array
-from csdf.kernels import convolution_direct as kernels
+from planners.kernels import convolution_direct as kernels
 from planners.primitives.library.convolution import ConvolutionSizes
 from planners.primitives.library.primitive import (
     PlainWeights,

@@ -11,7 +11,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
 from cnn2csdf.weights import Array
-from csdf.kernels import convolution_layers as kernels
+from planners.kernels import convolution_layers as kernels
 from planners.primitives.library.primitive import compiled
 from planners.primitives.profile import CHW
 

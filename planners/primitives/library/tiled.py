@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn2csdf.weights import Array
-from csdf.kernels import convolution_tiles as kernels
+from planners.kernels import convolution_tiles as kernels
 from planners.primitives.library.convolution import ELEMENT_BYTES, ConvolutionSizes
 from planners.primitives.library.primitive import Prepared, compiled, contiguous, float_bytes
 from planners.primitives.library.products import multiply

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from math import gcd
 
 from csdf.kernels import compile as compiler
-from csdf.kernels.placement_search import FOUND, NONE
 from planners.arena.blocks import Blocks
 from planners.arena.bounds import Clique
 from planners.arena.exact import Field
 from planners.arena.portfolio import Attempt
+from planners.kernels.placement_search import FOUND, NONE
 from planners.plan import Buffer
 from planners.streaming.offsets.pieces import GroupBytes, Lead
 

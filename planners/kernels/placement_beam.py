@@ -1,7 +1,8 @@
 """A search for offsets within a capacity: of all beginnings with equally many blocks, the best go on.
 
-B blocks are numbered from 0. Part, Cliques and Conflicts are those of csdf/kernels/placement_search.py
-and csdf/kernels/placement.py. A row is a beginning of a plan: some blocks are placed, from below.
+B blocks are numbered from 0. Part and Cliques are those of planners/kernels/placement_search.py,
+Conflicts those of planners/kernels/placement.py. A row is a beginning of a plan: some blocks are
+placed, from below.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-from csdf.kernels.compiled.placement cimport Conflicts
-from csdf.kernels.compiled.placement_search cimport Cliques, Part
+from planners.kernels.compiled.placement cimport Conflicts
+from planners.kernels.compiled.placement_search cimport Cliques, Part
 
 cdef int64_t UNDECIDED, FOUND, LOST, MASK
 
