@@ -3,7 +3,9 @@
 The texts are in csdf/kernels and planners/kernels, their types in the folder `compiled` beside them.
 Without Cython or a C compiler the package is built all the same, and runs the texts themselves.
 Environment: CSDF_KERNELS is `plain` to compile nothing, or `compiled` to fail where nothing can be
-compiled; by default the build takes what it can have.
+compiled; by default the build takes what it can have. `sanitized` is for tests: kernels that end the
+process where a sum, product or shift leaves 64 bits, and look at every index, in a folder of their own
+by `build_ext --build-lib FOLDER`; see tests/sanitized/build.py.
 """
 
 import contextlib
@@ -25,10 +27,15 @@ SHARED = "csdf.kernels.compiled.shared"  # what all compiled kernels need; half 
 FLAGS = ["/O2"]
 if os.name != "nt":  # sums wrap round, and are rounded one by one in the order that is written
     FLAGS = ["-O3", "-g0", "-fwrapv", "-ffp-contract=off", "-fcx-limited-range"]
+if (
+    WISH == "sanitized"
+):  # the last flag is that of GCC before 13, which later ones and Clang know too
+    FLAGS[:3] = ["-O0", "-g0", "-fno-wrapv"]  # Python's own flags hold -fwrapv: nothing would end
+    FLAGS += ["-fsanitize=signed-integer-overflow,shift", "-fsanitize-undefined-trap-on-error"]
 LINK = ["-Wl,-s"] if sys.platform.startswith("linux") else []  # no names of what is not called
 DIRECTIVES = {
     "language_level": 3,
-    "boundscheck": False,
+    "boundscheck": WISH == "sanitized",
     "wraparound": False,
     "initializedcheck": False,
     "cdivision": False,  # rounds down, as in Python
@@ -64,7 +71,7 @@ class BuildKernels(build_ext):
         try:
             self._compile()
         except (BaseError, CCompilerError, ImportError, OSError) as error:
-            if WISH == "compiled":
+            if WISH in ("compiled", "sanitized"):
                 raise
             self._leave_out(str(error))
 
