@@ -141,6 +141,14 @@ class WideningSearch:
         )
 
 
+def most_lost(cliques: int) -> int:
+    """Return what so many cliques lose at most as the guide counts it, times the parts of the whole.
+
+    One with no room left loses room << FINE over room // SOFTNESS: the quotient is below 2 * SOFTNESS.
+    """
+    return (1 + cliques * (2 * SOFTNESS << FINE)) * WHOLE
+
+
 def _start(blocks: Blocks) -> tuple[list[int], list[int]]:
     """Return the smallest offset of each block, and the blocks left to place, by that.
 

@@ -251,7 +251,8 @@ def try_block(part, conflicts, cliques, guide, beam, block):
     total = 1
     for k in range(beam.left - 1):
         other = beam.try_order[k]
-        total = (total + (beam.try_low[other] + 1) * guide.key[other]) & MASK
+        key = guide.key[other]  # without a sign, so that products may wrap round
+        total = (total + (beam.try_low[other] + 1) * key) & MASK
     place = total & (len(kept.seen) - 1)
     if kept.seen[place] == total:
         return

@@ -89,7 +89,7 @@ class Direct(PlainWeights):
         _: Array,
         output: Array,
     ) -> None:
-        compiled(self.loops)(
+        compiled(self.loops, sizes.largest)(
             self.view(source, self.input_layout),
             prepared,
             sizes.steps,

@@ -104,11 +104,11 @@ class Lowered(PlainWeights):
         if self.is_by_rows:
             lowered = cells.reshape(rows, sizes.columns, *sizes.kernel, depth)
             there = by_places(source, self.input_layout)[:, :, seen]
-            compiled(kernels.rows)(there, sizes.steps, first, lowered)
+            compiled(kernels.rows, sizes.largest)(there, sizes.steps, first, lowered)
             return lowered.reshape(rows * sizes.columns, sizes.seen).T
         lowered = cells.reshape(depth, *sizes.kernel, rows, sizes.columns)
         there = by_channels(source, self.input_layout)[seen]
-        compiled(kernels.columns)(there, sizes.steps, first, lowered)
+        compiled(kernels.columns, sizes.largest)(there, sizes.steps, first, lowered)
         return lowered.reshape(sizes.seen, rows * sizes.columns)
 
 

@@ -156,11 +156,13 @@ class Tiled:
         places = rows * domain.tiles
         if self.input_layout == CHW:
             tiles = cells.take(*shape, sizes.channels, rows, domain.tiles)
-            compiled(kernels.forwards_by_channels)(*known, line[: domain.line], tiles)
+            compiled(kernels.forwards_by_channels, sizes.largest)(
+                *known, line[: domain.line], tiles
+            )
             return tiles.reshape(domain.points, sizes.channels, places)
         tiles = cells.take(*shape, rows, domain.tiles, sizes.channels)
         near = line[: domain.line * sizes.channels].reshape(domain.line, sizes.channels)
-        compiled(kernels.forwards_by_places)(*known, near, tiles)
+        compiled(kernels.forwards_by_places, sizes.largest)(*known, near, tiles)
         return tiles.reshape(domain.points, places, sizes.channels).swapaxes(1, 2)
 
     def _backwards(
