@@ -17,7 +17,7 @@ from planners.fifo.design import Design
 from planners.fifo.rows import ALL_DEPTHS, TooSmall, too_small
 from planners.fifo.timing.cluster import Numbers, Port
 from planners.fifo.timing.repeating import is_word_by_word
-from planners.kernels import event_times
+from planners.kernels import event_times, ranges
 from planners.kernels.event_times import NONE
 
 FEWEST_SLOTS, MOST_SLOTS = 6, 64  # frames whose times are kept
@@ -70,6 +70,7 @@ class EventSystem:
         gaps: list[int] = []
         gap_at: list[int] = []
         waits: list[tuple[int, ...]] = []
+        pauses: list[int] = []  # the longest before an event of each series
         for number, layer in enumerate(self.design.layers):
             begin = len(events)
             self._series_of.append(begin)
@@ -77,17 +78,22 @@ class EventSystem:
                 self._owner.append(number)
                 events.append(series.events)
                 gaps.append(series.gap)
+                pauses.append(max(1, largest_of(series.gap, series.gaps)))
                 gap_at.append(self._table(series.gaps))
             for wait in layer.cluster.waits:
-                source = begin + wait.source
+                source, waiter = begin + wait.source, begin + wait.waiter
+                pauses[waiter] = max(pauses[waiter], largest_of(wait.delay, wait.delays))
                 waits.append(
                     (
-                        begin + wait.waiter, source, self._table(wait.events), 0,
+                        waiter, source, self._table(wait.events), 0,
                         layer.cluster.series[wait.source].events, -1, wait.delay,
                         self._table(wait.delays), 0, number,
                     )
                 )  # fmt: skip
         self._events, self._gap, self._gap_at = events, gaps, gap_at
+        self.longest = sum(
+            max(1, count) * pause for count, pause in zip(events, pauses, strict=True)
+        )
         return waits
 
     def _stream(
@@ -120,14 +126,14 @@ class EventSystem:
         counts = [0] * len(self._events)
         for one in waiter:
             counts[one] += 1
-        self._fits = sum(self._events) * 64 < compiler.SAFE
-        self._backend = compiler.backend(fits=self._fits)
         numbers = np.concatenate([*self._tables, np.zeros(1, dtype=np.int64)])
         self._tables = []
-        self._numbers = self._array(numbers)
-        self._wait_start = self._array([0, *accumulate(counts)])
-        (_, self._source, self._token_at, self._shift, self._tokens, self._event_at,
-         self._delay, self._delay_at) = map(self._array, columns[:8])  # fmt: skip
+        _, source, token_at, _, tokens, event_at, delay, delay_at = columns[:8]
+        self._columns = (
+            [0, *accumulate(counts)], source, token_at, tokens, event_at, delay, delay_at, numbers,
+        )  # fmt: skip
+        self.most_tokens = max(self._events, default=0) + largest_of(0, numbers)
+        self._arrays: dict[bool, tuple[Any, ...]] = {}
         self._kind = columns[8]
         passes = [is_word_by_word(layer.cluster) for layer in self.design.layers]
         self.is_inside = np.array([passes[one] for one in self._owner], dtype=bool)
@@ -148,10 +154,11 @@ class EventSystem:
         """Return the number of the series of a layer's port."""
         return self._series_of[layer] + port.series
 
-    def _array(self, values: Any) -> Any:
-        if self._backend.is_compiled:
-            return np.ascontiguousarray(values, dtype=np.int64)
-        return [int(one) for one in values]
+    def arrays(self, backend: compiler.Backend) -> tuple[Any, ...]:
+        """Return where the waits of series begin, their columns, and the numbers in tables."""
+        if backend.is_compiled not in self._arrays:
+            self._arrays[backend.is_compiled] = tuple(_array(backend, one) for one in self._columns)
+        return self._arrays[backend.is_compiled]
 
     def restricted(self, layers: Iterable[int], depths: Sequence[int | None]) -> Restricted:
         """Return the part of the design with only these layers, in these depths."""
@@ -174,6 +181,25 @@ class EventSystem:
         return [group for group in groups.values() if len(group) > 1]
 
 
+def largest_of(number: int, table: Numbers | None) -> int:
+    """Return the largest absolute value in a table, or of the number that stands for all of it."""
+    if table is None:
+        return abs(number)
+    return max(int(table.max(initial=0)), -int(table.min(initial=0)))
+
+
+def total(table: Numbers) -> int:
+    """Return the sum of a table, which 64 bits need not hold."""
+    fits = largest_of(0, table) * len(table) < 2**63
+    return int(table.sum()) if fits else sum(table.tolist())
+
+
+def _array(backend: compiler.Backend, values: Any) -> Any:
+    if backend.is_compiled:
+        return np.ascontiguousarray(values, dtype=np.int64)
+    return [int(one) for one in values]
+
+
 class Restricted:
     """Some layers of a design and the FIFOs between them; times of their events."""
 
@@ -191,42 +217,61 @@ class Restricted:
         ):
             base[one] = place
         enabled = [int(kind == 0) for kind in system._kind]
-        shift = np.zeros(len(enabled), dtype=np.int64)
+        shift = [0] * len(enabled)
         back = 1
         for number, (fifo, depth) in enumerate(zip(design.fifos, depths, strict=True)):
             if fifo.producer not in kept or fifo.consumer not in kept:
                 continue
             enabled[system._data[number]] = 1
-            if depth is not None:
+            if depth is not None and depth < MOST_FRAMES * fifo.words:
+                # A deeper FIFO has room for all frames that are ever simulated.
                 enabled[system._space[number]] = 1
                 shift[system._space[number]] = -depth
                 back = max(back, -(-depth // fifo.words))
         self._back = max(back, system_reach(system, kept))
         self._depths = depths
-        make = system._array
-        self._active, self._base = make(active), make(base)
-        self._enabled, self._shift = make(enabled), make(shift)
-        self._events, self._gap, self._gap_at = (
-            make(system._events), make(system._gap), make(system._gap_at)
+        self._most_tokens = system.most_tokens - min(shift, default=0)
+        self._columns = (
+            active, base, enabled, shift, system._events, system._gap, system._gap_at,
         )  # fmt: skip
-        self._scratch = [make([0] * len(base)) for _ in range(5)]
-        self._answer = make([0] * 4)
+        self._backend: compiler.Backend | None = None
         slots = max(FEWEST_SLOTS, self._back + 2, min(MOST_SLOTS, ROOM // max(1, self.events)))
         self._slots = slots
         self._settled: tuple[int, Any] | None = None
         self.simulated = 0  # events so far
 
-    def _fixed(self) -> tuple[Any, ...]:
-        own = self._system
+    def _arguments(self) -> tuple[Any, ...]:
+        wait_start, source, token_at, *rest = self._system.arrays(self._backend)
+        tokens, event_at, delay, delay_at, numbers = rest
         return (
-            self._events, self._base, self._gap, self._gap_at, own._wait_start, self._enabled,
-            own._source, own._token_at, self._shift, own._tokens, own._event_at, own._delay,
-            own._delay_at, own._numbers,
+            self._events, self._base, self._gap, self._gap_at, wait_start, self._enabled, source,
+            token_at, self._shift, tokens, event_at, delay, delay_at, numbers,
         )  # fmt: skip
+
+    def _begin(self, period: Fraction, frames: int) -> Any:
+        """Return room for times, on the backend that holds those of so many frames."""
+        system = self._system
+        largest = ranges.event_times(
+            frames, period.numerator, period.denominator, system.longest, self._most_tokens
+        )
+        backend = compiler.backend(fits=largest <= compiler.SAFE)
+        if backend is not self._backend:
+            self._backend = backend
+            (self._active, self._base, self._enabled, self._shift, self._events, self._gap,
+             self._gap_at) = (_array(backend, one) for one in self._columns)  # fmt: skip
+            self._scratch = [_array(backend, [0] * len(self._base)) for _ in range(5)]
+            self._answer = _array(backend, [0] * 4)
+            self._fixed = self._arguments()
+        return self._blank(self._slots * self.events)
+
+    @property
+    def _kind(self) -> Any:
+        """The numpy type of times: integers without end where they are not in 64 bits."""
+        return np.int64 if self._backend.is_compiled else object
 
     def deadlock(self) -> Circuit | None:
         """Return the layers and FIFOs that wait for one another for ever, or None."""
-        times = self._blank(self._slots * self.events)
+        times = self._begin(Fraction(0), 1)
         stuck = self._frame(0, Fraction(0), times)
         return self._stuck() if stuck else None
 
@@ -235,7 +280,7 @@ class Restricted:
 
         None is proved by times that repeat, a circuit by its events: both are exact.
         """
-        times = self._blank(self._slots * self.events)
+        times = self._begin(period, MOST_FRAMES)
         if self._frame(0, period, times):
             return self._stuck()
         settled = 0
@@ -268,7 +313,7 @@ class Restricted:
         put = self._words(frame, times, system.series_of(fifo.producer, written), written)
         taken = self._words(frame, times, system.series_of(fifo.consumer, read), read)
         behind = max(0, -(-int((taken - put).max()) // period.numerator)) + 1
-        shifts = np.arange(-behind, 1, dtype=np.int64)[:, None] * period.numerator
+        shifts = np.arange(-behind, 1, dtype=self._kind)[:, None] * period.numerator
         seen = np.searchsorted(
             np.ravel(taken[None, :] + shifts), put - period.denominator, side="right"
         )
@@ -277,16 +322,16 @@ class Restricted:
 
     def _words(self, frame: int, times: Any, series: int, port: Port) -> Numbers:
         begin = frame % self._slots * self.events + int(self._base[series])
-        found = np.asarray(times[begin : begin + int(self._events[series])], dtype=np.int64)
+        found = np.asarray(times[begin : begin + int(self._events[series])], dtype=self._kind)
         return found if port.events is None else found[port.events]
 
     def times(self, period: Fraction, frames: int) -> dict[int, Numbers]:
         """Return when the events of each series happen, a row a frame, at the distance of a period."""
-        times = self._blank(self._slots * self.events)
+        times = self._begin(period, frames)
         for frame in range(frames):
             if self._frame(frame, period, times):
                 raise GaveUp(f"{self._system.design.name} deadlocks in these depths")
-        table = np.asarray(times, dtype=np.int64).reshape(self._slots, self.events)
+        table = np.asarray(times, dtype=self._kind).reshape(self._slots, self.events)
         return {
             int(one): table[
                 :frames, int(self._base[one]) : int(self._base[one] + self._events[one])
@@ -294,10 +339,6 @@ class Restricted:
             // period.denominator
             for one in self._active
         }
-
-    @property
-    def _backend(self) -> compiler.Backend:
-        return self._system._backend
 
     def _blank(self, length: int) -> Any:
         if self._backend.is_compiled:
@@ -308,7 +349,7 @@ class Restricted:
         self.simulated += self.events
         status = self._backend.kernel(event_times.advance)(
             frame, period.numerator, period.denominator, self._slots, self.events, self._active,
-            *self._fixed(), times, *self._scratch, self._answer,
+            *self._fixed, times, *self._scratch, self._answer,
         )  # fmt: skip
         return bool(status == event_times.STUCK)
 
@@ -322,9 +363,9 @@ class Restricted:
     def _traced(self, frame: int, period: Fraction, times: Any) -> Circuit | None:
         place = int(self._answer[0]), int(self._answer[1])
         way = [self._blank(self.events + 1) for _ in range(4)]
-        met = self._system._array(np.full(self.events, -1, dtype=np.int64))
+        met = _array(self._backend, [-1] * self.events)
         status = self._backend.kernel(event_times.trace)(
-            frame, period.denominator, self._slots, self.events, *self._fixed(), times, *place,
+            frame, period.denominator, self._slots, self.events, *self._fixed, times, *place,
             met, *way, self._answer,
         )  # fmt: skip
         if status != event_times.CYCLE:

@@ -253,10 +253,11 @@ def try_block(part, conflicts, cliques, guide, beam, block):
         other = beam.try_order[k]
         key = guide.key[other]  # without a sign, so that products may wrap round
         total = (total + (beam.try_low[other] + 1) * key) & MASK
-    place = total & (len(kept.seen) - 1)
-    if kept.seen[place] == total:
+    mark = total
+    place = mark & (len(kept.seen) - 1)
+    if kept.seen[place] == mark:
         return
-    kept.seen[place] = total
+    kept.seen[place] = mark
     step = kept.count
     if kept.count == len(kept.heap):
         step = kept.heap[0]

@@ -103,6 +103,18 @@ def loop_nests(lengths: Sequence[int], element_bytes: Sequence[int], room: int) 
     return max(most + 1, room)
 
 
+def event_times(frames: int, period: int, scale: int, longest: int, tokens: int) -> int:
+    """Return the largest number of `event_times` in so many frames.
+
+    period: of a frame, in units of which `scale` are one of gaps and delays. longest: what all events
+    of a frame take one after the other, each the longest gap or delay before it. A chain of waits meets
+    each event of a frame at most once, so the frame ends no later than that after its beginning, or
+    after the end of the frame before. tokens: the largest number of a token, with the depths of FIFOs
+    that it is behind.
+    """
+    return max(frames * (period + scale * longest), tokens)
+
+
 def windows(
     steps: Sequence[int], kernel: Sequence[int], inputs: Sequence[int], outputs: Sequence[int]
 ) -> int:

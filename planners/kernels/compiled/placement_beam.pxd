@@ -61,7 +61,7 @@ cdef bint is_among_the_best(Guide guide, Beam beam, int64_t lost, int64_t share)
 
 @cython.locals(
     lost=int64_t, kept=Kept, share=int64_t, worth=int64_t, total=uint64_t, k=int64_t,
-    other=int64_t, key=uint64_t, place=int64_t, step=int64_t,
+    other=int64_t, key=uint64_t, mark=int64_t, place=int64_t, step=int64_t,
 )
 cdef void try_block(
     Part part, Conflicts conflicts, Cliques cliques, Guide guide, Beam beam, int64_t block
