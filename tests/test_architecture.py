@@ -49,7 +49,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "planners": ANALYSES
     | PLANS
     | {"csdf.io.files", "csdf.io.json_value", "csdf.kernels", "cnn2csdf", "planners.kernels"},
-    "planners.kernels": set(),
+    "planners.kernels": {"csdf.kernels"},
     "planners.check": {
         "csdf.errors",
         "csdf.outcome",
