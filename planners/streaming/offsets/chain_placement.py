@@ -35,10 +35,9 @@ class ChainGroup(NamedTuple):
 def chain_offsets(
     groups: Sequence[ChainGroup], sizes: Mapping[str, int], cap: int, alignment: int
 ) -> dict[str, int] | None:
-    """Return offsets within a cap; None where the grid has none, or sums are too many to be
-    looked at. Sizes are of whole alignments.
+    """Return offsets within a cap; None where the grid has none. Sizes are of whole alignments.
 
-    A source or result that is not in `sizes` lies elsewhere.
+    None too where too many numbers may be sums of sizes. A source or result that is not in `sizes` lies elsewhere.
     """
     if any(_bits(group, cap) > MOST_SUMS for group in groups):
         return None
