@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from fractions import Fraction
 
 from csdf.search.evaluator import Evaluation
-from planners.fifo.event_system import Circuit, EventSystem, Restricted, total
+from planners.fifo.event_system import Circuit, EventSystem, Restricted
 
 Look = Callable[[], None]
 Depths = Sequence[int | None]
@@ -177,7 +177,10 @@ class DesignEvaluator:
         """A period that no layer is faster than: its longest series, one event after the other."""
         series = self.system.design.layers[layer].cluster.series
         return Fraction(
-            max(one.events * one.gap if one.gaps is None else total(one.gaps) for one in series)
+            max(
+                one.events * one.gap if one.gaps is None else sum(one.gaps.tolist())
+                for one in series
+            )
         )
 
 

@@ -22,6 +22,7 @@ from planners.kernels.event_times import NONE
 
 FEWEST_SLOTS, MOST_SLOTS = 6, 64  # frames whose times are kept
 ROOM = 12_000_000  # times that are kept, where that allows more than the fewest slots
+MOST_TIMES = 1_000_000_000  # for memory
 MOST_FRAMES = 3_000  # simulated, before giving up
 LOOKS = (2, 4, 8, 16, 32, 64)  # frames after which a cycle is looked for; then every 64
 
@@ -52,6 +53,7 @@ class EventSystem:
         self._tables: list[Numbers] = []
         self._length = 0
         self._known_tables: dict[int, int] = {}
+        self._largest = {-1: 0}  # absolute value in each table
         self._series_of: list[int] = []  # the first series of each layer
         self._owner: list[int] = []  # the layer of each series
         waits = self._own_waits()
@@ -70,7 +72,6 @@ class EventSystem:
         gaps: list[int] = []
         gap_at: list[int] = []
         waits: list[tuple[int, ...]] = []
-        pauses: list[int] = []  # the longest before an event of each series
         for number, layer in enumerate(self.design.layers):
             begin = len(events)
             self._series_of.append(begin)
@@ -78,22 +79,17 @@ class EventSystem:
                 self._owner.append(number)
                 events.append(series.events)
                 gaps.append(series.gap)
-                pauses.append(max(1, largest_of(series.gap, series.gaps)))
                 gap_at.append(self._table(series.gaps))
             for wait in layer.cluster.waits:
-                source, waiter = begin + wait.source, begin + wait.waiter
-                pauses[waiter] = max(pauses[waiter], largest_of(wait.delay, wait.delays))
+                source = begin + wait.source
                 waits.append(
                     (
-                        waiter, source, self._table(wait.events), 0,
+                        begin + wait.waiter, source, self._table(wait.events), 0,
                         layer.cluster.series[wait.source].events, -1, wait.delay,
                         self._table(wait.delays), 0, number,
                     )
                 )  # fmt: skip
         self._events, self._gap, self._gap_at = events, gaps, gap_at
-        self.longest = sum(
-            max(1, count) * pause for count, pause in zip(events, pauses, strict=True)
-        )
         return waits
 
     def _stream(
@@ -115,6 +111,7 @@ class EventSystem:
         place = self._length
         self._tables.append(numbers)
         self._length += len(numbers)
+        self._largest[place] = max(int(numbers.max(initial=0)), -int(numbers.min(initial=0)))
         self._known_tables[id(numbers)] = place
         return place
 
@@ -123,6 +120,14 @@ class EventSystem:
         waits = sorted(waits, key=lambda wait: (wait[0], wait[8]))
         columns = [list(column) for column in zip(*waits, strict=True)] or [[] for _ in range(10)]
         waiter, *_ = columns
+        pauses = [
+            max(1, gap, self._largest[at]) for gap, at in zip(self._gap, self._gap_at, strict=True)
+        ]
+        for one, *_, delay, delay_at, _, _ in waits:
+            pauses[one] = max(pauses[one], abs(delay), self._largest[delay_at])
+        self.longest = sum(
+            max(1, count) * pause for count, pause in zip(self._events, pauses, strict=True)
+        )
         counts = [0] * len(self._events)
         for one in waiter:
             counts[one] += 1
@@ -132,7 +137,7 @@ class EventSystem:
         self._columns = (
             [0, *accumulate(counts)], source, token_at, tokens, event_at, delay, delay_at, numbers,
         )  # fmt: skip
-        self.most_tokens = max(self._events, default=0) + largest_of(0, numbers)
+        self.most_tokens = max(self._events, default=0) + max(self._largest.values())
         self._arrays: dict[bool, tuple[Any, ...]] = {}
         self._kind = columns[8]
         passes = [is_word_by_word(layer.cluster) for layer in self.design.layers]
@@ -181,19 +186,6 @@ class EventSystem:
         return [group for group in groups.values() if len(group) > 1]
 
 
-def largest_of(number: int, table: Numbers | None) -> int:
-    """Return the largest absolute value in a table, or of the number that stands for all of it."""
-    if table is None:
-        return abs(number)
-    return max(int(table.max(initial=0)), -int(table.min(initial=0)))
-
-
-def total(table: Numbers) -> int:
-    """Return the sum of a table, which 64 bits need not hold."""
-    fits = largest_of(0, table) * len(table) < 2**63
-    return int(table.sum()) if fits else sum(table.tolist())
-
-
 def _array(backend: compiler.Backend, values: Any) -> Any:
     if backend.is_compiled:
         return np.ascontiguousarray(values, dtype=np.int64)
@@ -236,6 +228,11 @@ class Restricted:
         )  # fmt: skip
         self._backend: compiler.Backend | None = None
         slots = max(FEWEST_SLOTS, self._back + 2, min(MOST_SLOTS, ROOM // max(1, self.events)))
+        if slots * self.events > MOST_TIMES:
+            raise GaveUp(
+                f"{design.name}: {slots} frames of {self.events} events wait for one another; "
+                f"at most {MOST_TIMES} times are kept"
+            )
         self._slots = slots
         self._settled: tuple[int, Any] | None = None
         self.simulated = 0  # events so far

@@ -37,7 +37,8 @@ def chain_offsets(
 ) -> dict[str, int] | None:
     """Return offsets within a cap; None where the grid has none. Sizes are of whole alignments.
 
-    None too where too many numbers may be sums of sizes. A source or result that is not in `sizes` lies elsewhere.
+    None too where too many numbers may be sums of sizes. A source or result that is not in `sizes`
+    lies elsewhere.
     """
     if any(_bits(group, cap) > MOST_SUMS for group in groups):
         return None
