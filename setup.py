@@ -1,10 +1,11 @@
-"""Compiles the kernels when the package is built, the text in csdf/kernels, by Cython; packs examples.
+"""Compiles the kernels when the package is built, by Cython, and packs examples.
 
-Types are in csdf/kernels/compiled. Without Cython or a C compiler the package is built all the same,
-and runs the text itself. Environment: CSDF_KERNELS is `plain` to compile nothing, or `compiled` to
-fail where nothing can be compiled; by default the build takes what it can have. `sanitized` is for
-tests: kernels that end the process where a sum, product or shift leaves 64 bits, and look at every
-index, in a folder of their own by `build_ext --build-lib FOLDER`; see tests/sanitized/build.py.
+The texts are in csdf/kernels and planners/kernels, their types in the folder `compiled` beside them.
+Without Cython or a C compiler the package is built all the same, and runs the texts themselves.
+Environment: CSDF_KERNELS is `plain` to compile nothing, or `compiled` to fail where nothing can be
+compiled; by default the build takes what it can have. `sanitized` is for tests: kernels that end the
+process where a sum, product or shift leaves 64 bits, and look at every index, in a folder of their own
+by `build_ext --build-lib FOLDER`; see tests/sanitized/build.py.
 """
 
 import contextlib
@@ -20,7 +21,7 @@ from setuptools.command.build_py import build_py
 from setuptools.errors import BaseError, CCompilerError
 
 WISH = os.environ.get("CSDF_KERNELS", "")
-KERNELS = Path("csdf", "kernels")
+KERNELS = Path("csdf", "kernels"), Path("planners", "kernels")
 MODELS = Path("models")
 SHARED = "csdf.kernels.compiled.shared"  # what all compiled kernels need; half of each without it
 FLAGS = ["/O2"]
@@ -120,13 +121,14 @@ def kernels() -> list[Extension]:
     )
     texts = [
         Extension(
-            f"csdf.kernels.compiled.{types.stem}",
-            [str(KERNELS / f"{types.stem}.py")],
+            ".".join([*types.parts[:-1], types.stem]),
+            [str(folder / f"{types.stem}.py")],
             depends=[str(types)],
             extra_compile_args=FLAGS,
             extra_link_args=LINK,
         )
-        for types in sorted((KERNELS / "compiled").glob("*.pxd"))
+        for folder in KERNELS
+        for types in sorted((folder / "compiled").glob("*.pxd"))
     ]
     return [shared, *texts]
 

@@ -2,8 +2,9 @@
 
 A kernel is a plain function over flat sequences of integers. A Backend runs it: PLAIN as it is, on
 lists of Python integers, which have no largest value; COMPILED as machine code that was made from
-the same text when the package was built, on arrays of 64 bits. Where there was no C compiler then,
-or where the environment variable CSDF_KERNELS is `plain`, there is only the first, and all is slower.
+the same text when the package was built, on arrays of 64 bits, and lies in the package `compiled`
+beside the text. Where there was no C compiler then, or where the environment variable CSDF_KERNELS is
+`plain`, there is only the first, and all is slower.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 SAFE = 2**61  # no compiled kernel lets a sum pass it: two such sums still fit into 64 bits
 UNBOUNDED = 2**20_000  # the same for Python integers: a limit that nothing real reaches
-HOME = "csdf.kernels.compiled"  # package of the compiled modules, named as the texts are
+PROBE = "csdf.kernels.compiled.self_timed"  # one build makes the twins of all packages, or none
 
 
 class Plain:
@@ -78,14 +79,15 @@ COMPILED = Compiled()
 
 @cache
 def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
-    module = import_module(f"{HOME}.{function.__module__.rpartition('.')[2]}")
+    package, _, name = function.__module__.rpartition(".")
+    module = import_module(f"{package}.compiled.{name}")
     return getattr(module, function.__name__)  # type: ignore[no-any-return]
 
 
 @cache
 def has_compiled() -> bool:
     """Whether there are compiled kernels, and they are wanted."""
-    return os.environ.get("CSDF_KERNELS") != "plain" and find_spec(f"{HOME}.self_timed") is not None
+    return os.environ.get("CSDF_KERNELS") != "plain" and find_spec(PROBE) is not None
 
 
 def backend(*, fits: bool) -> Backend:

@@ -14,7 +14,8 @@ from typing import Any
 
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
-from csdf.kernels import placement as kernel
+from planners.kernels import placement as kernel
+from planners.kernels import ranges
 from planners.plan import Buffer, Problem
 
 MOST_CONFLICTS = 100_000_000  # entries; each takes 24 bytes
@@ -60,11 +61,6 @@ class Blocks:
         """Return the bytes up to the end of the highest block."""
         ends = (at * self.unit + room for at, room in zip(offsets, self.room, strict=True))
         return max(ends, default=0)
-
-    @property
-    def extent(self) -> int:
-        """A number of units beyond which no plan without needless gaps goes."""
-        return sum(self.size) + sum(self.alignment) + max(self.lowest, default=0)
 
     @property
     def can_be(self) -> bool:
@@ -133,13 +129,10 @@ def _meetings(buffers: Sequence[Buffer], scale: _Scale) -> tuple[list[int], Any,
             f"{start[-1] // 2} pairs of buffers conflict; the limit is {MOST_CONFLICTS // 2}"
         )
     times = {time: place for place, time in enumerate(sorted({*starts, *ends}))}
-    backend = compiler.backend(fits=sum(buffer.size for buffer in buffers) < compiler.SAFE)
+    sizes = [scale.rounded(buffer.size) for buffer in buffers]
+    backend = compiler.backend(fits=ranges.overlaps(sizes) <= compiler.SAFE)
     entries = [backend.blank(start[-1]) for _ in range(3)]
-    columns = (
-        [times[time] for time in starts],
-        [times[time] for time in ends],
-        [scale.rounded(buffer.size) for buffer in buffers],
-    )
+    columns = [times[time] for time in starts], [times[time] for time in ends], sizes
     backend.kernel(kernel.overlaps)(
         backend.kernel(kernel.Lifetimes)(*map(backend.array, columns)),
         backend.array(sorted(range(len(buffers)), key=starts.__getitem__)),

@@ -7,9 +7,9 @@ from random import Random
 from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
-from csdf.kernels import placement, placement_search
 from planners.arena.blocks import Blocks
 from planners.arena.bounds import Clique
+from planners.kernels import placement, placement_search
 
 HEAT_ROOM = 32  # of the trail, for each block: changes of heat on the way down
 FOLLOWED = 1  # the modes of heat: brought up to date where the rest falls apart

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
 from csdf.kernels import compile as compiler
-from csdf.kernels import placement as kernel
 from planners.arena.blocks import Blocks
+from planners.kernels import placement as kernel
+from planners.kernels import ranges
 
 TRIES = 32  # improvements without success, after which the next starts from the best again
 
@@ -17,7 +18,8 @@ class Greedy:
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
-        self._backend = backend = compiler.backend(fits=blocks.extent < compiler.SAFE)
+        largest = ranges.lowest_fit(blocks.size, blocks.alignment, blocks.lowest)
+        self._backend = backend = compiler.backend(fits=largest <= compiler.SAFE)
         self._place = backend.kernel(kernel.lowest_fit)
         columns = blocks.neighbour_start, blocks.neighbour, blocks.rise, blocks.lift
         self._conflicts = backend.kernel(kernel.Conflicts)(*map(backend.view, columns))

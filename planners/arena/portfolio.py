@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from random import Random
 
 from csdf.kernels import compile as compiler
-from csdf.kernels.placement_search import FOUND, NONE
 from planners.arena.blocks import Blocks
 from planners.arena.bounds import Bound, clique_bound, cliques_of, load_bound
 from planners.arena.exact import Field, PlacementSearch, random_order, standard_orders
 from planners.arena.greedy import Greedy
 from planners.arena.pushing import PushingSearch
-from planners.arena.widening import WideningSearch
+from planners.arena.widening import WideningSearch, most_lost
+from planners.kernels import ranges
+from planners.kernels.placement_search import FOUND, NONE
 
 MOST_EXACT = 4000  # blocks of a part that is searched exactly; larger ones are improved only
 LEAST_SLICE = 1000  # placements a search tries before the next has its turn
@@ -158,8 +159,17 @@ class ConnectedBlocks:
 
     def _field(self) -> Field:
         """Return the part for the backend that holds its sums."""
-        fits = self.blocks.extent + self.peak < compiler.SAFE
-        backend = compiler.backend(fits=fits)
+        blocks = self.blocks
+        capacity = -(-self.peak // blocks.unit)  # no search asks for more
+        lies = blocks.size, blocks.alignment
+        largest = max(
+            ranges.placement_search(*lies, blocks.lowest, capacity),
+            ranges.placement_beam(
+                *lies, blocks.lowest, capacity, losses=most_lost(len(self._cliques))
+            ),
+            ranges.placement_ejection(*lies, capacity, len(blocks)),
+        )
+        backend = compiler.backend(fits=largest <= compiler.SAFE)
         if backend.is_compiled not in self._fields:
             field = Field(self.blocks, self._cliques, backend)
             self._fields = {backend.is_compiled: field}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csdf.kernels import placement_ejection as kernel
 from planners.arena.exact import Field
+from planners.kernels import placement_ejection as kernel
 
 
 class PushingSearch:

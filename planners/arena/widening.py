@@ -6,10 +6,10 @@ from random import Random
 from typing import Any
 
 from csdf.kernels import compile as compiler
-from csdf.kernels import placement_beam as kernel
-from csdf.kernels import placement_search
 from planners.arena.blocks import Blocks
 from planners.arena.exact import Field
+from planners.kernels import placement_beam as kernel
+from planners.kernels import placement_search
 
 MOST_ROWS = 2**22  # numbers in the rows of a level; what is wider begins again, in another order
 NARROWER = 4  # of the width on the way to the best plan
@@ -139,6 +139,14 @@ class WideningSearch:
         return backend.kernel(kernel.Beam)(
             self._low, order, rows(lows, orders, shares), rows(*following), kept, backend.array
         )
+
+
+def most_lost(cliques: int) -> int:
+    """Return what so many cliques lose at most as the guide counts it, times the parts of the whole.
+
+    One with no room left loses room << FINE over room // SOFTNESS: the quotient is below 2 * SOFTNESS.
+    """
+    return (1 + cliques * (2 * SOFTNESS << FINE)) * WHOLE
 
 
 def _start(blocks: Blocks) -> tuple[list[int], list[int]]:

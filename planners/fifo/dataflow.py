@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from csdf.kernels.event_times import NONE
 from csdf.model.graph import Actor, Channel, Graph
 from planners.fifo.design import Design
 from planners.fifo.timing.cluster import Numbers, Port, Series, Wait, counting
+from planners.kernels.event_times import NONE
 
 
 def design_graph(design: Design, depths: Sequence[int]) -> Graph:

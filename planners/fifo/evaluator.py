@@ -177,7 +177,10 @@ class DesignEvaluator:
         """A period that no layer is faster than: its longest series, one event after the other."""
         series = self.system.design.layers[layer].cluster.series
         return Fraction(
-            max(one.events * one.gap if one.gaps is None else int(one.gaps.sum()) for one in series)
+            max(
+                one.events * one.gap if one.gaps is None else sum(one.gaps.tolist())
+                for one in series
+            )
         )
 
 

@@ -13,15 +13,16 @@ import numpy as np
 from csdf.analysis.components import strong_components
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
-from csdf.kernels import event_times
-from csdf.kernels.event_times import NONE
 from planners.fifo.design import Design
 from planners.fifo.rows import ALL_DEPTHS, TooSmall, too_small
 from planners.fifo.timing.cluster import Numbers, Port, counting
 from planners.fifo.timing.repeating import is_word_by_word
+from planners.kernels import event_times, ranges
+from planners.kernels.event_times import NONE
 
 FEWEST_SLOTS, MOST_SLOTS = 6, 64  # frames whose times are kept
 ROOM = 12_000_000  # times that are kept, where that allows more than the fewest slots
+MOST_TIMES = 1_000_000_000  # for memory
 MOST_FRAMES = 3_000  # simulated, before giving up
 LOOKS = (2, 4, 8, 16, 32, 64)  # frames after which a cycle is looked for; then every 64
 
@@ -56,6 +57,7 @@ class EventSystem:
         self._tables: list[Numbers] = []
         self._length = 0
         self._known_tables: dict[int, int] = {}
+        self._largest = {-1: 0}  # absolute value in each table
         self._series_of: list[int] = []  # the first series of each layer
         self._owner: list[int] = []  # the layer of each series
         waits = self._own_waits()
@@ -126,6 +128,7 @@ class EventSystem:
         place = self._length
         self._tables.append(numbers)
         self._length += len(numbers)
+        self._largest[place] = max(int(numbers.max(initial=0)), -int(numbers.min(initial=0)))
         self._known_tables[id(numbers)] = place
         return place
 
@@ -134,17 +137,25 @@ class EventSystem:
         waits = sorted(waits, key=lambda wait: (wait[0], wait[8]))
         columns = [list(column) for column in zip(*waits, strict=True)] or [[] for _ in range(10)]
         waiter, *_ = columns
+        pauses = [
+            max(1, gap, self._largest[at]) for gap, at in zip(self._gap, self._gap_at, strict=True)
+        ]
+        for one, *_, delay, delay_at, _, _ in waits:
+            pauses[one] = max(pauses[one], abs(delay), self._largest[delay_at])
+        self.longest = sum(
+            max(1, count) * pause for count, pause in zip(self._events, pauses, strict=True)
+        )
         counts = [0] * len(self._events)
         for one in waiter:
             counts[one] += 1
-        self._fits = sum(self._events) * 64 < compiler.SAFE
-        self._backend = compiler.backend(fits=self._fits)
         numbers = np.concatenate([*self._tables, np.zeros(1, dtype=np.int64)])
         self._tables = []
-        self._numbers = self._array(numbers)
-        self._wait_start = self._array([0, *accumulate(counts)])
-        (_, self._source, self._token_at, self._shift, self._tokens, self._event_at,
-         self._delay, self._delay_at) = map(self._array, columns[:8])  # fmt: skip
+        _, source, token_at, _, tokens, event_at, delay, delay_at = columns[:8]
+        self._columns = (
+            [0, *accumulate(counts)], source, token_at, tokens, event_at, delay, delay_at, numbers,
+        )  # fmt: skip
+        self.most_tokens = max(self._events, default=0) + max(self._largest.values())
+        self._arrays: dict[bool, tuple[Any, ...]] = {}
         self._kind = columns[8]
         passes = [is_word_by_word(layer.cluster) for layer in self.design.layers]
         self.is_inside = np.array([passes[one] for one in self._owner], dtype=bool)
@@ -166,10 +177,11 @@ class EventSystem:
         """Return the number of the series of a layer's port."""
         return self._series_of[layer] + port.series
 
-    def _array(self, values: Any) -> Any:
-        if self._backend.is_compiled:
-            return np.ascontiguousarray(values, dtype=np.int64)
-        return [int(one) for one in values]
+    def arrays(self, backend: compiler.Backend) -> tuple[Any, ...]:
+        """Return where the waits of series begin, their columns, and the numbers in tables."""
+        if backend.is_compiled not in self._arrays:
+            self._arrays[backend.is_compiled] = tuple(_array(backend, one) for one in self._columns)
+        return self._arrays[backend.is_compiled]
 
     def restricted(self, layers: Iterable[int], depths: Sequence[int | None]) -> Restricted:
         """Return the part of the design with only these layers, in these depths."""
@@ -192,6 +204,12 @@ class EventSystem:
         return [group for group in groups.values() if len(group) > 1]
 
 
+def _array(backend: compiler.Backend, values: Any) -> Any:
+    if backend.is_compiled:
+        return np.ascontiguousarray(values, dtype=np.int64)
+    return [int(one) for one in values]
+
+
 class Restricted:
     """Some layers of a design and the FIFOs between them; times of their events."""
 
@@ -209,13 +227,14 @@ class Restricted:
         ):
             base[one] = place
         enabled = [int(kind == INSIDE) for kind in system._kind]
-        shift = np.zeros(len(enabled), dtype=np.int64)
+        shift = [0] * len(enabled)
         back = 1
         for number, (fifo, depth) in enumerate(zip(design.fifos, depths, strict=True)):
             if fifo.producer not in kept or fifo.consumer not in kept:
                 continue
             enabled[system._data[number]] = 1
-            if depth is not None:
+            if depth is not None and depth < MOST_FRAMES * fifo.words:
+                # A deeper FIFO has room for all frames that are ever simulated.
                 written, _ = design.ports(fifo)
                 for place in system._space[number]:
                     enabled[place] = 1
@@ -224,30 +243,53 @@ class Restricted:
                 back = max(back, -(-behind // fifo.words))
         self._back = max(back, system_reach(system, kept))
         self._depths = depths
-        make = system._array
-        self._active, self._base = make(active), make(base)
-        self._enabled, self._shift = make(enabled), make(shift)
-        self._events, self._gap, self._gap_at = (
-            make(system._events), make(system._gap), make(system._gap_at)
+        self._most_tokens = system.most_tokens - min(shift, default=0)
+        self._columns = (
+            active, base, enabled, shift, system._events, system._gap, system._gap_at,
         )  # fmt: skip
-        self._scratch = [make([0] * len(base)) for _ in range(5)]
-        self._answer = make([0] * 4)
+        self._backend: compiler.Backend | None = None
         slots = max(FEWEST_SLOTS, self._back + 2, min(MOST_SLOTS, ROOM // max(1, self.events)))
+        if slots * self.events > MOST_TIMES:
+            raise GaveUp(
+                f"{design.name}: {slots} frames of {self.events} events wait for one another; "
+                f"at most {MOST_TIMES} times are kept"
+            )
         self._slots = slots
         self._settled: tuple[int, Any] | None = None
         self.simulated = 0  # events so far
 
-    def _fixed(self) -> tuple[Any, ...]:
-        own = self._system
+    def _arguments(self) -> tuple[Any, ...]:
+        wait_start, source, token_at, *rest = self._system.arrays(self._backend)
+        tokens, event_at, delay, delay_at, numbers = rest
         return (
-            self._events, self._base, self._gap, self._gap_at, own._wait_start, self._enabled,
-            own._source, own._token_at, self._shift, own._tokens, own._event_at, own._delay,
-            own._delay_at, own._numbers,
+            self._events, self._base, self._gap, self._gap_at, wait_start, self._enabled, source,
+            token_at, self._shift, tokens, event_at, delay, delay_at, numbers,
         )  # fmt: skip
+
+    def _begin(self, period: Fraction, frames: int) -> Any:
+        """Return room for times, on the backend that holds those of so many frames."""
+        system = self._system
+        largest = ranges.event_times(
+            frames, period.numerator, period.denominator, system.longest, self._most_tokens
+        )
+        backend = compiler.backend(fits=largest <= compiler.SAFE)
+        if backend is not self._backend:
+            self._backend = backend
+            (self._active, self._base, self._enabled, self._shift, self._events, self._gap,
+             self._gap_at) = (_array(backend, one) for one in self._columns)  # fmt: skip
+            self._scratch = [_array(backend, [0] * len(self._base)) for _ in range(5)]
+            self._answer = _array(backend, [0] * 4)
+            self._fixed = self._arguments()
+        return self._blank(self._slots * self.events)
+
+    @property
+    def _kind(self) -> Any:
+        """The numpy type of times: integers without end where they are not in 64 bits."""
+        return np.int64 if self._backend.is_compiled else object
 
     def deadlock(self) -> Circuit | None:
         """Return the layers and FIFOs that wait for one another for ever, or None."""
-        times = self._blank(self._slots * self.events)
+        times = self._begin(Fraction(0), 1)
         stuck = self._frame(0, Fraction(0), times)
         return self._stuck() if stuck else None
 
@@ -256,7 +298,7 @@ class Restricted:
 
         None is proved by times that repeat, a circuit by its events: both are exact.
         """
-        times = self._blank(self._slots * self.events)
+        times = self._begin(period, MOST_FRAMES)
         if self._frame(0, period, times):
             return self._stuck()
         settled = 0
@@ -301,16 +343,16 @@ class Restricted:
 
     def _words(self, frame: int, times: Any, series: int, events: Numbers | None) -> Numbers:
         begin = frame % self._slots * self.events + int(self._base[series])
-        found = np.asarray(times[begin : begin + int(self._events[series])], dtype=np.int64)
+        found = np.asarray(times[begin : begin + int(self._events[series])], dtype=self._kind)
         return found if events is None else found[events]
 
     def times(self, period: Fraction, frames: int) -> dict[int, Numbers]:
         """Return when the events of each series happen, a row a frame, at the distance of a period."""
-        times = self._blank(self._slots * self.events)
+        times = self._begin(period, frames)
         for frame in range(frames):
             if self._frame(frame, period, times):
                 raise GaveUp(f"{self._system.design.name} deadlocks in these depths")
-        table = np.asarray(times, dtype=np.int64).reshape(self._slots, self.events)
+        table = np.asarray(times, dtype=self._kind).reshape(self._slots, self.events)
         return {
             int(one): table[
                 :frames, int(self._base[one]) : int(self._base[one] + self._events[one])
@@ -318,10 +360,6 @@ class Restricted:
             // period.denominator
             for one in self._active
         }
-
-    @property
-    def _backend(self) -> compiler.Backend:
-        return self._system._backend
 
     def _blank(self, length: int) -> Any:
         if self._backend.is_compiled:
@@ -332,7 +370,7 @@ class Restricted:
         self.simulated += self.events
         status = self._backend.kernel(event_times.advance)(
             frame, period.numerator, period.denominator, self._slots, self.events, self._active,
-            *self._fixed(), times, *self._scratch, self._answer,
+            *self._fixed, times, *self._scratch, self._answer,
         )  # fmt: skip
         return bool(status == event_times.STUCK)
 
@@ -346,9 +384,9 @@ class Restricted:
     def _traced(self, frame: int, period: Fraction, times: Any) -> Circuit | None:
         place = int(self._answer[0]), int(self._answer[1])
         way = [self._blank(self.events + 1) for _ in range(4)]
-        met = self._system._array(np.full(self.events, -1, dtype=np.int64))
+        met = _array(self._backend, [-1] * self.events)
         status = self._backend.kernel(event_times.trace)(
-            frame, period.denominator, self._slots, self.events, *self._fixed(), times, *place,
+            frame, period.denominator, self._slots, self.events, *self._fixed, times, *place,
             met, *way, self._answer,
         )  # fmt: skip
         if status != event_times.CYCLE:
@@ -379,7 +417,7 @@ def _most_waiting(words: Numbers, put: Numbers, taken: Numbers, period: int) -> 
     put, taken: when, once every `period`.
     """
     behind = max(0, -(-int(taken[-1] - put[0]) // period)) + 1
-    shifts = np.arange(-behind, 1, dtype=np.int64)[:, None] * period
+    shifts = np.arange(-behind, 1).astype(taken.dtype)[:, None] * period
     seen = np.searchsorted(np.ravel(taken[None, :] + shifts), put, side="right")
     return int((words + 1 + behind * len(taken) - seen).max())
 

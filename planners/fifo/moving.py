@@ -29,10 +29,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from csdf.kernels.event_times import NONE
 from planners.fifo.design import Design
 from planners.fifo.timing.cluster import Cluster, Port, Series
 from planners.fifo.timing.repeating import is_thinning, units
+from planners.kernels.event_times import NONE
 
 Alone = Callable[[int], Fraction]  # the period of a layer by itself
 

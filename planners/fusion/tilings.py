@@ -9,6 +9,7 @@ row for each number of tiles down, a column for each number across.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,15 +17,16 @@ from numpy.typing import NDArray
 
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.parameters import operations
+from csdf.kernels.compile import SAFE
 from planners.fusion.chains import Chain, Section
 from planners.fusion.cost import LayerCost, Price, lengths
 from planners.fusion.memory import last_steps, longest, scratch_bytes
 from planners.fusion.tiles import Bands, Grid, bands, fresh, largest_shared, per_place
 from planners.fusion.ways import Scratch
+from planners.kernels import ranges
 from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, can_be_tiled, even_ends, length
 
 Numbers = NDArray[Any]  # int64, or Python's integers where those might be too small
-LARGEST = 2**61
 
 
 class Tilings(NamedTuple):
@@ -156,20 +158,25 @@ class TilesTo:
     def _section(self, section: Section, *, keeps: bool) -> _Section:
         layers = [self._network.layer(name) for name in section.layers]
         names = (section.source, *section.layers)
-        rows = {name: _along(self._rows, name, keeps=keeps) for name in names}
-        columns = rows
-        if not self._is_square:
-            columns = {name: _along(self._columns, name, keeps=keeps) for name in names}
+        down, across = (
+            {name: _along(held, name, keeps=keeps) for name in names}
+            for held in (self._rows, self._columns)
+        )
+        kind = self._kind(layers, down, across)
+        rows, columns = (
+            {name: _Along(*np.array(table, kind).T) for name, table in tables.items()}
+            for tables in (down, across)
+        )
         tile, kept = {}, {}
         for name in rows:
             if name != self._layers[-1].name:
                 layer = self._network.layer(name)
                 place = layer.shape.channels * (self._element_bytes or layer.element_bytes)
-                down, across = rows[name], columns[name]
-                tile[name] = place * np.multiply.outer(down.held, across.held)
+                row, column = rows[name], columns[name]
+                tile[name] = place * np.multiply.outer(row.held, column.held)
                 kept[name] = place * (
-                    np.multiply.outer(down.shared, across.span)
-                    + np.multiply.outer(down.held, across.shared)
+                    np.multiply.outer(row.shared, column.span)
+                    + np.multiply.outer(row.held, column.shared)
                 )
         nothing = np.zeros_like(kept.pop(section.source))
         scratch = [
@@ -191,6 +198,25 @@ class TilesTo:
                 nothing,
             ),
         )
+
+    def _kind(self, layers: Sequence[Layer], *tables: Mapping[str, list[tuple[int, ...]]]) -> Any:
+        """Return the numpy type that holds the bytes and the work of all sections together."""
+        network, given = self._network, self._element_bytes
+        most = {
+            name: prod(max(max(row) for row in table[name]) for table in tables)
+            for name in tables[0]
+        }
+        bytes_ = sum(
+            2 * most[name] * (layer := network.layer(name)).shape.channels
+            * (given or layer.element_bytes)
+            for name in most
+        )  # fmt: skip
+        spent = sum(
+            most[one.name]
+            * (scratch_bytes(network, one, 1, self._scratch, given) + per_place(network, one))
+            for one in layers
+        )
+        return ranges.number_type((bytes_ + spent) * 2 * len(self._chain.sections))
 
     def _nanoseconds(self, layer: Layer, *, keeps: bool) -> Numbers:
         """(D, A): the time of a layer in all tiles, LayerCost.tiled for all grids at once."""
@@ -229,7 +255,7 @@ class TilesTo:
             operations(layer, inputs) * self._price.operation,
             moved * self._price.byte,
         )
-        return busy * tiles < LARGEST
+        return busy * tiles * len(self._chain.network.layers) <= SAFE
 
     def _lengths(
         self, found: Sequence[Bands], layer: Layer, axis: int, kind: Any, *, keeps: bool
@@ -246,24 +272,24 @@ class TilesTo:
         )
 
 
-def _along(found: Sequence[Bands], name: str, *, keeps: bool) -> _Along:
+def _along(found: Sequence[Bands], name: str, *, keeps: bool) -> list[tuple[int, ...]]:
+    """The numbers of _Along, a row for each number of tiles."""
     held = [one[name] for one in found]
-    computed = [_computed(ranges, keeps=keeps) for ranges in held]
-    table = [
+    computed = [_computed(tiles, keeps=keeps) for tiles in held]
+    return [
         (
-            longest(ranges),
-            largest_shared(ranges) * keeps,
-            ranges[-1][1] - ranges[0][0],
+            longest(tiles),
+            largest_shared(tiles) * keeps,
+            tiles[-1][1] - tiles[0][0],
             longest(own),
             sum(end - first for first, end in own),
         )
-        for ranges, own in zip(held, computed, strict=True)
+        for tiles, own in zip(held, computed, strict=True)
     ]
-    return _Along(*np.array(table, np.int64).T)
 
 
-def _computed(ranges: tuple[Range, ...], *, keeps: bool) -> tuple[Range, ...]:
-    return fresh(ranges) if keeps else ranges
+def _computed(tiles: tuple[Range, ...], *, keeps: bool) -> tuple[Range, ...]:
+    return fresh(tiles) if keeps else tiles
 
 
 def _most_alive(

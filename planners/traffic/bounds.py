@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import product
 from math import isqrt
@@ -111,7 +110,14 @@ def _reads(weight: int, limits: Sequence[int], *, room: int, segment: int) -> in
 
 def _fewest(wanted: int, limits: Sequence[int], *, held: int, segment: int) -> int:
     """The fewest reads, up to a segment, that allow for multiplications of that weight."""
-    return bisect_left(range(segment), wanted, key=lambda read: _most(held + read, limits))
+    low, high = 0, segment
+    while low < high:  # by halves; `bisect` counts up to 2^63 only
+        read = (low + high) // 2
+        if _most(held + read, limits) < wanted:
+            low = read + 1
+        else:
+            high = read
+    return low
 
 
 def _most(elements: int, limits: Sequence[int]) -> int:

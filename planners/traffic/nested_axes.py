@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
+from math import gcd
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +31,8 @@ BLOCK = 256  # options that are compared with the best ones together
 class AxisOptions(NamedTuple):
     """Tiles along rows or columns and what they cost, fewest reads first.
 
-    costs: (N, 6), as csdf.kernels.loop_nests lays an option out. tiles: (N, 4), those of output places
-    in the two arrays that they move, and those of kernel places.
+    costs: (N, 6), as planners.kernels.loop_nests lays an option out. tiles: (N, 4), those of output
+    places in the two arrays that they move, and those of kernel places.
     """
 
     costs: Numbers
@@ -207,12 +208,14 @@ class _PlaceTiles:
         """Axis.touched of many ranges of output places."""
         axis = self._axis
         taps = range(axis.live[kernel[0]], axis.live[kernel[1] - 1] + 1)
-        common = np.gcd(axis.stride, axis.dilation)
-        step, back = axis.dilation // common, axis.stride // common
+        common = gcd(axis.stride, axis.dilation)
+        step, back = min(axis.dilation // common, axis.outputs), axis.stride // common
         touched = np.zeros(len(first), dtype=np.int64)
         for tap in taps:
             before = axis.padding - axis.dilation * tap
-            least, most = -(-before // axis.stride), -(-(axis.inputs + before) // axis.stride)
+            ends = -(-before // axis.stride), -(-(axis.inputs + before) // axis.stride)
+            # Beyond the outputs there are none: so the ends fit 64 bits, as the outputs do.
+            least, most = (min(max(place, 0), axis.outputs) for place in ends)
             low = np.maximum(first, least)
             touched += np.maximum(np.minimum(end, most) - low, 0)
             if tap >= taps[0] + back:

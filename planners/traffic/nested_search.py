@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import permutations
-from math import prod
 from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
-from csdf.kernels import loop_nests as kernel
 from csdf.stopping import Stop
+from planners.kernels import loop_nests as kernel
+from planners.kernels import ranges
 from planners.traffic.convolution import ELEMENTS, ArrayBytes, Convolution
 from planners.traffic.counting import AXES
 from planners.traffic.footprints import axes_of, used_weights
@@ -77,7 +77,7 @@ class NestedSearch:
     ) -> Iterator[NestedTiles]:
         """Yield nests that move less than `below` bytes, and less and less; the last is the best.
 
-        backend_for: told the largest sum. stop: may
+        backend_for: told the largest number of the kernel. stop: may
         end the search by GaveUp, and no nest that was yielded is then known to be best.
         """
         if (room, below) not in self._known:
@@ -113,7 +113,7 @@ class NestedSearch:
         for rows in choice.rows.blocks(MOST_PAIRS // len(choice.columns.costs) + 1):
             stop.look()
             part = choice._replace(rows=rows)
-            backend = backend_for(4 * prod(lengths(self._group)) * max(self._sizes))
+            backend = backend_for(ranges.loop_nests(lengths(self._group), self._sizes, room))
             total, *places = _search(part, self._group, self._sizes, room, below, backend)
             if total < below:
                 below = total

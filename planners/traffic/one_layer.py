@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from csdf.errors import InvalidPlan
 from csdf.kernels import compile as compiler
-from csdf.kernels import loop_nests as kernel
 from csdf.outcome import Reason
 from csdf.stopping import ENDS, Budget, reason_of, stop_of
+from planners.kernels import loop_nests as kernel
+from planners.kernels import ranges
 from planners.traffic.answers import LayerTraffic
 from planners.traffic.bounds import lower_bounds
 from planners.traffic.convolution import ELEMENTS, ArrayBytes, Convolution, array_bytes, group_of
@@ -150,10 +151,9 @@ def _search(
 ) -> list[int]:
     """The answer of the kernel."""
     sizes = lengths(group)
-    # Each array moves at most once for each multiplication, the output twice.
-    most = 4 * prod(sizes) * max(element_bytes)
-    backend = _backend(most)
-    answer = backend.array([most + 1] + [0] * (kernel.ANSWER - 1))
+    largest = ranges.loop_nests(sizes, element_bytes, room)
+    backend = _backend(largest)
+    answer = backend.array([largest] + [0] * (kernel.ANSWER - 1))
     columns = (
         [number for way in choices.ways for number in _numbers(way)],
         _with_trips(choices.filters, sizes[Loop.FILTERS]),
@@ -175,9 +175,9 @@ def _search(
     return backend.take(answer, range(kernel.ANSWER))
 
 
-def _backend(most: int) -> compiler.Backend:
-    """Compiled where no sum can pass the limit."""
-    return compiler.backend(fits=most < compiler.SAFE)
+def _backend(largest: int) -> compiler.Backend:
+    """Compiled where the largest number that the kernel computes is within the limit."""
+    return compiler.backend(fits=largest <= compiler.SAFE)
 
 
 def _numbers(way: Structure) -> tuple[int, ...]:

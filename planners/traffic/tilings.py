@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from planners.traffic.footprints import Axis, Reads, reads
 
-Option = tuple[int, ...]  # as csdf.kernels.loop_nests lays it out
+Option = tuple[int, ...]  # as planners.kernels.loop_nests lays it out
 
 
 def tile_sizes(length: int) -> tuple[int, ...]:

@@ -96,10 +96,11 @@ def test_who_wants_compiled_kernels_gets_them_or_no_package(source, tmp_path):
 
 @needs_compiled
 def test_machine_code_is_as_new_as_the_text_that_it_was_made_from():
-    compiled = ROOT / "csdf" / "kernels" / "compiled"
-    for types in compiled.glob("*.pxd"):
+    folders = (ROOT / "csdf" / "kernels" / "compiled", ROOT / "planners" / "kernels" / "compiled")
+    for types in (path for folder in folders for path in folder.glob("*.pxd")):
+        compiled = types.parent
         (made,) = (path for form in MACHINE_CODE for path in compiled.glob(f"{types.stem}.{form}"))
-        text = ROOT / "csdf" / "kernels" / f"{types.stem}.py"
+        text = compiled.parent / f"{types.stem}.py"
         assert made.stat().st_mtime >= max(text.stat().st_mtime, types.stat().st_mtime), (
             f"{text.name} has changed: run `python setup.py build_ext --inplace`"
         )

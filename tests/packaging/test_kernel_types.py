@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
-KERNELS = Path(__file__).parents[2] / "csdf" / "kernels"
+ROOT = Path(__file__).parents[2]
+KERNELS = ROOT / "csdf" / "kernels", ROOT / "planners" / "kernels"
 NO_KERNELS = ("__init__", "compile", "ranges")
-TEXTS = [path for path in sorted(KERNELS.glob("*.py")) if path.stem not in NO_KERNELS]
+TEXTS = [
+    path
+    for folder in KERNELS
+    for path in sorted(folder.glob("*.py"))
+    if path.stem not in NO_KERNELS
+]
 DECLARED = re.compile(
     r"^(?:@cython\.locals\((?P<locals>[^()]*?),?\s*\)\n)?"
     r"c(?:p)?def (?:inline )?(?:[\w ]+ )?(?P<name>\w+)\((?P<parameters>.*?),?\s*\)",
@@ -33,7 +39,7 @@ def functions(text):
 
 def declared(text):
     """The types beside a kernel, in the same form."""
-    types = (KERNELS / "compiled" / f"{text.stem}.pxd").read_text()
+    types = (text.parent / "compiled" / f"{text.stem}.pxd").read_text()
     return {
         one["name"]: (
             [
@@ -56,5 +62,5 @@ def test_every_name_in_a_kernel_has_a_type(text):
 
 
 def test_every_type_file_has_its_kernel():
-    types = {path.stem for path in (KERNELS / "compiled").glob("*.pxd")}
-    assert types == {text.stem for text in TEXTS}
+    types = {path for folder in KERNELS for path in (folder / "compiled").glob("*.pxd")}
+    assert types == {text.parent / "compiled" / f"{text.stem}.pxd" for text in TEXTS}

@@ -10,7 +10,6 @@ from planners.fifo.timing.loops import Loop, Stream, loop_cluster
 from planners.fifo.timing.options import TimingOptions
 
 Layer = Callable[[Node, TimingOptions], Cluster]
-MOST_EVENTS = 50_000_000  # in one layer, for memory
 
 
 def loop(
@@ -40,11 +39,3 @@ def loop_of(
         [Stream(iterations=one, bits=bits) for one, bits in writes],
         (remark,) if remark else (),
     )
-
-
-def require_few(node: Node, events: int) -> None:
-    """Raise UnreadableFile for more events in a frame than memory holds."""
-    if events > MOST_EVENTS:
-        raise node.refusal(
-            f"{events} steps in one frame; at most {MOST_EVENTS} are simulated. Raise its folding first"
-        )

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 
+from csdf.errors import InvalidGraph
 from planners.fifo.finn import windows
-from planners.fifo.finn.layer_loops import Layer, loop, require_few
+from planners.fifo.finn.layer_loops import Layer, loop
 from planners.fifo.finn.nodes import Node
 from planners.fifo.finn.stream_layers import STREAM_LAYERS, elementwise
 from planners.fifo.timing import rtl
-from planners.fifo.timing.cluster import Cluster, counting
+from planners.fifo.timing.cluster import Cluster, counting, require_few
 from planners.fifo.timing.options import TimingOptions
 
 
 def layer_cluster(node: Node, options: TimingOptions) -> Cluster:
     """Return how the layer is timed. Raises UnreadableFile for attributes that make no sense."""
     layer = elementwise if node.operator.startswith(ELEMENTWISE) else LAYERS[node.operator]
-    return layer(node, options)
+    try:
+        return layer(node, options)
+    except InvalidGraph as error:
+        raise node.refusal(str(error)) from error
 
 
 def _matrix_vector(node: Node, options: TimingOptions) -> Cluster:
@@ -26,7 +30,7 @@ def _matrix_vector(node: Node, options: TimingOptions) -> Cluster:
     synapse = node.divided(columns, "SIMD", "MW")
     neuron = node.divided(rows, "PE", "MH")
     vectors, simd = node.vectors, node.whole("SIMD")
-    require_few(node, vectors * synapse * neuron)
+    require_few(vectors * synapse * neuron)
     bits = simd * node.bits("inputDataType"), node.whole("PE") * node.bits("outputDataType")
     if node.style == "rtl":
         core = options.core(
@@ -47,7 +51,7 @@ def _vector_vector(node: Node, options: TimingOptions) -> Cluster:
     synapse = node.divided(kernel, "SIMD", "kernel size")
     made = pixels * node.divided(channels, "PE", "Channels")
     lanes = node.whole("SIMD") * node.whole("PE")
-    require_few(node, made * synapse)
+    require_few(made * synapse)
     bits = lanes * node.bits("inputDataType"), node.whole("PE") * node.bits("outputDataType")
     if node.style == "rtl":
         core = options.core(
@@ -77,7 +81,6 @@ def _assuming(cluster: Cluster, *remarks: str) -> Cluster:
 def _padding(node: Node, options: TimingOptions) -> Cluster:
     inner = windows.inner_positions(node)
     bits = node.whole("SIMD") * node.bits("inputDataType")
-    require_few(node, len(inner))
     if node.is_rtl:
         return rtl.padding(inner, bits=bits)
     steps = counting(len(inner))
@@ -86,7 +89,7 @@ def _padding(node: Node, options: TimingOptions) -> Cluster:
 
 def _sliding_window(node: Node, _: TimingOptions) -> Cluster:
     window = windows.window_of(node)
-    require_few(node, window.written * (window.folds if window.is_parallel else 1))
+    require_few(window.written * (window.folds if window.is_parallel else 1))
     simd = node.whole("SIMD")
     bits = simd * node.bits("inputDataType")
     if window.is_parallel:
@@ -114,7 +117,7 @@ def converter_cluster(
     """Return a width converter for so many bits of a frame."""
     taken, given = widths
     read, written = total // taken, total // given
-    require_few(node, max(read, written))
+    require_few(max(read, written))
     if node.is_rtl and given % taken == 0 and given > taken:
         return rtl.widening(read, given // taken, bits=taken)
     if node.is_rtl and taken % given == 0 and taken > given:
@@ -128,7 +131,7 @@ def _any_ratio(
     node: Node, options: TimingOptions, read: tuple[int, int], write: tuple[int, int]
 ) -> Cluster:
     """Bits are taken as soon as they are needed: as two converters through a common width do."""
-    step = np.gcd(read[1], write[1])
+    step = gcd(read[1], write[1])
     begin = counting(read[0]) * (read[1] // step)
     end = (counting(write[0]) + 1) * (write[1] // step)
     # A word is read before the bits of it are needed; both ports have at most one word a cycle.
@@ -146,7 +149,7 @@ def _thresholding(node: Node, options: TimingOptions) -> Cluster:
     words = node.vectors * node.divided(node.whole("NumChannels"), "PE", "NumChannels")
     lanes = node.whole("PE")
     bits = lanes * node.bits("inputDataType"), lanes * node.bits("outputDataType")
-    require_few(node, words)
+    require_few(words)
     if not node.is_rtl:
         return loop(node, options, words, (counting(words), bits[0]), (counting(words), bits[1]))
     stages = node.whole("numSteps").bit_length() * (2 if node["deep_pipeline"] else 1)

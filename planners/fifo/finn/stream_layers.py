@@ -7,9 +7,9 @@ from math import prod
 import numpy as np
 
 from planners.fifo.finn import windows
-from planners.fifo.finn.layer_loops import Layer, loop, loop_of, require_few
+from planners.fifo.finn.layer_loops import Layer, loop, loop_of
 from planners.fifo.finn.nodes import Node
-from planners.fifo.timing.cluster import Cluster, counting
+from planners.fifo.timing.cluster import Cluster, counting, require_few, require_short
 from planners.fifo.timing.options import TimingOptions
 
 
@@ -71,7 +71,6 @@ def _pool(node: Node, options: TimingOptions) -> Cluster:
     made = node.whole("BatchSize") * prod(node.wholes("OutImgDims", 2)) * folds
     kernel, lanes = prod(node.wholes("KernelSize", 2)), node.whole("PE")
     steps = counting(made * kernel)
-    require_few(node, len(steps))
     bits = lanes * node.bits("InputDataType"), lanes * node.bits("OutputDataType")
     return loop(node, options, len(steps), (steps, bits[0]), (steps[kernel - 1 :: kernel], bits[1]))
 
@@ -82,6 +81,7 @@ def _global_pool(node: Node, options: TimingOptions) -> Cluster:
     taken = node.bits("inputDataType")
     given = taken + (max(1, node.vectors) - 1).bit_length()
     latency, _ = options.latency(node.operator, node.name)
+    require_short(read + latency + folds)
     begin = read + latency  # the second loop begins when the first has ended
     writes = begin + counting(folds)
     return loop(
@@ -95,6 +95,8 @@ def _label_select(node: Node, options: TimingOptions) -> Cluster:
     each = read // node.vectors
     latency, _ = options.latency(node.operator, node.name)
     length = each + latency + kept
+    require_few(node.vectors * max(each, kept))
+    require_short(node.vectors * length)
     begin = np.repeat(counting(node.vectors) * length, each)
     reads = begin + np.tile(counting(each), node.vectors)
     ends = np.repeat(counting(node.vectors) * length, kept)
@@ -119,6 +121,7 @@ def _max_pool(node: Node, options: TimingOptions) -> Cluster:
         for size, one in zip(image, pool, strict=True)
     ]
     reading, writing = pool[0] * image[1] * folds, made[1] * folds
+    require_few(max(made[0] * (reading + writing), prod(image) * folds))
     rows = counting(made[0]) * (reading + writing)
     reads = (rows[:, None] + counting(reading)[None, :]).ravel()[: image[0] * image[1] * folds]
     writes = (rows[:, None] + reading + counting(writing)[None, :]).ravel()
@@ -134,6 +137,7 @@ def _upsample(node: Node, options: TimingOptions) -> Cluster:
     size, grown = windows.resized(node)
     lanes = "SIMD" if node.has("SIMD") else "PE"
     folds = node.divided(node.whole("NumChannels"), lanes, "NumChannels")
+    require_few(prod(grown) * folds)
     rows, columns = (
         np.repeat(counting(one), two // one) for one, two in zip(size, grown, strict=True)
     )
@@ -146,6 +150,7 @@ def _upsample(node: Node, options: TimingOptions) -> Cluster:
 
 def _concat(node: Node, options: TimingOptions) -> Cluster:
     parts, lanes, kinds, given = _parts(node, "inputDataTypes")
+    require_few(node.vectors * sum(parts))
     turns = np.repeat(counting(len(parts)), parts)
     steps = counting(node.vectors * len(turns))
     owner = np.tile(turns, node.vectors)
@@ -155,6 +160,7 @@ def _concat(node: Node, options: TimingOptions) -> Cluster:
 
 def _split(node: Node, options: TimingOptions) -> Cluster:
     parts, lanes, kinds, given = _parts(node, "outputDataTypes")
+    require_few(node.vectors * sum(parts))
     owner = np.tile(np.repeat(counting(len(parts)), parts), node.vectors)
     steps = counting(len(owner))
     writes = [(steps[owner == part], lanes * _bits(node, kind)) for part, kind in enumerate(kinds)]
@@ -193,6 +199,7 @@ def _down_sampler(node: Node, options: TimingOptions) -> Cluster:
     size = node.wholes("ImgDim", 2)
     stride = node.wholes("Stride", 2)
     folds = node.divided(node.whole("NumChannels"), "SIMD", "NumChannels")
+    require_few(prod(size) * folds)
     kept = (counting(size[0]) % stride[0] == 0)[:, None] & (counting(size[1]) % stride[1] == 0)
     writes = np.flatnonzero(np.repeat(kept.ravel(), folds)).astype(np.int64)
     steps = counting(prod(size) * folds)

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from planners.fifo.finn.nodes import Node
-from planners.fifo.timing.cluster import Numbers, counting
+from planners.fifo.timing.cluster import Numbers, counting, require_few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +50,10 @@ class Window:
 
     def starts(self) -> Numbers:
         """Return the first word of each window."""
-        rows = counting(self.made[0]) * self.stride[0] * self.image[1]
-        columns = counting(self.made[1]) * self.stride[1]
+        # With one window along an axis its stride moves nothing, and may be of any size.
+        down, across = map(min, self.stride, self.image)
+        rows = counting(self.made[0]) * down * self.image[1]
+        columns = counting(self.made[1]) * across
         return np.ravel(rows[:, None] + columns[None, :]) * self.folds
 
     def last_words(self) -> Numbers:
@@ -71,8 +73,9 @@ class Window:
 
     def _inside(self) -> Numbers:
         """Places of a window's words after its first, in the order in which they are fetched."""
-        rows = counting(self.kernel[0]) * self.dilation[0] * self.image[1] * self.folds
-        columns = counting(self.kernel[1]) * self.dilation[1] * self.folds
+        down, across = map(min, self.dilation, self.image)  # likewise with a kernel of one
+        rows = counting(self.kernel[0]) * down * self.image[1] * self.folds
+        columns = counting(self.kernel[1]) * across * self.folds
         pixels = np.ravel(rows[:, None] + columns[None, :])
         folds = counting(self.folds)
         if self.is_depthwise:
@@ -112,20 +115,23 @@ def inner_positions(node: Node) -> Numbers:
     """Return for each word that an FMPadding writes whether it is one that it read."""
     size = node.wholes("ImgDim", 2)
     folds = node.divided(node.whole("NumChannels"), "SIMD", "NumChannels")
+    frames = node.vectors if node.has("numInputVectors") else 1
     if node.operator == "FMPaddingPixel":
         stride = node.wholes("Stride", 2)
+        grown = ((one - 1) * step + 1 for one, step in zip(size, stride, strict=True))
+        require_few(prod(grown) * folds * frames)
         axes = [
             np.arange((one - 1) * step + 1) % step == 0
             for one, step in zip(size, stride, strict=True)
         ]
     else:
         top, left, bottom, right = node.wholes("Padding", 4, least=0)
+        require_few((size[0] + top + bottom) * (size[1] + left + right) * folds * frames)
         axes = [
             np.pad(np.ones(one, dtype=bool), edges)
             for one, edges in zip(size, ((top, bottom), (left, right)), strict=True)
         ]
     image = np.ravel(axes[0][:, None] & axes[1][None, :])
-    frames = node.vectors if node.has("numInputVectors") else 1
     return np.tile(np.repeat(image, folds), frames)
 
 

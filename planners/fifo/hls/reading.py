@@ -12,10 +12,10 @@ from pathlib import PurePath
 import numpy as np
 from numpy.typing import NDArray
 
-from csdf.errors import UnreadableFile
+from csdf.errors import InvalidGraph, UnreadableFile
 from planners.fifo.design import Design, Fifo, Layer
 from planners.fifo.hls.source import Call, Source
-from planners.fifo.timing.cluster import Cluster, Numbers, counting
+from planners.fifo.timing.cluster import Cluster, Numbers, counting, require_few, require_short
 from planners.fifo.timing.loops import Loop, Stream, loop_cluster
 from planners.fifo.timing.options import TimingOptions
 
@@ -53,7 +53,11 @@ class Reader:
         return Design(name=name, layers=tuple(layers), fifos=tuple(self._fifos()))
 
     def _layer(self, call: Call) -> Layer:
-        cluster = FUNCTIONS[call.function](self, call)
+        try:
+            cluster = FUNCTIONS[call.function](self, call)
+        except InvalidGraph as error:
+            place = f"{self.source.file}: {call.function} ({call.name})"
+            raise UnreadableFile(f"{place}: {error}") from error
         streams = [one for one in call.arguments if one in self.source.streams]
         for stream, port in zip(streams[len(cluster.inputs) :], cluster.outputs, strict=False):
             self._words[stream] = port.words
@@ -162,8 +166,8 @@ class Reader:
 
 def _ends(size: int, kernel: int, stride: int) -> NDArray[np.bool_]:
     """For each place along an axis whether a window ends there."""
-    places = counting(size) - (kernel - 1)
-    found: NDArray[np.bool_] = (places >= 0) & (places % stride == 0)
+    places = counting(size) - (min(kernel, size + 1) - 1)
+    found: NDArray[np.bool_] = (places >= 0) & (places % min(stride, size + 1) == 0)
     return found
 
 
@@ -212,6 +216,8 @@ def _global_pooling(reader: Reader, call: Call) -> Cluster:
 def _padding(reader: Reader, call: Call) -> Cluster:
     known = reader.configuration(call)
     height, width = _size(reader, call)
+    around = [known.get(f"pad_{side}", 0) for side in ("top", "bottom", "left", "right")]
+    require_few((height + sum(around[:2])) * (width + sum(around[2:])))
     rows, columns = (
         np.pad(np.ones(size, dtype=bool), (known.get(before, 0), known.get(after, 0)))
         for size, before, after in (
@@ -245,6 +251,7 @@ def _dense(reader: Reader, call: Call) -> Cluster:
     words, (factor,) = reader.words_of(call), reader.needed(call, "reuse_factor")
     done = words + factor - 1
     end = done + 1 + COMPUTING
+    require_short(end)
     writes = np.array([done], dtype=np.int64)
     return reader.loop(call, end, [counting(words)], [writes], is_computing=True)
 

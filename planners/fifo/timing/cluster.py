@@ -3,7 +3,7 @@
 A layer is not one actor: a sliding window reads while it writes, and each holds up the other. So a
 layer is a small cluster of series. A series is one port's handshakes in order (or an inner event); a
 wait says which event of another series has to come first, and by how many clock cycles.
-csdf.kernels.event_times carries them out; planners.fifo.dataflow makes a CSDF graph of them.
+planners.kernels.event_times carries them out; planners.fifo.dataflow makes a CSDF graph of them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from csdf.kernels.event_times import NONE
+from csdf.errors import InvalidGraph
+from planners.kernels.event_times import NONE
 
 Numbers = NDArray[np.int64]
+MOST_EVENTS = 50_000_000  # in one series, for memory
+MOST_CYCLES = 2**39  # of a frame, a latency or an interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,11 +98,27 @@ class Cluster:
         return sum(one.events for one in self.series)
 
 
+def require_few(events: int) -> None:
+    """Raise InvalidGraph for more events in a frame than memory holds."""
+    if events > MOST_EVENTS:
+        raise InvalidGraph(
+            f"{events} steps in one frame; at most {MOST_EVENTS} are simulated. Raise its folding first"
+        )
+
+
+def require_short(cycles: int) -> None:
+    """Raise InvalidGraph for more clock cycles than the numbers of events are told from NONE by."""
+    if cycles > MOST_CYCLES:
+        raise InvalidGraph(f"{cycles} cycles in one frame; at most {MOST_CYCLES} are simulated")
+
+
 def counting(events: int) -> Numbers:
-    """Return 0, 1, 2, ..."""
+    """Return 0, 1, 2, ... Raises InvalidGraph if there are too many."""
+    require_few(events)
     return np.arange(events, dtype=np.int64)
 
 
 def waiting_for_nothing(events: int) -> Numbers:
-    """Return a table in which no event waits."""
+    """Return a table in which no event waits. Raises InvalidGraph if there are too many."""
+    require_few(events)
     return np.full(events, NONE, dtype=np.int64)

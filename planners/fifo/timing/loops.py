@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planners.fifo.timing.cluster import Cluster, Numbers, Port, Series, Wait
+from planners.fifo.timing.cluster import Cluster, Numbers, Port, Series, Wait, require_short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,11 @@ class Loop:
 def loop_cluster(
     loop: Loop, reads: Sequence[Stream], writes: Sequence[Stream], assumed: tuple[str, ...]
 ) -> Cluster:
-    """Return the cluster of a loop: the iterations that read, and a series for each kind of write."""
+    """Return the cluster of a loop: the iterations that read, and a series for each kind of write.
+
+    Raises InvalidGraph for a frame that is too long.
+    """
+    require_short(max(loop.frame, loop.latency + loop.interval))
     starts = _union([one.iterations for one in reads])
     at = starts * loop.interval
     series = [_series("read", at, loop.frame)]

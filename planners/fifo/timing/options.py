@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil, log2
 
+from planners.fifo.timing.cluster import require_short
+
 COPYING = 3  # cycles from a read to the write that depends on it, where nothing is computed
 DSP58_LANES = 3  # with more the core of mvu.sv is taken
 DSP58_SETUP, DSP58_STAGE = 0.741, 0.605  # ns, of mvu_vvu_8sx9_dsp58.sv
@@ -27,6 +29,7 @@ class TimingOptions:
 
     clock_ns: the period that the build asks for; it decides the depth of a DSP58 pipeline.
     dsp: 48 or 58. idle: cycles between two frames of an HLS layer. more: added to every guess.
+    Raises InvalidGraph for more cycles than are simulated.
     """
 
     latencies: Mapping[str, int] = field(default_factory=dict)
@@ -34,6 +37,10 @@ class TimingOptions:
     dsp: int = 48
     idle: int = 0
     more: int = 0
+
+    def __post_init__(self) -> None:
+        for cycles in (*self.latencies.values(), self.idle, self.more):
+            require_short(cycles)
 
     def latency(self, operator: str, node: str, simd: int = 1) -> tuple[int, str]:
         """Return the latency of an HLS layer, and what to say if nobody gave it."""

@@ -7,8 +7,8 @@ from math import gcd, isqrt
 
 import numpy as np
 
-from csdf.kernels.event_times import NONE
 from planners.fifo.timing.cluster import Cluster, Numbers, Wait, counting
+from planners.kernels.event_times import NONE
 
 
 def units(cluster: Cluster) -> int:

@@ -94,7 +94,7 @@ def _fetches_before_reading(fetched: Numbers, first: Numbers, room: int, read: i
 
     The least q with j - room < first[q - 1], or q = 0, and j - room < fetched[q]: all later words.
     """
-    oldest = counting(read) - room
+    oldest = counting(read) - min(room, read)  # more room is of no use
     kept = np.concatenate(([0], np.maximum.accumulate(first)))  # still needed before fetch q
     written = len(fetched)
     allowed = np.minimum(np.searchsorted(kept, oldest, side="right"), written).astype(np.int64)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.operators import Convolution, Pair
 from csdf.errors import InvalidNetwork
+from planners.kernels import ranges
 
 ELEMENT_BYTES = 4  # single precision
 
@@ -55,6 +56,12 @@ class ConvolutionSizes:
     def group_filters(self) -> int:
         """Filters that see the same channels."""
         return self.filters // self.groups
+
+    @property
+    def largest(self) -> int:
+        """The largest index of a window, see planners/kernels/ranges.py."""
+        dims = (self.height, self.width), (self.rows, self.columns)
+        return ranges.windows(self.steps, self.kernel, *dims)
 
     @property
     def places(self) -> int:

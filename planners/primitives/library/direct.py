@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cnn2csdf.weights import Array
-from csdf.kernels import convolution_direct as kernels
+from planners.kernels import convolution_direct as kernels
 from planners.primitives.library.convolution import ConvolutionSizes
 from planners.primitives.library.primitive import (
     PlainWeights,
@@ -89,7 +89,7 @@ class Direct(PlainWeights):
         _: Array,
         output: Array,
     ) -> None:
-        compiled(self.loops)(
+        compiled(self.loops, sizes.largest)(
             self.view(source, self.input_layout),
             prepared,
             sizes.steps,

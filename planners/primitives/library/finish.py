@@ -12,7 +12,7 @@ from cnn2csdf.execution.layers import Step, computation
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.part import HeldRows, Part
 from cnn2csdf.weights import Array, Model
-from csdf.kernels import convolution_layers as kernels
+from planners.kernels import convolution_layers as kernels
 from planners.primitives.library.normalization import respond_by_rows, row_elements
 from planners.primitives.library.primitive import by_channels, compiled, float_bytes
 from planners.primitives.profile import CHW

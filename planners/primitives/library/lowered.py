@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from cnn2csdf.weights import Array
-from csdf.kernels import convolution_layers as kernels
+from planners.kernels import convolution_layers as kernels
 from planners.primitives.library.convolution import ConvolutionSizes
 from planners.primitives.library.primitive import (
     PlainWeights,
@@ -104,11 +104,11 @@ class Lowered(PlainWeights):
         if self.is_by_rows:
             lowered = cells.reshape(rows, sizes.columns, *sizes.kernel, depth)
             there = by_places(source, self.input_layout)[:, :, seen]
-            compiled(kernels.rows)(there, sizes.steps, first, lowered)
+            compiled(kernels.rows, sizes.largest)(there, sizes.steps, first, lowered)
             return lowered.reshape(rows * sizes.columns, sizes.seen).T
         lowered = cells.reshape(depth, *sizes.kernel, rows, sizes.columns)
         there = by_channels(source, self.input_layout)[seen]
-        compiled(kernels.columns)(there, sizes.steps, first, lowered)
+        compiled(kernels.columns, sizes.largest)(there, sizes.steps, first, lowered)
         return lowered.reshape(sizes.seen, rows * sizes.columns)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from cnn2csdf.weights import Array
-from csdf.kernels import convolution_layers as kernels
+from planners.kernels import convolution_layers as kernels
 from planners.primitives.library.convolution import ConvolutionSizes
 from planners.primitives.library.primitive import (
     PlainWeights,
@@ -69,10 +69,12 @@ class MemoryEfficient(PlainWeights):
         steps = (1, *sizes.steps[1:])
         if self.input_layout == CHW:
             lowered = cells.reshape(rows, channels, width, 1, sizes.columns)
-            compiled(kernels.columns)(source, steps, 0, lowered.transpose(1, 3, 2, 0, 4))
+            compiled(kernels.columns, sizes.largest)(
+                source, steps, 0, lowered.transpose(1, 3, 2, 0, 4)
+            )
             return lowered.reshape(rows * channels * width, sizes.columns)
         lowered = cells.reshape(sizes.columns, rows, 1, width, channels)
-        compiled(kernels.rows)(source, steps, 0, lowered.transpose(1, 0, 2, 3, 4))
+        compiled(kernels.rows, sizes.largest)(source, steps, 0, lowered.transpose(1, 0, 2, 3, 4))
         return lowered.reshape(sizes.columns, rows * width * channels).T
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
 from cnn2csdf.weights import Array
-from csdf.kernels import convolution_layers as kernels
+from planners.kernels import convolution_layers as kernels
 from planners.primitives.library.primitive import compiled
 from planners.primitives.profile import CHW
 
@@ -34,12 +34,14 @@ def local_response(
 ) -> None:
     """Write each element over a power of the squares of its neighbours."""
     before = (operator.size - 1) // 2
+    after = operator.size - 1 - before
+    channels = inputs[0].shape[0 if layout == CHW else 2]
     squares = (
         kernels.neighbour_squares_by_channels
         if layout == CHW
         else kernels.neighbour_squares_by_places
     )
-    compiled(squares)(inputs[0], before, operator.size - 1 - before, output)
+    compiled(squares)(inputs[0], min(before, channels), min(after, channels), output)
     np.multiply(output, np.float32(operator.alpha / operator.size), out=output)
     np.add(output, np.float32(operator.bias), out=output)
     np.power(output, np.float32(-operator.beta), out=output)

@@ -11,7 +11,8 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
 from cnn2csdf.weights import Array
-from csdf.kernels import convolution_layers as kernels
+from planners.kernels import convolution_layers as kernels
+from planners.kernels import ranges
 from planners.primitives.library.primitive import compiled
 from planners.primitives.profile import CHW
 
@@ -38,7 +39,10 @@ def pooling(operator: op.Pooling, source: Shape, shape: Shape, layout: str) -> t
 
 def _pool(layout: str, known: tuple[Any, ...], inputs: Sequence[Array], output: Array) -> None:
     pool = kernels.pool_by_channels if layout == CHW else kernels.pool_by_places
-    compiled(pool)(inputs[0], *known, output)
+    window, steps, *_ = known
+    rows = slice(1, 3) if layout == CHW else slice(0, 2)
+    largest = ranges.windows(steps, window, inputs[0].shape[rows], output.shape[rows])
+    compiled(pool, largest)(inputs[0], *known, output)
 
 
 def _counts(operator: op.Pooling, axis: int, places: int, length: int) -> list[int]:

@@ -87,9 +87,9 @@ def map_dims(dims: tuple[int, ...], layout: str) -> tuple[int, ...]:
     return dims if layout == CHW or len(dims) != 3 else (*dims[1:], dims[0])
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel as compiled code, if there is any."""
-    return compiler.backend(fits=True).kernel(function)
+def compiled(function: Callable[..., Any], largest: int = 0) -> Callable[..., Any]:
+    """Return the kernel as compiled code, if there is any. largest: number that it computes."""
+    return compiler.backend(fits=largest <= compiler.SAFE).kernel(function)
 
 
 def contiguous(array: NDArray[Any]) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cnn2csdf.weights import Array
-from csdf.kernels import convolution_layers as kernels
+from planners.kernels import convolution_layers as kernels
 from planners.primitives.library.primitive import compiled
 from planners.primitives.profile import CHW
 

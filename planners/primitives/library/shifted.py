@@ -18,7 +18,7 @@ from math import prod
 from typing import NamedTuple
 
 from cnn2csdf.weights import Array
-from csdf.kernels import convolution_layers as kernels
+from planners.kernels import convolution_layers as kernels
 from planners.primitives.library.convolution import ConvolutionSizes
 from planners.primitives.library.primitive import (
     PlainWeights,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn2csdf.weights import Array
-from csdf.kernels import convolution_tiles as kernels
+from planners.kernels import convolution_tiles as kernels
 from planners.primitives.library.convolution import ELEMENT_BYTES, ConvolutionSizes
 from planners.primitives.library.primitive import Prepared, compiled, contiguous, float_bytes
 from planners.primitives.library.products import multiply
@@ -156,11 +156,13 @@ class Tiled:
         places = rows * domain.tiles
         if self.input_layout == CHW:
             tiles = cells.take(*shape, sizes.channels, rows, domain.tiles)
-            compiled(kernels.forwards_by_channels)(*known, line[: domain.line], tiles)
+            compiled(kernels.forwards_by_channels, sizes.largest)(
+                *known, line[: domain.line], tiles
+            )
             return tiles.reshape(domain.points, sizes.channels, places)
         tiles = cells.take(*shape, rows, domain.tiles, sizes.channels)
         near = line[: domain.line * sizes.channels].reshape(domain.line, sizes.channels)
-        compiled(kernels.forwards_by_places)(*known, near, tiles)
+        compiled(kernels.forwards_by_places, sizes.largest)(*known, near, tiles)
         return tiles.reshape(domain.points, places, sizes.channels).swapaxes(1, 2)
 
     def _backwards(

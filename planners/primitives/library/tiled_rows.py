@@ -17,7 +17,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from cnn2csdf.weights import Array
-from csdf.kernels import convolution_tiles as kernels
+from planners.kernels import convolution_tiles as kernels
 from planners.primitives.library.convolution import ConvolutionSizes
 from planners.primitives.library.primitive import Prepared, compiled, contiguous, float_bytes
 from planners.primitives.library.products import multiply
@@ -100,13 +100,15 @@ class TiledRows:
         known = (source, domain.row.forth, domain.column.forth, spacing, sizes.steps[4:], 0)
         if self.input_layout == CHW:
             tiles = cells.take(1, points, rows, channels, domain.tiles)
-            compiled(kernels.forwards_by_channels)(
+            compiled(kernels.forwards_by_channels, sizes.largest)(
                 *known, line[: domain.line], tiles.transpose(0, 1, 3, 2, 4)
             )
             return tiles.reshape(points, rows * channels, domain.tiles)
         tiles = cells.take(1, points, domain.tiles, rows, channels)
         near = line[: domain.line * channels].reshape(domain.line, channels)
-        compiled(kernels.forwards_by_places)(*known, near, tiles.transpose(0, 1, 3, 2, 4))
+        compiled(kernels.forwards_by_places, sizes.largest)(
+            *known, near, tiles.transpose(0, 1, 3, 2, 4)
+        )
         return tiles.reshape(points, domain.tiles, rows * channels).swapaxes(1, 2)
 
     def _write(

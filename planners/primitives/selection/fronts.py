@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planners.kernels import ranges
 from planners.primitives.selection.objective import Objective
 
-Numbers = NDArray[np.int64]
+Numbers = NDArray[Any]  # int64, or Python's integers where those might be too small
 
 
 class PairFront(NamedTuple):
@@ -30,8 +31,7 @@ NOTHING = PairFront(np.zeros(1, np.int64), np.zeros(1, np.int64))  # costs nothi
 
 def front_of(nanoseconds: Sequence[int] | Numbers, memory: Sequence[int] | Numbers) -> PairFront:
     """Return the pairs that no other improves on, of equal ones one."""
-    times = np.asarray(nanoseconds, np.int64)
-    sizes = np.asarray(memory, np.int64)
+    times, sizes = _numbers(nanoseconds), _numbers(memory)
     order = np.argsort(sizes, kind="stable")
     times, sizes = times[order], sizes[order]
     least = np.minimum.accumulate(times)
@@ -43,6 +43,21 @@ def front_of(nanoseconds: Sequence[int] | Numbers, memory: Sequence[int] | Numbe
     is_last[-1:] = True
     np.not_equal(sizes[1:], sizes[:-1], out=is_last[:-1])
     return PairFront(times[is_last], sizes[is_last])
+
+
+def _numbers(values: Sequence[int] | Numbers) -> Numbers:
+    if isinstance(values, np.ndarray):
+        return values
+    return np.array(values, ranges.number_type(max(values, default=0)))
+
+
+def _summable(first: PairFront, second: PairFront) -> tuple[PairFront, PairFront]:
+    """Return both with numbers of a type that holds their sums."""
+    largest = max(int(one.max()) for column in zip(first, second, strict=True) for one in column)
+    if ranges.number_type(2 * largest) is not object:
+        return first, second
+    found = (PairFront(*(column.astype(object) for column in one)) for one in (first, second))
+    return next(found), next(found)
 
 
 def least(fronts: Sequence[PairFront]) -> PairFront:
@@ -57,6 +72,7 @@ def least(fronts: Sequence[PairFront]) -> PairFront:
 
 def added(first: PairFront, second: PairFront, objective: Objective) -> PairFront:
     """Return the front of doing both: times add up, memory as the objective says."""
+    first, second = _summable(first, second)
     if objective is Objective.WORKSPACE:
         return _shared(first, second)
     large, small = (first, second) if first.size >= second.size else (second, first)

@@ -8,13 +8,16 @@ exact for it, but for the bytes between two tensors that lie apart, which are le
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import gcd
 from typing import NamedTuple
 
 import numpy as np
 
 from cnn2csdf.weights import Array
+from planners.kernels import ranges
 
 PLACES = 500  # of the grid at most, about
+MOST_SUMS = 2**30  # sums of sizes inside a group, a bit each
 
 
 class ChainGroup(NamedTuple):
@@ -34,10 +37,13 @@ def chain_offsets(
 ) -> dict[str, int] | None:
     """Return offsets within a cap; None where the grid has none. Sizes are of whole alignments.
 
-    A source or result that is not in `sizes` lies elsewhere.
+    None too where too many numbers may be sums of sizes. A source or result that is not in `sizes`
+    lies elsewhere.
     """
+    if any(_bits(group, cap) > MOST_SUMS for group in groups):
+        return None
     step = alignment * max(1, cap // (PLACES * alignment))
-    grid = np.arange(0, cap + 1, step)
+    grid = np.array(range(0, cap + 1, step), ranges.number_type(4 * cap))
     before: list[Array] = []
     reached: Array = np.ones(1 if groups[0].source not in sizes else len(grid), bool)
     for group in groups:
@@ -57,14 +63,15 @@ def _possible(
 
     places: numbers of those where the source may lie.
     """
-    source = grid[places, None] if group.source in sizes else np.full((1, 1), cap)
-    result = grid[None, :] if group.result in sizes else np.full((1, 1), cap)
+    nowhere = np.full((1, 1), cap, grid.dtype)
+    source = grid[places, None] if group.source in sizes else nowhere
+    result = grid[None, :] if group.result in sizes else nowhere
     one, two = sizes.get(group.source, 0), sizes.get(group.result, 0)
     has_both = group.source in sizes and group.result in sizes
     top = np.maximum(
         source + one if group.source in sizes else 0, result + two if group.result in sizes else 0
     )
-    sums = _sums([size for _, size in group.inner], cap)
+    sums = _sums([size for _, size in group.inner], cap).astype(grid.dtype)
     packed = np.minimum(_largest(sums, source), _largest(sums, result))  # below the lower of them
     total = sum(size for _, size in group.inner)
     found = (top <= cap) & (total - packed <= cap - top)
@@ -73,13 +80,24 @@ def _possible(
     return np.asarray(found)
 
 
+def _bits(group: ChainGroup, cap: int) -> int:
+    """How many numbers up to the cap, in the largest unit of all sizes, may be a sum of some sizes."""
+    sizes = [size for _, size in group.inner]
+    return min(cap, sum(sizes)) // max(1, gcd(*sizes))
+
+
 def _sums(sizes: Sequence[int], cap: int) -> Array:
     """The sums of some of the sizes up to a cap, growing; 0 is the first."""
-    sums = 1  # bit n: whether n is a sum
+    unit = max(1, gcd(*sizes))
+    most = min(cap, sum(sizes)) // unit
+    sums = 1  # bit n: whether n units are a sum
     for size in sizes:
-        sums |= sums << size
-    bits = np.frombuffer((sums & ((1 << (cap + 1)) - 1)).to_bytes(cap // 8 + 1, "little"), np.uint8)
-    return np.flatnonzero(np.unpackbits(bits, bitorder="little")[: cap + 1])
+        sums |= sums << size // unit
+    bits = np.frombuffer(
+        (sums & ((1 << (most + 1)) - 1)).to_bytes(most // 8 + 1, "little"), np.uint8
+    )
+    found = np.flatnonzero(np.unpackbits(bits, bitorder="little")[: most + 1])
+    return found.astype(ranges.number_type(cap)) * unit
 
 
 def _largest(sums: Array, most: Array) -> Array:

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from math import gcd
 
 from csdf.kernels import compile as compiler
-from csdf.kernels.placement_search import FOUND, NONE
 from planners.arena.blocks import Blocks
 from planners.arena.bounds import Clique
 from planners.arena.exact import Field
 from planners.arena.portfolio import Attempt
+from planners.kernels import ranges
+from planners.kernels.placement_search import FOUND, NONE
 from planners.plan import Buffer
 from planners.streaming.offsets.pieces import GroupBytes, Lead
 
@@ -35,15 +36,16 @@ class ExactPlacement:
         self._part = (
             len(self._pieces) + 1
         )  # of a unit is a step; more than there are leads in a row
-        room = sum(piece.size + piece.alignment for piece in self._pieces) * self._part
-        backend = compiler.backend(fits=room < compiler.SAFE)
-        self._field = Field(self._blocks(backend), self._cliques(), backend)
+        self._blocks = self._conflicting()
+        self._cliques = self._alive_together()
+        self._fields: dict[bool, Field] = {}
 
     def within(self, cap: int, turns: int = TURNS) -> dict[str, int] | None:
         """Return offsets within an arena of `cap` bytes; None where none are found."""
         if not self._pieces:
             return self._resting
-        attempt = Attempt(self._field, cap // self._unit * self._part + self._part - 1)
+        capacity = cap // self._unit * self._part + self._part - 1
+        attempt = Attempt(self._field(capacity), capacity)
         for _ in range(turns):
             outcome = attempt.step()
             if outcome == FOUND:
@@ -54,6 +56,15 @@ class ExactPlacement:
                 break
         return None
 
+    def _field(self, capacity: int) -> Field:
+        """Return the pieces for the backend that holds the sums of a search within the capacity."""
+        blocks = self._blocks
+        lies = blocks.size, blocks.alignment, blocks.lowest
+        backend = compiler.backend(fits=ranges.placement_search(*lies, capacity) <= compiler.SAFE)
+        if backend.is_compiled not in self._fields:
+            self._fields[backend.is_compiled] = Field(blocks, self._cliques, backend)
+        return self._fields[backend.is_compiled]
+
     def _steps(self, size: int) -> int:
         """Steps of so many bytes."""
         return -(-size // self._unit) * self._part
@@ -63,7 +74,7 @@ class ExactPlacement:
         lead = min(self._leads.get((low.name, high.name), low.size), low.size)
         return max(1, self._steps(lead))
 
-    def _blocks(self, backend: compiler.Backend) -> Blocks:
+    def _conflicting(self) -> Blocks:
         start, near, rise, lift = [0], list[int](), list[int](), list[int]()
         for one in self._pieces:
             for number, other in enumerate(self._pieces):
@@ -87,12 +98,12 @@ class ExactPlacement:
             lowest=[0] * len(sizes),
             is_fixed=[False] * len(sizes),
             neighbour_start=start,
-            neighbour=backend.array(near),
-            rise=backend.array(rise),
-            lift=backend.array(lift),
+            neighbour=near,
+            rise=rise,
+            lift=lift,
         )
 
-    def _cliques(self) -> list[Clique]:
+    def _alive_together(self) -> list[Clique]:
         """The pieces of each group, also without those that a result may lie over."""
         numbers = {one.name: number for number, one in enumerate(self._pieces)}
         found: set[Clique] = set()

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf.weights import Array
+from planners.kernels import ranges
 from planners.streaming.search.moves import WHOLE, Choices, Move, Moves
 
 
@@ -64,7 +65,8 @@ class GroupLabels:
         self._limits = limits
         self._begin = begin
         streams = begin == 0 and is_streamed
-        self._beside = 0 if streams else moves.whole_bytes(begin)
+        beside = 0 if streams else moves.whole_bytes(begin)
+        self._beside = np.array(beside, ranges.number_type(4 * beside))
         self._places: list[_Place] = []
         self._open: dict[tuple[int, int], list[Labels]] = defaultdict(list)
         nought = np.zeros(1, np.int64)

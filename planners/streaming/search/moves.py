@@ -13,6 +13,7 @@ import numpy as np
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
 from planners.inlays import most_bytes, worth_it
+from planners.kernels import ranges
 from planners.streaming.course import Course
 from planners.streaming.firing import Firings
 from planners.streaming.geometry.summing import sums_over_rows
@@ -238,7 +239,10 @@ class Moves:
             onward = max(cost.passing, cost.last + batch)
             whole, left = self.whole_bytes(move.end), self._left[move.end]
             rows.append((key, move.end, cost.lines, cost.work, most, onward, whole, left))
-        columns = np.array(rows, np.int64).reshape(-1, 8).T
+        largest = max((number for row in rows for number in row), default=0)
+        # A label adds up a row for each cut, and its numbers are added to one another.
+        kind = ranges.number_type(4 * largest * (len(self.course.cuts) + 1))
+        columns = np.array(rows, kind).reshape(-1, 8).T
         return Choices(tuple(move for _, _, move in every), keys, *columns)
 
     def cost(self, move: Move, entry: int) -> MoveCost:

@@ -11,11 +11,12 @@ in any pieces. Real lines do not split, so that offsets of the chain have to be 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cnn2csdf.weights import Array
+from planners.kernels import ranges
 from planners.streaming.search.chains import GroupWay, PlanWay, collecting
 
 BEFORE = -1  # stands for a cut in front of the first
@@ -58,6 +59,11 @@ class _Places:
     def __init__(self, chains: PlacedChains, cap: int, most_work: int) -> None:
         self._sizes, self._groups = chains
         self._cap, self._most_work = cap, most_work
+        largest = max(cap, *self._sizes)
+        for groups in self._groups.values():
+            for one in (one for some in groups.values() for one in some):
+                largest = max(largest, one.lines, one.pool, one.lead, one.work)
+        self._kind = ranges.number_type(8 * largest * len(self._sizes))  # work adds up over cuts
         self._open: dict[int, list[tuple[Found, int, Sequence[GroupWay | None]]]] = {}
         self._known: dict[int, _Ranges] = {}
 
@@ -66,15 +72,15 @@ class _Places:
         last = len(self._sizes) - 1
         self._begin()
         for cut in range(last):
-            self._known[cut] = ranges = self._kept(cut)
+            self._known[cut] = kept = self._kept(cut)
             for end, groups in self._groups.get((cut, False), {}).items():
-                self._extend(cut, end, ranges, groups)
+                self._extend(cut, end, kept, groups)
         self._known[last] = found = self._kept(last)
         return self._chain(last, int(found.work.argmin())) if len(found.work) else None
 
     def _begin(self) -> None:
         """The input lies anywhere; or comes row by row, into groups or until it lies whole."""
-        nought, size = np.zeros(1, np.int64), self._sizes[0]
+        nought, size = np.zeros(1, self._kind), self._sizes[0]
         streamed = self._groups.get((0, True))
         nothing = _Ranges(nought, nought, nought, [(BEFORE, 0)], [None])
         if size <= self._cap:
@@ -83,11 +89,11 @@ class _Places:
         for end, groups in (streamed or {}).items():
             self._extend(BEFORE, end, nothing, groups)
 
-    def _extend(self, begin: int, end: int, ranges: _Ranges, groups: Sequence[GroupWay]) -> None:
+    def _extend(self, begin: int, end: int, found: _Ranges, groups: Sequence[GroupWay]) -> None:
         some = [one for one in groups if one.memory <= self._cap]
-        if some and len(ranges.work):
+        if some and len(found.work):
             source = 0 if begin == BEFORE else self._sizes[begin]
-            pairs = _Pairs(self._cap, (source, self._sizes[end]), ranges, some)
+            pairs = _Pairs(self._cap, (source, self._sizes[end]), found, some, self._kind)
             self._add(begin, end, some, list(pairs.found()))
 
     def _add(
@@ -115,17 +121,17 @@ class _Places:
             if len(kept) == MOST_RANGES:
                 break
         columns = list(zip(*kept, strict=True)) or [()] * 5
-        work, low, high = (np.array(column, np.int64) for column in columns[:3])
+        work, low, high = (np.array(column, self._kind) for column in columns[:3])
         return _Ranges(work, low, high, list(columns[3]), list(columns[4]))
 
     def _chain(self, cut: int, number: int) -> PlanWay:
         groups: list[GroupWay] = []
         while cut >= 0:
-            ranges = self._known[cut]
-            group = ranges.group[number]
+            known = self._known[cut]
+            group = known.group[number]
             if group is not None:
                 groups.append(group)
-            cut, number = ranges.before[number]
+            cut, number = known.before[number]
         groups.reverse()
         return PlanWay(
             max(one.memory for one in groups), sum(one.work for one in groups), tuple(groups)
@@ -136,18 +142,23 @@ class _Pairs:
     """All groups (rows) behind all ranges of what they read (columns), within an arena."""
 
     def __init__(
-        self, cap: int, sizes: tuple[int, int], ranges: _Ranges, groups: Sequence[GroupWay]
+        self,
+        cap: int,
+        sizes: tuple[int, int],
+        source: _Ranges,
+        groups: Sequence[GroupWay],
+        kind: Any,
     ) -> None:
-        """Take the bytes of what is read, and of the result."""
+        """Take the bytes of what is read, and of the result; kind: of numbers, as numpy says it."""
         self._cap = cap
         self._source, self._result = sizes
         needs = [(one.lines, one.pool, one.lead, one.work) for one in groups]
-        lines, self._pool, lead, work = np.array(needs, np.int64).T[:, :, None]
+        lines, self._pool, lead, work = np.array(needs, kind).T[:, :, None]
         self._inner = lines + self._pool
         self._lead = np.minimum(lead, self._result)
-        self._low, self._high = ranges.low[None, :], ranges.high[None, :]
+        self._low, self._high = source.low[None, :], source.high[None, :]
         self._is_apart = np.array([one.is_apart for one in groups])[:, None]
-        self._work = work + ranges.work[None, :]
+        self._work = work + source.work[None, :]
 
     def found(self) -> Iterator[Found]:
         """The ranges of the results."""

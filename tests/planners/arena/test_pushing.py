@@ -8,13 +8,13 @@ from hypothesis import given, settings
 
 from csdf.kernels import compile as compiler
 from csdf.kernels.compile import PLAIN
-from csdf.kernels.placement_ejection import FOUND, UNDECIDED
 from planners.arena.blocks import blocks_of
 from planners.arena.bounds import clique_bound, cliques_of
 from planners.arena.exact import Field
 from planners.arena.greedy import Greedy
 from planners.arena.pushing import PushingSearch
 from planners.formats.minimalloc import parse_buffers
+from planners.kernels.placement_ejection import FOUND, UNDECIDED
 from planners.plan import Buffer, Problem
 from tests.both_kernels import BOTH, needs_compiled
 from tests.planners.problems import least_peak, may_be, problems

@@ -7,7 +7,7 @@ some cycles; an event happens in the first cycle that its rule and its port allo
 
 from itertools import count
 
-from csdf.kernels.event_times import NONE
+from planners.kernels.event_times import NONE
 
 ALWAYS = frozenset()
 

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-from csdf.kernels.compiled.placement cimport Conflicts
+from planners.kernels.compiled.placement cimport Conflicts
 
 cdef int64_t UNDECIDED, FOUND, NONE, FIRST, LAST, PENDING, OFFSET, HEAT, RANK, OLD_OFFSET
 cdef int64_t OLD_HEAT, OLD_RANK, TRAIL, IS_FINAL, FRAME

@@ -1,8 +1,8 @@
 """Exact search of offsets for blocks of memory.
 
 B blocks are numbered from 0; sizes and offsets are whole numbers. The conflicts are those of
-csdf/kernels/placement.py. Cliques are sets of blocks that all conflict with one another, as blocks do
-that live at one time.
+planners/kernels/placement.py. Cliques are sets of blocks that all conflict with one another, as blocks
+do that live at one time.
 """
 
 from __future__ import annotations

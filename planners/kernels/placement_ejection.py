@@ -1,7 +1,7 @@
 """A search for offsets within a capacity: blocks push others out, which look for a place again.
 
 B blocks are numbered from 0; sizes and offsets are whole numbers. The conflicts are those of
-csdf/kernels/placement.py. A block is placed, or it waits.
+planners/kernels/placement.py. A block is placed, or it waits.
 """
 
 from __future__ import annotations

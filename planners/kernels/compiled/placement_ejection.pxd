@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-from csdf.kernels.compiled.placement cimport Conflicts
+from planners.kernels.compiled.placement cimport Conflicts
 
 cdef int64_t UNDECIDED, FOUND, FIXED_PRICE, FULL, SHIFTS, MASK
 

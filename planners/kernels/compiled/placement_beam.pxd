@@ -1,8 +1,8 @@
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
-from csdf.kernels.compiled.placement cimport Conflicts
-from csdf.kernels.compiled.placement_search cimport Cliques, Part
+from planners.kernels.compiled.placement cimport Conflicts
+from planners.kernels.compiled.placement_search cimport Cliques, Part
 
 cdef int64_t UNDECIDED, FOUND, LOST, MASK
 
@@ -60,8 +60,8 @@ cdef bint can_be_kept(Part part, Cliques cliques, Guide guide, Beam beam) noexce
 cdef bint is_among_the_best(Guide guide, Beam beam, int64_t lost, int64_t share) noexcept
 
 @cython.locals(
-    lost=int64_t, kept=Kept, share=int64_t, worth=int64_t, total=int64_t, k=int64_t,
-    other=int64_t, place=int64_t, step=int64_t,
+    lost=int64_t, kept=Kept, share=int64_t, worth=int64_t, total=uint64_t, k=int64_t,
+    other=int64_t, key=uint64_t, mark=int64_t, place=int64_t, step=int64_t,
 )
 cdef void try_block(
     Part part, Conflicts conflicts, Cliques cliques, Guide guide, Beam beam, int64_t block

@@ -1,7 +1,8 @@
 """A search for offsets within a capacity: of all beginnings with equally many blocks, the best go on.
 
-B blocks are numbered from 0. Part, Cliques and Conflicts are those of csdf/kernels/placement_search.py
-and csdf/kernels/placement.py. A row is a beginning of a plan: some blocks are placed, from below.
+B blocks are numbered from 0. Part and Cliques are those of planners/kernels/placement_search.py,
+Conflicts those of planners/kernels/placement.py. A row is a beginning of a plan: some blocks are
+placed, from below.
 """
 
 from __future__ import annotations
@@ -250,11 +251,13 @@ def try_block(part, conflicts, cliques, guide, beam, block):
     total = 1
     for k in range(beam.left - 1):
         other = beam.try_order[k]
-        total = (total + (beam.try_low[other] + 1) * guide.key[other]) & MASK
-    place = total & (len(kept.seen) - 1)
-    if kept.seen[place] == total:
+        key = guide.key[other]  # without a sign, so that products may wrap round
+        total = (total + (beam.try_low[other] + 1) * key) & MASK
+    mark = total
+    place = mark & (len(kept.seen) - 1)
+    if kept.seen[place] == mark:
         return
-    kept.seen[place] = total
+    kept.seen[place] = mark
     step = kept.count
     if kept.count == len(kept.heap):
         step = kept.heap[0]
