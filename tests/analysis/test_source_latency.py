@@ -132,7 +132,10 @@ def compare(seed):
     for distance, latency in ((0, found.latency), (found.distance, found.dependency_latency)):
         pairing = Pairing(source=source, sink=sink, distance=distance)
         paths = ReleasePaths(graph, repetition_vector(graph), pairing, period)
-        assert paths.latency(bound_channels(graph).channels).latency == latency, seed
+        channels = bound_channels(graph).channels
+        path = paths.latency(channels)
+        assert path.latency == latency, seed
+        assert {*path.channels} <= {channel.name for channel in channels}, seed
 
 
 @pytest.mark.parametrize("seed", range(60))
