@@ -66,6 +66,7 @@ def two_rings(transitions, **rewards):
 def test_the_slowest_run_decides():
     found = scenario_throughput(two_rings([("q", "q"), ("q", "r"), ("r", "q"), ("r", "r")]))
     assert (found.period, found.critical_states) == (10, ("q",))
+    assert found.throughput == Fraction(1, 10)
     assert found.alone == {"slow": 10, "fast": 2}
 
 

@@ -132,7 +132,10 @@ def compare(seed):
     for distance, latency in ((0, found.latency), (found.distance, found.dependency_latency)):
         pairing = Pairing(source=source, sink=sink, distance=distance)
         paths = ReleasePaths(graph, repetition_vector(graph), pairing, period)
-        assert paths.latency(bound_channels(graph).channels).latency == latency, seed
+        channels = bound_channels(graph).channels
+        path = paths.latency(channels)
+        assert path.latency == latency, seed
+        assert {*path.channels} <= {channel.name for channel in channels}, seed
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -185,3 +188,14 @@ def test_static_orders_are_followed_to_the_iteration_that_needs_the_source():
     # Released at 0, 2, 4, ..., while b ends its firings at 2, 4, ...: tokens do not run out. Firing
     # 21 + 2n of b ends at 44 + 4n, and iteration n was released at 4n.
     assert (found.distance, found.dependency_latency) == (10, 44)
+
+
+def test_a_phase_that_waits_for_the_one_before_it_adds_no_channel_to_the_path():
+    # a ends at 2; the second phase of b takes nothing, starts no earlier than the first, and takes 7.
+    graph = (
+        GraphBuilder("silent").actor("a", 2, overlap=False).actor("b", [1, 7])
+        .channel("a", 1, "b", [1, 0], name="ab").graph()
+    )  # fmt: skip
+    pairing = Pairing(source="a", sink="b", distance=0)
+    path = ReleasePaths(graph, repetition_vector(graph), pairing, Fraction(5))
+    assert path.latency(graph.channels) == (9, ("ab",))
