@@ -133,10 +133,17 @@ class Machine:
                 self.arena.spoil(one.offset, one.size)
 
     def put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
-        """Write a row of a tensor wherever it lies."""
+        """Write a row of a tensor in its first buffer, or where it is staged."""
         size = tensor.layer.shape.row_elements
-        for at in tensor.places(row):
-            self.arena.write(at, tensor.layer.name, row * size, values, size)
+        self.arena.write(tensor.place(row), tensor.layer.name, row * size, values, size)
+
+    def give_copies(self, tensor: HeldTensor, rows: Range) -> None:
+        """Copy rows from the first buffer of a tensor to its others."""
+        size = tensor.layer.shape.row_elements
+        for row in range(*rows) if len(tensor.buffers) > 1 else ():
+            values = self.get(tensor, row).copy()
+            for at in tensor.places(row)[1:]:
+                self.arena.write(at, tensor.layer.name, row * size, values, size)
 
     def get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
         """Return a row, (columns, channels). Raises ExecutionError where it is not there."""
@@ -247,6 +254,7 @@ class _GroupRun:
             staged = _Staged(tensor, first, end, 0 if bottom else size)
             bottom = bottom or size
         self._work(stage, self.pool.offset + bottom)
+        self.machine.give_copies(tensor, (first, end))
         require_intact(self.machine, self.tensors, stage, (first, end))
         tensor.made = max(tensor.made, end)
         stage.fired += 1

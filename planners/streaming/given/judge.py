@@ -267,6 +267,11 @@ class _Judged:
             raise InvalidPlan(
                 f"{named} has {counted(buffer.size, 'byte')}; its rows take {sizes[buffer.kind]}"
             )
+        if buffer.kind is Kind.RING and not 1 <= buffer.rows <= shape.rows:
+            raise InvalidPlan(
+                f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}, which has "
+                f"{shape.rows}"
+            )
         if buffer.has_all_rows and buffer.rows != self._height(buffer.tensor):
             raise InvalidPlan(f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}")
         if buffer.kind is Kind.OUTSIDE:
