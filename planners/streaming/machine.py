@@ -2,7 +2,8 @@
 
 It takes from the plan which stages work together, and where buffers lie; from the network which
 rows a layer needs. It finds the order of firings, the staging of batches and their way into the
-lines anew, with no code of the planner, and refuses every read of a byte that does not hold what the
+lines anew: of the planners' code it shares the plan's values, the network's geometry (which rows
+and columns a layer needs) and the network with copies, which the judge compares. It refuses every read of a byte that does not hold what the
 layer is to read. Without a computation it is the judge of a plan; with it, the plan runs.
 """
 
