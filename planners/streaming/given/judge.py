@@ -1,9 +1,9 @@
 """The judge of plans that come from elsewhere: whether a network can be worked in this way.
 
 First what a plan says is compared with the network: layers, their order, the manners in which they
-may work, the sizes of buffers, which buffer each layer reads, and when that is written. It finds
-these anew, from the plan and the network alone. Then planners.streaming.machine carries the plan out without
-computing, in an arena whose bytes know what they hold.
+may work, the sizes of buffers, which buffer each layer reads, and when that is written; all of it
+found anew, from the plan and the network alone. Then planners.streaming.machine carries the plan out
+without computing, in an arena whose bytes know what they hold.
 """
 
 from __future__ import annotations
