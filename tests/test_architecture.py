@@ -183,6 +183,43 @@ def refusal(module, name, root):
     return None
 
 
+JUDGE = "planners.streaming.given.judge"  # of plans, with the executor
+OF_THE_JUDGE = {  # all that it reaches of the planners: the plan, the executor, the network's geometry
+    *(f"planners.streaming.{name}" for name in ("plan", "stage", "machine", "held", "sweeping")),
+    *(
+        f"planners.streaming.{name}"
+        for name in ("running_stage", "computations", "again", "course")
+    ),
+    *("planners.streaming.at_work.hand_overs", "planners.streaming.at_work.intact"),
+    *("planners.streaming.given.apart", "planners.streaming.given.layouts"),
+    *("planners.streaming.ordered.turns", "planners.streaming.tiles.working"),
+    *("planners.streaming.tiles.held_ranges", "planners.streaming.geometry.summing"),
+    *("planners.inlays", "planners.plan", "planners.tiling.regions", JUDGE),
+}
+
+
+def reached(module, root):
+    """The modules of the planners that one imports, itself or through others."""
+    found, ahead = set(), [module]
+    while ahead:
+        name = ahead.pop()
+        if name in found:
+            continue
+        found.add(name)
+        text = root.joinpath(*name.split(".")).with_suffix(".py").read_text()
+        ahead += [
+            other
+            for node, _ in imports(text)
+            for other in imported_modules(node, root)
+            if is_within(other, "planners")
+        ]
+    return found
+
+
+def test_the_judge_of_plans_reaches_nothing_of_the_search():
+    assert reached(JUDGE, ROOT) - OF_THE_JUDGE == set()
+
+
 def circle(root):
     """The names of modules that import one another in a circle; empty if there is none."""
     graph = {

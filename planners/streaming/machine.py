@@ -2,8 +2,10 @@
 
 It takes from the plan which stages work together, and where buffers lie; from the network which
 rows a layer needs. It finds the order of firings, the staging of batches and their way into the
-lines anew, with no code of the planner, and refuses every read of a byte that does not hold what the
-layer is to read. Without a computation it is the judge of a plan; with it, the plan runs.
+lines anew. Of the planners' code it shares the values of a plan, the network's geometry (which rows
+and columns a layer needs) and the network with copies of layers, which the judge compares with the
+network. It refuses every read of a byte that does not hold what the layer is to read. Without a
+computation it is the judge of a plan; with it, the plan runs.
 """
 
 from __future__ import annotations
@@ -133,10 +135,17 @@ class Machine:
                 self.arena.spoil(one.offset, one.size)
 
     def put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
-        """Write a row of a tensor wherever it lies."""
+        """Write a row of a tensor in its first buffer, or where it is staged."""
         size = tensor.layer.shape.row_elements
-        for at in tensor.places(row):
-            self.arena.write(at, tensor.layer.name, row * size, values, size)
+        self.arena.write(tensor.place(row), tensor.layer.name, row * size, values, size)
+
+    def give_copies(self, tensor: HeldTensor, rows: Range) -> None:
+        """Copy rows from the first buffer of a tensor to its others."""
+        size = tensor.layer.shape.row_elements
+        for row in range(*rows) if len(tensor.buffers) > 1 else ():
+            values = self.get(tensor, row).copy()
+            for at in tensor.places(row)[1:]:
+                self.arena.write(at, tensor.layer.name, row * size, values, size)
 
     def get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
         """Return a row, (columns, channels). Raises ExecutionError where it is not there."""
@@ -247,6 +256,7 @@ class _GroupRun:
             staged = _Staged(tensor, first, end, 0 if bottom else size)
             bottom = bottom or size
         self._work(stage, self.pool.offset + bottom)
+        self.machine.give_copies(tensor, (first, end))
         require_intact(self.machine, self.tensors, stage, (first, end))
         tensor.made = max(tensor.made, end)
         stage.fired += 1

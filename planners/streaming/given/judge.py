@@ -1,14 +1,16 @@
 """The judge of plans that come from elsewhere: whether a network can be worked in this way.
 
 First what a plan says is compared with the network: layers, their order, the manners in which they
-may work, the sizes of buffers. Then planners.streaming.machine carries the plan out without
-computing, in an arena whose bytes know what they hold.
+may work, the sizes of buffers, which buffer each layer reads, and when that is written; all of it
+found anew, from the plan and the network alone. Then planners.streaming.machine carries the plan out
+without computing, in an arena whose bytes know what they hold.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 from cnn2csdf.network import Network
@@ -34,6 +36,7 @@ from planners.streaming.stage import Manner, Stage
 from planners.streaming.tiles.held_ranges import TileRanges
 from planners.tiling.regions import can_be_tiled
 
+AGAIN = " again"  # behind the name of a layer: of its copy
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
 
 
@@ -42,7 +45,9 @@ def require_carried_out(network: Network, plan: StreamingPlan) -> None:
 
     Every byte that is read is judged, which for large networks takes a while: bytes of all tensors.
     """
-    _Judged(worked_network(network, plan.again), plan).require()
+    worked = worked_network(network, plan.again)
+    _require_same(network, worked)
+    _Judged(worked, plan).require()
     require_apart([plan])
     machine = Machine(network, plan)
     try:
@@ -51,6 +56,26 @@ def require_carried_out(network: Network, plan: StreamingPlan) -> None:
             machine.output(layer.inputs[0])
     except ExecutionError as error:
         raise InvalidPlan(f"the plan cannot be carried out: {error}") from None
+
+
+def _require_same(network: Network, worked: Network) -> None:
+    """Require that a network with copies computes what the network does.
+
+    Each layer is one of the network, or a copy of one, and reads what that reads, or copies of it.
+    """
+    known = {layer.name: layer for layer in network.layers}
+    original: dict[str, str] = {}
+    for layer in worked.layers:
+        name = layer.name
+        while name not in known and name.endswith(AGAIN):
+            name = name.removesuffix(AGAIN)
+        one = known.get(name)
+        inputs = tuple(original.get(source, "") for source in layer.inputs)
+        if one is None or one != replace(layer, name=name, inputs=inputs, stored=one.stored):
+            raise InvalidPlan(f"layer {layer.name!r} is no copy of a layer of {network.name!r}")
+        original[layer.name] = name
+    if not set(known) <= set(original):
+        raise InvalidPlan(f"layers of {network.name!r} are missing among those that work twice")
 
 
 class _Judged:
@@ -266,6 +291,11 @@ class _Judged:
         if buffer.size != sizes.get(buffer.kind, buffer.size):
             raise InvalidPlan(
                 f"{named} has {counted(buffer.size, 'byte')}; its rows take {sizes[buffer.kind]}"
+            )
+        if buffer.kind is Kind.RING and not 1 <= buffer.rows <= shape.rows:
+            raise InvalidPlan(
+                f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}, which has "
+                f"{shape.rows}"
             )
         if buffer.has_all_rows and buffer.rows != self._height(buffer.tensor):
             raise InvalidPlan(f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}")
