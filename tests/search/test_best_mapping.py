@@ -180,7 +180,9 @@ def test_what_the_constraint_program_cannot_hold_is_not_proved(time):
     builder = GraphBuilder()
     for name in "abc":
         builder.actor(name, time, overlap=False)
-    builder.channel("a", 1, "b", 1).channel("b", 1, "c", 1).channel("c", 1, "a", 1, initial_tokens=4)
+    builder.channel("a", 1, "b", 1).channel("b", 1, "c", 1).channel(
+        "c", 1, "a", 1, initial_tokens=4
+    )
     problem = mapping_problem(builder.graph(), equal_processors(2))
     # Two of the three share a processor, so no period is below twice the time.
     found = exact.find_mapping(problem, Fraction(2 * time - 1), 5)
