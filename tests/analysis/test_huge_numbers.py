@@ -8,6 +8,7 @@ from csdf.analysis.critical import critical_circuit
 from csdf.analysis.latencies.by_dependency import dependency_latency
 from csdf.analysis.steady import steady_state
 from csdf.analysis.throughput import METHODS, throughput
+from csdf.analysis.whatif.varying import VaryingGraph
 from csdf.kernels import compile as compiler
 from csdf.kernels import ranges
 from csdf.model.builder import GraphBuilder
@@ -105,3 +106,8 @@ def test_a_latency_does_not_count_huge_tokens_one_by_one():
     builder = GraphBuilder().actor("a", 2, overlap=False).actor("b", 3, overlap=False)
     builder.channel("a", 2**40, "b", 2**40).channel("b", 2**40, "a", 2**40, initial_tokens=2**41)
     assert dependency_latency(builder.graph(), "a", "b").minimal == 5
+
+
+def test_a_huge_duration_may_be_shortened_to_a_small_one():
+    graph = GraphBuilder().actor("a", 2**70, overlap=False).actor("b", 2, overlap=False).graph()
+    assert VaryingGraph(graph).only({0: Fraction(3)}).period == 3

@@ -26,10 +26,11 @@ def test_a_fault_has_an_exit_code_of_its_own_and_asks_for_a_report(run, disagree
     assert (code, output) == (FAULT, "")
     assert FAULT not in (0, 1, 2, 3)
     assert remarks.startswith("Traceback")
-    assert remarks.endswith(
+    *_, last = remarks.splitlines()
+    assert last.startswith(
         "csdf analyze: a fault of csdf, not of what it was given: AssertionError: "
-        "two analyses disagree about a deadlock; please report it, with the lines above, the command and its files\n"
     )
+    assert "two analyses disagree about a deadlock; please report it" in last
 
 
 def test_a_fault_is_an_object_with_json(run, disagreement):

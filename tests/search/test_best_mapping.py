@@ -1,6 +1,7 @@
 """The search for mappings against brute force, and against what any mapping needs."""
 
 import random
+from fractions import Fraction
 from itertools import permutations, product
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from csdf.io.graph_files import read_graph
 from csdf.model.builder import GraphBuilder
 from csdf.model.mapping import Connection, Core, InvalidMapping, Mapping, Platform, StaticOrder
 from csdf.outcome import Status
+from csdf.search.mapping.fewest import equal_processors
+from csdf.search.mapping.problem import mapping_problem
 from csdf.search.mapping.search import best_mapping
 
 GRAPHS = Path(__file__).parents[2] / "models" / "graphs"
@@ -153,3 +156,35 @@ def test_no_mapping_is_better_than_the_best(seed):
 def test_no_mapping_is_better_than_the_best_of_many(block):
     proved = [compare(seed) for seed in range(1000 + 25 * block, 1025 + 25 * block)]
     assert all(proved)
+
+
+def in_turn(times):
+    """Actors on a circle of one token, of which each firing lasts as given."""
+    builder = GraphBuilder()
+    for name, time in zip("cab", times, strict=True):
+        builder.actor(name, time)
+    builder.channel("a", 2, "b", 1).channel("b", 1, "c", 2)
+    return builder.channel("c", 1, "a", 1, initial_tokens=1).graph()
+
+
+@pytest.mark.parametrize(("times", "period"), [((0, 0, 0), 0), ((0, 1, 0), 1), ((0, 0, 1), 2)])
+def test_firings_that_take_no_time_have_an_order(times, period):
+    # c, then a once, then b twice, which is bound to one processor.
+    found = best_mapping(in_turn(times), equal_processors(2), budget=5)
+    assert found.found.period == period
+
+
+@pytest.mark.parametrize("time", [4, 2**59, 2**61, 2**70])
+def test_what_the_constraint_program_cannot_hold_is_not_proved(time):
+    exact = pytest.importorskip("csdf.search.mapping.exact")
+    builder = GraphBuilder()
+    for name in "abc":
+        builder.actor(name, time, overlap=False)
+    builder.channel("a", 1, "b", 1).channel("b", 1, "c", 1).channel(
+        "c", 1, "a", 1, initial_tokens=4
+    )
+    problem = mapping_problem(builder.graph(), equal_processors(2))
+    # Two of the three share a processor, so no period is below twice the time.
+    found = exact.find_mapping(problem, Fraction(2 * time - 1), 5)
+    assert found.starts is None
+    assert found.is_proved == (time == 4)

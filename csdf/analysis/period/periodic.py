@@ -113,18 +113,18 @@ class PeriodicProblem:
         Raises GaveUp for numbers that nothing holds.
         """
         tokens = self.graph.initial_tokens if tokens is None else tokens
-        times = self.graph.duration if durations is None else durations
+        times = () if unit_times else durations or self.graph.duration
         largest = max((self.scale, int(low), *times))
         if nearby is not None:
             told = nearby.starts if isinstance(nearby.starts, list) else ()
             largest = max(largest, nearby.scale, max(told, default=0))
         fits = largest <= compiler.SAFE and self._layouts.fits(copies, tokens)
         for backend in dict.fromkeys((compiler.backend(fits=fits), compiler.PLAIN)):
-            layout = self._layouts.of(copies, backend, unit_times=unit_times)
+            has_others = durations is not None  # the graph's own may be too large for the backend
+            layout = self._layouts.of(copies, backend, unit_times=unit_times or has_others)
             if durations is not None:
-                layout = layout._replace(
-                    times=backend.array(self._layouts.times(copies, durations))
-                )
+                own = self._layouts.times(copies, durations)
+                layout = layout._replace(times=backend.array(own))
             solution = self._solve(copies, low, tokens, backend, layout, nearby)
             if solution is not None:
                 return solution

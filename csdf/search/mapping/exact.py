@@ -10,6 +10,8 @@ from ortools.sat.python import cp_model
 
 from csdf.search.mapping.problem import MappingProblem
 
+MOST = 2**58  # of a number in a constraint: the solver refuses programs whose sums may pass 64 bits
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feasibility:
@@ -37,6 +39,8 @@ def find_mapping(
     within the sum of all times. Connections are taken for pipelined, so that a proof holds for those
     that are not, but starts need to be judged.
     """
+    if _largest(problem, period) > MOST:
+        return Feasibility(binding=(), starts=None, is_proved=False)
     model = _Model(problem, period)
     if most_cores is not None:
         model.limit_cores(most_cores)
@@ -58,6 +62,26 @@ def find_mapping(
     return Feasibility(binding=(), starts=None, is_proved=status == cp_model.INFEASIBLE)
 
 
+def _horizon(problem: MappingProblem, period: Fraction) -> int:
+    """The sum of all times, in units of 1 / the denominator: no start that repeats has to be later."""
+    cores = range(len(problem.platform.cores))
+    work = sum(
+        max(problem.duration(firing, core) for core in problem.cores_of(actor))
+        for firing, (actor, _) in enumerate(problem.firings)
+    )
+    sent = sum(
+        max(problem.delay(one.channel, a, b) for a in cores for b in cores)
+        for one in problem.dependencies
+    )
+    return (work + sent) * period.denominator + period.numerator
+
+
+def _largest(problem: MappingProblem, period: Fraction) -> int:
+    """The largest number of a constraint, or more."""
+    distance = max((abs(one.distance) for one in problem.dependencies), default=0)
+    return 3 * _horizon(problem, period) + distance * period.numerator
+
+
 class _Model:
     """The variables and constraints of one period."""
 
@@ -72,7 +96,7 @@ class _Model:
         ]
         for row in self.bound:
             self.model.add_exactly_one(row.values())
-        self.horizon = self._horizon()
+        self.horizon = _horizon(problem, period)
         self.starts: list[Any] = []
         self.lasting: list[Any] = []
         self.intervals: dict[int, list[Any]] = {c: [] for c in range(len(problem.platform.cores))}
@@ -92,20 +116,6 @@ class _Model:
             for core, chosen in row.items():
                 self.model.add_implication(chosen, used[core])
         self.model.add(sum(used.values()) <= most)
-
-    def _horizon(self) -> int:
-        """The sum of all times: no start that repeats has to be later."""
-        problem = self.problem
-        work = sum(
-            max(problem.duration(firing, core) for core in problem.cores_of(actor))
-            for firing, (actor, _) in enumerate(problem.firings)
-        )
-        sent = sum(self._longest_delay(one.channel) for one in problem.dependencies)
-        return (work + sent) * self.scale + self.period
-
-    def _longest_delay(self, channel: str) -> int:
-        cores = range(len(self.problem.platform.cores))
-        return max(self.problem.delay(channel, a, b) for a in cores for b in cores)
 
     def _add_firing(self, firing: int) -> None:
         model, problem = self.model, self.problem

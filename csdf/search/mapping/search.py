@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
 from importlib.util import find_spec
@@ -108,7 +109,9 @@ class _Search:
     def _look(self) -> None:
         """End the work in time, once there is an answer."""
         if self.best is not None:
-            best, bound = float(self.best[0]), float(self.bound)
+            best, bound = (
+                Decimal(one.numerator) / one.denominator for one in (self.best[0], self.bound)
+            )
             text = f"period {best:.6g}, bound {bound:.6g}, in units of {self.problem.time_unit}"
             self.stop.look(Progress(done=self.tries, at=text))
 
@@ -127,10 +130,9 @@ class _Search:
     def improve(self) -> None:
         """Have an answer at once; then try bindings by load, and ones that differ from the best."""
         first = by_load(self.problem)
-        if not self._schedule(
-            first, FIRST * max(self.bound, Fraction(max(loads_of(self.problem, first))))
-        ):
-            self._schedule(first, self._sequential(first))
+        least = FIRST * max(self.bound, Fraction(max(loads_of(self.problem, first))))
+        if not least or not self._schedule(first, least):
+            self._schedule_in_turn(first)
         if self.best is None:
             raise GaveUp(told("no static orders were found"))
         self._try(first)
@@ -175,7 +177,7 @@ class _Search:
         """Yield periods from the least one on, ever further apart, below the best so far."""
         most = self.best[0] if self.best is not None else None
         step = Fraction(1, 64)
-        period = least
+        period = least = least or Fraction(1)
         for _ in range(STEPS):
             if most is not None and period >= most:
                 return
@@ -183,15 +185,25 @@ class _Search:
             period = Fraction(ceil(least * (1 + step)))
             step = step * 3 / 2
 
-    def _sequential(self, binding: tuple[int, ...]) -> Fraction:
-        """Return a period in which one firing and one token can follow another."""
-        problem = self.problem
+    def _schedule_in_turn(self, binding: tuple[int, ...]) -> None:
+        """Keep a schedule with a period in which one firing and one token can follow another.
+
+        Firings without a duration take their turn too: at the same time they would have no order.
+        """
+        works = tuple(
+            tuple(None if work is None else tuple(time or 1 for time in work) for work in row)
+            for row in self.problem.works
+        )
+        problem = replace(self.problem, works=works)
         work = sum(problem.duration(f, binding[a]) for f, (a, _) in enumerate(problem.firings))
         sent = sum(
             problem.delay(one.channel, *(binding[problem.firings[f][0]] for f in one[:2]))
             for one in problem.dependencies
         )
-        return Fraction(2 * (work + sent) + 1)
+        period = Fraction(2 * (work + sent) + 1)
+        starts = modulo_schedule(problem, binding, period, self._look)
+        if starts is not None:
+            self._keep(binding, starts, period)
 
     def _keep(self, binding: tuple[int, ...], starts: Sequence[int], period: Fraction) -> bool:
         """Judge a schedule; keep it if it is better than the best."""
@@ -228,6 +240,8 @@ class _Search:
         while self.best is not None and self._may_improve():
             self._look()
             candidate = self._next_smaller(self.best[0])
+            if not candidate:  # no program says whether all can happen at once
+                return
             if candidate < self.bound:
                 self.bound = self.best[0]
                 return

@@ -1,0 +1,22 @@
+"""Rows and bytes beyond 64 bits are counted as small ones are."""
+
+import pytest
+
+from planners.streaming.firing import Firings, Reading
+from planners.streaming.lines import Keeping, kept_rows
+
+
+@pytest.mark.parametrize("rows", [1, 2**40, 2**62, 2**70])
+@pytest.mark.parametrize("row_bytes", [1, 2**40, 2**70])
+def test_a_line_that_holds_nothing_over_passes_each_batch(rows, row_bytes):
+    # The maker fires three times, `rows` at a time; its reader takes each batch at once.
+    made = tuple(rows * firings for firings in range(4))
+    reading = Reading(tensor="a", upto=made[1:], first=made)
+    stages = [
+        Firings(result="a", readings=(), made=made),
+        Firings(result="b", readings=(reading,), made=made),
+    ]
+    keeping = {"a": Keeping.LINE, "b": Keeping.WHOLE}
+    kept = kept_rows(stages, {"a": row_bytes, "b": row_bytes}, [5, 0], keeping)
+    assert kept.rows == {"a": 0}
+    assert kept.passing == (5 + rows * row_bytes, rows * row_bytes)
