@@ -47,8 +47,8 @@ def read_bytes(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> 
 def read_found(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> bytes:
     """Return what a file holds that its user did not name: of a project's folder, or beside a file.
 
-    Nobody may ever write into a pipe there, and a device may never end. Raises UnreadableFile for these,
-    and as `read_bytes` does.
+    Nobody may ever write into a pipe there, and a device may never end. Raises UnreadableFile for
+    these, and as `read_bytes` does.
     """
     require_plain(path)
     return read_bytes(path, most)
@@ -114,8 +114,8 @@ def write_text(path: str | os.PathLike[str], text: str | bytes) -> None:
 def write_texts(texts: Mapping[str, str | bytes]) -> None:
     """Write files by their paths, each as `write_text` does: all of them, or none.
 
-    Folders that lack are made. Where a file cannot be written, or Ctrl-C comes, older files get back what
-    they held, and new ones and their folders are removed. Raises UnwritableFile.
+    Folders that lack are made. Where a file cannot be written, or Ctrl-C comes, older files get back
+    what they held, and new ones and their folders are removed. Raises UnwritableFile.
     """
     older: dict[str, bytes | None] = {}
     made: list[str] = []
