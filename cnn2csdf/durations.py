@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import chain
 
 from cnn2csdf.granularity import Granularity, differences, parts, require_few_parts
 from cnn2csdf.network import Layer, Network
@@ -13,6 +14,7 @@ from cnn2csdf.parameters import layer_parameter_bytes, operations
 from cnn2csdf.platforms import Platform
 from cnn2csdf.rates import reading_rates
 from csdf.errors import UnreadableFile
+from csdf.io.csv_text import csv_text, unguarded
 
 COLUMNS = ("layer", "phase", "nanoseconds")
 
@@ -64,12 +66,12 @@ def _layer_durations(
 
 def format_durations(durations: Mapping[str, Sequence[int]]) -> str:
     """Return a table of nanoseconds, one row a phase, as CSV."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(COLUMNS)
-    for layer, times in durations.items():
-        table.writerows((layer, phase, time) for phase, time in enumerate(times))
-    return text.getvalue()
+    rows = (
+        (layer, phase, time)
+        for layer, times in durations.items()
+        for phase, time in enumerate(times)
+    )
+    return csv_text(chain([COLUMNS], rows))
 
 
 def parse_durations(text: str, name: str) -> dict[str, tuple[int, ...]]:
@@ -95,7 +97,7 @@ def parse_durations(text: str, name: str) -> dict[str, tuple[int, ...]]:
 def _add_phase(found: dict[str, list[int]], row: Sequence[str], where: str) -> None:
     if len(row) != len(COLUMNS):
         raise UnreadableFile(f"{where}: expected {len(COLUMNS)} values, found {len(row)}")
-    layer, phase, time = row
+    layer, phase, time = unguarded(row[0]), *row[1:]
     times = found.setdefault(layer, [])
     if phase != str(len(times)):
         raise UnreadableFile(

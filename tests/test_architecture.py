@@ -15,7 +15,7 @@ VALUES = {"csdf.errors", "csdf.outcome", "csdf.model", "csdf.model.shown"}
 VALUES |= {"csdf.collecting", "csdf.names", "csdf.words"}
 ANALYSES = VALUES | {"csdf.analysis", "csdf.search", "csdf.stopping"}
 ENGINE = ANALYSES | {
-    *("csdf.generation", "csdf.io", "csdf.io.files", "csdf.io.json_value"),
+    *("csdf.generation", "csdf.io", "csdf.io.csv_text", "csdf.io.files", "csdf.io.json_value"),
     *("csdf.kernels", "csdf.notebook"),
 }
 TOLD = ENGINE | {"csdf.cli", "csdf.draw"}  # what answers are read from, printed and drawn with
@@ -38,17 +38,19 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.generation": VALUES | {"csdf.analysis"},
     "csdf.search": VALUES | {"csdf.analysis", "csdf.kernels", "csdf.stopping"},
     "csdf.io": VALUES | {"csdf.io.files", "csdf.io.json_value"},
+    "csdf.io.csv_text": set(),
     "csdf.io.files": {"csdf.errors"},
     "csdf.io.json_value": VALUES,
     "csdf.draw": ANALYSES,
     "csdf.cli": ENGINE | {"csdf.draw"},
     "csdf.views": ANALYSES | {"csdf.draw", "csdf.notebook"},
-    "cnn2csdf": VALUES | {"csdf.io.files", "csdf.io.json_value"},
+    "cnn2csdf": VALUES | {"csdf.io.csv_text", "csdf.io.files", "csdf.io.json_value"},
     "cnn2csdf.commands": TOLD | {"cnn2csdf"},
     "cnn2csdf.views": VALUES | {"csdf.notebook", "cnn2csdf"},
     "planners": ANALYSES
     | PLANS
-    | {"csdf.io.files", "csdf.io.json_value", "csdf.kernels", "cnn2csdf", "planners.kernels"},
+    | {"csdf.io.csv_text", "csdf.io.files", "csdf.io.json_value", "csdf.kernels", "cnn2csdf"}
+    | {"planners.kernels"},
     "planners.kernels": {"csdf.kernels"},
     "planners.check": {
         "csdf.errors",

@@ -6,6 +6,7 @@ that depends on no frame gets its value, when it is asked for, from the referenc
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from math import prod
@@ -20,6 +21,7 @@ from cnn2csdf.elements import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.onnx_files.folding import REFUSALS, folded, range_length
 from cnn2csdf.onnx_files.nodes import Node, unknown, unsupported
 from csdf.errors import UnreadableFile, counted
+from csdf.io.files import require_plain
 
 Dims = tuple[int, ...]
 Value = NDArray[Any]
@@ -342,6 +344,8 @@ class GraphValues:
         places = [entry.value for entry in tensor.external_data if entry.key == "location"]
         filled = onnx.TensorProto()
         filled.CopyFrom(tensor)
+        for place in places:
+            require_plain(os.path.join(self._folder, place))
         try:
             onnx.external_data_helper.load_external_data_for_tensor(filled, self._folder)
         except (OSError, checker.ValidationError, *REFUSALS) as error:

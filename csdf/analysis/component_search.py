@@ -99,12 +99,14 @@ class ComponentSearch:
                 return
         require_room(self._problem, copies)
         self._stop.look()
-        solution = self._problem.solve(copies, self._own_low, unit_times=not self._is_known_live)
+        solution = self._problem.solve(
+            copies, self._own_low, unit_times=not self._is_known_live, budget=self._stop
+        )
         self._work += solution.work
         self._solution = solution
         if solution.period is not None and not self._is_known_live:
             self._is_known_live = True
-            solution = self._problem.solve(copies, self._own_low)
+            solution = self._problem.solve(copies, self._own_low, budget=self._stop)
             self._solution = solution
         if solution.period is not None:
             self.bound = self.repeats * solution.period

@@ -15,8 +15,8 @@ from csdf.model.indexed import IndexedGraph
 from csdf.outcome import Why, because
 from csdf.stopping import Budget, stop_of
 
-FUEL = 500_000  # firings between two looks at the clock and the keyboard,
-PLAIN_FUEL = 1_000  # or so many where they are not compiled
+FUEL = 1_000_000  # ports of firings between two looks at the clock and the keyboard,
+PLAIN_FUEL = 5_000  # or so many where they are not compiled
 ITERATION_BITS = 20  # compiled code executes so many iterations, as a power of two, or more
 
 
@@ -70,6 +70,10 @@ class Execution:
         self._firings = list(firings)
         self._iteration_time = ranges.iteration_time(graph, firings)
         self._backend = compiler.backend(fits=fits(graph, firings))
+        least = FUEL if self._backend.is_compiled else PLAIN_FUEL
+        # Firings of actors with many ports take longer; and each call looks at every actor first.
+        ports = sum(firings[actor] for side in (graph.producer, graph.consumer) for actor in side)
+        self._fuel = max(least * sum(firings) // max(ports, 1), len(self._firings))
         self.iterations = 0
         make = self._backend.kernel
         self._wiring = make(self_timed.Wiring)(graph, self._backend.array)
@@ -159,10 +163,9 @@ class Execution:
             )
         run = self._backend.kernel(self_timed.advance)
         self._actors.quota = self._backend.array(self._firings)
-        least = FUEL if self._backend.is_compiled else PLAIN_FUEL
-        fuel = max(least, len(self._firings))  # each call looks at every actor first
+        self._stop.look()
         while True:
-            status = run(self._wiring, self._queues, self._actors, fuel)
+            status = run(self._wiring, self._queues, self._actors, self._fuel)
             if status == self_timed.FULL:
                 self._grow(self._queues.full)
             elif status == self_timed.PAUSED:

@@ -17,7 +17,6 @@ from csdf.outcome import Why, because
 from csdf.stopping import Budget, Stop, stop_of
 
 STEPS = 20_000_000  # most steps of the untimed execution before it gives up
-STRIDE = 10_000  # steps between two looks at the stop
 
 
 class LivenessWhy(Why):
@@ -93,7 +92,7 @@ class IterationRun(UntimedRun):
         ready: actors that may be able to fire by now, after nobody could; by default any.
         """
         self._steps = 0
-        self.exhaust(ready)
+        self.exhaust(ready, self._stop.look)
         return self.first_unfinished() is None
 
     def advance(self, actor: int) -> bool:
@@ -104,8 +103,6 @@ class IterationRun(UntimedRun):
         elif not super().advance(actor):
             return False
         self._steps += 1
-        if self._steps % STRIDE == 0:
-            self._stop.look()
         if self._steps > STEPS:
             raise GaveUp(because(LivenessWhy.UNDECIDED, steps=STEPS))
         return True

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, islice
+from itertools import accumulate, groupby, islice
+from operator import itemgetter
 from typing import Any
 
 from csdf.analysis.bounded import bound_channels
@@ -15,15 +17,16 @@ from csdf.analysis.execution import first_starts, repeated
 from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.analysis.steady import SteadyState, recurrence
 from csdf.errors import CsdfError
-from csdf.model.graph import Channel, Graph
+from csdf.model.graph import Actor, Channel, Graph
 from csdf.model.indexed import indexed
 from csdf.model.records import with_floats
 from csdf.model.schedule import Firing
 from csdf.model.shown import Shown
-from csdf.stopping import Budget, stop_of
+from csdf.stopping import Budget, Stop, stop_of
 
 RECURRENCE_LIMIT = 1_000  # iterations to wait for a state of the whole graph to recur
 FIRINGS_LIMIT = 5_000_000  # most firings that are kept as objects
+STRIDE = 1_000  # firings of an actor between two looks at the stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +102,12 @@ def self_timed_execution(
     if iterations is None and steady is not None and steady.time:
         observed = _continued(graph, starts, repetitions, steady)
     return SelfTimedExecution(
-        firings=_firings(graph, starts),
+        firings=_firings(graph, starts, stop),
         iterations=shown,
         transient=None if steady is None else steady.transient,
         steady=None if steady is None else steady.iterations,
         period=None if steady is None else steady.period * graph.time_unit,
-        peaks={channel.name: _peak(graph, channel, observed) for channel in graph.channels},
+        peaks=_peaks(graph, observed, stop),
         deadlock=None,
     )
 
@@ -118,20 +121,28 @@ def require_few(firings: int) -> None:
         )
 
 
-def _firings(graph: Graph, starts: Mapping[str, Sequence[int]]) -> tuple[Firing, ...]:
+def _firings(graph: Graph, starts: Mapping[str, Sequence[int]], stop: Stop) -> tuple[Firing, ...]:
+    """List the firings by start time; a merge looks at the stop, which one sort of millions cannot."""
     unit = graph.time_unit
-    listed = [
-        Firing(
-            start=start * unit,
-            end=(start + actor.durations[index % actor.phases]) * unit,
-            actor=actor.name,
-            index=index,
-            phase=index % actor.phases,
+    listed = heapq.merge(*(_timed(actor, starts[actor.name]) for actor in graph.actors))
+    firings: list[Firing] = []
+    for start, end, name, index, phase in listed:
+        if index % STRIDE == 0:
+            stop.look()
+        firings.append(
+            Firing(start=start * unit, end=end * unit, actor=name, index=index, phase=phase)
         )
-        for actor in graph.actors
-        for index, start in enumerate(starts[actor.name])
-    ]
-    return tuple(sorted(listed))
+    return tuple(firings)
+
+
+def _timed(actor: Actor, starts: Sequence[int]) -> Iterator[tuple[int, int, str, int, int]]:
+    """Yield start, end, name, number and phase of the firings of one actor, sorted."""
+    durations, phases = actor.durations, actor.phases
+    for _, together in groupby(enumerate(starts), key=itemgetter(1)):
+        yield from sorted(
+            (start, start + durations[index % phases], actor.name, index, index % phases)
+            for index, start in together
+        )
 
 
 def _continued(
@@ -164,6 +175,14 @@ def _continued(
 def _ends(graph: Graph, name: str, starts: Sequence[int]) -> list[int]:
     durations = graph.actor(name).durations
     return [start + _rate(durations, i) for i, start in enumerate(starts)]
+
+
+def _peaks(graph: Graph, starts: Mapping[str, Sequence[int]], stop: Stop) -> dict[str, int]:
+    peaks = {}
+    for channel in graph.channels:
+        stop.look()
+        peaks[channel.name] = _peak(graph, channel, starts)
+    return peaks
 
 
 def _peak(graph: Graph, channel: Channel, starts: Mapping[str, Sequence[int]]) -> int:

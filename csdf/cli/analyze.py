@@ -96,14 +96,17 @@ def command_parser() -> argparse.ArgumentParser:
 
 def _analyse_all(options: argparse.Namespace) -> int:
     """Print a row, or a JSON object, for each file; go on after a bad one."""
-    import csv  # these are slow to import, and for several files alone
-    import json
+    import json  # these are slow to import, and for several files alone
+
+    from csdf.io.csv_text import csv_text
+
+    def print_row(**cells: object) -> None:
+        print(csv_text([[cells.get(column, "") for column in COLUMNS]]), end="")
 
     worst = answers.ANSWERED
     width = max(len(path) for path in options.file)
-    table = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
     if options.csv:
-        table.writeheader()
+        print(csv_text([COLUMNS]), end="")
     elif not options.json:
         print(
             f"{'file':<{width}} {'actors':>7} {'channels':>8} {'firings':>12}  period; limited by"
@@ -120,14 +123,14 @@ def _analyse_all(options: argparse.Namespace) -> int:
                 found = {"file": path, "error": str(error), "exit_code": code}
                 print(json.dumps(found), flush=True)
             if options.csv:
-                table.writerow({"file": path, "answer": "gave up" if is_late else "unusable"})
+                print_row(file=path, answer="gave up" if is_late else "unusable")
             continue
         worst = max(worst, answer.exit_code)
         if options.json:
             found = {"file": path, **as_json(answer)}
             print(answers.json_text(found, options, indent=None), flush=True)
         elif options.csv:
-            table.writerow({"file": path, **_as_record(answer)})
+            print_row(file=path, **_as_record(answer))
         else:
             print(answers.one_text([f"{path:<{width}} {_row(answer)}"]), flush=True)
     return worst

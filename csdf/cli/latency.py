@@ -19,6 +19,7 @@ from csdf.io.mapping.files import holds_mapping, read_mapping, read_platform
 from csdf.model.graph import Graph
 from csdf.model.mapping import Mapping, Platform
 from csdf.search.mapping.fewest import equal_processors
+from csdf.stopping import Stop
 
 UNKNOWN = dict.fromkeys(
     ("period", "least_period", "minimal", "wait", "jitter", "steady_jitter")
@@ -29,10 +30,10 @@ def main(argv: Sequence[str]) -> int:
     """Print the latencies; return the exit code: 1 for a source that is too fast."""
     parser = command_parser()
     options = parser.parse_args(argv)
-    with limited(options.budget):
+    with limited(options.budget) as stop:
         graph, platform, mapping = _subject(options)
         with working(f"executing {graph.name}"):
-            found = _answer(graph, platform, mapping, options)
+            found = _answer(graph, platform, mapping, options, stop)
     if options.json:
         print(answers.json_text({"graph": graph.name, **found}, options))
     else:
@@ -108,7 +109,11 @@ def _subject(options: argparse.Namespace) -> tuple[Graph, Platform | None, Mappi
 
 
 def _answer(
-    graph: Graph, platform: Platform | None, mapping: Mapping | None, options: argparse.Namespace
+    graph: Graph,
+    platform: Platform | None,
+    mapping: Mapping | None,
+    options: argparse.Namespace,
+    stop: Stop,
 ) -> dict[str, Any]:
     ends = {"source": options.source, "sink": options.sink}
     period: Fraction | None = options.period
@@ -116,15 +121,23 @@ def _answer(
         period = 1 / options.throughput
     if period is not None:
         behind = source_latency(
-            graph, options.source, options.sink, period, platform=platform, mapping=mapping
+            graph,
+            options.source,
+            options.sink,
+            period,
+            platform=platform,
+            mapping=mapping,
+            budget=stop,
         )
         return {**UNKNOWN, **behind.to_json()}
     if platform is not None and mapping is not None:
-        ordered = ordered_latency(graph, platform, mapping, options.source, options.sink)
+        ordered = ordered_latency(
+            graph, platform, mapping, options.source, options.sink, budget=stop
+        )
         same, paired, distance = map(str, ordered)
         return {**UNKNOWN, **ends, "distance": int(distance), **_times(same, paired)}
-    free = dependency_latency(graph, options.source, options.sink)
-    same_iteration = latency(graph, source=options.source, sink=options.sink)
+    free = dependency_latency(graph, options.source, options.sink, budget=stop)
+    same_iteration = latency(graph, source=options.source, sink=options.sink, budget=stop)
     paired_time = None if free.self_timed is None else str(free.self_timed)
     times = _times(None if same_iteration is None else str(same_iteration), paired_time)
     return {**UNKNOWN, **ends, "distance": free.distance, **times, "minimal": str(free.minimal)}

@@ -8,8 +8,6 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from csdf.cli.frame.exit_codes import GAVE_UP
-
 TYPE_CHECKING = False  # as `typing` has it, without loading that
 
 if TYPE_CHECKING:
@@ -25,4 +23,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(import_module("csdf.cli.frame.running").run(words))
     except KeyboardInterrupt:  # while that was loaded, or once more while it ended
         print("csdf: gave up: interrupted", file=sys.stderr)
-        return GAVE_UP
+        return int(import_module("csdf.cli.frame.exit_codes").GAVE_UP)

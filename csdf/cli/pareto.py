@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import time
 from collections.abc import Sequence
 from fractions import Fraction
@@ -109,16 +108,14 @@ def _as_json(graph: Graph, front: ParetoFront, unit: str, seconds: float) -> dic
 
 
 def _as_csv(front: ParetoFront) -> str:
-    import csv  # slow to import, and seldom needed
+    from csdf.io.csv_text import csv_text  # slow to import, and seldom needed
 
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     names = list(front.points[0].capacities) if front.points else []
-    writer.writerow(["size", "period", "throughput", *names])
+    rows: list[list[object]] = [["size", "period", "throughput", *names]]
     for point in front.points:
         capacities = [point.capacities[name] for name in names]
-        writer.writerow([point.size, point.period, point.throughput, *capacities])
-    return text.getvalue().rstrip("\n")
+        rows.append([point.size, point.period, point.throughput, *capacities])
+    return csv_text(rows).rstrip("\n")
 
 
 def _as_text(graph: Graph, front: ParetoFront, options: argparse.Namespace, seconds: float) -> str:

@@ -111,7 +111,7 @@ def add_plot_option(parser: argparse._ActionsContainer, what: str) -> None:
         "--plot",
         type=output_file,
         metavar="FILE",
-        help=f"draw {what} in a .png, .svg, .pdf or .html file",
+        help=f"draw {what} in a .png, .svg, .pdf, .html, or (PGF) .pgf or .tex file",
     )
 
 

@@ -9,7 +9,7 @@ from types import ModuleType
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io import files
 
-FORMATS = ("png", "svg", "pdf", "html")
+FORMATS = ("png", "svg", "pdf", "html", "pgf", "tex")
 
 
 def drawing(module: str) -> ModuleType:

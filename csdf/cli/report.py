@@ -20,7 +20,7 @@ from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.page import Compared, report_page
 from csdf.draw.report.sections import Contribution, Surroundings
 from csdf.errors import UnwritableFile
-from csdf.io.files import read_bytes, write_text
+from csdf.io.files import read_bytes, require_plain, write_text
 from csdf.stopping import Stop
 
 GRAPH_FORMAT = b'"csdf-graph"'  # what every graph in JSON says of itself
@@ -104,6 +104,7 @@ def _readers() -> dict[str, ModuleType]:
 
 def _subject(options: argparse.Namespace, stop: Stop) -> tuple[str, Subject]:
     """Return the subject of the page and its kind: a graph, or what the first reader finds."""
+    require_plain(options.model)  # it is read more than once
     readers = _readers()
     if not _is_graph(options.model):
         for kind, reader in readers.items():

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import chain
 from typing import Any, NamedTuple
 
 from csdf.analysis.concurrency import why_unlimited
@@ -24,6 +23,7 @@ from csdf.cli import answers, parsers, pictures
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency
+from csdf.io.csv_text import csv_text
 from csdf.io.trace import schedule_to_trace
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
@@ -183,17 +183,10 @@ def _print(graph: Graph, answer: ListedFirings, options: argparse.Namespace) -> 
         found = {"graph": graph.name, "deadlock": False, **answer.facts, "firings": firings}
         print(answers.json_text(found, options))
     elif form == "csv":
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows([_plain(getattr(one, name)) for name in COLUMNS] for one in answer.firings)
-        print(text.getvalue(), end="")
+        rows = ([getattr(one, name) for name in COLUMNS] for one in answer.firings)
+        print(csv_text(chain([COLUMNS], rows)), end="")
     else:
         _print_table(graph, answer)
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int) else str(value)
 
 
 def _print_table(graph: Graph, answer: ListedFirings) -> None:
@@ -202,7 +195,7 @@ def _print_table(graph: Graph, answer: ListedFirings) -> None:
     print(f"{'start':>14} {'end':>14}  {'actor':<{width}} phase iteration")
     for one in answer.firings[:ROWS]:
         iteration = one.index // repetitions[one.actor]
-        times = f"{_plain(one.start):>14} {_plain(one.end):>14}"
+        times = f"{one.start!s:>14} {one.end!s:>14}"
         print(f"{times}  {quoted(one.actor):<{width}} {one.phase:>5} {iteration:>9}")
     if len(answer.firings) > ROWS:
         print(f"{'...':>14} {len(answer.firings) - ROWS} more firings; --format csv lists all")

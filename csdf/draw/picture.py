@@ -9,14 +9,22 @@ from html import escape
 from typing import NamedTuple
 
 from matplotlib import rc_context
+from matplotlib.backend_bases import RendererBase
+from matplotlib.backends.backend_pgf import RendererPgf
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from csdf.errors import UnwritableFile
 from csdf.names import quoted, quoted_lines
 
-TEXT_FORMATS = ("svg", "html")
+TEXT_FORMATS = ("svg", "html", "pgf", "tex")
 BINARY_FORMATS = ("png", "pdf")
+PGF_FORMATS = ("pgf", "tex")
+IN_LATEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "{}$&#%_"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\char34{}"}
+)
 
 
 class AxisUnit(NamedTuple):
@@ -35,18 +43,21 @@ def axis_unit(largest: int) -> AxisUnit:
 
 
 def rendered(figure: Figure, title: str, suffix: str) -> str | bytes:
-    """Return the picture in the format of that suffix: png, pdf, svg, or a page that holds it.
+    r"""Return the picture in the format of that suffix: png, pdf, svg, or a page that holds it.
 
+    pgf and tex are macros of PGF, for \input in a LaTeX document that loads the package pgf.
     Texts are names out of files: a `$` in them begins no formula, LaTeX sees none of them though
     settings of Matplotlib (in the current folder, perhaps) ask for it, and what acts instead of being
     seen is quoted. A letter that the font lacks is a box. Raises UnwritableFile for another format.
     """
     if suffix not in TEXT_FORMATS + BINARY_FORMATS:
-        raise UnwritableFile(f"cannot draw {suffix!r}; expected png, pdf, svg or html")
+        raise UnwritableFile(f"cannot draw {suffix!r}; expected png, pdf, svg, html, pgf or tex")
     _take_texts_as_written(figure)
     # The salt makes one text of one figure.
     with rc_context({"svg.hashsalt": "csdf", "text.usetex": False}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from")
+        if suffix in PGF_FORMATS:
+            return _in_pgf(figure)
         content = _saved(figure, suffix)
     if suffix in BINARY_FORMATS:
         return content
@@ -74,6 +85,32 @@ def _saved(figure: Figure, suffix: str) -> bytes:
     else:
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
+
+
+class _TextsAsWritten(RendererPgf):
+    """Macros of PGF whose texts mean themselves in LaTeX, made where no LaTeX is installed."""
+
+    def draw_text(self, gc, x, y, s, *rest, **more):  # type: ignore[no-untyped-def]
+        text = s.translate(IN_LATEX)
+        super().draw_text(gc, x, y, text, *rest, **more)  # type: ignore[no-untyped-call]
+
+    def get_text_width_height_descent(self, s, prop, ismath):  # type: ignore[no-untyped-def]
+        """Measure texts by the fonts of other formats; LaTeX would be asked otherwise."""
+        return RendererBase.get_text_width_height_descent(self, s, prop, ismath)
+
+
+def _in_pgf(figure: Figure) -> str:
+    text = io.StringIO()
+    width, height = figure.get_size_inches()
+    text.write(
+        "% In a LaTeX document with \\usepackage{pgf}: \\input this file.\n"
+        "\\begingroup\n\\makeatletter\n\\begin{pgfpicture}\n"
+        f"\\pgfpathrectangle{{\\pgfpointorigin}}{{\\pgfqpoint{{{width:f}in}}{{{height:f}in}}}}\n"
+        "\\pgfusepath{use as bounding box, clip}\n"
+    )
+    figure.draw(_TextsAsWritten(figure, text))  # type: ignore[no-untyped-call]
+    text.write("\\end{pgfpicture}\n\\makeatother\n\\endgroup\n")
+    return text.getvalue()
 
 
 def _page(title: str, picture: str) -> str:

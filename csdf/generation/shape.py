@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 from csdf.errors import InvalidGraph
@@ -30,24 +31,29 @@ class GraphShape:
     has_parallel_channels: bool = True  # extra channels may join actors that share one already
 
     def __post_init__(self) -> None:
+        wrong = list(self._violations())
+        if wrong:
+            raise InvalidGraph("; ".join(wrong))
+
+    def _violations(self) -> Iterator[str]:
+        """Yield what is wrong; limits are compared with one another where each is right by itself."""
+        wrong: set[str] = set()
         for field in fields(self):
             value = getattr(self, field.name)
             expected = bool if field.name.startswith(("is_", "has_")) else int
-            if type(value) is not expected:
-                raise InvalidGraph(f"{field.name} is {value!r}; expected {expected.__name__}")
             least = 1 if field.name in _AT_LEAST_ONE else 0
-            if value < least:
-                raise InvalidGraph(f"{field.name} is {value}; expected at least {least}")
-        self._require_order("most_duration", "least_duration")
-        self._require_order("most_repetitions", "most_phases")
-        self._require_order("most_rate", "most_repetitions")
+            if type(value) is not expected:
+                wrong.add(field.name)
+                yield f"{field.name} is {value!r}; expected {expected.__name__}"
+            elif value < least:
+                wrong.add(field.name)
+                yield f"{field.name} is {value}; expected at least {least}"
+        for larger, smaller in _ORDERED:
+            high, low = getattr(self, larger), getattr(self, smaller)
+            if wrong.isdisjoint((larger, smaller)) and high < low:
+                yield f"{larger} is {high}; expected at least {smaller}, which is {low}"
         if self.has_windows and not self.is_bounded:
-            raise InvalidGraph("has_windows without is_bounded: only capacities have windows")
-
-    def _require_order(self, larger: str, smaller: str) -> None:
-        high, low = getattr(self, larger), getattr(self, smaller)
-        if high < low:
-            raise InvalidGraph(f"{larger} is {high}; expected at least {smaller}, which is {low}")
+            yield "has_windows without is_bounded: only capacities have windows"
 
 
 _AT_LEAST_ONE = (
@@ -56,4 +62,9 @@ _AT_LEAST_ONE = (
     "most_repetitions",
     "most_rate",
     "most_concurrency",
+)
+_ORDERED = (  # each of the first is at least the second
+    ("most_duration", "least_duration"),
+    ("most_repetitions", "most_phases"),
+    ("most_rate", "most_repetitions"),
 )

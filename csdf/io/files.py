@@ -6,7 +6,9 @@ import errno
 import os
 import re
 import shutil
+import stat
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import BinaryIO
 
@@ -40,6 +42,24 @@ def read_bytes(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> 
         raise UnreadableFile(f"{str(path)!r}: cannot be read: no file has such a name") from None
     require_size(content, str(path), most)
     return content
+
+
+def read_found(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> bytes:
+    """Return what a file holds that its user did not name: of a project's folder, or beside a file.
+
+    Nobody may ever write into a pipe there, and a device may never end. Raises UnreadableFile for
+    these, and as `read_bytes` does.
+    """
+    require_plain(path)
+    return read_bytes(path, most)
+
+
+def require_plain(path: str | os.PathLike[str]) -> None:
+    """Raise UnreadableFile for a pipe, a socket or a device; a file that is not there will do."""
+    with suppress(OSError, ValueError):
+        kind = os.stat(path).st_mode
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+            raise UnreadableFile(f"{path}: is a pipe or a device; expected a file")
 
 
 def decoded(content: bytes, name: str) -> str:
@@ -89,6 +109,51 @@ def write_text(path: str | os.PathLike[str], text: str | bytes) -> None:
         raise UnwritableFile(f"{path}: the text is not Unicode: {error.reason}") from None
     except OSError as error:
         raise UnwritableFile(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def write_texts(texts: Mapping[str, str | bytes]) -> None:
+    """Write files by their paths, each as `write_text` does: all of them, or none.
+
+    Folders that lack are made. Where a file cannot be written, or Ctrl-C comes, older files get back
+    what they held, and new ones and their folders are removed. Raises UnwritableFile.
+    """
+    older: dict[str, bytes | None] = {}
+    made: list[str] = []
+    try:
+        for path, text in texts.items():
+            folder = os.path.dirname(path)
+            made += _missing_folders(folder)
+            make_folder(folder or os.curdir)
+            require_writable(path)
+            older[path] = _content(path)
+            write_text(path, text)
+    except BaseException:
+        for path, content in older.items():
+            if content is not None:
+                write_text(path, content)
+            elif os.path.isfile(path):
+                os.unlink(path)
+        for folder in reversed(made):
+            with suppress(OSError):  # another program may have put a file there
+                os.rmdir(folder)
+        raise
+
+
+def _content(path: str) -> bytes | None:
+    """The bytes of a file; None for a missing file, a pipe or a device."""
+    if not os.path.isfile(path):
+        return None
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _missing_folders(folder: str) -> list[str]:
+    """The folder and those around it that are not there, the outermost first."""
+    missing: list[str] = []
+    while folder and not os.path.exists(folder):
+        missing.insert(0, folder)
+        folder = os.path.dirname(folder)
+    return missing
 
 
 def require_writable(path: str | os.PathLike[str]) -> None:

@@ -27,6 +27,7 @@ class Plain:
 
     is_compiled = False
     limit = UNBOUNDED
+    fuel = 50_000  # steps of a loop between two looks at the stop: some hundredths of a second
 
     def kernel(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function to call."""
@@ -54,6 +55,7 @@ class Compiled(Plain):
 
     is_compiled = True
     limit = SAFE
+    fuel = 5_000_000
 
     def kernel(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the compiled twin of the function."""

@@ -29,7 +29,7 @@ from __future__ import annotations
 OPTIMAL = 0  # the ratio is the largest; values are the start times times `height`
 BLOCKED = 1  # a cycle without height: no schedule of this kind exists
 OVERFLOW = 2  # a sum left the allowed range: repeat with unbounded integers
-CHANGED = 3  # between two steps only: the policy is not the best yet
+CHANGED = 3  # the policy is not the best yet: go on
 
 
 class Layout:
@@ -70,11 +70,16 @@ class Edges:
     """The incoming edges of node v: entries start[v] : start[v + 1] of source, height and channel.
 
     start: (nodes + 1,). The others hold edges as far as they reach; the channel of an edge that
-    orders the starts of an actor is -1.
+    orders the starts of an actor is -1. node, actor, number: where listing goes on, of which actor, and
+    the edges by then. steps: taken since listing was last begun or went on.
     """
 
     def __init__(self, start, source, height, channel):
         """Keep these arrays."""
+        self.node = 0
+        self.actor = 0
+        self.number = 0
+        self.steps = 0
         self.start = start
         self.source = source
         self.height = height
@@ -92,7 +97,8 @@ class Policy:
     choice: (N,) the edge of each node counted from the first that enters it; in: the policy to begin
     with, where the node has such an edge; out: the last policy. unit: of the values in the end; in: of
     the values to begin with, 0 where neither these nor `choice` say anything.
-    work: edges looked at. order, mark: (N,) scratch, like what begins with `seen`: the cycle at hand.
+    work: edges looked at; stage: of a step, 0 to 2. order, mark: (N,) scratch, like what begins with
+    `seen`: the cycle at hand.
     low_time / low_height: only further cycles with a larger ratio are reported. limit: no sum may
     pass it.
     """
@@ -113,6 +119,7 @@ class Policy:
         self.length = 0
         self.reported = 0
         self.work = 0
+        self.stage = 0
         self.unit = 0
         self.is_raised = False
         self.is_blocked = False
@@ -135,26 +142,39 @@ class Policy:
         return self
 
 
-def expand(layout, initial_tokens, edges):
-    """List the incoming edges of every node; return how many there are. initial_tokens: (C,)."""
-    count = 0
-    node = 0
-    for actor in range(len(layout.phases)):
-        for copy in range(layout.copies[actor]):
-            for phase in range(layout.phases[actor]):
-                edges.start[node] = count
-                count = add_order(layout, edges, count, actor, node)
-                for port in range(layout.input_start[actor], layout.input_start[actor + 1]):
-                    channel = layout.input_channel[port]
-                    at = layout.consumption_start[channel] + phase
-                    end = layout.consumed_upto[at]
-                    new = end - (layout.consumed_upto[at - 1] if phase else 0)
-                    end += copy * layout.consumed[channel] - initial_tokens[channel] - 1
-                    if new > 0:
-                        count = add_producers(layout, edges, count, channel, end, new)
-                node += 1
-    edges.start[node] = count
-    return count
+def expand(layout, initial_tokens, edges, fuel):
+    """Go on listing the incoming edges of every node; return whether all are listed.
+
+    initial_tokens: (C,). fuel: steps after which to pause, at the next node.
+    """
+    actor = edges.actor
+    count = edges.number
+    edges.steps = 0
+    for node in range(edges.node, len(edges.start) - 1):
+        edges.node = node
+        edges.number = count
+        if edges.steps >= fuel:
+            edges.actor = actor
+            return False
+        while node == layout.node_start[actor] + layout.copies[actor] * layout.phases[actor]:
+            actor += 1
+        copy = (node - layout.node_start[actor]) // layout.phases[actor]
+        phase = node - layout.node_start[actor] - copy * layout.phases[actor]
+        edges.start[node] = count
+        count = add_order(layout, edges, count, actor, node)
+        for port in range(layout.input_start[actor], layout.input_start[actor + 1]):
+            channel = layout.input_channel[port]
+            at = layout.consumption_start[channel] + phase
+            end = layout.consumed_upto[at]
+            new = end - (layout.consumed_upto[at - 1] if phase else 0)
+            end += copy * layout.consumed[channel] - initial_tokens[channel] - 1
+            edges.steps += 1
+            if new > 0:
+                count = add_producers(layout, edges, count, channel, end, new)
+    edges.number = count
+    edges.node = len(edges.start) - 1
+    edges.start[edges.node] = count
+    return True
 
 
 def add_order(layout, edges, count, actor, node):
@@ -179,6 +199,7 @@ def add_producers(layout, edges, count, channel, end, new):
     ordered = layout.is_ordered[channel]
     y = end % g if ordered else 0
     while y < total:
+        edges.steps += 1
         repeat = y // per_cycle
         phase = last_before(layout, base, phases, y - repeat * per_cycle)
         begin = repeat * per_cycle + layout.produced_before[base + phase]
@@ -211,41 +232,52 @@ def last_before(layout, base, phases, made):
     return low
 
 
-def maximum_cycle_ratio(edges, time, policy):
-    """Find the largest time / height over all cycles; return OPTIMAL, BLOCKED or OVERFLOW.
+def maximum_cycle_ratio(edges, time, policy, fuel):
+    """Go on to find the largest time / height over all cycles; return OPTIMAL, BLOCKED or OVERFLOW.
 
+    fuel: edges to look at before it pauses; then it returns CHANGED, and is to be called again.
     edges: as `expand` makes them; every node has one. time: (N,) of each node, >= 0. policy: changed,
     see there. A cycle with height <= 0 is BLOCKED, whatever its time.
     """
     nodes = len(time)
+    left = fuel
     largest_time = 0
     largest_height = 0
     for node in range(nodes):
         largest_time = max(largest_time, time[node])
     for edge in range(edges.start[nodes]):
         largest_height = max(largest_height, abs(edges.height[edge]))
-    choose_first(edges, policy)
-    if policy.unit > 0:
-        choose_told(edges, policy)
-    while True:
-        if not find_cycles(edges, time, policy):
-            return OVERFLOW
-        if policy.is_blocked:
-            return BLOCKED
-        if policy.is_raised:
-            if largest_time > policy.limit // policy.denominator:
+    if policy.work == 0 and policy.stage == 0:
+        choose_first(edges, policy)
+        if policy.unit > 0:
+            choose_told(edges, policy)
+    while left > 0:
+        left -= edges.start[nodes]
+        if policy.stage == 0:
+            if not find_cycles(edges, time, policy):
                 return OVERFLOW
-            if policy.numerator > 0 and largest_height > policy.limit // policy.numerator:
+            if policy.is_blocked:
+                return BLOCKED
+            if policy.is_raised:
+                if largest_time > policy.limit // policy.denominator:
+                    return OVERFLOW
+                if policy.numerator > 0 and largest_height > policy.limit // policy.numerator:
+                    return OVERFLOW
+                begin_values(policy)
+            policy.stage = 1
+        elif policy.stage == 1:
+            if not follow(edges, time, policy):
                 return OVERFLOW
-            begin_values(policy)
-        if not follow(edges, time, policy):
-            return OVERFLOW
-        status = improve(edges, time, policy)
-        policy.work += edges.start[nodes]
-        if status != CHANGED:
-            for node in range(nodes):
-                policy.choice[node] = policy.edge[node] - edges.start[node]
-            return status
+            policy.stage = 2
+        else:
+            status = improve(edges, time, policy)
+            policy.work += edges.start[nodes]
+            policy.stage = 0
+            if status != CHANGED:
+                for node in range(nodes):
+                    policy.choice[node] = policy.edge[node] - edges.start[node]
+                return status
+    return CHANGED
 
 
 def choose_first(edges, policy):

@@ -17,26 +17,29 @@ from __future__ import annotations
 NONE = 0  # no cycle has a smaller ratio
 FOUND = 1  # a cycle with a smaller ratio
 OVERFLOW = 2  # a sum left the allowed range: repeat with unbounded integers
-BLOCKED = 3  # no schedule has this period
+CHANGED = 3  # times grew in the last round: go on
 
 
-def rooms(edge_start, edge_source, edge_height, time, numerator, denominator, limit, value, room):
+def rooms(
+    edge_start, edge_source, edge_height, time, numerator, denominator, limit, most, value, room
+):
     """Find start times at the period numerator / denominator, and the room of every edge.
 
     edge_start: (N + 1,), edge_source, edge_height: (E,) incoming edges of each node as `expand` makes
     them, the first of each node without time. time: (N,). numerator / denominator: the period, of one
-    unit of height. limit: no sum may pass it.
+    unit of height. limit: no sum may pass it. most: rounds, at least one, before it pauses.
     value: (N,) in: start times times `denominator` to begin with, such as zeros; out: a solution.
     room: (E,) out: by how much, in units of 1 / denominator, each edge could take longer.
-    Return NONE, or OVERFLOW, or BLOCKED where times still grow after N rounds.
+    Return NONE, or OVERFLOW, or CHANGED where it paused; no schedule has the period where times still
+    grow after N + 1 rounds.
     """
     nodes = len(time)
     rounds = 0
     is_changed = True
     while is_changed:
         is_changed = False
-        if rounds > nodes:
-            return BLOCKED
+        if rounds == most:
+            return CHANGED
         rounds += 1
         for node in range(nodes):
             first = edge_start[node]

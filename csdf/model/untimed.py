@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from csdf.model.indexed import IndexedGraph
 
 Value = TypeVar("Value")
+STEPS = 5_000  # firings, and ports of these, between two looks: about a hundredth of a second
 
 
 class UntimedRun:
@@ -46,11 +47,15 @@ class UntimedRun:
         self._is_waiting = [False] * len(graph.phases)
         self._finished = 0  # actors at the front that have fired most often
 
-    def exhaust(self, ready: Iterable[int] | None = None) -> None:
+    def exhaust(
+        self, ready: Iterable[int] | None = None, look: Callable[[], object] | None = None
+    ) -> None:
         """Fire until nobody can or may.
 
         ready: actors that may be able to fire by now, after nobody could; by default any.
+        look: is called now and then, and may end this by raising.
         """
+        steps = 0
         waiting = list(range(len(self.most)) if ready is None else ready)
         is_waiting = self._is_waiting
         for actor in waiting:
@@ -61,6 +66,10 @@ class UntimedRun:
             has_fired = False
             while self.firings[actor] < self.most[actor] and self.advance(actor):
                 has_fired = True
+                steps += 1 + len(self.inputs[actor]) + len(self.outputs[actor])
+                if look is not None and steps > STEPS:
+                    steps = 0
+                    look()
                 for follower in self._followers[actor]:
                     if not is_waiting[follower]:
                         is_waiting[follower] = True

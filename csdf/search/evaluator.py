@@ -17,6 +17,7 @@ from csdf.outcome import Why, because
 from csdf.search.insight.cycles import Cycle
 from csdf.search.insight.rounds import Rounds
 from csdf.search.variables import Variable, with_searched_spaces
+from csdf.stopping import Stop
 
 MOST_LATE = 20_000  # phases of a schedule that is made after the stop has ended the search
 LONG = 1_000  # phases of a schedule from which on it takes long enough to look at the stop first
@@ -167,6 +168,7 @@ class _System:
     ) -> None:
         self._problem = problem
         self._look = look
+        self._stop = Stop(report=lambda _: look(problem.nodes(self._copies)))
         self._only_live = only_live
         self._owners = owners
         self._occupied = occupied
@@ -193,14 +195,16 @@ class _System:
             for channel in solution.circuit.channels
             if channel >= self._first
         }
-        rounds = self._rounds.of(solution.circuit)
+        rounds = self._rounds.of(solution.circuit, self._stop)
         return Evaluation(solution.period, tuple(sorted(holding)), rounds)
 
     def is_simply_live(self) -> bool:
         """Whether there is a schedule with one copy of each actor's cycle."""
         copies = [1] * len(self._problem.cycles)
         require_room(self._problem, copies)
-        solution = self._problem.solve(copies, tokens=self._tokens, unit_times=True)
+        solution = self._problem.solve(
+            copies, tokens=self._tokens, unit_times=True, budget=self._stop
+        )
         return solution.period is not None
 
     def _refined(self, *, unit_times: bool) -> PeriodicSolution:
@@ -208,7 +212,9 @@ class _System:
         while True:
             require_room(self._problem, self._copies)
             self._look(self._problem.nodes(self._copies))
-            solution = self._problem.solve(self._copies, tokens=self._tokens, unit_times=unit_times)
+            solution = self._problem.solve(
+                self._copies, tokens=self._tokens, unit_times=unit_times, budget=self._stop
+            )
             is_enough = self._is_fixed or solution.is_exact
             if is_enough or (unit_times and solution.period is not None):
                 return solution

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cnn2csdf.weights import Model
 from csdf.errors import UnwritableFile
-from csdf.io.files import write_text
+from csdf.io.files import write_texts
 from planners.code.building import cmake_lists, makefile, readme, target_files
 from planners.code.sources import Written, library_sources
 from planners.code.vectors import Frame, TestVector, random_frame, test_program, vectors_of
@@ -101,12 +101,7 @@ def write_folder(folder: str | PathLike[str], files: Mapping[str, str]) -> None:
     """
     target = Path(folder)
     _require_own(target, files)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UnwritableFile(f"{folder}: cannot be made: {error.strerror}") from None
-    for file, text in files.items():
-        write_text(target / file, text)
+    write_texts({str(target / file): text for file, text in files.items()})
 
 
 def _require_own(folder: Path, files: Mapping[str, str]) -> None:

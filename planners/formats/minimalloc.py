@@ -11,6 +11,7 @@ import io
 from collections.abc import Iterable, Sequence
 
 from csdf.errors import InvalidPlan, counted
+from csdf.io.csv_text import csv_text, unguarded
 from planners.formats.text import Line
 from planners.plan import Buffer, MemoryPlan, Problem
 
@@ -62,7 +63,7 @@ def _by_column(cells: list[str], columns: list[str], line: Line) -> dict[str, st
 
 
 def _buffer(cells: dict[str, str], line: Line) -> Buffer:
-    own = cells["id"]
+    own = unguarded(cells["id"])
     numbers = {
         column: line.natural(word, f"buffer {own!r}, {column}")
         for column, word in cells.items()
@@ -116,8 +117,4 @@ def _cell(buffer: Buffer, column: str) -> str | int:
 
 
 def _as_csv(columns: list[str], rows: Iterable[Sequence[str | int]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_text([columns, *rows])

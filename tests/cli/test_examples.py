@@ -1,5 +1,7 @@
 """`csdf examples`, `csdf help`, and what is said to those who mistype."""
 
+import os
+
 import pytest
 
 from csdf.cli.about.examples import example_files, examples_folder
@@ -26,6 +28,26 @@ def test_a_file_in_the_place_of_the_folder_is_refused(run, tmp_path):
     assert code == 2
     assert remarks.count("\n") == 1
     assert "cannot be made" in remarks or "is a file" in remarks
+
+
+@pytest.mark.parametrize("files", [1, 7])
+def test_interrupted_examples_leave_no_file(run, tmp_path, monkeypatch, files):
+    replace, replaced = os.replace, []
+
+    def interrupted(source, target):
+        replace(source, target)
+        replaced.append(target)
+        if len(replaced) == files:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    (tmp_path / "models" / "graphs").mkdir(parents=True)
+    mine = tmp_path / "models" / "graphs" / "modem.xml"
+    mine.write_text("mine")
+    assert run("examples", tmp_path)[0] == 3
+    assert len(replaced) == files
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [mine]
+    assert list((tmp_path / "models").iterdir()) == [mine.parent]
 
 
 @pytest.mark.parametrize("words", [("help",), ("help", "plan")])

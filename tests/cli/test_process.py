@@ -225,6 +225,7 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.parametrize(
     "module",
     [
+        "csdf.cli.frame",
         "csdf.cli.frame.running",
         "csdf.errors",
         "csdf.cli.schedule",

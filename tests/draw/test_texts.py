@@ -52,3 +52,15 @@ def test_no_setting_hands_names_to_latex(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))  # it would not be found
     with rc_context({"text.usetex": True}):
         assert drawn("a_b$\\input{x}", "png")
+
+
+@pytest.mark.parametrize("suffix", ["pgf", "tex"])
+def test_a_picture_for_latex_needs_none_here_and_its_names_are_no_commands(
+    suffix, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("PATH", str(tmp_path))  # LaTeX would not be found
+    picture = bars_picture("t", [TrafficBar(r"\input{x}_$^~", 1, 1, 1, 0, 3)], suffix)
+    name = r"\textbackslash{}input\{x\}\_\$\textasciicircum{}\textasciitilde{}"
+    assert f"{name}}}" in picture
+    assert r"\input{x}" not in picture
+    assert picture.count(r"\begin{pgfpicture}") == picture.count(r"\end{pgfpicture}") == 1

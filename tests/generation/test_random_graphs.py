@@ -163,6 +163,11 @@ def test_a_large_graph_is_made():
     ("wrong", "complaint"),
     [
         ({"actors": 0}, "actors is 0; expected at least 1"),
+        (
+            {"actors": 0, "most_rate": True, "least_duration": 11},
+            "actors is 0; expected at least 1; most_rate is True; expected int; "
+            "most_duration is 10; expected at least least_duration, which is 11",
+        ),
         ({"extra_channels": -1}, "extra_channels is -1; expected at least 0"),
         ({"actors": 2.5}, "actors is 2.5; expected int"),
         ({"is_bounded": 1}, "is_bounded is 1; expected bool"),

@@ -17,6 +17,7 @@ from csdf.search.insight.cycles import Cycle, Cycles
 from csdf.search.insight.rounds import Rounds
 from csdf.search.trade_off import pareto_front
 from csdf.search.variables import Choice, prepared
+from csdf.stopping import Stop
 from tests import both_kernels
 from tests.both_kernels import BOTH
 from tests.search.front_graphs import known_points
@@ -186,7 +187,7 @@ def test_fronts_are_the_same_without_cycles(monkeypatch, name):
         graph = random_graph(seed, replace(SDF[name], actors=3, extra_channels=1))
         front = pareto_front(graph, points=6)
         with monkeypatch.context() as patch:
-            patch.setattr(Rounds, "of", lambda self, circuit: ())
+            patch.setattr(Rounds, "of", lambda self, circuit, stop: ())
             plain = pareto_front(graph, points=6)
         assert known_points(front)[:6] == known_points(plain)[:6], seed
 
@@ -216,5 +217,5 @@ def test_a_round_that_a_critical_cycle_repeats_is_worked_out_once(monkeypatch):
     # The way back is space: 7 tokens lie in its channel, and of 500 of an iteration each is a share.
     whole = Cycle(2500, Fraction(-7), ((0, Fraction(1)),), (500,))
     one = Cycle(5, Fraction(-7, 500), ((0, Fraction(1, 500)),), (500,))
-    assert rounds.of(circuit) == (whole, one)
+    assert rounds.of(circuit, Stop()) == (whole, one)
     assert len(asked) == 2

@@ -100,7 +100,8 @@ def source_latency(
         raise CsdfError(f"period {period}; expected more than 0")
     if (platform is None) != (mapping is None):
         raise CsdfError("a platform and a mapping belong together")
-    distance = dependency_distance(graph, source, sink)
+    budget = stop_of(budget)
+    distance = dependency_distance(graph, source, sink, budget=budget)
     least = _least_period(graph, platform, mapping, budget)
     run = None
     if least <= wanted:

@@ -17,6 +17,7 @@ from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing
 from csdf.model.shown import Shown
 from csdf.model.untimed import ValuedRun
+from csdf.stopping import Budget, Stop, stop_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +46,20 @@ class DependencyLatency(Shown):
         }
 
 
-def dependency_latency(graph: Graph, source: str, sink: str) -> DependencyLatency:
+def dependency_latency(
+    graph: Graph, source: str, sink: str, *, budget: Budget = None
+) -> DependencyLatency:
     """Return the latency between two actors, paired by what depends on what.
 
     Iteration n of the source is paired with iteration n + distance of the sink, the first that needs
     it; `latency` pairs iterations of the same number. Raises Deadlocked; CsdfError
-    where the sink never needs the source; InvalidGraph for an unknown actor.
+    where the sink never needs the source; InvalidGraph for an unknown actor; GaveUp where the
+    budget, a stop or seconds, ends.
     Source: Ghamarian et al., Latency minimization for synchronous data flow graphs, DSD 2007,
     section 3.
     """
-    run, most = _without_source(graph, source, sink)
+    stop = stop_of(budget)
+    run, most = _without_source(graph, source, sink, stop)
     repetitions = repetition_vector(graph)
     before = run.firings
     distance = before[sink] // repetitions[sink]
@@ -63,27 +68,30 @@ def dependency_latency(graph: Graph, source: str, sink: str) -> DependencyLatenc
         {name: count + most[name] for name, count in before.items()} | {source: repetitions[source]}
     )
     if run.firings[sink] < place:
-        raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {deadlock(graph)}")
+        blocked = deadlock(graph, budget=stop)
+        raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {blocked}")
     minimal = max(end for end in run.ends[:place] if end is not None)
     return DependencyLatency(
         source=source,
         sink=sink,
         distance=distance,
         minimal=minimal * graph.time_unit,
-        self_timed=_self_timed(graph, source, sink, distance, repetitions),
+        self_timed=_self_timed(graph, (source, sink), distance, repetitions, stop),
     )
 
 
-def dependency_distance(graph: Graph, source: str, sink: str) -> int:
+def dependency_distance(graph: Graph, source: str, sink: str, *, budget: Budget = None) -> int:
     """Return how many iterations of the sink can end without any firing of the source.
 
     Raises as `dependency_latency` does.
     """
-    run, _ = _without_source(graph, source, sink)
+    run, _ = _without_source(graph, source, sink, stop_of(budget))
     return run.firings[sink] // repetition_vector(graph)[sink]
 
 
-def _without_source(graph: Graph, source: str, sink: str) -> tuple[_ReleasedRun, dict[str, int]]:
+def _without_source(
+    graph: Graph, source: str, sink: str, stop: Stop
+) -> tuple[_ReleasedRun, dict[str, int]]:
     """Return what happens where the source never fires, and more firings than can."""
     require_graph(graph)
     for name in (source, sink):
@@ -91,7 +99,7 @@ def _without_source(graph: Graph, source: str, sink: str) -> tuple[_ReleasedRun,
     repetitions = repetition_vector(graph)
     iterations = _most_iterations(graph, repetitions)
     most = {name: count * iterations for name, count in repetitions.items()}
-    run = _ReleasedRun(bound_channels(graph), source, sink)
+    run = _ReleasedRun(bound_channels(graph), source, sink, stop)
     run.exhaust({**most, source: 0})
     if run.firings[sink] == most[sink]:
         raise CsdfError(f"actor {sink!r} never needs a firing of {source!r}")
@@ -109,16 +117,16 @@ def _most_iterations(graph: Graph, repetitions: dict[str, int]) -> int:
 
 
 def _self_timed(
-    graph: Graph, source: str, sink: str, distance: int, repetitions: dict[str, int]
+    graph: Graph, ends: tuple[str, str], distance: int, repetitions: dict[str, int], stop: Stop
 ) -> Fraction | None:
-    execution = self_timed_execution(graph)
+    execution = self_timed_execution(graph, budget=stop)
     if execution.deadlock is not None:
         raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {execution.deadlock}")
     if execution.steady is None or execution.transient is None:
         return None
     count = execution.transient + execution.steady
-    execution = self_timed_execution(graph, iterations=count + distance)
-    return longest_answer(execution.firings, repetitions, (source, sink), distance, count)
+    execution = self_timed_execution(graph, iterations=count + distance, budget=stop)
+    return longest_answer(execution.firings, repetitions, ends, distance, count)
 
 
 def longest_answer(
@@ -153,7 +161,8 @@ class _ReleasedRun:
     ends: when each firing of the sink ends. Until the source fires, nothing has a time.
     """
 
-    def __init__(self, graph: Graph, source: str, sink: str) -> None:
+    def __init__(self, graph: Graph, source: str, sink: str, stop: Stop) -> None:
+        self._stop = stop
         self.graph = indexed(graph)
         self.source = self.graph.actor_names.index(source)
         self.sink = self.graph.actor_names.index(sink)
@@ -174,7 +183,7 @@ class _ReleasedRun:
     def exhaust(self, most: dict[str, int]) -> None:
         """Fire until nothing can, each actor at most so often in all."""
         self._run.most = [most[name] for name in self.graph.actor_names]
-        self._run.exhaust()
+        self._run.exhaust(look=self._stop.look)
 
     def _end(self, actor: int, phase: int, needed: list[int | None]) -> int | None:
         """Return when the firing ends that needs tokens of these times."""

@@ -11,6 +11,7 @@ from csdf.analysis.mapping.execution import mapped_execution
 from csdf.errors import Deadlocked, NoRecurrence
 from csdf.model.graph import Graph
 from csdf.model.mapping import Mapping, Platform
+from csdf.stopping import Budget, stop_of
 
 
 class OrderedLatency(NamedTuple):
@@ -26,14 +27,23 @@ class OrderedLatency(NamedTuple):
 
 
 def ordered_latency(
-    graph: Graph, platform: Platform, mapping: Mapping, source: str, sink: str
+    graph: Graph,
+    platform: Platform,
+    mapping: Mapping,
+    source: str,
+    sink: str,
+    *,
+    budget: Budget = None,
 ) -> OrderedLatency:
     """Return the latency of a mapping, over its transient and one steady part.
 
     Wheels start together. Raises Deadlocked; CsdfError where the sink never needs the
-    source; InvalidGraph, InvalidMapping; NoRecurrence where no state recurs in time.
+    source; InvalidGraph, InvalidMapping; NoRecurrence where no state recurs in time; GaveUp where the
+    budget, a stop or seconds, ends.
     """
-    distance = dependency_distance(graph, source, sink)
+    stop = stop_of(budget)
+    distance = dependency_distance(graph, source, sink, budget=stop)
+    stop.look()
     try:
         found = mapped_execution(graph, platform, mapping)
     except NoRecurrence as error:

@@ -198,7 +198,7 @@ class _Binding:
             delay = self.mapping.delays[channel.name]
             return Connection(source="", target="", latency=delay) if delay else None
         cores = [self.mapping.binding.get(end) for end in (channel.producer, channel.consumer)]
-        is_application = any(one.name == channel.name for one in self.graph.channels)
+        is_application = channel.name in self.releases
         if None in cores or cores[0] == cores[1] or not is_application:
             return None
         return self.platform.connection(str(cores[0]), str(cores[1]))

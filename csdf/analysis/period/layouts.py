@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from csdf.kernels import compile as compiler
 from csdf.kernels import periodic, ranges
 from csdf.model.indexed import IndexedGraph, is_ordered
+from csdf.stopping import Stop
 
 
 class _Columns(NamedTuple):
@@ -147,18 +148,19 @@ class Layouts:
         return times
 
     def edges(
-        self, layout: NodeArrays, tokens: Sequence[int], backend: compiler.Backend
+        self, layout: NodeArrays, tokens: Sequence[int], backend: compiler.Backend, stop: Stop
     ) -> EdgeArrays:
-        """Return the constraints for so many initial tokens."""
+        """Return the constraints for so many initial tokens. Raises GaveUp."""
         expand, make = backend.kernel(periodic.expand), backend.kernel(periodic.Edges)
         start, initial_tokens = backend.blank(layout.nodes + 1), backend.array(tokens)
         while True:
             source, height, channel = (backend.blank(layout.room[0]) for _ in range(3))
             listed = make(start, source, height, channel)
-            count = expand(layout.columns, initial_tokens, listed)
-            if count <= layout.room[0]:
-                return EdgeArrays(count, start, source, height, channel, listed)
-            layout.room[0] = count
+            while not expand(layout.columns, initial_tokens, listed, backend.fuel):
+                stop.look()
+            if listed.number <= layout.room[0]:
+                return EdgeArrays(listed.number, start, source, height, channel, listed)
+            layout.room[0] = listed.number
 
 
 class _ConstraintSteps:

@@ -22,6 +22,7 @@ from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from csdf.kernels import periodic
 from csdf.model.indexed import IndexedGraph
+from csdf.stopping import Budget, Stop, stop_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,7 @@ class PeriodicProblem:
         durations: Sequence[int] | None = None,
         unit_times: bool = False,
         nearby: PeriodicSolution | None = None,
+        budget: Budget = None,
     ) -> PeriodicSolution:
         """Return the smallest period with so many copies of each actor.
 
@@ -110,7 +112,7 @@ class PeriodicProblem:
         unit_times: every firing lasts one unit, whatever the graph says.
         nearby: a solution with as many copies, for other tokens or durations, to begin with: the
         period is the same, and found sooner if little has changed.
-        Raises GaveUp for numbers that nothing holds.
+        budget: a stop, or seconds. Raises GaveUp with it, and for numbers that nothing holds.
         """
         tokens = self.graph.initial_tokens if tokens is None else tokens
         times = () if unit_times else durations or self.graph.duration
@@ -119,13 +121,14 @@ class PeriodicProblem:
             told = nearby.starts if isinstance(nearby.starts, list) else ()
             largest = max(largest, nearby.scale, max(told, default=0))
         fits = largest <= compiler.SAFE and self._layouts.fits(copies, tokens)
+        stop = stop_of(budget)
         for backend in dict.fromkeys((compiler.backend(fits=fits), compiler.PLAIN)):
             has_others = durations is not None  # the graph's own may be too large for the backend
             layout = self._layouts.of(copies, backend, unit_times=unit_times or has_others)
             if durations is not None:
                 own = self._layouts.times(copies, durations)
                 layout = layout._replace(times=backend.array(own))
-            solution = self._solve(copies, low, tokens, backend, layout, nearby)
+            solution = self._solve(copies, low, tokens, backend, layout, nearby, stop)
             if solution is not None:
                 return solution
         raise GaveUp(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
@@ -138,9 +141,10 @@ class PeriodicProblem:
         backend: compiler.Backend,
         layout: NodeArrays,
         nearby: PeriodicSolution | None,
+        stop: Stop,
     ) -> PeriodicSolution | None:
         """Solve on one backend; None where its numbers do not hold the sums."""
-        edges = self._layouts.edges(layout, tokens, backend)
+        edges = self._layouts.edges(layout, tokens, backend, stop)
         cycle = backend.blank(layout.nodes)
         others = backend.blank(2 * layout.nodes)
         if nearby is None:
@@ -151,7 +155,11 @@ class PeriodicProblem:
         if nearby is not None:
             policy.begin_with(nearby.scale)
         policy.within(int(low), self.scale, backend.limit)
-        status = backend.kernel(periodic.maximum_cycle_ratio)(edges.listed, layout.times, policy)
+        search, status = backend.kernel(periodic.maximum_cycle_ratio), periodic.CHANGED
+        while status == periodic.CHANGED:
+            stop.look()
+            status = search(edges.listed, layout.times, policy, backend.fuel)
+        stop.look()
         if status == periodic.OVERFLOW:
             return None
         # Edges come from consumer to producer; in the order of time they read backwards.
@@ -212,10 +220,12 @@ class PeriodicProblem:
         tokens = self.graph.initial_tokens
         return max(self.graph.duration) <= compiler.SAFE and self._layouts.fits(copies, tokens)
 
-    def constraints(self, copies: Sequence[int], backend: compiler.Backend) -> Constraints:
+    def constraints(
+        self, copies: Sequence[int], backend: compiler.Backend, stop: Stop
+    ) -> Constraints:
         """Return the constraints with so many copies, on a backend that holds them: see `fits`."""
         layout = self._layouts.of(copies, backend, unit_times=False)
-        edges = self._layouts.edges(layout, self.graph.initial_tokens, backend)
+        edges = self._layouts.edges(layout, self.graph.initial_tokens, backend, stop)
         return Constraints(
             edge_start=edges.start,
             source=edges.source[: edges.number],

@@ -41,7 +41,7 @@ class ComponentSlack:
         self._problem = component.problem
         self._period = period / component.repeats
         self._stop = stop
-        self._rooms = _Rooms(self._problem, component.copies, self._period)
+        self._rooms = _Rooms(self._problem, component.copies, self._period, stop)
         graph = self._problem.graph
         self._loops = {
             actor: channel
@@ -64,7 +64,7 @@ class ComponentSlack:
             copies = self._more_copies(rooms.copies, found.circuit)
             if self._problem.nodes(copies) > LARGEST:
                 return found._replace(is_exact=False)
-            rooms = _Rooms(self._problem, copies, self._period)
+            rooms = _Rooms(self._problem, copies, self._period, self._stop)
             if self._problem.nodes(copies) <= SHARED:
                 self._rooms = rooms
 
@@ -91,8 +91,11 @@ class ComponentSlack:
 class _Rooms:
     """The constraints of schedules with these copies, and how much longer each edge could take."""
 
-    def __init__(self, problem: PeriodicProblem, copies: Sequence[int], period: Fraction) -> None:
+    def __init__(
+        self, problem: PeriodicProblem, copies: Sequence[int], period: Fraction, stop: Stop
+    ) -> None:
         self._problem = problem
+        self._stop = stop
         self.copies = list(copies)
         self._height_period = period / problem.scale
         fits = problem.fits(copies)
@@ -103,7 +106,7 @@ class _Rooms:
 
     def _settle(self, backend: compiler.Backend) -> bool:
         """Compute the rooms on one backend; False where its numbers do not hold the sums."""
-        edges = self._problem.constraints(self.copies, backend)
+        edges = self._problem.constraints(self.copies, backend, self._stop)
         nodes = len(edges.times)
         ratio = self._height_period
         largest = max((abs(height) for height in edges.height), default=0)
@@ -112,14 +115,19 @@ class _Rooms:
         if nodes * sums > limit:
             return False
         room = backend.blank(len(edges.source))
-        status = backend.kernel(kernels.rooms)(
-            edges.edge_start, edges.source, edges.height, edges.times,
-            ratio.numerator, ratio.denominator, limit, backend.blank(nodes), room,
-        )  # fmt: skip
+        value, most, rounds = backend.blank(nodes), 1 + backend.fuel // len(room), 0
+        status = kernels.CHANGED
+        while status == kernels.CHANGED:
+            self._stop.look()
+            if rounds > nodes:
+                raise AssertionError("a period that was found has a schedule")
+            status = backend.kernel(kernels.rooms)(
+                edges.edge_start, edges.source, edges.height, edges.times,
+                ratio.numerator, ratio.denominator, limit, most, value, room,
+            )  # fmt: skip
+            rounds += most
         if status == kernels.OVERFLOW:
             return False
-        if status == kernels.BLOCKED:
-            raise AssertionError("a period that was found has a schedule")
         out = (backend.blank(nodes + 1), backend.blank(len(room)), backend.blank(len(room)))
         backend.kernel(kernels.outgoing)(edges.edge_start, edges.source, *out)
         self._edges, self._room, self._out = edges, room, out

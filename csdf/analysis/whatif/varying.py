@@ -75,7 +75,7 @@ class VaryingComponent:
             stop.look()
             require_room(self.problem, self.copies)
             solution = self.problem.solve(
-                self.copies, tokens=tokens, durations=durations, nearby=self._nearby
+                self.copies, tokens=tokens, durations=durations, nearby=self._nearby, budget=stop
             )
             if self._nearby is None and solution.period is not None:
                 self._nearby = solution  # the first one: answers do not depend on the order asked

@@ -21,15 +21,13 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     target = Path(options.folder) / FOLDER
     source = examples_folder()
-    written = kept = 0
-    for name in example_files(source):
-        if _copied(source / name, target / name):
-            written += 1
-        else:
-            kept += 1
-    remark("csdf examples", f"wrote {counted(written, 'file')} to {target}")
-    if kept:
-        remark("csdf examples", f"left {counted(kept, 'file')} there as they were")
+    names = list(example_files(source))
+    new = [name for name in names if not (target / name).exists()]
+    files.write_texts({str(target / name): (source / name).read_bytes() for name in new})
+    remark("csdf examples", f"wrote {counted(len(new), 'file')} to {target}")
+    if len(new) < len(names):
+        kept = counted(len(names) - len(new), "file")
+        remark("csdf examples", f"left {kept} there as they were")
     return answers.ANSWERED
 
 
@@ -66,12 +64,3 @@ def example_files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             yield path.relative_to(folder)
-
-
-def _copied(source: Path, target: Path) -> bool:
-    """Copy a file unless there is one; return whether it was copied. Raises UnwritableFile."""
-    if target.exists():
-        return False
-    files.make_folder(target.parent)
-    files.write_text(target, source.read_bytes())
-    return True

@@ -6,7 +6,7 @@ import argparse
 
 from csdf.cli import answers, parsers
 from csdf.cli.options import concurrency, methods
-from csdf.io.files import read_bytes
+from csdf.io.files import read_bytes, require_plain
 from csdf.model.fifo_memory import OBJECTIVES
 from csdf.model.graph import Graph
 from csdf.search.variables import UNITS, Choice
@@ -100,6 +100,7 @@ def _widths(options: argparse.Namespace) -> dict[str, int]:
         return {}
     from csdf.io.layer_table import layer_widths  # slow to import, for tables alone
 
+    require_plain(options.file)  # the graph was read from it already
     text = read_bytes(options.file, options.file_limit).decode("utf-8", "replace")
     return layer_widths(text, options.file)
 

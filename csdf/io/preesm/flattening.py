@@ -168,7 +168,7 @@ class Flattening:
                 "in none of the folders around this file",
             )
         if path not in self._files:
-            self._files[path] = parse_document(files.read_bytes(path, self._most), path, self._most)
+            self._files[path] = parse_document(files.read_found(path, self._most), path, self._most)
         return self._files[path]
 
     def _add_fifo(self, level: Level, fifo: Fifo, above: tuple[str, ...]) -> None:

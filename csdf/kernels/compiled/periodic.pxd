@@ -12,12 +12,14 @@ cdef class Layout:
 
 cdef class Edges:
     cdef int64_t[::1] start, source, height, channel
+    cdef readonly int64_t number
+    cdef int64_t node, actor, steps
 
 
 cdef class Policy:
     cdef int64_t[::1] edge, value, cycle, others, choice, order, mark
     cdef readonly int64_t time, height, length, reported, work
-    cdef int64_t unit, numerator, denominator, low_time, low_height, limit
+    cdef int64_t stage, unit, numerator, denominator, low_time, low_height, limit
     cdef int64_t seen_time, seen_height, seen_length
     cdef bint is_raised, is_blocked
 
@@ -26,7 +28,7 @@ cdef class Policy:
     count=int64_t, node=int64_t, actor=int64_t, copy=int64_t, phase=int64_t, port=int64_t,
     channel=int64_t, at=int64_t, end=int64_t, new=int64_t,
 )
-cpdef int64_t expand(Layout layout, int64_t[::1] initial_tokens, Edges edges)
+cpdef bint expand(Layout layout, int64_t[::1] initial_tokens, Edges edges, int64_t fuel)
 
 @cython.locals(first=cython.bint, nodes=int64_t)
 cdef int64_t add_order(
@@ -49,9 +51,11 @@ cdef int64_t last_before(
 
 @cython.locals(
     nodes=int64_t, largest_time=int64_t, largest_height=int64_t, node=int64_t, edge=int64_t,
-    status=int64_t,
+    status=int64_t, left=int64_t,
 )
-cpdef int64_t maximum_cycle_ratio(Edges edges, int64_t[::1] time, Policy policy)
+cpdef int64_t maximum_cycle_ratio(
+    Edges edges, int64_t[::1] time, Policy policy, int64_t fuel
+)
 
 @cython.locals(node=int64_t, best=int64_t, edge=int64_t)
 cdef void choose_first(Edges edges, Policy policy) noexcept

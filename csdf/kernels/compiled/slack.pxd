@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-cdef int64_t NONE, FOUND, OVERFLOW, BLOCKED
+cdef int64_t NONE, FOUND, OVERFLOW, CHANGED
 
 
 @cython.locals(
@@ -11,7 +11,7 @@ cdef int64_t NONE, FOUND, OVERFLOW, BLOCKED
 cpdef int64_t rooms(
     int64_t[::1] edge_start, int64_t[::1] edge_source, int64_t[::1] edge_height,
     int64_t[::1] time, int64_t numerator, int64_t denominator, int64_t limit,
-    int64_t[::1] value, int64_t[::1] room,
+    int64_t most, int64_t[::1] value, int64_t[::1] room,
 )
 
 @cython.locals(nodes=int64_t, node=int64_t, edge=int64_t, at=int64_t)

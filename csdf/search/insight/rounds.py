@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import chain
 
 from csdf.analysis.period.periodic import Circuit
 from csdf.model.indexed import IndexedGraph
 from csdf.search.insight.cycles import Cycle
+from csdf.stopping import Stop
+
+LONG = 10_000  # hops, or rounds, between two looks at the stop
 
 Hop = tuple[int, int]  # an actor, and the channel from it to the next one
 
@@ -37,7 +41,7 @@ class Rounds:
         self._spaces = spaces
         self._is_timed = is_timed
 
-    def of(self, circuit: Circuit) -> tuple[Cycle, ...]:
+    def of(self, circuit: Circuit, stop: Stop) -> tuple[Cycle, ...]:
         """Return the cycle and its rounds; none where an actor on it has several phases.
 
         The order of an actor's own firings is left out: the channels alone make a cycle, too.
@@ -45,10 +49,12 @@ class Rounds:
         hops = [hop for hop in zip(circuit.actors, circuit.channels, strict=True) if hop[1] >= 0]
         if not hops or any(self._graph.phases[actor] > 1 for actor, _ in hops):
             return ()
-        rounds = (hops, *self._from_rarest(hops), *_simple(hops))
-        distinct = dict.fromkeys(
-            map(tuple, rounds)
-        )  # most of a long cycle is one round, again and again
+        distinct: dict[tuple[Hop, ...], None] = {}
+        rounds = chain((hops,), self._from_rarest(hops), _simple(hops))
+        for number, one in enumerate(rounds):
+            if number % LONG == 0 or len(one) > LONG:
+                stop.look()
+            distinct[tuple(one)] = None  # most of a long cycle is one round, again and again
         return tuple(dict.fromkeys(self._cycle(one) for one in distinct))
 
     def _from_rarest(self, hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:

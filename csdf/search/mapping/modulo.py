@@ -23,7 +23,7 @@ def modulo_schedule(
 ) -> list[int] | None:
     """Return starts of the firings that repeat with the period, times its denominator.
 
-    None where none are found. look: called now and then, ends the work by raising.
+    None where none are found. look: called before each firing is placed, ends the work by raising.
     Source: Rau, Iterative modulo scheduling, MICRO 1994.
     """
     return _Schedule(problem, binding, period).starts(look)
@@ -53,13 +53,12 @@ class _Schedule:
     def starts(self, look: Callable[[], None]) -> list[int] | None:
         if any(duration > self.period for duration in self.durations):
             return None
-        heights = self._heights()
+        heights = self._heights(look)
         if heights is None:
             return None
         waiting = sorted((-height, firing) for firing, height in enumerate(heights))
-        for step in range(len(self.core) + min(EJECTIONS * len(self.core), MOST_STEPS)):
-            if step % 64 == 63:
-                look()
+        for _ in range(len(self.core) + min(EJECTIONS * len(self.core), MOST_STEPS)):
+            look()
             if not waiting:
                 return [start for start in self.start if start is not None]
             _, firing = waiting.pop(0)
@@ -67,10 +66,11 @@ class _Schedule:
                 insort(waiting, (-heights[lost], lost))
         return None
 
-    def _heights(self) -> list[int] | None:
+    def _heights(self, look: Callable[[], None]) -> list[int] | None:
         """Return the longest way from each firing to an end; None for a cycle above the period."""
         heights = [0] * len(self.core)
         for _ in range(len(self.core) + 1):
+            look()
             has_changed = False
             for before in reversed(range(len(self.core))):
                 for after, gap in self.out_of[before]:

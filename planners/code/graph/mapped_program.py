@@ -99,7 +99,25 @@ class _MappedTexts(GraphTexts):
             *self._orders(),
         ]
         most = max(len(self.ends(name)) for name in self.actors)
-        prologue = f"""#include <stddef.h>
+        prologue = f"""/* What a processor does while it waits: on a system with threads it lets another
+   one run. Define another WAIT() where that is wrong. */
+#if !defined(WAIT) && __STDC_HOSTED__
+#if defined(__unix__) || defined(__APPLE__)
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 199506L
+#endif
+#include <sched.h>
+#define WAIT() ((void)sched_yield())
+#elif defined(_WIN32)
+#include <windows.h>
+#define WAIT() ((void)SwitchToThread())
+#endif
+#endif
+#ifndef WAIT
+#define WAIT() ((void)0)
+#endif
+
+#include <stddef.h>
 #include <string.h>
 
 #include "{self.name}.h"
@@ -111,17 +129,13 @@ typedef void (*firing_function)(void *context, uint32_t phase, const port *ports
 #define CHANNELS {len(self.channels)}
 #define MOST_ENDS {max(most, 1)}
 
-/* What orders memory between processors, and what a processor does while it waits: define others
-   where a compiler or system has its own. */
+/* What orders memory between processors: define another where a compiler has its own. */
 #ifndef FENCE
 #if defined(__GNUC__) || defined(__clang__)
 #define FENCE() __sync_synchronize()
 #else
 #error "define FENCE(), which completes reads and writes of memory before those behind it"
 #endif
-#endif
-#ifndef WAIT
-#define WAIT() ((void)0)
 #endif"""
         pieces = [prologue, *types, *self.definitions, *tables, *functions, self._functions()]
         return "\n\n".join(pieces)
@@ -343,8 +357,10 @@ int main(void)
 Call `{name}_init` once, then on each processor its function, for as many firings as you like, or its
 `{name}_step_...` in a loop of your own. A processor waits where tokens or space are not there yet;
 with these buffers some processor can always go on. Counts of a channel are written by one processor
-each, and `FENCE()` orders them with the tokens: define it, and `WAIT()`, where the compiler is not
-gcc or clang, or memory is not coherent.
+each, and `FENCE()` orders them with the tokens: define it where the compiler is not gcc or clang, or
+memory is not coherent. `WAIT()` is what a processor does while it waits: on a system with threads it
+lets another thread run, so there may be more threads than cores; elsewhere it is nothing, unless you
+define it, as an instruction that sleeps until an event, for example.
 
 Fill in a function for each actor, declared in `{name}.h`, in a file of your own.
 

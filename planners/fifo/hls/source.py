@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from csdf.errors import UnreadableFile
-from csdf.io.files import read_bytes
+from csdf.io.files import read_found
 from planners.fifo.hls.conversion import converted, names_a_model, output_folder
 
 MARK = "hls-fpga-machine-learning insert layers"
@@ -114,7 +114,7 @@ def _top(folder: Path, path: str) -> Path:
 
 
 def _text(file: Path) -> str:
-    return read_bytes(file).decode("utf-8", "replace")
+    return read_found(file).decode("utf-8", "replace")
 
 
 def _body(text: str) -> str:

@@ -17,10 +17,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from csdf.errors import InvalidPlan, UnreadableFile
+from csdf.io.csv_text import csv_text, unguarded
 from csdf.io.files import read_bytes, write_text
 from planners.primitives.profile import (
     LAYOUTS,
@@ -56,10 +58,8 @@ def profile_text(profile: Profile) -> str:
     text.write(f"# network: {_one_line(profile.network)}\n")
     for field in fields(Machine):
         text.write(f"# {field.name}: {_one_line(str(getattr(profile.machine, field.name)))}\n")
-    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_rows(profile))
-    return text.getvalue()
+    rows = ([row.get(column, "") for column in COLUMNS] for row in _rows(profile))
+    return text.getvalue() + csv_text(chain([COLUMNS], rows))
 
 
 def _one_line(text: str) -> str:
@@ -199,7 +199,7 @@ def _table(lines: Iterable[str], name: str, before: int) -> Iterator[_Row]:
                 raise UnreadableFile(
                     f"{place}: {len(cells)} cells; expected {len(columns)}, one for each column"
                 )
-            yield _Row(place, line, dict(zip(columns, cells, strict=True)))
+            yield _Row(place, line, dict(zip(columns, map(unguarded, cells), strict=True)))
     except csv.Error as error:
         raise UnreadableFile(f"{name}, line {before + reader.line_num}: {error}") from None
 

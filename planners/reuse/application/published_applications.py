@@ -18,7 +18,7 @@ from pathlib import Path
 from cnn2csdf.readers.json_layers import parse_description
 from cnn2csdf.readers.json_networks import parse_json_network
 from csdf.errors import InvalidNetwork, UnreadableFile
-from csdf.io.files import read_text
+from csdf.io.files import decoded, read_found, read_text
 from csdf.io.json_value import JsonValue
 from planners.reuse.application.application import Application, Member, Partition
 
@@ -57,7 +57,7 @@ def _table(path: str | os.PathLike[str]) -> JsonValue:
 
 def _member(found: JsonValue, application: JsonValue, folder: Path) -> Member:
     file = folder / "json" / f"{found.text()}.json"
-    text = read_text(file)
+    text = decoded(read_found(file), str(file))
     network = parse_json_network(text, str(file), repair=True)
     stated = [layer.name for layer in parse_description(text, str(file)).layers]
     outside = frozenset(layer.name for layer in network.layers).difference(stated)

@@ -1,5 +1,7 @@
 """Files that cannot be read: one message each that names what is wrong, and nothing else."""
 
+import os
+
 import numpy as np
 import onnx
 import pytest
@@ -356,6 +358,8 @@ def test_weights_in_a_missing_file_are_missed_only_when_wanted(tmp_path):
     assert read_onnx(saved(model, tmp_path)).network.layers[1].shape.dims == (4, 4, 5)
     message = refusal(model, tmp_path, with_weights=True)
     assert "weights 'c0' are in the file 'weights.bin' beside the model" in message
+    os.mkfifo(tmp_path / "weights.bin")
+    assert "is a pipe or a device" in refusal(model, tmp_path, with_weights=True)
 
 
 def test_weights_in_a_file_beside_the_model_are_read(tmp_path):

@@ -1,8 +1,10 @@
 """Graphs on several processors as C: a thread for each, values that pass between them."""
 
 import json
+import os
 import subprocess
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -82,14 +84,14 @@ def unrolled(turns):
     return tuple(name for name, count in turns for _ in range(count))
 
 
-def program_with_threads(written, planned):
+def program_with_threads(written, planned, blocks=BLOCKS):
     """The program with functions that mix values, and a thread for each processor."""
     name = written.name
     pieces = functions_in_c(written, planned.graph)
     counts = dict.fromkeys((one.name for one in planned.graph.actors), 0)
     for core in planned.cores:
         order = StaticOrder(prefix=unrolled(core.prefix), periodic=unrolled(core.periodic))
-        for place in range(core.first + BLOCKS * core.firings):
+        for place in range(core.first + blocks * core.firings):
             counts[order.actor(place)] += 1
     wanted = ", ".join(f"{value}u" for value in simulated_firings(planned.graph, counts))
     shorts = list(written.functions.values())
@@ -97,7 +99,7 @@ def program_with_threads(written, planned):
         f"""static void *thread_{short}(void *state)
 {{
     uint32_t firings = {name.upper()}_{short.upper()}_FIRST;
-    firings += {BLOCKS}u * {name.upper()}_{short.upper()}_FIRINGS;
+    firings += {blocks}u * {name.upper()}_{short.upper()}_FIRINGS;
     {name}_run_{short}(state, firings);
     return NULL;
 }}"""
@@ -124,45 +126,122 @@ int {name}_test(void)
     }}
     return failed | (memcmp(digests, wanted, sizeof digests) != 0);
 }}""")
-    head = "#include <pthread.h>\n#include <sched.h>\n#define WAIT() sched_yield()\n"
-    return f"{head}{written.files[f'{name}.c']}\n" + "\n\n".join(pieces)
+    return f"{written.files[f'{name}.c']}\n#include <pthread.h>\n" + "\n\n".join(pieces)
 
 
 @pytest.mark.slow
 @needs_compiler
 def test_values_pass_between_processors_as_through_queues(tmp_path):
-    names = []
+    made = []
     for number, graph in enumerate(graphs(5)):
         planned = mapped_graph(graph, random_mapping(graph, number))
         written = mapped_program(planned, name=f"g{number}")
-        (tmp_path / f"{written.name}.h").write_text(written.files[f"{written.name}.h"])
-        (tmp_path / f"{written.name}_all.c").write_text(program_with_threads(written, planned))
-        names.append(written.name)
-    calls = "\n".join(f'    if ({name}_test()) puts("{name}");' for name in names)
-    declared = "\n".join(f"int {name}_test(void);" for name in names)
+        made.append((written, program_with_threads(written, planned)))
+    build_threads(made, tmp_path, ["-std=gnu99", *SANITIZERS])
+    ran = subprocess.run(["./all"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr[:4000]
+
+
+def build_threads(made, folder, flags):
+    """Build all of these programs with threads into one, which prints names of those that differ."""
+    for written, text in made:
+        (folder / f"{written.name}.h").write_text(written.files[f"{written.name}.h"])
+        (folder / f"{written.name}_all.c").write_text(text)
+    calls = "\n".join(f'    if ({one.name}_test()) puts("{one.name}");' for one, _ in made)
+    declared = "\n".join(f"int {one.name}_test(void);" for one, _ in made)
     text = f"#include <stdio.h>\n{declared}\nint main(void)\n{{\n{calls}\n    return 0;\n}}\n"
-    (tmp_path / "all.c").write_text(text)
-    flags = [flag for flag in FLAGS if flag != "-std=c99"]
-    sources = sorted(one.name for one in tmp_path.glob("*.c"))
+    (folder / "all.c").write_text(text)
+    sources = sorted(one.name for one in folder.glob("*.c"))
     built = subprocess.run(
-        [
-            COMPILER,
-            "-std=gnu99",
-            *flags,
-            *SANITIZERS,
-            "-Wno-cast-align",
-            "-pthread",
-            *sources,
-            "-o",
-            "all",
-        ],
-        cwd=tmp_path,
+        [COMPILER, *FLAGS, "-Wno-cast-align", "-pthread", *flags, *sources, "-o", "all"],
+        cwd=folder,
         capture_output=True,
         text=True,
     )
     assert built.returncode == 0, built.stderr[:4000]
-    ran = subprocess.run(["./all"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr[:4000]
+
+
+def relay(count):
+    """Actors in a row, each on a processor of its own, with room for one token between two."""
+    builder = GraphBuilder("relay")
+    names = [f"a{number}" for number in range(count)]
+    for name in names:
+        builder.actor(name, 1)
+    for one, two in pairwise(names):
+        builder.channel(one, 1, two, 1, name=f"{one} {two}", capacity=1)
+    orders = {f"p{name}": StaticOrder(periodic=(name,)) for name in names}
+    return builder.graph(), Mapping(binding={one: f"p{one}" for one in names}, orders=orders)
+
+
+@needs_compiler
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads are kept on one core")
+def test_more_threads_than_cores_share_a_core(tmp_path):
+    graph, mapping = relay(8)
+    planned = mapped_graph(graph, mapping)
+    written = mapped_program(planned, name="relay")
+    build_threads([(written, program_with_threads(written, planned, blocks=300))], tmp_path, [])
+    core = min(os.sched_getaffinity(0))
+    ran = subprocess.run(
+        ["./all"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+    )
+    assert (ran.returncode, ran.stdout) == (0, "")
+
+
+YIELDING = """#include <stdio.h>
+static relay_state state;
+static uint64_t arena[RELAY_ARENA_WORDS];
+static unsigned fired, yields;
+int sched_yield(void) /* in place of the system's: the other thread fires once */
+{
+    yields++;
+    return 1 - relay_step_pa0(&state);
+}
+void relay_fire_a0(void *context, uint32_t phase, const relay_port *ports)
+{
+    (void)context, (void)phase, (void)ports;
+}
+void relay_fire_a1(void *context, uint32_t phase, const relay_port *ports)
+{
+    (void)context, (void)phase, (void)ports, fired++;
+}
+int main(void)
+{
+    relay_init(&state, arena, NULL);
+    relay_run_pa1(&state, 5);
+    return printf("%u %u", fired, yields) < 0;
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.skipif(os.name != "posix", reason="a system yields by its own function")
+@pytest.mark.parametrize("standard", ["-std=c99", "-std=gnu11"])
+def test_a_thread_that_waits_lets_another_one_run(tmp_path, standard):
+    # a1 waits for a0, which fires only while a1 yields: once for each of five firings. A thread that
+    # waits without yielding would wait for ever.
+    graph, mapping = relay(2)
+    written = mapped_program(mapped_graph(graph, mapping), name="relay")
+    (tmp_path / "relay.h").write_text(written.files["relay.h"])
+    (tmp_path / "all.c").write_text(written.files["relay.c"] + YIELDING)
+    words = [COMPILER, *FLAGS, standard, "all.c", "-o", "all"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    ran = subprocess.run(["./all"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stdout) == (0, "5 5")
+
+
+@needs_compiler
+@pytest.mark.parametrize("flag", ["-ffreestanding", "-DWAIT()=((void)7)"])
+def test_without_a_system_waiting_is_what_its_user_says(tmp_path, flag):
+    graph, mapping = relay(2)
+    written = mapped_program(mapped_graph(graph, mapping), name="relay")
+    for name in ("relay.h", "relay.c"):
+        (tmp_path / name).write_text(written.files[name])
+    subprocess.run([COMPILER, *FLAGS, flag, "-c", "relay.c"], cwd=tmp_path, check=True)
+    assert b"sched_yield" not in (tmp_path / "relay.o").read_bytes()
 
 
 def two():

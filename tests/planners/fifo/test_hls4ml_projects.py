@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 from dataclasses import replace
 from importlib.util import find_spec
@@ -103,6 +104,15 @@ def test_functions_without_a_rule_are_all_named(project):
     file.write_text(file.read_text().rstrip().removesuffix("}") + call)
     with pytest.raises(UnreadableFile, match=r"wonder \(odd\)"):
         design_of(project)
+
+
+@pytest.mark.parametrize("name", ["parameters.h", "defines.h", "another.cpp"])
+def test_a_pipe_in_a_project_is_refused_and_not_waited_for(project, name):
+    path = project / "firmware" / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(UnreadableFile, match=f"{name}: is a pipe or a device; expected a file"):
+        read_source(str(project))
 
 
 def test_a_folder_without_firmware_is_refused(tmp_path):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import sys
 import time
@@ -20,6 +18,7 @@ from csdf.cli import answers, pictures
 from csdf.cli.frame import output, tables
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.options import storage
+from csdf.io.csv_text import csv_text
 from csdf.names import quoted
 from csdf.outcome import Status
 from csdf.stopping import Progress
@@ -180,13 +179,11 @@ def _in_flash(rows: Sequence[AnsweredNetwork]) -> Iterator[str]:
 
 
 def _as_csv(rows: Sequence[AnsweredNetwork]) -> str:
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(CSV_COLUMNS)
+    table: list[Sequence[object]] = [CSV_COLUMNS]
     for row in rows:
         sizes, rates = _figures(row)
-        table.writerow((row.name, *sizes, *(f"{float(rate):.6g}" for rate in rates)))
-    return text.getvalue().rstrip("\n")
+        table.append((row.name, *sizes, *(f"{float(rate):.6g}" for rate in rates)))
+    return csv_text(table).rstrip("\n")
 
 
 def _as_json(row: AnsweredNetwork) -> dict[str, Any]:

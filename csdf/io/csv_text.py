@@ -1,0 +1,35 @@
+"""Rows of CSV whose names no spreadsheet takes for formulas.
+
+A spreadsheet computes a cell that begins with `=`, `+`, `-` or `@`, and names come out of files. Such a
+text gets a `'` in front of it, unless it is a number; numbers stay as they are.
+Source: OWASP, CSV Injection.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+
+FORMULA = re.compile(r"'*[=+\-@\t\r]")
+GUARDED = re.compile(r"'+[=+\-@\t\r]")
+NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:/[0-9]+)?(?:e[+-]?[0-9]+)?")
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Return rows as lines of CSV, each ended; what begins like a formula is guarded by a `'`."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(map(_guarded, row) for row in rows)
+    return text.getvalue()
+
+
+def unguarded(cell: str) -> str:
+    """Return the text that `csv_text` wrote as this cell."""
+    return cell[1:] if GUARDED.match(cell) else cell
+
+
+def _guarded(value: object) -> object:
+    if not isinstance(value, str) or not FORMULA.match(value) or NUMBER.fullmatch(value):
+        return value
+    return f"'{value}"
