@@ -26,11 +26,11 @@ from planners.fusion.configurations import single
 from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.plans import FusionPlan
 from planners.fusion.published import MB
-from planners.fusion.ways import Way
+from planners.fusion.ways import Scratch, Way
 
 COLUMNS = ("configuration", "arena", "touched", "process", "milliseconds")
 MEASURED = Path(__file__).with_name("mafat_sweep.csv")
-TERMS = Terms(platform=PLATFORMS["cortex-m7"])
+TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=Scratch.IM2COL)
 RUNS = 5
 
 

@@ -26,9 +26,10 @@ from planners.fusion.published import (
     paper_name,
     predicted,
 )
+from planners.fusion.ways import Scratch
 
 HERE = Path(__file__)
-TERMS = Terms(platform=PLATFORMS["cortex-m7"])
+TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=Scratch.IM2COL)
 
 
 def yolo() -> Chain:

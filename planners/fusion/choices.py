@@ -33,7 +33,7 @@ class Terms:
     """
 
     platform: Platform
-    scratch: Scratch = Scratch.IM2COL
+    scratch: Scratch = Scratch.NONE
     element_bytes: int | None = 4
     tilings: tuple[tuple[int, int], ...] = UP_TO_FIVE
     ways: frozenset[Way] = frozenset(Way)

@@ -41,8 +41,8 @@ class FusionWhy(Why):
 
     FASTEST = "none that fits is faster"
     MAY_BE_FASTER = "a faster one may fit"
-    LEAST = "no configuration needs less than {bound} bytes"
-    NOT_COVERED = "no groups that work in these ways cover the network"
+    LEAST = "no groups that work in these ways ({ways}) need less than {bound} bytes"
+    NOT_COVERED = "no groups that work in these ways ({ways}) cover the network"
     NOT_PROVED = "the smallest buffers of rows are not proved"
     SMALLEST_FOUND = "{end}; the smallest found needs {found} bytes, {least}"
     NOTHING_FOUND = "{end}; {least}"
@@ -112,7 +112,7 @@ def best_plan(chain: Chain, terms: Terms, memory: int, budget: Budget = None) ->
         chain, terms, points, memory, streams, Stop(steps=0, reason=ended) if ended else stop
     )
     if plan is None:
-        return _without_plan(points, bound, memory, ended)
+        return _without_plan(points, bound, memory, terms, ended)
     best = best_under(hopes, memory)
     is_best = not ended and best is not None and plan.cost == best.cost
     return FusionAnswer(
@@ -134,12 +134,13 @@ def _hopes(
 
 
 def _without_plan(
-    points: Sequence[FusionPoint], bound: int, memory: int, ended: Reason | None
+    points: Sequence[FusionPoint], bound: int, memory: int, terms: Terms, ended: Reason | None
 ) -> FusionAnswer:
     """No plan that fits: because there is none, or because none was found."""
-    least = because(FusionWhy.LEAST, bound=bound)
+    ways = ", ".join(sorted(way.value for way in terms.ways))
+    least = because(FusionWhy.LEAST, ways=ways, bound=bound)
     if not points and ended is None:
-        least = because(FusionWhy.NOT_COVERED)
+        least = because(FusionWhy.NOT_COVERED, ways=ways)
     is_proved = memory < bound or not (points or ended)
     if not is_proved:
         why = ended or because(FusionWhy.NOT_PROVED)
