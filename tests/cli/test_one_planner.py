@@ -1,4 +1,4 @@
-"""One question, several commands: their answers on the memory of a network never contradict.
+"""Answers of all commands to the same question about memory: none contradicts another.
 
 `csdf fit` looks at all plans, the others at some of them, and report and deploy say what it says. With
 parts, an input comes row by row, as with `csdf fit --input rows`; elsewhere it lies in the arena.
@@ -22,7 +22,7 @@ BUDGET = ("--budget", "2s")
 
 
 class Answers:
-    """What all commands say of a network within some RAM."""
+    """The answers of all commands about a network within some RAM."""
 
     def __init__(self, answer, run, folder, network, share):
         def ask(*words):

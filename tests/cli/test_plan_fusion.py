@@ -92,7 +92,7 @@ def test_what_does_not_fit_is_a_no_with_the_least_bytes(fuse):
 
 
 def test_a_no_says_of_which_groups_and_what_csdf_fit_finds(fuse, run):
-    limit = (MODEL, "--ram", "16kB", "--element-bytes", 1)
+    limit = (MODEL, "--ram", "15kB", "--element-bytes", 1)
     code, output, remarks = fuse(*limit)
     _, fit, _ = run("fit", *limit, "--json")
     found = json.loads(fit)

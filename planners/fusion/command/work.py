@@ -23,13 +23,12 @@ from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.outcome import Status, because
 from planners.formats.c_header import format_header
-from planners.fusion.as_plan import run_fused, streaming_plan
 from planners.fusion.chains import chain_of
 from planners.fusion.choices import Terms
 from planners.fusion.command.answer import Check, as_json, as_text
 from planners.fusion.command.chosen import chosen_answer
 from planners.fusion.command.options import is_chosen
-from planners.fusion.planning import FusionWhy, best_plan
+from planners.fusion.planning import FusionWhy, best_plan, run_fused
 from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.fusion.ways import Scratch
 from planners.limits import Limits
@@ -43,7 +42,7 @@ def _header(plan: FusionPlan) -> str:
 
 
 def _document(plan: FusionPlan, layers: tuple[int, int] | None) -> str:
-    return format_plans([replace(streaming_plan(plan), layers=layers)])
+    return format_plans([replace(plan.plan, layers=layers)])
 
 
 def work(options: argparse.Namespace) -> int:
@@ -57,7 +56,7 @@ def work(options: argparse.Namespace) -> int:
     limit = _limit(options, weights)
     stop = stop_after(options.budget, "groups")
     if is_chosen(options):
-        answer = chosen_answer(chain, terms, options, limit, stop)
+        answer = chosen_answer(chain, terms, options, limit)
     else:
         answer = best_plan(chain, terms, sys.maxsize if limit is None else limit, stop)
     answer = _in_flash(answer, options.flash, stored)
