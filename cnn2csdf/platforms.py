@@ -55,3 +55,5 @@ PLATFORMS: Mapping[str, Platform] = {
         launch=Fraction(1, 10**6),
     ),
 }
+
+USUAL_PLATFORM = "cortex-m7"  # where nobody chooses: most questions about memory are about such

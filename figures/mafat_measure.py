@@ -19,18 +19,17 @@ from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from figures.published.mafat import BIAS, LIMITS_MB, manual_sweep, memory_to_beat
-from figures.published.mafat_execution import run_fused
+from figures.published.mafat_execution import run_fused, run_rows
 from planners.fusion.chains import Chain, chain_of
 from planners.fusion.choices import Terms
-from planners.fusion.configurations import single
 from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.plans import FusionPlan
 from planners.fusion.published import MB
-from planners.fusion.ways import Way
+from planners.fusion.ways import Scratch
 
 COLUMNS = ("configuration", "arena", "touched", "process", "milliseconds")
 MEASURED = Path(__file__).with_name("mafat_sweep.csv")
-TERMS = Terms(platform=PLATFORMS["cortex-m7"])
+TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=Scratch.IM2COL)
 RUNS = 5
 
 
@@ -52,24 +51,20 @@ def plan_of(name: str) -> FusionPlan:
         if plan is None:
             raise SystemExit(f"{name}: nothing fits")
         return plan
-    if name == "rows":
-        groups = (single(chain, 0, len(chain.sections), Way.ROWS),)
-    else:
-        groups = manual_sweep(chain)[name]
-    return fusion_plan(chain, groups, TERMS)
+    return fusion_plan(chain, manual_sweep(chain)[name], TERMS)
 
 
 def measure(name: str) -> tuple[str, int, int, int, float]:
     """Run one configuration in this process."""
-    plan = plan_of(name)
-    network = plan.chain.network
+    plan = None if name == "rows" else plan_of(name)
+    network = yolo().network
     model = Model(network=network, weights=random_weights(network, 0))
     (frame,) = random_frames(network, 1, 0)
     Path("/proc/self/clear_refs").write_text("5")
     seconds = []
     for _ in range(RUNS):
         begin = process_time()
-        run = run_fused(model, plan, frame)
+        run = run_rows(model, frame) if plan is None else run_fused(model, plan, frame)
         seconds.append(process_time() - begin)
     status = Path("/proc/self/status").read_text().splitlines()
     peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))

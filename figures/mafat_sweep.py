@@ -18,7 +18,7 @@ from figures.published.mafat import SWEEP_CUTS, manual_sweep, work
 from planners.fusion.chains import Chain, chain_of
 from planners.fusion.choices import Terms
 from planners.fusion.command.picture import Line, TiledMap, lines_picture, tiles_picture
-from planners.fusion.planning import fusion_plan
+from planners.fusion.planning import tiles_of
 from planners.fusion.published import (
     MB,
     Predictor,
@@ -26,9 +26,10 @@ from planners.fusion.published import (
     paper_name,
     predicted,
 )
+from planners.fusion.ways import Scratch
 
 HERE = Path(__file__)
-TERMS = Terms(platform=PLATFORMS["cortex-m7"])
+TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=Scratch.IM2COL)
 
 
 def yolo() -> Chain:
@@ -204,7 +205,7 @@ def _least(label: str, rows: Sequence[Measured]) -> Line:
 
 def tiled_maps(chain: Chain) -> list[TiledMap]:
     """Return what three tiles of the upper group of 5x5/8/2x2 hold of some maps."""
-    group = fusion_plan(chain, paper_configuration(chain, 5, 8), TERMS).tiled[0]
+    group = tiles_of(chain, paper_configuration(chain, 5, 8)[0])
     places = ((0, 0), (2, 2), (2, 3))
     return [
         TiledMap(

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from planners.arena.allocation import plan_arena as plan_arena
     from planners.arena.banks import plan_banks as plan_banks
     from planners.check import check_plan as check_plan
-    from planners.fusion.as_plan import run_fused as run_fused
     from planners.fusion.chains import chain_of as chain_of
     from planners.fusion.choices import Terms as Terms
     from planners.fusion.planning import best_plan as best_plan
+    from planners.fusion.planning import run_fused as run_fused
     from planners.fusion.plans import FusionAnswer as FusionAnswer
     from planners.fusion.plans import FusionPlan as FusionPlan
     from planners.network_arena import parts_arena as parts_arena
@@ -79,7 +79,7 @@ _HOMES = {
     "profile_network": "planners.primitives.profiling.profiler",
     "read_application": "planners.reuse.application.application_files",
     "read_profile": "planners.primitives.profiling.table",
-    "run_fused": "planners.fusion.as_plan",
+    "run_fused": "planners.fusion.planning",
     "selection_problem": "planners.primitives.selection.problem",
     "trade_off": "planners.primitives.selection.trade_off",
     "undivided": "planners.reuse.application.application",

@@ -15,6 +15,7 @@ WHOLE_ARENA = "whole layers, one arena"
 WHOLE_APART = "whole layers, each tensor apart"
 PARTS_ARENA = "by parts, one arena"
 PARTS_APART = "by parts, each buffer apart"
+FIT_ARENA = "lines and strips, one arena (csdf fit)"
 RINGS = "each tensor has a ring of rows of its own, and the input comes by rows"  # by parts
 LINES = "the input is whole unless --input says otherwise, and lines share staged rows"
 
@@ -44,7 +45,7 @@ def least_way(ways: Sequence[MemoryWay]) -> MemoryWay:
 
 
 def reduction(ways: Sequence[MemoryWay]) -> Fraction:
-    """Return the part of the memory that work by parts saves over the least way of whole layers.
+    """Return the part of the memory that other ways save over the least way of whole layers.
 
     Parameters count. 0 where the least way of all is one of whole layers, or only they are known.
     """

@@ -7,7 +7,6 @@ what they hold, runs plans for everybody else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from cnn2csdf.execution.by_parts import run_by_parts
 from cnn2csdf.execution.whole import checked_frame
+from cnn2csdf.granularity import ROWS
 from cnn2csdf.network import Layer
 from cnn2csdf.part import HeldRows
 from cnn2csdf.weights import Array, Model
@@ -28,12 +28,12 @@ from planners.fusion.memory import (
     scratch_name,
     tile_name,
 )
-from planners.fusion.planning import part_of_group
+from planners.fusion.planning import FusedRun, tiles_of
 from planners.fusion.plans import FusionPlan
-from planners.fusion.streaming import channel_name
 from planners.fusion.tiles import Place, TiledGroup
 from planners.fusion.ways import Way
-from planners.plan import MemoryPlan
+from planners.parts_memory import network_memory
+from planners.streaming.plan import StreamingPlan
 from planners.tiling.computing import TensorPiece, compute_region, compute_whole
 from planners.tiling.regions import Needs, Region, can_be_tiled, whole_region
 
@@ -44,22 +44,13 @@ UNTOUCHED = np.array([0x7FC0DEAD], "<u4").view(np.uint8)  # a NaN that no operat
 Element = np.dtype[Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusedRun:
-    """The outputs of a run. arena_bytes: of the arena; touched: up to the last byte written."""
-
-    output: Array
-    arena_bytes: int
-    touched: int
-
-
 class Arena:
     """A block of memory with a buffer at each planned offset."""
 
-    def __init__(self, plan: MemoryPlan) -> None:
-        self._offsets = plan.offsets
-        self._sizes = {buffer.name: buffer.size for buffer in plan.problem.buffers}
-        self._cells = np.resize(UNTOUCHED, plan.peak)
+    def __init__(self, plan: StreamingPlan) -> None:
+        self._offsets = {buffer.name: buffer.offset for buffer in plan.buffers}
+        self._sizes = {buffer.name: buffer.size for buffer in plan.buffers}
+        self._cells = np.resize(UNTOUCHED, plan.arena_bytes)
 
     def view(self, name: str, dims: tuple[int, ...], element: Element) -> Array:
         """Return a tensor at the start of a buffer. Raises ExecutionError where it does not fit."""
@@ -98,18 +89,29 @@ def run_fused(model: Model, plan: FusionPlan, frame: Mapping[str, Array]) -> Fus
     run = _Run(model, plan)
     given = checked_frame(plan.chain.network, frame)
     run.tensor(plan.chain.frame)[...] = given[plan.chain.frame]
-    for number, group in enumerate(plan.groups):
-        if group.way is Way.WHOLE:
-            run.work_whole(group)
-        elif group.way is Way.ROWS:
-            run.stream(number, group)
+    for group in plan.groups:
+        if group.way is Way.ROWS:
+            raise ExecutionError("Darknet streams no rows")
+        if group.is_tiled:
+            run.work_tiles(tiles_of(plan.chain, group))
         else:
-            run.work_tiles(plan.tiled[number])
+            run.work_whole(group)
     return FusedRun(
         output=run.tensor(plan.chain.result).copy(),
         arena_bytes=run.arena.size,
         touched=run.arena.touched,
     )
+
+
+def run_rows(model: Model, frame: Mapping[str, Array]) -> FusedRun:
+    """Return the output of all layers streamed row by row, each buffer apart; frame and output too."""
+    memory = network_memory(model.network, ROWS, element_bytes=SINGLE.itemsize)
+    firings = self_timed_execution(memory.graph, iterations=1).firings
+    outputs = run_by_parts(model, memory.graph, firings, [frame]).outputs[0]
+    (output,) = outputs.values()
+    ends = output.size + sum(array.size for array in frame.values())
+    size = memory.buffers + ends * SINGLE.itemsize
+    return FusedRun(output=output, arena_bytes=size, touched=size)
 
 
 def _elements(plan: FusionPlan) -> Mapping[str, Element]:
@@ -133,7 +135,7 @@ class _Run:
     def __init__(self, model: Model, plan: FusionPlan) -> None:
         self._model, self._plan = model, plan
         self._network = plan.chain.network
-        self.arena = Arena(plan.arena)
+        self.arena = Arena(plan.plan)
         self._elements = _elements(plan)
         self._needs = Needs(self._network)
 
@@ -175,31 +177,6 @@ class _Run:
             self.arena.view(scratch_name(layer.name), (elements,), element) if elements else None
         )
         compute_region(self._model, self._needs, layer, pieces, target, scratch)
-
-    def stream(self, number: int, group: Group) -> None:
-        """Stream rows through the buffers of a graph, which lie in the arena."""
-        plan, chain = self._plan, self._plan.chain
-        part, graph = part_of_group(chain, group), plan.graphs[number]
-        source = chain.sections[group.first].source
-        result = chain.sections[group.upto - 1].result
-        inner = {layer.name for layer in chain.layers(group.first, group.upto)}
-        weights = self._model.weights or {}
-        run = run_by_parts(
-            Model(network=part, weights={name: weights[name] for name in weights if name in inner}),
-            graph,
-            self_timed_execution(graph, iterations=1).firings,
-            [{source: self.tensor(source)}],
-            storage={
-                channel.name: self.arena.view(
-                    channel_name(channel.name),
-                    (channel.capacity,),
-                    self._elements[channel.producer],
-                )
-                for channel in graph.channels
-                if channel.capacity
-            },
-        )
-        self.tensor(result)[...] = run.outputs[0][part.outputs[0].name]
 
     def work_tiles(self, group: TiledGroup) -> None:
         """Work tile by tile; each writes its piece of the result where it belongs."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Input, Output
+from cnn2csdf.operators import Output
 from csdf.errors import InvalidNetwork, counted
+from planners.streaming.course import Course, course_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,7 @@ class Chain:
     """A network with one input and one output, cut wherever a single tensor is alive."""
 
     network: Network
+    course: Course
     sections: tuple[Section, ...]
 
     def layers(self, first: int, upto: int) -> tuple[Layer, ...]:
@@ -71,35 +73,14 @@ def chain_of(network: Network) -> Chain:
             f"network {network.name!r}: its output is not that of its last layer, "
             f"{layers[-1].name!r}"
         )
-    cuts = [place for place in _cuts(layers) if place > 0]
-    if not isinstance(layers[0].operator, Input) or not cuts:
+    if len(layers) == 1:
         raise InvalidNetwork(f"network {network.name!r} has no layer between input and output")
-    return Chain(network=network, sections=tuple(_sections(layers, cuts)))
-
-
-def _cuts(layers: Sequence[Layer]) -> list[int]:
-    """Places of layers after which nothing but their own tensor is alive."""
-    place = {layer.name: number for number, layer in enumerate(layers)}
-    last_read = list(range(len(layers)))
-    for number, layer in enumerate(layers):
-        for source in layer.inputs:
-            last_read[place[source]] = number
-    for number, read in enumerate(last_read[:-1]):
-        if read == number:
-            raise InvalidNetwork(f"layer {layers[number].name!r} is read by nobody")
-    cuts, alive = [], 0
-    for number, read in enumerate(last_read):
-        if alive <= number:
-            cuts.append(number)
-        alive = max(alive, read)
-    return cuts
-
-
-def _sections(layers: Sequence[Layer], cuts: Sequence[int]) -> list[Section]:
-    return [
-        Section(
-            source=layers[before].name,
-            layers=tuple(layer.name for layer in layers[before + 1 : end + 1]),
-        )
-        for before, end in zip((0, *cuts[:-1]), cuts, strict=True)
-    ]
+    for layer in layers:
+        if not network.consumers[layer.name]:
+            raise InvalidNetwork(f"layer {layer.name!r} is read by nobody")
+    course = course_of(network)
+    sections = tuple(
+        Section(source=course.layers[before], layers=course.layers[before + 1 : end + 1])
+        for before, end in pairwise(course.cuts)
+    )
+    return Chain(network=network, course=course, sections=sections)

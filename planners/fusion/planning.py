@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from cnn2csdf.durations import platform_durations
-from cnn2csdf.granularity import ROWS as BY_ROWS
-from cnn2csdf.network import Network
+from cnn2csdf.execution.whole import checked_frame
+from cnn2csdf.network import Layer
 from cnn2csdf.parameters import multiply_accumulates, parameter_bytes
-from csdf.model.graph import Graph
+from cnn2csdf.weights import Array, Model
 from csdf.outcome import Reason, Status, Why, because
 from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.arena.allocation import plan_arena
 from planners.fusion.chains import Chain
-from planners.fusion.choices import (
-    NOTHING,
-    Cost,
-    Option,
-    Terms,
-    least_memory,
-    options,
-)
+from planners.fusion.choices import NOTHING, Cost, Option, Rows, Terms, least_memory, options
 from planners.fusion.configurations import Configuration, Group, check_configuration
 from planners.fusion.cost import LayerCost, lengths, price_of
-from planners.fusion.memory import last_steps, tiled_buffers, whole_buffers
+from planners.fusion.memory import (
+    edge_name,
+    lines_name,
+    scratch_bytes,
+    scratch_name,
+    tile_name,
+    tiled_buffers,
+)
 from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.fusion.search import FusionPoint, best_under, front, merged
-from planners.fusion.streaming import Streams, streaming_buffers
 from planners.fusion.tiles import TiledGroup, fresh, tiled_group
 from planners.fusion.ways import Way
-from planners.plan import Buffer, MemoryPlan, Problem, most_alive
-from planners.tiling.layer_ranges import part_of
+from planners.plan import Problem
+from planners.streaming.computing import ModelComputing
+from planners.streaming.machine import Machine
+from planners.streaming.making import Block, plan_with_blocks
+from planners.streaming.offsets.groups import WorkingGroup
+from planners.streaming.plan import Kind, StreamBuffer
+from planners.streaming.stage import Manner, Stage, Tiles
 from planners.tiling.regions import COLUMNS, ROWS, Needs
 
+OF_TILES = (
+    (Kind.TILE, tile_name),
+    (Kind.TILE_ROWS, lines_name),
+    (Kind.TILE_COLUMNS, edge_name),
+    (Kind.SCRATCH, scratch_name),
+)
 MOST_STEPS = 200  # of the search for offsets at a better arena, which chains never need
 
 
@@ -41,79 +51,57 @@ class FusionWhy(Why):
 
     FASTEST = "none that fits is faster"
     MAY_BE_FASTER = "a faster one may fit"
-    LEAST = "no configuration needs less than {bound} bytes"
-    NOT_COVERED = "no groups that work in these ways cover the network"
-    NOT_PROVED = "the smallest buffers of rows are not proved"
+    LEAST = "no groups that work in these ways ({ways}) need less than {bound} bytes"
+    NOT_COVERED = "no groups that work in these ways ({ways}) cover the network"
+    NOT_PLACED = "no offsets were found for the smallest buffers"
     SMALLEST_FOUND = "{end}; the smallest found needs {found} bytes, {least}"
     NOTHING_FOUND = "{end}; {least}"
     FLASH = "the tables of parameters are {needed} bytes, more than the flash of {flash}"
 
 
-def fusion_plan(
-    chain: Chain,
-    groups: Configuration,
-    terms: Terms,
-    *,
-    streams: Streams | None = None,
-    budget: Budget = None,
-) -> FusionPlan:
+def fusion_plan(chain: Chain, groups: Configuration, terms: Terms) -> FusionPlan:
     """Return a configuration with a place for every buffer.
 
-    streams: of the chain, with the rows that are known already. budget: ends the search for a
-    smaller arena. Raises InvalidPlan where the groups do not cover the chain, InvalidNetwork
-    where a tiled layer cannot be tiled.
+    Raises InvalidPlan where the groups do not cover the chain, InvalidNetwork where a tiled layer
+    cannot be tiled.
     """
     check_configuration(chain, groups)
-    needs = Needs(chain.network)
-    streams = streams or Streams(chain, terms.element_bytes)
-    tiled = {number: _tiled(chain, group) for number, group in enumerate(groups) if group.is_tiled}
-    graphs = {
-        number: streams.graph(group.first, group.upto)
-        for number, group in enumerate(groups)
-        if group.way is Way.ROWS
-    }
-    costs = [
-        _group_cost(needs, chain, group, terms, tiled.get(number))
-        for number, group in enumerate(groups)
-    ]
-    buffers = tuple(_buffers(chain, groups, terms, tiled, graphs))
+    planning = _Planning(chain, terms)
+    costs = [planning.add(group) for group in groups]
+    plan, least = plan_with_blocks(
+        chain.course, planning.rows.table, planning.groups, planning.blocks
+    )
+    cost = _sum(costs)
     return FusionPlan(
         chain=chain,
         terms=terms,
         groups=groups,
-        cost=_sum(costs),
-        arena=_arena(chain.network.name, buffers, stop_of(budget)),
+        cost=cost,
+        plan=replace(plan, multiply_accumulates=cost.multiply_accumulates),
+        least_bytes=least,
         parameter_bytes=parameter_bytes(chain.network, terms.element_bytes),
-        tiled=tiled,
-        graphs=graphs,
     )
 
 
 def best_plan(chain: Chain, terms: Terms, memory: int, budget: Budget = None) -> FusionAnswer:
     """Return the plan of least time whose arena fits the memory, in bytes, and the whole front.
 
-    Exact over all groups and all choices of the terms, where the engine proves the buffers of rows
-    the smallest; elsewhere what is not proved is not said. budget: a stop, or seconds;
-    it ends the search with what was found by then, as Ctrl-C does.
+    Exact over all groups and all choices of the terms, but for offsets that are not found. budget: a
+    stop, or seconds; it ends the search with what was found by then, as Ctrl-C does.
     """
     found: list[Option] = []
-    streams = Streams(chain, terms.element_bytes)
     ended: Reason | None = None
-    stop = stop_of(budget)
     try:
-        for option in options(chain, terms, stop, streams):
+        for option in options(chain, terms, stop_of(budget)):
             found.append(option)
     except ENDS as end:
         ended = reason_of(end)
     points = tuple(front(found, len(chain.sections)))
-    hopes = _hopes(found, points, len(chain.sections))
-    bound = least_memory(chain, terms) if ended else hopes[0].memory if hopes else 0
-    plan = _fitting(
-        chain, terms, points, memory, streams, Stop(steps=0, reason=ended) if ended else stop
-    )
+    bound = least_memory(chain, terms) if ended else points[0].memory if points else 0
+    plan = _fitting(chain, terms, points, memory)
     if plan is None:
-        return _without_plan(points, bound, memory, ended)
-    best = best_under(hopes, memory)
+        return _without_plan(points, bound, memory, terms, ended)
+    best = best_under(points, memory)
     is_best = not ended and best is not None and plan.cost == best.cost
     return FusionAnswer(
         plan=plan,
@@ -124,25 +112,17 @@ def best_plan(chain: Chain, terms: Terms, memory: int, budget: Budget = None) ->
     )
 
 
-def _hopes(
-    found: Sequence[Option], points: Sequence[FusionPoint], sections: int
-) -> Sequence[FusionPoint]:
-    """The front if all buffers were as small as nothing proves that they cannot be."""
-    if all(option.bound == option.memory for option in found):
-        return points
-    return front([option._replace(memory=option.bound) for option in found], sections)
-
-
 def _without_plan(
-    points: Sequence[FusionPoint], bound: int, memory: int, ended: Reason | None
+    points: Sequence[FusionPoint], bound: int, memory: int, terms: Terms, ended: Reason | None
 ) -> FusionAnswer:
     """No plan that fits: because there is none, or because none was found."""
-    least = because(FusionWhy.LEAST, bound=bound)
+    ways = ", ".join(sorted(way.value for way in terms.ways))
+    least = because(FusionWhy.LEAST, ways=ways, bound=bound)
     if not points and ended is None:
-        least = because(FusionWhy.NOT_COVERED)
+        least = because(FusionWhy.NOT_COVERED, ways=ways)
     is_proved = memory < bound or not (points or ended)
     if not is_proved:
-        why = ended or because(FusionWhy.NOT_PROVED)
+        why = ended or because(FusionWhy.NOT_PLACED)
         if points:
             found = points[0].memory
             least = because(FusionWhy.SMALLEST_FOUND, end=why, found=found, least=least)
@@ -158,33 +138,20 @@ def _without_plan(
 
 
 def _fitting(
-    chain: Chain,
-    terms: Terms,
-    points: Sequence[FusionPoint],
-    memory: int,
-    streams: Streams,
-    stop: Stop,
+    chain: Chain, terms: Terms, points: Sequence[FusionPoint], memory: int
 ) -> FusionPlan | None:
     """The fastest plan that fits with all of its offsets."""
     limit = memory
     while (point := best_under(points, limit)) is not None:
-        plan = fusion_plan(chain, merged(point.groups), terms, streams=streams, budget=stop)
+        plan = fusion_plan(chain, merged(point.groups), terms)
         if plan.memory <= memory:
             return plan
         limit = point.memory - 1
     return None
 
 
-def part_of_group(chain: Chain, group: Group) -> Network:
-    """Return the layers of a group as a network of their own."""
-    return part_of(
-        chain.network,
-        chain.sections[group.first].source,
-        chain.layers(group.first, group.upto),
-    )
-
-
-def _tiled(chain: Chain, group: Group) -> TiledGroup:
+def tiles_of(chain: Chain, group: Group) -> TiledGroup:
+    """Return a group of tiles with what each of them holds."""
     return tiled_group(
         chain.network,
         chain.sections[group.first].source,
@@ -201,90 +168,146 @@ def _sum(costs: Sequence[Cost]) -> Cost:
     return total
 
 
-def _group_cost(
-    needs: Needs, chain: Chain, group: Group, terms: Terms, tiles: TiledGroup | None
-) -> Cost:
-    layers = chain.layers(group.first, group.upto)
-    network, price = chain.network, price_of(terms.platform)
-    work = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in layers)
-    if group.way is Way.ROWS:
-        part = part_of_group(chain, group)
-        times = platform_durations(part, BY_ROWS, terms.platform, element_bytes=terms.element_bytes)
-        return Cost(sum(sum(times[layer.name]) for layer in layers), work)
-    total = 0
-    for layer in layers:
-        cost = LayerCost(
-            network=network, layer=layer, price=price, element_bytes=terms.element_bytes
+class _Planning:
+    """Groups on their way to a plan, each with its stages and what it has besides lines."""
+
+    def __init__(self, chain: Chain, terms: Terms) -> None:
+        self._chain, self._terms = chain, terms
+        self.rows = Rows(chain, terms)
+        self.groups: list[WorkingGroup] = []
+        self.blocks: dict[int, Block] = {}
+
+    def add(self, group: Group) -> Cost:
+        """Add a group; return its time and work."""
+        layers = self._chain.layers(group.first, group.upto)
+        if group.way is Way.ROWS:
+            self._add_stages(self.rows.stages(group.first, group.upto))
+            largest = max(layers, key=self.rows.scratch)
+            self._add_scratch(
+                largest, self.rows.scratch(largest), tuple(one.name for one in layers)
+            )
+            return self.rows.cost(group.first, group.upto)
+        if group.is_tiled:
+            return self._add_tiles(group)
+        return _sum([self._add_whole(layer) for layer in layers])
+
+    def _add_stages(self, stages: Sequence[Stage]) -> None:
+        geometry = tuple(self.rows.table.geometry(stage) for stage in stages)
+        self.groups.append(WorkingGroup(geometry, None))
+
+    def _add_whole(self, layer: Layer) -> Cost:
+        network, terms = self._chain.network, self._terms
+        self._add_stages([Stage(layers=(layer.name,), rows=layer.shape.rows)])
+        places = layer.shape.height * layer.shape.width
+        size = scratch_bytes(network, layer, places, terms.scratch, terms.element_bytes)
+        self._add_scratch(layer, size, (layer.name,))
+        work = multiply_accumulates(layer, network.input_shapes(layer))
+        return Cost(self._layer_cost(layer).whole(), work)
+
+    def _layer_cost(self, layer: Layer) -> LayerCost:
+        return LayerCost(
+            network=self._chain.network,
+            layer=layer,
+            price=price_of(self._terms.platform),
+            element_bytes=self._terms.element_bytes,
         )
-        if tiles is None:
-            total += cost.whole()
-            continue
-        held = tiles.rows[layer.name], tiles.columns[layer.name]
-        rows, columns = map(fresh, held) if tiles.keeps else held
-        total += cost.tiled(
-            lengths(needs, layer, rows, ROWS), lengths(needs, layer, columns, COLUMNS)
+
+    def _add_scratch(self, layer: Layer, size: int, users: tuple[str, ...]) -> None:
+        """Scratch of a layer for the group that was added last, where it has some."""
+        if size:
+            unit = self.rows.table.bytes_of(layer.inputs[0])
+            scratch = self._part(scratch_name(layer.name), Kind.SCRATCH, layer.name, size, 0, users)
+            self.blocks[len(self.groups) - 1] = Block(size, unit, (scratch,))
+
+    def _add_tiles(self, group: Group) -> Cost:
+        """Tiles: a stage, and a block in which what a layer needs lies over what no layer needs."""
+        tiles, grid = tiles_of(self._chain, group), group.grid
+        stage = Stage(
+            layers=tuple(layer.name for layer in tiles.layers),
+            rows=tiles.layers[-1].shape.rows,
+            manner=Manner.TILES,
+            tiles=Tiles(rows=grid.rows, columns=grid.columns, keeps=tiles.keeps),
         )
-    return Cost(total, work if tiles is None else tiles.multiply_accumulates)
+        self._add_stages([stage])
+        buffers = tuple(
+            tiled_buffers(
+                tiles, self._terms.scratch, begin=0, element_bytes=self._terms.element_bytes
+            )
+        )
+        problem = Problem(name=self._chain.network.name, buffers=buffers)
+        inner = plan_arena(problem, budget=Stop(steps=MOST_STEPS))
+        kinds = {
+            name_of(layer.name): (kind, layer.name, (layer.name,) if kind is Kind.SCRATCH else ())
+            for layer in tiles.layers
+            for kind, name_of in OF_TILES
+        }
+        parts = tuple(
+            self._part(one.name, kind, tensor, one.size, inner.offsets[one.name], users)
+            for one in buffers
+            for kind, tensor, users in (kinds[one.name],)
+        )
+        if parts:
+            unit = max(one.alignment for one in buffers)
+            self.blocks[len(self.groups) - 1] = Block(inner.peak, unit, parts)
+        return self._cost_of_tiles(tiles)
+
+    def _part(
+        self,
+        name: str,
+        kind: Kind,
+        tensor: str,
+        size: int,
+        offset: int,
+        users: tuple[str, ...],
+    ) -> StreamBuffer:
+        """A buffer of the group that was added last, at an offset in its block."""
+        number = len(self.groups) - 1
+        return StreamBuffer(
+            name=name,
+            kind=kind,
+            tensor=tensor,
+            rows=0,
+            size=size,
+            offset=offset,
+            begin=number,
+            end=number + 1,
+            readers=users,
+        )
+
+    def _cost_of_tiles(self, tiles: TiledGroup) -> Cost:
+        needs, total = Needs(self._chain.network), 0
+        for layer in tiles.layers:
+            held = tiles.rows[layer.name], tiles.columns[layer.name]
+            rows, columns = map(fresh, held) if tiles.keeps else held
+            total += self._layer_cost(layer).tiled(
+                lengths(needs, layer, rows, ROWS), lengths(needs, layer, columns, COLUMNS)
+            )
+        return Cost(total, tiles.multiply_accumulates)
 
 
-def _buffers(
-    chain: Chain,
-    groups: Configuration,
-    terms: Terms,
-    tiled: Mapping[int, TiledGroup],
-    graphs: Mapping[int, Graph],
-) -> Iterator[Buffer]:
-    """Every buffer of the configuration; times are steps, one for each layer."""
-    element_bytes, network = terms.element_bytes, chain.network
-    start, begin = 0, 0
-    for number, group in enumerate(groups):
-        layers = chain.layers(group.first, group.upto)
-        source = network.layer(chain.sections[group.first].source)
-        size = element_bytes or source.element_bytes
-        is_whole = group.way is Way.WHOLE
-        last = last_steps(layers)[source.name] if is_whole else len(layers) - 1
-        yield Buffer(
-            name=source.name,
-            size=source.shape.elements * size,
-            start=start,
-            end=begin + last + 1,
-            alignment=size,
-        )
-        if is_whole:
-            yield from whole_buffers(
-                network, layers, terms.scratch, begin=begin, element_bytes=element_bytes
-            )
-        elif number in tiled:
-            yield from tiled_buffers(
-                tiled[number], terms.scratch, begin=begin, element_bytes=element_bytes
-            )
-        else:
-            yield from streaming_buffers(
-                network,
-                graphs[number],
-                layers,
-                terms.scratch,
-                begin=begin,
-                element_bytes=element_bytes,
-            )
-        start = begin + len(layers) - 1 if is_whole else begin
-        begin += len(layers)
-    result = network.layer(chain.result)
-    size = element_bytes or result.element_bytes
-    yield Buffer(
-        name=result.name,
-        size=result.shape.elements * size,
-        start=start,
-        end=begin,
-        alignment=size,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedRun:
+    """The outputs of a run. arena_bytes: of the arena; touched: up to the last byte written."""
+
+    output: Array
+    arena_bytes: int
+    touched: int
+
+
+def run_fused(model: Model, plan: FusionPlan, frame: Mapping[str, Array]) -> FusedRun:
+    """Return the output of a frame, computed as the plan says, in an arena of its bytes.
+
+    Raises ExecutionError where a byte that is read does not hold what the layer is to read, and for a
+    tile that is larger than its buffer.
+    """
+    given = checked_frame(model.network, frame)
+    machine = Machine(model.network, plan.plan, ModelComputing(model, given))
+    machine.run()
+    result = plan.chain.network.layer(plan.chain.result)
+    found = machine.output(result.name)
+    found = found.transpose(2, 0, 1) if result.shape.is_map else found
+    return FusedRun(
+        output=found.reshape(result.shape.dims),
+        arena_bytes=plan.memory,
+        touched=machine.arena.most,
     )
-
-
-def _arena(name: str, buffers: Sequence[Buffer], stop: Stop) -> MemoryPlan:
-    problem = Problem(name=name, buffers=tuple(buffers))
-    return plan_arena(problem, budget=stop.part(steps=MOST_STEPS))
-
-
-def alive_bytes(plan: FusionPlan) -> int:
-    """Return the most bytes alive at one time: no arena for these buffers is smaller."""
-    return most_alive(plan.arena.problem.buffers)

@@ -2,44 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
-from csdf.model.graph import Graph
 from csdf.model.shown import Shown
-from csdf.outcome import Reason, Status
+from csdf.outcome import Reason, Status, Why, because
 from planners.fusion.chains import Chain
 from planners.fusion.choices import Cost, Terms
 from planners.fusion.configurations import Configuration, Group
 from planners.fusion.search import FusionPoint, merged
-from planners.fusion.tiles import TiledGroup
-from planners.plan import MemoryPlan
+from planners.plan import Buffer, MemoryPlan, Problem
+from planners.streaming.plan import StreamingPlan
+
+
+class PlanWhy(Why):
+    """The reasons for the status of offsets."""
+
+    NEEDIEST = "the neediest group takes as much"
+    PLACED = "no smaller arena was found"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusionPlan(Shown):
-    """A configuration, its cost, and an arena in which all of its buffers have a place.
+    """A configuration, its cost, and the plan in which all of its buffers have a place.
 
-    parameter_bytes: of the weights, which lie outside the arena. tiled, graphs: by number of group,
-    the tiles of those that work tile by tile, the graphs of those that stream rows.
+    least_bytes: no offsets of these buffers take fewer. parameter_bytes: of the weights, which lie
+    outside the arena.
     """
 
     chain: Chain
     terms: Terms
     groups: Configuration
     cost: Cost
-    arena: MemoryPlan
+    plan: StreamingPlan
+    least_bytes: int
     parameter_bytes: int
-    tiled: Mapping[int, TiledGroup] = field(default_factory=dict)
-    graphs: Mapping[int, Graph] = field(default_factory=dict)
 
     @property
     def memory(self) -> int:
         """Bytes of the arena."""
-        return self.arena.peak
+        return self.plan.arena_bytes
+
+    @property
+    def arena(self) -> MemoryPlan:
+        """The buffers with their offsets; a time is a group, in which tiles may share bytes."""
+        buffers = [one for one in self.plan.buffers if one.size]
+        is_least = self.memory == self.least_bytes
+        return MemoryPlan(
+            problem=Problem(
+                name=self.plan.network,
+                buffers=tuple(
+                    Buffer(
+                        name=one.name,
+                        size=one.size,
+                        start=one.begin,
+                        end=one.end,
+                        alignment=self._unit(one.tensor),
+                    )
+                    for one in buffers
+                ),
+            ),
+            offsets={one.name: one.offset for one in buffers},
+            lower_bound=self.least_bytes,
+            status=Status.OPTIMAL if is_least else Status.FEASIBLE,
+            reason=because(PlanWhy.NEEDIEST if is_least else PlanWhy.PLACED),
+        )
+
+    def _unit(self, tensor: str) -> int:
+        return self.terms.element_bytes or self.chain.network.layer(tensor).element_bytes
 
     @property
     def redundant(self) -> int:
@@ -56,8 +88,9 @@ class FusionPlan(Shown):
             "multiply_accumulates": self.cost.multiply_accumulates,
             "redundant_multiply_accumulates": self.redundant,
             "buffers": [
-                {"name": one.name, "offset": self.arena.offsets[one.name], "size": one.size}
-                for one in self.arena.problem.buffers
+                {"name": one.name, "offset": one.offset, "size": one.size}
+                for one in self.plan.buffers
+                if one.size
             ],
         }
 

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
+from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.network import Network
+from cnn2csdf.parameters import parameter_bytes
 from csdf.cli.frame.long_work import limited_part
 from csdf.cli.reporting.subject import Subject
 from csdf.draw.report.markup import Html, element, joined
@@ -14,9 +17,13 @@ from csdf.draw.report.sections import Contribution, Need, Section, left_out
 from csdf.errors import CsdfError
 from csdf.stopping import Progress, Stop
 from csdf.words import bytes_in_words, percent
-from planners.memory_ways import PARTS_ARENA, WHOLE_ARENA
+from planners.limits import Limits
+from planners.memory_ways import FIT_ARENA, PARTS_ARENA, WHOLE_ARENA
 from planners.network_arena import NetworkArena, parts_arena, whole_arena
 from planners.plan import MemoryPlan
+from planners.streaming.command.beside import fit_beside
+from planners.streaming.command.beside import in_words as fit_in_words
+from planners.streaming.together import Together
 
 
 class TitledArena(NamedTuple):
@@ -32,7 +39,7 @@ class TitledArena(NamedTuple):
 
 
 def contribution(subject: Subject, stop: Stop) -> Contribution | None:
-    """Return the arenas of a network: as a whole, and by parts."""
+    """Return the arenas of a network: as a whole, by parts, and as csdf fit plans it."""
     if not isinstance(subject.value, Network):
         return None
     arenas: list[TitledArena] = []
@@ -42,17 +49,44 @@ def contribution(subject: Subject, stop: Stop) -> Contribution | None:
             arenas.append(arena)  # those before a refusal are kept
     except CsdfError as refusal:
         reason = str(refusal)
-    return arena_contribution(arenas, reason)
+    return arena_contribution(arenas, reason, _fit(subject.value, subject, stop))
 
 
-def arena_contribution(arenas: list[TitledArena], reason: str = "") -> Contribution:
+def _fit(network: Network, subject: Subject, stop: Stop) -> Together | None:
+    """Return what csdf fit finds, within the RAM that the options leave for buffers."""
+    options = subject.options
+    limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
+    size = options.element_bytes
+    room = limits.room(parameter_bytes(network, size), flash_bytes(network, size))
+    if room is not None and room < 0:
+        return None  # the parameters alone are too large
+    return fit_beside(
+        [network],
+        stop.part(share=0.4),
+        ram=room,
+        element_bytes=size,
+        is_streamed=True,
+        platform=shared.platform_of(options),
+    )
+
+
+def arena_contribution(
+    arenas: list[TitledArena], reason: str = "", fit: Together | None = None
+) -> Contribution:
     """Return what arenas add to a page; reason: why some of them are left out."""
-    bounds = [arena.plan.lower_bound for arena in arenas]
+    fits = () if fit is None else (fit,)
+    bounds = [one.lower_bound for one in (*(arena.plan for arena in arenas), *fits)]
     return Contribution(
         sections=(Section("arena", "Arena over time", _section(arenas, reason)),),
-        needs=tuple(Need(one.title, one.plan.peak, one.plan.lower_bound) for one in arenas),
-        lower_bound=min(bounds) if len(bounds) == 2 else None,
-        facts=tuple(f"{arena.title.capitalize()}: {in_words(arena.plan)}" for arena in arenas),
+        needs=(
+            *(Need(one.title, one.plan.peak, one.plan.lower_bound) for one in arenas),
+            *(Need(FIT_ARENA, one.ram_bytes, one.lower_bound) for one in fits),
+        ),
+        lower_bound=min(bounds) if len(arenas) == 2 else None,
+        facts=(
+            *(f"{arena.title.capitalize()}: {in_words(arena.plan)}" for arena in arenas),
+            *(f"csdf fit: {fit_in_words(one)}." for one in fits),
+        ),
         data={"arenas": [data_of(arena) for arena in arenas]},
     )
 

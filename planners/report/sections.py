@@ -8,7 +8,7 @@ from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.tables import Cell, Row, sortable
 from csdf.outcome import Status
 from csdf.words import bytes_in_words
-from planners.memory_ways import MemoryWay
+from planners.memory_ways import FIT_ARENA, MemoryWay
 from planners.parts_memory import NetworkMemory
 from planners.report import words
 from planners.report.findings import LayerFigures, Limit, Mark, NetworkFindings
@@ -163,7 +163,7 @@ def _speeds(findings: NetworkFindings) -> Iterator[tuple[tuple[str, str], str]]:
     apart = dict(findings.ways_apart)
     works = {way.is_whole: work for way, work in findings.ways_apart}
     for way in findings.ways:
-        work = works.get(way.is_whole)
+        work = None if way.title == FIT_ARENA else works.get(way.is_whole)
         speed = ("", "") if work is None else words.frames(work)
         if way in apart:
             yield speed, _proof(apart[way])
@@ -172,6 +172,8 @@ def _speeds(findings: NetworkFindings) -> Iterator[tuple[tuple[str, str], str]]:
 
 
 def _proof_of_arena(way: MemoryWay) -> str:
+    if way.title == FIT_ARENA:
+        return f"the least found; no plan is below {bytes_in_words(way.lower_bound)}"
     if way.buffers == way.lower_bound:
         return "the smallest arena, proved"
     gap = (way.buffers - way.lower_bound) / max(way.lower_bound, 1)

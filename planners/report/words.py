@@ -9,7 +9,7 @@ from fractions import Fraction
 from cnn2csdf.fixed_point.flash import and_in_flash
 from csdf.draw.report.sections import Verdict
 from csdf.words import bytes_in_words, listed, percent, rounded_to
-from planners.memory_ways import LINES, RINGS, WHOLE_APART, MemoryWay
+from planners.memory_ways import FIT_ARENA, LINES, RINGS, WHOLE_APART, MemoryWay
 from planners.parts_memory import NetworkMemory
 from planners.report.findings import Limit, NetworkFindings
 
@@ -26,7 +26,7 @@ def headline(findings: NetworkFindings) -> str:
     if least == whole:
         return (
             f"{findings.name} takes {bytes_in_words(least.total)} in the least of these ways: "
-            f"{least.title}; work by parts saves nothing. {own}"
+            f"{least.title}; no other saves anything. {own}"
         )
     return (
         f"{findings.name} takes {bytes_in_words(least.total)} in the least of these ways: "
@@ -102,11 +102,8 @@ def _too_large(findings: NetworkFindings, limit: Limit) -> Iterator[str]:
             f"With the parameters elsewhere, as in flash, it does: {best.title}, "
             f"{bytes_in_words(best.buffers)}."
         )
-    if limit.room > 0:
-        yield (
-            "In these ways all layers work alike. Others may fit: csdf plan reuse mixes whole layers "
-            "and parts, csdf plan fusion cuts tiles, csdf fit lays lines and strips into one arena."
-        )
+    if limit.room > 0 and all(way.title != FIT_ARENA for way in findings.ways):
+        yield "In these ways all layers work alike; csdf fit may find a plan that fits."
 
 
 def _why(findings: NetworkFindings, limit: Limit) -> str:
@@ -118,7 +115,7 @@ def _why(findings: NetworkFindings, limit: Limit) -> str:
     known = [bound for bound in bounds if bound is not None]
     if known and len(known) == len(bounds) and min(known) > limit.room:
         return (
-            f": no arena for these buffers is below {bytes_in_words(min(known))}, and the parameters "
+            f": no plan of these ways is below {bytes_in_words(min(known))}, and the parameters "
             f"are {bytes_in_words(weights)}"
         )
     return ""
@@ -148,8 +145,8 @@ def _others(findings: NetworkFindings) -> Iterator[str]:
     """Of which plans the page speaks, and who knows others."""
     if findings.ways:
         yield (
-            "All layers work alike here. Plans with some layers whole and others by parts (csdf plan "
-            "reuse), with tiles (csdf plan fusion) or with lines and strips (csdf fit) may need less. "
+            "But for csdf fit all layers work alike here. Plans with some layers whole and others by "
+            "parts (csdf plan reuse) or with tiles (csdf plan fusion) are not among them. "
             f"By parts {RINGS}; by rows in csdf fit {LINES}, so its bytes differ."
         )
 

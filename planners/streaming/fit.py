@@ -17,7 +17,7 @@ from cnn2csdf.platforms import Platform
 from csdf.outcome import Reason, Status, because
 from csdf.stopping import Budget, Stop, stop_of
 from planners.streaming.course import Course, course_of
-from planners.streaming.search.finding import Finding
+from planners.streaming.search.finding import WIDTHS, Finding
 from planners.streaming.search.times import PlanTimes
 from planners.streaming.stages import StageTable
 from planners.streaming.ways import (
@@ -45,6 +45,7 @@ def fit(
     input: str = RESIDENT,  # noqa: A002 - the word of the command
     result: str = RESIDENT,
     searched: Sequence[str] = SEARCHED_FIRST,
+    labels: Sequence[int] = WIDTHS,
     platform: Platform | None = None,
     budget: Budget = None,
 ) -> Fit:
@@ -55,7 +56,8 @@ def fit(
     parameter_bytes: of each trained number, if it is another. input: of INPUTS, result: of
     RESULTS; a network of several inputs has them all resident or all outside, an input that goes out
     as it is and results that layers read are resident. searched: of SEARCHED, beside the plain ways;
-    by default those without parts of channels. budget: a stop, or seconds; where it or Ctrl-C ends the
+    by default those without parts of channels. labels: at a place, in one search after the other: the
+    more, the better and slower. budget: a stop, or seconds; where it or Ctrl-C ends the
     search, the best way found by then stands, marked in the reason.
     """
     limits = _Limits(ram, flash, nanoseconds)
@@ -66,6 +68,7 @@ def fit(
         parameter_bytes or element_bytes,
         (input, result),
         searched,
+        labels,
         platform,
         stop_of(budget),
     ).answer()
@@ -90,6 +93,7 @@ class _Fitting:
         parameter_bytes: int | None,
         ends: tuple[str, str],
         searched: Sequence[str],
+        labels: Sequence[int],
         platform: Platform | None,
         stop: Stop,
     ) -> None:
@@ -106,6 +110,7 @@ class _Fitting:
             self._table,
             is_streamed=self._is_streamed,
             searched=searched,
+            labels=labels,
             ram=self._ram,
             times=None if platform is None else PlanTimes(self._table, platform, parameter_bytes),
             stop=stop,

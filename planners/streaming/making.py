@@ -75,6 +75,31 @@ def smaller_plan(
     return replace(min(plans, key=lambda plan: plan.arena_bytes), again=again)
 
 
+class Block(NamedTuple):
+    """Bytes of one group whose parts have offsets within: those of tiles, and scratch.
+
+    alignment: bytes. parts: buffers, at offsets from the begin of the block.
+    """
+
+    size: int
+    alignment: int
+    parts: tuple[StreamBuffer, ...]
+
+
+def plan_with_blocks(
+    course: Course,
+    table: StageTable,
+    groups: Sequence[WorkingGroup],
+    blocks: Mapping[int, Block],
+) -> tuple[StreamingPlan, int]:
+    """Return the plan of groups in which nothing lies over anything else, and bytes it needs at least.
+
+    blocks: what a group has besides its lines, sums and staged rows, by the number of the group.
+    """
+    making = _Making(course, table, groups, {}, blocks=blocks, has_leads=False)
+    return making.plan(None), making.least
+
+
 def _makings(
     course: Course,
     table: StageTable,
@@ -142,12 +167,16 @@ class _Making:
         inlays: Mapping[str, Inlay],
         *,
         is_eager: bool = False,
+        blocks: Mapping[int, Block] | None = None,
+        has_leads: bool = True,
     ) -> None:
-        """Take the tensors that may lie in others.
+        """Take the tensors that may lie in others, and what some groups have besides.
 
         Those do whose hosts lie whole and that would lie whole themselves, or, where it is eager,
-        are made by a stage; and those that make a ring with a host that is a line.
+        are made by a stage; and those that make a ring with a host that is a line. has_leads: whether
+        results may lie over dead rows.
         """
+        self._blocks = blocks or {}
         self._course = course
         self._table = table
         self._groups = groups
@@ -171,7 +200,7 @@ class _Making:
         self._inner = [one for one in self._buffers if one.kind is not Kind.OUTSIDE]
         barred = table.outside | self._joint
         leads = leads_of(course, table, groups, whole=self._whole, barred=barred)
-        self._leads = list(leads)
+        self._leads = list(leads) if has_leads else []
         self.least = least_arena(groups, self._inner, self._leads)
 
     @property
@@ -188,7 +217,12 @@ class _Making:
         offsets = self._placed() if known is None else known
         arena = max((offsets.get(one.name, 0) + one.size for one in inside), default=0)
         offsets = {**offsets, **behind(arena, buffers)}
-        done = tuple(replace(one, offset=offsets.get(one.name, 0)) for one in buffers)
+        blocks = {self._block_name(number): block for number, block in self._blocks.items()}
+        done = tuple(
+            replace(part, offset=offsets.get(one.name, 0) + part.offset)
+            for one in buffers
+            for part in (blocks[one.name].parts if one.name in blocks else (one,))
+        )
         return StreamingPlan(
             network=self._course.network.name,
             element_bytes=self._table.element_bytes,
@@ -230,7 +264,12 @@ class _Making:
         ]
         return placed(pieces, self._leads, enough=self.least)
 
+    def _block_name(self, group: int) -> str:
+        return f"{self._groups[group].result} block"
+
     def _alignment(self, buffer: StreamBuffer) -> int:
+        if buffer.kind is Kind.SCRATCH:
+            return self._blocks[buffer.begin].alignment
         if buffer.kind is Kind.SUMS:
             return ACCUMULATOR_BYTES
         if buffer.kind is Kind.POOL:
@@ -271,6 +310,9 @@ class _Making:
                 yield self._buffer(Kind.SUMS, one.firings.result, 0, one.accumulator, number)
         size = -(-kept.passing // self._widest) * self._widest
         yield self._buffer(Kind.POOL, group.result, 0, size, number)
+        if number in self._blocks:
+            block = self._buffer(Kind.SCRATCH, group.result, 0, self._blocks[number].size, number)
+            yield replace(block, name=self._block_name(number))
 
     def _buffer(self, kind: Kind, tensor: str, rows: int, size: int, group: int) -> StreamBuffer:
         return StreamBuffer(

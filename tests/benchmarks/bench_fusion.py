@@ -14,8 +14,9 @@ from cnn2csdf.weights import Model
 from planners.fusion.chains import chain_of
 from planners.fusion.choices import Terms, options
 from planners.fusion.search import front
+from planners.fusion.ways import Scratch
 
-TERMS = Terms(platform=PLATFORMS["cortex-m7"])
+TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=Scratch.IM2COL)
 
 
 def main(names):

@@ -59,6 +59,7 @@ def test_json_has_these_keys_and_no_others(fuse):
         "lower_bound_bytes",
         "plan",
         "front",
+        "fit",
         "verified",
         "seconds",
     }
@@ -85,20 +86,20 @@ def test_what_does_not_fit_is_a_no_with_the_least_bytes(fuse):
     least = json.loads(fuse(MODEL, "--front", "--json")[1])["front"][0]["memory_bytes"]
     assert code == 1
     assert json.loads(output)["plan"] is None
-    assert f"infeasible: no configuration needs less than {least} bytes" in remarks
+    ways = "keep, recompute, rows, whole"
+    wanted = f"infeasible: no groups that work in these ways ({ways}) need less than {least} bytes"
+    assert wanted in remarks
 
 
-def test_a_no_says_of_which_plans_and_what_others_need(fuse, run):
-    code, _, remarks = fuse(MODEL, "--ram", 1000, "--element-bytes", 1)
-    (memory,) = json.loads(
-        run("cnn", "memory", MODEL, "--fuse", "--element-bytes", 1, "--json")[1]
-    )["networks"]
+def test_a_no_says_of_which_groups_and_what_csdf_fit_finds(fuse, run):
+    limit = (MODEL, "--ram", "15kB", "--element-bytes", 1)
+    code, output, remarks = fuse(*limit)
+    _, fit, _ = run("fit", *limit, "--json")
+    found = json.loads(fit)
     assert code == 1
-    assert "groups of layers (keep, recompute, rows, whole) with scratch im2col" in remarks
-    assert memory["whole_arena"]["buffer_bytes"] == 49_152
-    assert memory["by_parts_arena"]["buffer_bytes"] == 17_184
-    assert "whole tensors 49.15 kB, all by rows 17.18 kB in one arena (csdf cnn memory)" in remarks
-    assert "csdf plan reuse may find less" in remarks
+    assert "infeasible: no groups that work in these ways (keep, recompute, rows, whole)" in remarks
+    assert "csdf fit            fits: 14.14 kB of RAM" in output
+    assert found["ram_bytes"] == 14_144 == json.loads(fuse(*limit, "--json")[1])["fit"]["ram_bytes"]
 
 
 @pytest.mark.parametrize(

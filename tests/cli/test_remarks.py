@@ -51,7 +51,7 @@ def test_two_subjects_of_one_command_are_remarked_upon_once(run, tmp_path):
     # Both networks of `report --compare` have predicted times, both of `fit` random weights.
     page = ("-o", tmp_path / "page.html")
     _, _, remarks = run("report", "samos_example", "--compare", "samos_example", *page)
-    assert remarks.count("times are predicted for jetson-tx2; --platform chooses") == 1
+    assert remarks.count("times are predicted for cortex-m7; --platform chooses") == 1
     small = "keyword_spotting:rows=25"
     _, _, remarks = run("fit", small, small, "--element-bytes", "1", "--ram", "9kB", "--verify")
     assert remarks.count("random weights with seed 0") == 1
@@ -77,7 +77,7 @@ def test_of_measured_and_predicted_times_the_predicted_ones_are_named(run, tmp_p
         measured += ["--durations", f"samos_example={table}"]
     _, _, remarks = run("plan", "reuse", both, *one, *measured)
     assert remarks == (
-        "csdf plan reuse: times are predicted for jetson-tx2, but those of samos_example; "
+        "csdf plan reuse: times are predicted for cortex-m7, but those of samos_example; "
         "--platform chooses\n"
     )
     assert run("plan", "reuse", "samos_example", *one, *measured)[2] == ""
@@ -88,7 +88,7 @@ def test_a_platform_of_which_one_figure_is_replaced_is_named(run):
     # Bytes per second and the time to start a phase are still those of the platform.
     _, _, remarks = run("cnn", "memory", "samos_example", "--operations", "1000000")
     assert remarks == (
-        "csdf cnn memory: times are predicted for jetson-tx2, with --operations as given; "
+        "csdf cnn memory: times are predicted for cortex-m7, with --operations as given; "
         "--platform chooses\n"
     )
     figures = ("--operations", "1000000", "--bandwidth", "1000", "--launch", "0")

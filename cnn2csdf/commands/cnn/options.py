@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cnn2csdf.catalogue.networks import CATALOGUE
-from cnn2csdf.platforms import PLATFORMS, Platform
+from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM, Platform
 from cnn2csdf.rewrites.steps import STEPS
 from csdf.cli import answers, parsers
 from csdf.cli.frame.output import remark
@@ -21,7 +21,6 @@ MODEL_HELP = (
     "JSON (.json), or one of the catalogue such as resnet18 or mobilenet_v1:width=1/4,resolution=128"
 )
 
-USUAL_PLATFORM = "jetson-tx2"
 FIGURES = ("operations", "bandwidth", "launch")  # of a platform, as options replace them
 
 
@@ -151,14 +150,14 @@ class _GivenPlatform(argparse.Action):
         options.platform, options.is_platform_given = value, True
 
 
-def add_platform_option(parser: argparse._ActionsContainer, usual: str = USUAL_PLATFORM) -> None:
-    """Add the processor whose times are predicted; usual: where nobody chooses one."""
+def add_platform_option(parser: argparse._ActionsContainer) -> None:
+    """Add the processor whose times are predicted, the same by default in all commands."""
     parser.add_argument(
         "--platform",
         choices=PLATFORMS,
         action=_GivenPlatform,
-        default=usual,
-        help=f"whose times are predicted; default: {usual}, and a remark says so",
+        default=USUAL_PLATFORM,
+        help=f"whose times are predicted; default: {USUAL_PLATFORM}, and a remark says so",
     )
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import Any
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
@@ -20,7 +21,7 @@ from csdf.outcome import Ended, Status
 from csdf.stopping import Progress
 from planners.arena.allocation import plan_arena
 from planners.arena.banks import plan_banks
-from planners.arena.command.problems import chosen_problems
+from planners.arena.command.problems import asked_network, chosen_problems
 from planners.check import check_plan
 from planners.formats.c_header import format_header
 from planners.formats.json_problems import plan_as_json
@@ -39,7 +40,8 @@ def main(argv: Sequence[str]) -> int:
     """Print the plans; return the exit code: 1 if one does not fit, 3 if it gave up on one."""
     options = command_parser().parse_args(argv)
     require_drawing(options.plot)
-    problems = chosen_problems(options)
+    network = asked_network(options)
+    problems = chosen_problems(options, network)
     _require_writable(options, problems)
     for problem in problems:
         _remark_on_lifetimes(problem)
@@ -49,8 +51,16 @@ def main(argv: Sequence[str]) -> int:
             _remark(f"{plan.problem.name}: {plan.status}: {plan.reason}")
     if options.output:
         _write(options.output, plans)
-    document = {"problems": [plan_as_json(plan, seconds) for plan, seconds in plans]}
-    print(json.dumps(document, indent=2) if options.json else _as_text(plans))
+    fit = network.fit() if network is not None and plans else None
+    if options.json:
+        document: dict[str, Any] = {"problems": [plan_as_json(*one) for one in plans]}
+        if network is not None:
+            document["fit"] = None if fit is None else fit.as_json
+        print(json.dumps(document, indent=2))
+    else:
+        print(_as_text(plans))
+        if fit is not None:
+            print(f"  csdf fit   {fit.text}")
     if options.plot:
         _plot(options.plot, plans[0][0], options.capacity)
     statuses = {plan.status for plan, _ in plans}

@@ -6,6 +6,7 @@ import argparse
 import os
 from importlib import import_module
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from cnn2csdf.catalogue.networks import CATALOGUE
 from csdf.errors import UnreadableFile, counted
@@ -15,13 +16,24 @@ from planners.formats.json_problems import parse_problems
 from planners.formats.minimalloc import parse_buffers
 from planners.plan import Problem
 
+if TYPE_CHECKING:
+    from planners.arena.command.networks import AskedNetwork
+
 NETWORKS = (".onnx", ".tflite", ".cfg")  # suffixes of files that hold a network
 
 
-def chosen_problems(options: argparse.Namespace) -> list[Problem]:
+def asked_network(options: argparse.Namespace) -> AskedNetwork | None:
+    """Return the network that the options name, if it is one; only now what reads such is loaded."""
+    if not _is_network(options.model):
+        return None
+    found: AskedNetwork = import_module("planners.arena.command.networks").AskedNetwork(options)
+    return found
+
+
+def chosen_problems(options: argparse.Namespace, network: AskedNetwork | None) -> list[Problem]:
     """Return the problems that the options name. Raises UnreadableFile where there are none."""
     source, only = options.model, options.only
-    problems = _of_network(options) if _is_network(source) else read_problems(source)
+    problems = read_problems(source) if network is None else [network.problem]
     if only is None:
         return problems
     found = [problem for problem in problems if problem.name == only]
@@ -37,12 +49,6 @@ def _is_network(source: str) -> bool:
     if PurePath(source).suffix.lower() in NETWORKS:
         return True
     return source.partition(":")[0] in CATALOGUE and not os.path.exists(source)
-
-
-def _of_network(options: argparse.Namespace) -> list[Problem]:
-    """The tensors of a network; only now what reads networks is loaded."""
-    problem: Problem = import_module("planners.arena.command.networks").problem_of(options)
-    return [problem]
 
 
 def read_problems(path: str) -> list[Problem]:

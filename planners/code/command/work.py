@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn.trained import with_weights
 from cnn2csdf.granularity import require_few_parts
-from cnn2csdf.platforms import PLATFORMS
+from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM
 from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.weights import Model
 from csdf.cli import answers
@@ -23,7 +23,6 @@ from planners.code.library import library as library_of
 from planners.code.library import write_folder
 from planners.code.sources import Written
 from planners.code.together import Member, together
-from planners.streaming.command.options import USUAL_PLATFORM
 from planners.streaming.fit import fit
 from planners.streaming.given.as_fit import fit_of
 from planners.streaming.given.files import plans_for, worked_part

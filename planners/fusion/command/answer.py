@@ -14,11 +14,11 @@ from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.fusion.configurations import Group
 from planners.fusion.plans import FusionAnswer, FusionPlan, necessary_work
 from planners.fusion.search import merged
+from planners.fusion.ways import Scratch
+from planners.streaming.command.beside import as_json as fit_as_json
+from planners.streaming.command.beside import in_words
+from planners.streaming.together import Together
 
-KIND = (
-    "kind                input and tensors between groups whole, scratch counted; csdf fit lays lines "
-    "and strips, which may need less"
-)
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 
 
@@ -38,16 +38,22 @@ class Check(NamedTuple):
 def as_text(
     model: Model,
     answer: FusionAnswer,
+    beside: Together | None,
     check: Check | None,
     seconds: float,
     options: argparse.Namespace,
     *,
     shows_plan: bool,
 ) -> str:
-    """Return the front and the plan, as they were asked for, and what a run showed."""
+    """Return the front and the plan, as they were asked for, and what a run showed.
+
+    beside: what csdf fit finds.
+    """
     lines = _front_lines(answer) if options.front else []
     if answer.plan is not None and shows_plan:
         lines += _plan_lines(answer.plan, answer.status)
+    if beside is not None:
+        lines += [f"  csdf fit            {in_words(beside)}"]
     if check is not None:
         verdict = "equal" if check.is_equal else "DIFFERENT"
         lines += [
@@ -82,8 +88,12 @@ def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
         f"  predicted time      {nanoseconds_in_words(plan.cost.nanoseconds, 4)}",
         f"  redundant work      {plan.redundant / max(1, necessary):.2%} of {necessary} "
         "multiply-accumulates",
-        f"  {KIND}",
+        f"  counted             input and tensors between groups whole{_scratch(plan.terms.scratch)}",
     ]
+
+
+def _scratch(scratch: Scratch) -> str:
+    return "" if scratch is Scratch.NONE else f", scratch of convolutions: {scratch.value}"
 
 
 def _front_lines(answer: FusionAnswer) -> list[str]:
@@ -99,7 +109,11 @@ def _groups_in_words(groups: Sequence[Group]) -> str:
 
 
 def as_json(
-    answer: FusionAnswer, check: Check | None, seconds: float, options: argparse.Namespace
+    answer: FusionAnswer,
+    beside: Together | None,
+    check: Check | None,
+    seconds: float,
+    options: argparse.Namespace,
 ) -> dict[str, Any]:
     """Return all of the answer."""
     found = answer.to_json()
@@ -112,4 +126,4 @@ def as_json(
             "touched_bytes": check.touched,
             "seconds": round(check.seconds, 6),
         }
-    return {**found, "seconds": round(seconds, 6)}
+    return {**found, "fit": fit_as_json(beside), "seconds": round(seconds, 6)}

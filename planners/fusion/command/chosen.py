@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from csdf.outcome import Reason, Status, Why, because
-from csdf.stopping import Budget
 from planners.fusion.chains import Chain
 from planners.fusion.choices import Terms
 from planners.fusion.command.options import FITTED, PUBLISHED
@@ -40,7 +39,7 @@ class ChosenWhy(Why):
 
 
 def chosen_answer(
-    chain: Chain, terms: Terms, options: argparse.Namespace, limit: int | None, budget: Budget
+    chain: Chain, terms: Terms, options: argparse.Namespace, limit: int | None
 ) -> FusionAnswer:
     """Return the plan of the configuration that is given, or that MAFAT's search chooses.
 
@@ -55,7 +54,7 @@ def chosen_answer(
         fits = predicted(chain, groups, predictor) < memory
         why = ChosenWhy.PUBLISHED if fits else ChosenWhy.TOO_LARGE
         reason = _reason(why, chain, groups, limit=memory)
-    plan = fusion_plan(chain, groups, terms, budget=budget)
+    plan = fusion_plan(chain, groups, terms)
     answer = FusionAnswer(plan=plan, front=(), status=Status.FEASIBLE, reason=reason, lower_bound=0)
     if options.configuration is None or limit is None or plan.memory <= limit:
         return answer

@@ -76,8 +76,8 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--scratch",
         choices=[one.value for one in Scratch],
-        default=Scratch.IM2COL.value,
-        help="of convolutions; default im2col, as in Darknet",
+        help="of convolutions; default none, as all commands count; im2col, as in Darknet, is the "
+        "default with --configuration and with --method published or fitted",
     )
     shared.add_platform_option(parser)
     shared.add_element_bytes_option(parser, is_by_tensor=True)

@@ -14,33 +14,27 @@ from cnn2csdf.commands.cnn.trained import with_weights
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.fixed_point.flash import flash_bytes
-from cnn2csdf.granularity import ROWS as BY_ROWS
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.weights import Model
 from csdf.cli import answers, pictures
 from csdf.cli.frame import output
-from csdf.cli.frame.long_work import limited, stop_after
-from csdf.errors import GaveUp
+from csdf.cli.frame.long_work import stop_after
 from csdf.outcome import Status, because
-from csdf.words import bytes_in_words
 from planners.formats.c_header import format_header
-from planners.fusion.as_plan import run_fused, streaming_plan
 from planners.fusion.chains import chain_of
 from planners.fusion.choices import Terms
 from planners.fusion.command.answer import Check, as_json, as_text
 from planners.fusion.command.chosen import chosen_answer
 from planners.fusion.command.options import is_chosen
-from planners.fusion.planning import FusionWhy, best_plan
+from planners.fusion.planning import FusionWhy, best_plan, run_fused
 from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.fusion.ways import Scratch
 from planners.limits import Limits
-from planners.network_arena import parts_arena, whole_arena
+from planners.streaming.command.beside import fit_beside
 from planners.streaming.given.plan_text import format_plans
 from planners.tiling.layer_ranges import layer_range
-
-OTHER_SECONDS = 10.0  # for what other kinds of plans need, where there is no plan
 
 
 def _header(plan: FusionPlan) -> str:
@@ -48,7 +42,7 @@ def _header(plan: FusionPlan) -> str:
 
 
 def _document(plan: FusionPlan, layers: tuple[int, int] | None) -> str:
-    return format_plans([replace(streaming_plan(plan), layers=layers)])
+    return format_plans([replace(plan.plan, layers=layers)])
 
 
 def work(options: argparse.Namespace) -> int:
@@ -62,29 +56,34 @@ def work(options: argparse.Namespace) -> int:
     limit = _limit(options, weights)
     stop = stop_after(options.budget, "groups")
     if is_chosen(options):
-        answer = chosen_answer(chain, terms, options, limit, stop)
+        answer = chosen_answer(chain, terms, options, limit)
     else:
         answer = best_plan(chain, terms, sys.maxsize if limit is None else limit, stop)
     answer = _in_flash(answer, options.flash, stored)
+    beside = None
+    if not is_chosen(options):
+        beside = fit_beside(
+            [model.network],
+            stop,
+            ram=limit,
+            element_bytes=options.element_bytes,
+            platform=PLATFORMS[options.platform],
+        )
     check = None
     if options.verify and answer.plan is not None:
         check = _verified(model, answer.plan, options.seed)
     seconds = time.perf_counter() - begin
     shared.remark_on_platform("csdf plan fusion", options)
     if options.json:
-        print(json.dumps(as_json(answer, check, seconds, options), indent=2))
+        print(json.dumps(as_json(answer, beside, check, seconds, options), indent=2))
     else:
         shows_plan = limit is not None or is_chosen(options)
-        print(as_text(model, answer, check, seconds, options, shows_plan=shows_plan))
+        print(as_text(model, answer, beside, check, seconds, options, shows_plan=shows_plan))
     if options.output:
         _write(options.output, answer.plan, _worked_layers(model.network, options))
     if options.plot:
         _plot(options.plot, answer, options.model, limit)
-    code = _exit_code(answer, check)
-    is_search = not is_chosen(options)
-    if is_search and answer.plan is None and (options.flash is None or stored <= options.flash):
-        _remark_on_others(model.network, options)
-    return code
+    return _exit_code(answer, check)
 
 
 def _limit(options: argparse.Namespace, weights: int) -> int | None:
@@ -106,30 +105,6 @@ def _in_flash(answer: FusionAnswer, flash: int | None, stored: int) -> FusionAns
         return answer
     reason = because(FusionWhy.FLASH, needed=stored, flash=flash)
     return replace(answer, plan=None, status=Status.INFEASIBLE, reason=reason)
-
-
-def _remark_on_others(network: Network, options: argparse.Namespace) -> None:
-    """Say which kinds of plans do not exist here, and what other kinds of plans need."""
-    ways = ", ".join(sorted(way.value for way in options.ways))
-    print(
-        f"csdf plan fusion: that is about groups of layers ({ways}) with scratch {options.scratch}; "
-        f"other plans{_other_plans(network, options.element_bytes)}, csdf plan reuse may find less",
-        file=sys.stderr,
-    )
-
-
-def _other_plans(network: Network, element_bytes: int | None) -> str:
-    """Return what plans without groups and scratch need, where that is soon known."""
-    try:
-        with limited(OTHER_SECONDS) as stop:
-            whole = whole_arena(network, element_bytes=element_bytes, budget=stop).plan.peak
-            rows = parts_arena(network, BY_ROWS, element_bytes=element_bytes, budget=stop).plan.peak
-    except GaveUp:
-        return ""
-    return (
-        f", without scratch: whole tensors {bytes_in_words(whole)}, all by rows "
-        f"{bytes_in_words(rows)} in one arena (csdf cnn memory)"
-    )
 
 
 def _write(path: str, plan: FusionPlan | None, layers: tuple[int, int] | None) -> None:
@@ -170,9 +145,10 @@ def _model(options: argparse.Namespace) -> Model:
 
 def _terms(options: argparse.Namespace) -> Terms:
     sides = range(1, options.tiles + 1)
+    usual = Scratch.IM2COL if is_chosen(options) else Scratch.NONE  # as MAFAT counts; as all others
     return Terms(
         platform=PLATFORMS[options.platform],
-        scratch=Scratch(options.scratch),
+        scratch=usual if options.scratch is None else Scratch(options.scratch),
         element_bytes=options.element_bytes,
         tilings=tuple((down, across) for down in sides for across in sides),
         ways=options.ways,

@@ -17,6 +17,9 @@ from planners.reuse.cost.comparison import Comparison
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.deployment import Deployment
 from planners.reuse.front.problem import Front, FrontWhy, Point
+from planners.streaming.command.beside import as_json as fit_as_json
+from planners.streaming.command.beside import in_words
+from planners.streaming.together import Together
 
 TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
 METHODS = {  # fields of Comparison, and what they are called
@@ -33,7 +36,8 @@ class ReusePlans(NamedTuple):
 
     whole: all layers whole, the simplest plan. smallest: of all that were looked at. memory: bytes
     of buffers and weights that the limits leave. rows: that a part may have; 0 is the whole.
-    difference: largest relative one of the outputs, where the chosen plan was run.
+    fit: what csdf fit finds, with inputs row by row. difference: largest relative one of the outputs,
+    where the chosen plan was run.
     """
 
     application: Application
@@ -48,6 +52,7 @@ class ReusePlans(NamedTuple):
     chosen: Point | None
     deployment: Deployment | None
     bound: int
+    fit: Together | None
     difference: float | None
     seconds: float
 
@@ -72,7 +77,7 @@ class ReusePlans(NamedTuple):
             parts = f" or by {', '.join(rows[:-1])} or {rows[-1]} rows"
         return (
             f"each layer whole{parts}; by rows {RINGS}; csdf plan fusion cuts tiles, csdf fit lays "
-            "lines and strips into one arena: they may need less"
+            "lines and strips into one arena"
         )
 
     @property
@@ -104,7 +109,10 @@ def as_text(answer: ReusePlans) -> str:
         f"  front  {answers.counted(len(points), 'point')}{_after(answer.front)}; "
         f"{answer.front.reason}",
     ]
-    lines += [*_chosen_lines(answer), f"  time   {time_in_words(answer.seconds)}"]
+    lines += _chosen_lines(answer)
+    if answer.fit is not None:
+        lines.append(f"  fit    csdf fit, without parameters: {in_words(answer.fit)}")
+    lines += [f"  time   {time_in_words(answer.seconds)}"]
     return answers.one_text(lines)
 
 
@@ -213,6 +221,7 @@ def as_json(answer: ReusePlans) -> dict[str, Any]:
         "smallest_arena_bytes": answer.smallest.arena_bytes,
         "arena_bytes": None if answer.deployment is None else answer.deployment.arena_bytes,
         "arena_status": None if answer.deployment is None else str(answer.deployment.status),
+        "fit": fit_as_json(answer.fit),
         "relative_difference": answer.difference,
         "seconds": round(answer.seconds, 6),
     }

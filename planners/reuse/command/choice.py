@@ -32,7 +32,9 @@ from planners.reuse.front.candidates import fastest, smallest, uniform_points
 from planners.reuse.front.problem import Front, Point
 from planners.reuse.front.selection import Demands, selected
 from planners.streaming.at_work.in_turn import run_in_turn
+from planners.streaming.command.beside import fit_beside
 from planners.streaming.plan import StreamingPlan
+from planners.streaming.together import Together
 
 MOST_STEPS = 2000  # of the search for offsets, after which the best by then is taken
 BOUND_STEPS = 300  # of the search for the least in use together, at most
@@ -85,8 +87,31 @@ def concluded(
         chosen=chosen,
         deployment=plan,
         bound=_bound(evaluator, options, stop),
+        fit=_fit(application, evaluator, options, room, stop),
         difference=_largest_difference(application, plan, options) if plan and run else None,
         seconds=time.perf_counter() - begin,
+    )
+
+
+def _fit(
+    application: Application,
+    evaluator: Evaluator,
+    options: argparse.Namespace,
+    room: int | None,
+    stop: Stop,
+) -> Together | None:
+    """Return what csdf fit finds; None for networks at the same time, and for published figures."""
+    is_published = PUBLISHED in (options.selection, options.accounting)
+    if application.parallel or is_published or (room is not None and room < 0):
+        return None
+    return fit_beside(
+        [member.network for member in application.members],
+        stop,
+        ram=room,
+        element_bytes=evaluator.costs.element_bytes if options.is_element_given else None,
+        parameter_bytes=options.parameter_bytes,
+        is_streamed=True,
+        platform=evaluator.costs.platform,
     )
 
 

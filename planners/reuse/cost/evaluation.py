@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.parameters import parameter_bytes
-from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, Platform
+from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, USUAL_PLATFORM, Platform
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.reuse.application.application import Application, Genes
 from planners.reuse.buffers.edge_buffers import (
@@ -56,7 +56,7 @@ class Costs:
 
     element_bytes: int = 4
     parameter_bytes: int | None = 4
-    platform: Platform = PLATFORMS["jetson-tx2"]
+    platform: Platform = PLATFORMS[USUAL_PLATFORM]
     measured: Mapping[str, PhaseTimes] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:

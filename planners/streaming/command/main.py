@@ -9,7 +9,7 @@ from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers, pictures
 from csdf.cli.work import worked
 from csdf.errors import UnwritableFile
-from planners.streaming.command.options import USUAL_PLATFORM, add_plan_options
+from planners.streaming.command.options import add_plan_options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -57,7 +57,7 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="frames per second at least, as the platform predicts",
     )
-    shared.add_platform_option(parser, usual=USUAL_PLATFORM)
+    shared.add_platform_option(parser)
     shared.add_element_bytes_option(parser, is_by_tensor=True)
     parser.add_argument(
         "--parameter-bytes",

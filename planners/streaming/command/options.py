@@ -7,7 +7,6 @@ import argparse
 from csdf.cli.options.limits import add_limit_options
 from planners.streaming.ways import INPUTS, OUTSIDE, RESIDENT, RESULTS, ROWS
 
-USUAL_PLATFORM = "cortex-m7"  # a microcontroller, whose memory is what the question is about
 WHERE_INPUTS_ARE = {
     RESIDENT: "resident: whole in the arena before the first layer",
     ROWS: "rows: row by row, as a camera sends it",

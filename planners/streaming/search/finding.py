@@ -54,6 +54,7 @@ class Finding:
         *,
         is_streamed: bool,
         searched: Sequence[str],
+        labels: Sequence[int],
         ram: int | None,
         times: PlanTimes | None,
         stop: Stop,
@@ -64,6 +65,7 @@ class Finding:
         self._course, self._table = course, table
         self._is_streamed = is_streamed
         self._spaces = {name: moves for name, moves in self._all_spaces() if name in searched}
+        self._widths = labels
         self._ram = ram
         self._times = times
         self._stop = stop
@@ -115,8 +117,8 @@ class Finding:
         """Lines alone first, strips below what lines need; with more and more labels at a place."""
         once = OnceMoves(self._course, self._table)
         most = min(way.ram_bytes for way in self.ways)
-        self._take(LINES, PlainMoves(self._course, self._table), most, WIDTHS[0])
-        for labels in WIDTHS:
+        self._take(LINES, PlainMoves(self._course, self._table), most, self._widths[0])
+        for labels in self._widths:
             most = min(way.ram_bytes for way in self.ways if way.name in PLAIN)
             is_complete = self._take(LINES, once, most, labels)
             lowest = min(way.work for way in self.ways)  # 1, or 0 where nothing multiplies
@@ -130,7 +132,7 @@ class Finding:
     def _strips(self, least: int, labels: int) -> bool:
         """Look for strips below the least bytes of lines; return whether nothing was left out."""
         is_complete = True
-        is_first = labels == WIDTHS[0]
+        is_first = labels == self._widths[0]
         for name, moves in self._spaces.items():
             for limit in _limits(least, self._ram):
                 before = len(self.ways)

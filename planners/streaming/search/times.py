@@ -28,12 +28,15 @@ class PlanTimes:
         table = self._table
         if plan.again:
             table = table.of(worked_network(table.network, plan.again))
-        return sum(
-            self._of_stage(one.stage, table) for group in plan.groups for one in group.stages
-        )
+        return sum(self.of_stage(one.stage, table) for group in plan.groups for one in group.stages)
 
-    def _of_stage(self, stage: Stage, table: StageTable) -> int:
-        """A stage starts with each firing, reads its parameters and rows, and writes rows."""
+    def of_stage(self, stage: Stage, table: StageTable | None = None) -> int:
+        """Return the nanoseconds of a stage in a frame.
+
+        It starts with each firing, reads its parameters and rows, and writes rows. table: which has
+        the stage, if it is not that of the network.
+        """
+        table = table or self._table
         network, found = table.network, table.geometry(stage)
         firings = found.firings.count
         work, parameters = Fraction(0), 0

@@ -16,7 +16,6 @@ from planners.code.library import write_library
 from planners.code.tables import Tables
 from planners.code.tiles import tiling_of
 from planners.code.vectors import placed, random_frame
-from planners.fusion.as_plan import streaming_plan
 from planners.fusion.chains import chain_of
 from planners.fusion.configurations import Way, configuration
 from planners.fusion.memory import Scratch
@@ -62,7 +61,7 @@ int main(int count, char **words)
 
 def written(chain, groups, terms=DIRECT):
     """The plan of a configuration, as it reads back from its document."""
-    plan = streaming_plan(fusion_plan(chain, groups, terms))
+    plan = fusion_plan(chain, groups, terms).plan
     return parse_plans(format_plans([plan]), "plan.json")[0]
 
 

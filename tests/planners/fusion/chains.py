@@ -20,7 +20,7 @@ from planners.fusion.ways import Scratch, Way
 from planners.tiling.regions import can_be_tiled
 
 PLATFORM = PLATFORMS["cortex-m7"]
-TERMS = Terms(platform=PLATFORM)
+TERMS = Terms(platform=PLATFORM, scratch=Scratch.IM2COL)
 KINDS = ("conv", "conv", "pool", "relu", "residual", "concat", "pad", "shuffle", "slice", "space")
 
 

@@ -17,12 +17,10 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan, UnreadableFile
 from figures.published.mafat import paper_configuration
 from figures.published.mafat_execution import run_fused as run_as_darknet
-from planners.check import check_plan
 from planners.code.library import library
-from planners.fusion.as_plan import run_fused, streaming_plan
 from planners.fusion.chains import chain_of
 from planners.fusion.configurations import configuration, single
-from planners.fusion.planning import alive_bytes, fusion_plan
+from planners.fusion.planning import fusion_plan, run_fused
 from planners.fusion.ways import Scratch, Way
 from planners.streaming.given.as_fit import fit_of
 from planners.streaming.given.judge import require_carried_out
@@ -38,14 +36,15 @@ from tests.shared_data import SHARED, each
 def test_tiles_give_what_the_whole_network_gives(drawn):
     chain, groups, terms = drawn
     plan = fusion_plan(chain, groups, terms)
-    check_plan(plan.arena)
     model = model_of(chain.network)
     (frame,) = random_frames(chain.network, 1, seed=3)
     run = run_fused(model, plan, frame)
     expected = run_layers(model, frame)[chain.result]
     np.testing.assert_allclose(run.output, expected, rtol=1e-4, atol=1e-4)
-    assert run.touched == run.arena_bytes == plan.memory
-    require_carried_out(chain.network, streaming_plan(plan))
+    assert run.touched <= run.arena_bytes == plan.memory
+    if all(group.way is not Way.ROWS for group in groups):  # staged rows need not reach the end
+        assert run.touched == plan.memory
+    require_carried_out(chain.network, plan.plan)
 
 
 @pytest.mark.slow
@@ -57,7 +56,7 @@ def test_the_layers_of_the_paper_in_its_smallest_configuration():
     run = run_fused(model, plan, frame)
     expected = run_layers(model, frame)[chain.result]
     assert difference(run.output, expected).relative < 1e-5
-    assert run.touched == plan.memory == alive_bytes(plan)
+    assert run.touched == plan.memory == plan.least_bytes
 
 
 @pytest.mark.slow
@@ -106,7 +105,7 @@ GROUPS = {
 
 @pytest.fixture(scope="module", params=GROUPS, ids=lambda way: way.value)
 def fused(request):
-    return streaming_plan(fusion_plan(TILED, GROUPS[request.param], TERMS))
+    return fusion_plan(TILED, GROUPS[request.param], TERMS).plan
 
 
 def test_a_plan_reads_back_as_itself_and_is_passed(fused):
@@ -142,7 +141,7 @@ def test_buffers_that_lie_over_one_another_in_a_group_are_refused(fused):
 def test_a_tile_over_what_its_layer_reads_is_refused():
     # What the second layer reads is needed until it has ended, and by nobody behind it.
     chain = plain_chain((2, 3, 1), (2, 3, 1), (2, 3, 1))
-    plan = streaming_plan(fusion_plan(chain, configuration(chain, (), [(1, 2)]), TERMS))
+    plan = fusion_plan(chain, configuration(chain, (), [(1, 2)]), TERMS).plan
     require_carried_out(chain.network, plan)
     first, second = (one for one in plan.buffers if one.kind is Kind.TILE)
     over = replace(second, offset=first.offset)
@@ -162,7 +161,7 @@ def with_tiles(plan, **changes):
 
 @pytest.mark.parametrize("way", [Way.RECOMPUTE, Way.KEEP])
 def test_tiles_that_are_not_those_of_the_plan_are_refused(way):
-    plan = streaming_plan(fusion_plan(TILED, GROUPS[way], TERMS))
+    plan = fusion_plan(TILED, GROUPS[way], TERMS).plan
     tiles = plan.groups[0].stages[0].stage.tiles
     with pytest.raises(InvalidPlan, match="tiles that end at"):
         require_carried_out(TILED.network, with_tiles(plan, rows=tiles.rows[:-1]))
@@ -177,7 +176,7 @@ def test_tiles_rows_and_whole_layers_are_written_in_c():
     whole = (single(TILED, 0, len(TILED.sections), Way.WHOLE),)
     for groups in (*GROUPS.values(), whole):
         plan = fusion_plan(TILED, groups, replace(TERMS, scratch=Scratch.NONE))
-        header = library(model, streaming_plan(plan)).files["resnet8.h"]
+        header = library(model, plan.plan).files["resnet8.h"]
         assert f"ARENA_BYTES {plan.memory}\n" in header
 
 

@@ -26,7 +26,10 @@ from csdf.words import bytes_in_words
 from planners.memory_ways import LINES, RINGS
 from planners.parts_memory import MemoryComparison, memory_comparison
 from planners.streaming.command.answer import remark_on_elements
+from planners.streaming.command.beside import as_json as fit_as_json
+from planners.streaming.command.beside import fit_beside, in_words
 from planners.streaming.given.plan_text import format_plans
+from planners.streaming.together import Together
 
 NANOSECONDS = 10**9
 HEADER = (
@@ -59,16 +62,17 @@ CSV_COLUMNS = (
 )
 KIND = (
     "least of all layers whole and all by parts; csdf plan reuse mixes the two, csdf plan fusion "
-    "cuts tiles, csdf fit lays lines and strips into one arena: they may need less"
+    "cuts tiles, csdf fit lays lines and strips into one arena"
 )
 BY_PARTS = f"by parts: {RINGS}; by rows in csdf fit {LINES}, so its bytes differ"
 
 
 class AnsweredNetwork(NamedTuple):
-    """A network and how long the answer took."""
+    """A network, what csdf fit finds, and how long the answer took."""
 
     name: str
     comparison: MemoryComparison
+    fit: Together | None
     seconds: float
 
 
@@ -100,12 +104,13 @@ def _row(model: str, options: argparse.Namespace) -> AnsweredNetwork:
     if options.whole_durations:
         whole = chosen.durations_table(options.whole_durations)
         parts, durations = durations, lambda cut: whole if cut == WHOLE else parts(cut)
+    stop = stop_after(options.budget, _in_words)
     comparison = memory_comparison(
         network,
         chosen.granularity_of(options),
         durations,
         element_bytes=options.element_bytes,
-        budget=stop_after(options.budget, _in_words),
+        budget=stop,
     )
     if comparison.by_parts.status is not Status.OPTIMAL:
         gap = float(comparison.by_parts.gap or 0)
@@ -120,7 +125,14 @@ def _row(model: str, options: argparse.Namespace) -> AnsweredNetwork:
                 f"{float(plan.gap):.2%} above the smallest",
                 file=sys.stderr,
             )
-    return AnsweredNetwork(network.name, comparison, time.perf_counter() - begin)
+    beside = fit_beside(
+        [network],
+        stop,
+        element_bytes=options.element_bytes,
+        is_streamed=True,
+        platform=shared.platform_of(options),
+    )
+    return AnsweredNetwork(network.name, comparison, beside, time.perf_counter() - begin)
 
 
 def _in_words(progress: Progress) -> str:
@@ -164,7 +176,8 @@ def _as_text(rows: Sequence[AnsweredNetwork]) -> str:
                 f"{float(pipelined):.4g}",
             )
         )
-    return answers.one_text([*tables.aligned(table), *_in_flash(rows), KIND, BY_PARTS])
+    beside = [f"{row.name}: csdf fit: {in_words(row.fit)}" for row in rows if row.fit is not None]
+    return answers.one_text([*tables.aligned(table), *beside, *_in_flash(rows), KIND, BY_PARTS])
 
 
 def _in_flash(rows: Sequence[AnsweredNetwork]) -> Iterator[str]:
@@ -190,6 +203,7 @@ def _as_json(row: AnsweredNetwork) -> dict[str, Any]:
     return {
         "network": row.name,
         **row.comparison.to_json(),
+        "fit": fit_as_json(row.fit),
         "seconds": round(row.seconds, 6),
     }
 

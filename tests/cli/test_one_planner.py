@@ -1,0 +1,99 @@
+"""Answers of all commands to the same question about memory: none contradicts another.
+
+`csdf fit` looks at all plans, the others at some of them, and report and deploy say what it says. With
+parts, an input comes row by row, as with `csdf fit --input rows`; elsewhere it lies in the arena.
+"""
+
+import pytest
+
+from cnn2csdf.catalogue.networks import CATALOGUE
+from tests.shared_data import SHARED, each
+
+SHARES = (30, 60, 105)  # percent of the RAM that whole layers need
+QUICK = ("samos_example",)
+TFLITE = SHARED / "networks" / "tflite"
+JSON = SHARED / "networks" / "json"
+FILES = [
+    *(TFLITE / f"{name}.tflite" for name in ("ic_resnet8_int8", "kws_int8", "micro_speech_int8")),
+    *(JSON / f"{name}.json" for name in ("mnist", "CNN1")),
+]
+SMALL_SEARCH = ("--generations", 1, "--population", 4)
+BUDGET = ("--budget", "2s")
+
+
+class Answers:
+    """The answers of all commands about a network within some RAM."""
+
+    def __init__(self, answer, run, folder, network, share):
+        def ask(*words):
+            return answer(*words, *BUDGET)[1]
+
+        self.arena = ask("plan", "arena", network)["problems"][0]["peak"]
+        self.ram = self.arena * share // 100
+        limit = ("--ram", self.ram)
+        self.fit = ask("fit", network, *limit)
+        self.streamed = ask("fit", network, *limit, "--input", "rows")
+        self.memory = ask("cnn", "memory", network)["networks"][0]
+        self.fusion = ask("plan", "fusion", network, *limit)
+        self.reuse = ask("plan", "reuse", network, *limit, *SMALL_SEARCH)
+        self.capacity = ask("plan", "arena", network, "--capacity", self.ram)
+        self.page = run("report", network, *limit, *BUDGET, "-o", folder / "page.html")[:2]
+        self.deploy = run("deploy", network, *limit, *BUDGET, "-o", folder / "c")[0]
+
+
+def require_one_answer(said):
+    """Fail where two of the answers contradict each other."""
+    whole = next(way for way in said.fit["ways"] if way["name"] == "whole layers")
+    assert said.arena == said.memory["whole_arena"]["buffer_bytes"] == whole["ram_bytes"]
+
+    plan = said.fusion["plan"]
+    fitting = {  # a plan of whose kind each command found within the RAM
+        "fit": plan is not None or said.arena <= said.ram or said.capacity["problems"][0]["peak"],
+        "streamed": said.reuse["arena_bytes"] is not None
+        or said.memory["least"]["buffer_bytes"] <= said.ram
+        or said.fit["fits"],
+    }
+    for name, is_found in fitting.items():
+        assert not is_found or getattr(said, name)["fits"] is not False, name
+
+    if plan is not None:
+        assert said.fit["lower_bound_bytes"] <= plan["arena_bytes"] <= said.ram
+    else:
+        assert "these ways" in said.fusion["reason"]  # "infeasible" is said of its groups
+    assert said.streamed["lower_bound_bytes"] <= said.memory["least"]["buffer_bytes"]
+
+    beside = {"fit": (said.fusion, said.capacity), "streamed": (said.reuse,)}
+    for name, others in beside.items():
+        for other in others:
+            same = [
+                one
+                for one in (other["fit"]["fits"], getattr(said, name)["fits"])
+                if one is not None
+            ]
+            assert len(set(same)) <= 1, name  # the time of one may have ended before it knew
+    assert said.memory["fit"]["ram_bytes"] <= said.memory["least"]["buffer_bytes"]
+
+    code, text = said.page
+    assert (code == 0) == ("It fits" in text)
+    assert code == 0 or not said.streamed["fits"]
+    assert {0: True, 1: False, 3: None}[said.deploy] == said.fit["fits"]
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("network", QUICK)
+def test_commands_agree_on_what_fits(answer, run, tmp_path, network, share):
+    require_one_answer(Answers(answer, run, tmp_path, network, share))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("network", [name for name in CATALOGUE if name not in QUICK])
+def test_commands_agree_on_what_fits_for_the_catalogue(answer, run, tmp_path, network, share):
+    require_one_answer(Answers(answer, run, tmp_path, network, share))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", SHARES)
+@each("path", [path for path in FILES if path.exists()])
+def test_commands_agree_on_what_fits_for_files(answer, run, tmp_path, path, share):
+    require_one_answer(Answers(answer, run, tmp_path, path, share))
