@@ -283,7 +283,7 @@ def add_a_buffer(plan, random):
 
 
 def change_a_group(plan, random):
-    """What arrives, is handed over, works at once; the order; the stages of a group."""
+    """Wrong arrivals, transfers, concurrency, orders and stages of a group."""
     number = random.randrange(len(plan["groups"]))
     group = plan["groups"][number]
     buffers = [one["name"] for one in plan["buffers"]]
