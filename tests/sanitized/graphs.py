@@ -133,6 +133,8 @@ class Between:
         self.low, self.high = low, high
 
     def __eq__(self, other):
+        if not isinstance(other, Between):
+            return False
         return max(self.low, other.low) <= min(self.high, other.high)
 
     def __repr__(self):
