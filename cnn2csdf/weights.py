@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -60,6 +61,8 @@ def random_weights(network: Network, seed: int) -> Weights:
 
 
 def _drawn(generator: np.random.Generator, stored: Stored, dims: tuple[int, ...]) -> Array:
+    if prod(dims) > sys.maxsize // 8:  # numpy has another error for what no memory holds
+        raise MemoryError(f"{prod(dims)} trained numbers")
     kind = stored.role.rpartition(".")[2]
     if stored.element.is_integer:
         return generator.integers(-127, 128, dims, stored.element.value)

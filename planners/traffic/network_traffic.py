@@ -17,15 +17,18 @@ from typing import Any
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import ElementSizes
+from csdf.errors import GaveUp
 from csdf.model.shown import Shown
 from csdf.outcome import Reason, Status, Why, because
 from csdf.stopping import ENDS, Budget, Progress, Stop, reason_of, stop_of
+from planners.traffic.convolution import convolution_of, is_convolution
 from planners.traffic.fused.bounds import least_of_network
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.search import GroupSearch
 from planners.traffic.fused.stage_groups import groups_of
 from planners.traffic.fused.stages import Stage, stages_of
 from planners.traffic.group_traffic import GroupTraffic, stage_alone, stages_fused
+from planners.traffic.one_layer import MOST_PAIRS, check_lengths
 
 
 class TrafficWhy(Why):
@@ -96,6 +99,7 @@ class NetworkSearch:
     """Finds the least traffic of one network for one buffer after another.
 
     element_bytes: of each element and each weight; None: as the network stores them.
+    Raises GaveUp for a layer whose tiles are too many to be looked at.
     """
 
     proof: Why = TrafficWhy.LEAST  # of a search that came to its end
@@ -105,6 +109,14 @@ class NetworkSearch:
         require_few_parts(network)
         self.network = network
         self.element_bytes = element_bytes
+        for layer in network.layers:
+            if max(layer.shape.height, layer.shape.width) > MOST_PAIRS:
+                raise GaveUp(
+                    f"layer {layer.name!r} is too large to look at its rows: its maps are "
+                    f"{layer.shape.height}x{layer.shape.width}"
+                )
+            if is_convolution(layer):
+                check_lengths(convolution_of(network, layer))
         self._sizes = ElementSizes(network, element_bytes)
         self.stages = stages_of(network, self._sizes)
         self._by_group: dict[FusedGroup, GroupSearch] = {}

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
-from math import factorial, prod
+from math import factorial, isqrt, prod
 from typing import NamedTuple
 
-from csdf.errors import InvalidPlan
+from csdf.errors import GaveUp, InvalidPlan
 from csdf.kernels import compile as compiler
 from csdf.outcome import Reason
 from csdf.stopping import ENDS, Budget, reason_of, stop_of
@@ -25,6 +25,9 @@ from planners.traffic.nested import NestedTiles, nested_transfers
 from planners.traffic.nested_search import nested_search
 from planners.traffic.structures import Structure, structures
 from planners.traffic.tilings import Option, axis_options, tile_sizes
+
+MOST_PAIRS = 10**7  # of output places and kernel places along an axis, each of which is looked at
+MOST_TILES = 10**7  # together; maps of 4K with kernels of 3 and 64 filters have half as many
 
 
 def least_traffic(
@@ -48,10 +51,12 @@ def least_traffic(
     budget: a stop, or seconds, for nests with two levels, whose search starts from the best nest with
     one level; it ends that search with the best nest so far, as Ctrl-C does, and `ended` says why.
     element_bytes: of all three arrays, or of each.
-    Raises InvalidPlan if the buffer cannot hold one element of each array.
+    Raises InvalidPlan if the buffer cannot hold one element of each array, GaveUp for a layer so
+    large that even its tiles are too many to be listed.
     """
     sizes = array_bytes(element_bytes)
     _check_room(buffer_bytes, sizes)
+    check_lengths(convolution)
     group = replace(group_of(convolution), name="group")  # equal shapes are searched once
     nest, evaluated = _best_nest(group, min(buffer_bytes, _bytes_of_all(group, sizes)), halo, sizes)
     bounds = lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=sizes)
@@ -96,6 +101,21 @@ def _check_room(buffer_bytes: int, sizes: ArrayBytes) -> None:
         raise InvalidPlan(
             f"a buffer of {buffer_bytes} bytes does not hold one element of {of_each} "
             "of input, weights and output each"
+        )
+
+
+def check_lengths(convolution: Convolution) -> None:
+    """Raise GaveUp for a layer whose tiles are too many to be listed."""
+    rows = convolution.output_rows * convolution.kernel_rows
+    columns = convolution.output_columns * convolution.kernel_columns
+    # A loop has tiles of twice the root of its length in different sizes.
+    maps = isqrt(convolution.group_filters) + isqrt(convolution.group_channels)
+    if max(rows, columns) > MOST_PAIRS or 32 * isqrt(rows) * isqrt(columns) * maps > MOST_TILES:
+        raise GaveUp(
+            f"layer {convolution.name!r} is too large to look at its tiles: "
+            f"{convolution.group_filters} filters of {convolution.group_channels}x"
+            f"{convolution.kernel_rows}x{convolution.kernel_columns} at "
+            f"{convolution.output_rows}x{convolution.output_columns} places"
         )
 
 

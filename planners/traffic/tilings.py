@@ -14,9 +14,13 @@ def tile_sizes(length: int) -> tuple[int, ...]:
     """Return the smallest tile for each number of tiles, largest first.
 
     Of two with the same number the larger one only takes more room, where tiles do not overlap.
+    O(square root of the length).
     """
-    trips = {-(-length // tile): tile for tile in range(length, 0, -1)}
-    return tuple(trips.values())
+    tiles = [length]
+    while tiles[-1] > 1:
+        trips = -(-length // (tiles[-1] - 1))  # the next number of tiles that there is
+        tiles.append(-(-length // trips))
+    return tuple(tiles)
 
 
 @lru_cache(maxsize=1000)

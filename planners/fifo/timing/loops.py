@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from csdf.errors import InvalidGraph
 from planners.fifo.timing.cluster import Cluster, Numbers, Port, Series, Wait, require_short
 
 
@@ -47,8 +48,10 @@ def loop_cluster(
 ) -> Cluster:
     """Return the cluster of a loop: the iterations that read, and a series for each kind of write.
 
-    Raises InvalidGraph for a frame that is too long.
+    Raises InvalidGraph for a frame that is too long, and for a stream without words.
     """
+    if any(len(one.iterations) == 0 for one in (*reads, *writes)):
+        raise InvalidGraph("a stream has no word in a frame")
     require_short(max(loop.frame, loop.latency + loop.interval))
     starts = _union([one.iterations for one in reads])
     at = starts * loop.interval

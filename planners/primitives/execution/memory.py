@@ -17,8 +17,11 @@ LARGE_PAGE = 1 << 21  # bytes
 
 
 def fresh_memory(count: int) -> Array:
-    """Return so many bytes as elements, zero, beginning at a large page."""
-    block = mmap.mmap(-1, count + LARGE_PAGE)
+    """Return so many bytes as elements, zero, beginning at a large page. Raises MemoryError."""
+    try:
+        block = mmap.mmap(-1, count + LARGE_PAGE)
+    except (OSError, OverflowError) as error:
+        raise MemoryError(f"{count} bytes") from error
     if hasattr(mmap, "MADV_HUGEPAGE"):
         block.madvise(mmap.MADV_HUGEPAGE)
     room = np.frombuffer(block, np.uint8)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from statistics import median
 from time import thread_time_ns
 from typing import NamedTuple
@@ -168,7 +169,7 @@ class SelectedNetwork:
 
     def _view(self, name: str, dims: tuple[int, ...]) -> Array:
         first = self.plan.offsets[name] // ELEMENT_BYTES
-        return self._cells[first : first + int(np.prod(dims))].reshape(dims)
+        return self._cells[first : first + prod(dims)].reshape(dims)
 
 
 def _require_all(model: Model, selection: Selection) -> None:

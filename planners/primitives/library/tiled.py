@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,7 +83,7 @@ class Cells:
 
     def take(self, *dims: int) -> NDArray[Any]:
         """Return the next array of transformed elements."""
-        count = int(np.prod(dims)) * self._domain.floats
+        count = prod(dims) * self._domain.floats
         taken, self._left = self._left[:count], self._left[count:]
         return taken.view(self._domain.dtype).reshape(dims)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from cnn2csdf.network import Connection, Layer, Network, Shape
 from cnn2csdf.operators import Input
 from cnn2csdf.weights import Array, Model
+from csdf.errors import GaveUp
 from csdf.stopping import Progress, Stop
 from planners.primitives.execution.memory import fresh_memory
 from planners.primitives.library.convolution import ELEMENT_BYTES
@@ -39,8 +41,7 @@ class _Measurer:
 
     def random(self, dims: Sequence[int]) -> Array:
         """Return a random array in memory as the executor takes it."""
-        elements = int(np.prod(dims))
-        array = fresh_memory(elements * ELEMENT_BYTES).reshape(dims)
+        array = fresh_memory(prod(dims) * ELEMENT_BYTES).reshape(dims)
         self._generator.standard_normal(dtype=np.float32, out=array)
         return array
 
@@ -52,7 +53,10 @@ class _Measurer:
 
 
 def measured_layers(model: Model, effort: Effort, stop: Stop) -> tuple[LayerProfile, ...]:
-    """Return every way to run every layer, in the order of the layers."""
+    """Return every way to run every layer, in the order of the layers.
+
+    Raises GaveUp, naming the layer, where memory does not suffice.
+    """
     network, measurer = model.network, _Measurer(effort)
     known: dict[tuple[object, ...], list[LayerProfile]] = {}
     found: list[LayerProfile] = []
@@ -60,7 +64,12 @@ def measured_layers(model: Model, effort: Effort, stop: Stop) -> tuple[LayerProf
         key = (layer.operator, network.input_shapes(layer), layer.epilogue)
         if key not in known:
             progress = Progress(done=number - 1, total=len(network.layers), at=layer.name)
-            known[key] = list(_ways_measured(model, layer, measurer, stop, progress))
+            try:
+                known[key] = list(_ways_measured(model, layer, measurer, stop, progress))
+            except MemoryError as error:
+                raise GaveUp(
+                    f"not enough memory for layer {layer.name!r} (--profile reads times from a file)"
+                ) from error
         found += [replace(one, layer=layer.name) for one in known[key]]
     return tuple(found)
 

@@ -6,7 +6,7 @@ import os
 import pickle
 import sys
 
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, GaveUp
 from csdf.stopping import Stop
 from planners.primitives.profiling.jobs import Failure, Job, Returned, send
 
@@ -22,6 +22,8 @@ def _main() -> None:
         answer: Returned | Failure = Returned(job.function(*job.values, stop))
     except CsdfError as error:
         answer = Failure(error)
+    except MemoryError:
+        answer = Failure(GaveUp("out of memory"))
     send(out, answer)
 
 
