@@ -79,8 +79,8 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
         from traceback import print_exception  # slow to import, and seldom needed
 
         print_exception(error)
-        found = f"{type(error).__name__}: {error}".removesuffix(": ")
-        remark(program, f"a fault of csdf, not of what it was given: {found}; {REPORT}")
+        fault = f"{type(error).__name__}: {error}".removesuffix(": ")
+        remark(program, f"a fault of csdf, not of what it was given: {fault}; {REPORT}")
         return FAULT
 
 
