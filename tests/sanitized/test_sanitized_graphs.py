@@ -7,7 +7,7 @@ import pytest
 from tests.sanitized import build
 
 pytestmark = pytest.mark.slow
-GRAPHS = {"analyze": 40, "buffers": 8, "pareto": 8, "map": 8, "latency": 20, "sensitivity": 8}
+GRAPHS = {"analyze": 25, "buffers": 8, "pareto": 8, "map": 8, "latency": 5, "sensitivity": 8}
 
 
 @pytest.mark.parametrize("command", GRAPHS)
