@@ -158,22 +158,22 @@ def test_work_that_takes_no_time_is_answered_at_once():
 
 
 def far_apart():
-    """A source of two phases and its sink, which has 20 tokens, ten iterations, before it needs one."""
+    """A source of two phases and its sink, which has 40 tokens, 20 iterations, before it needs one."""
     return (
         GraphBuilder("far").actor("a", [1, 1], overlap=False).actor("b", 2, overlap=False)
-        .channel("a", [1, 1], "b", 1, initial_tokens=20)
+        .channel("a", [1, 1], "b", 1, initial_tokens=40)
         .channel("b", 1, "a", [1, 1], initial_tokens=2).graph()
     )  # fmt: skip
 
 
-def test_a_sink_ten_iterations_ahead_is_paired_with_what_it_needs():
+def test_a_sink_twenty_iterations_ahead_is_paired_with_what_it_needs():
     found = dependency_latency(far_apart(), "a", "b")
-    assert found.distance == 10
+    assert found.distance == 20
     # Alone: a ends at 1 and 2, b takes 2 behind each of them, one after the other: 1 + 2 + 2.
     assert found.minimal == 5
-    # b works without a pause, so that its firings 20 and 21 end at 42 and 44; from the second iteration
-    # on a waits for b: it starts at 4n - 2, and what needs it ends at 4n + 44.
-    assert found.self_timed == 46
+    # b works without a pause, so that its firings 40 and 41 end at 82 and 84; from the second iteration
+    # on a waits for b: it starts at 4n - 2, and what needs it ends at 4n + 84.
+    assert found.self_timed == 86
 
 
 def test_static_orders_are_followed_to_the_iteration_that_needs_the_source():
@@ -186,8 +186,8 @@ def test_static_orders_are_followed_to_the_iteration_that_needs_the_source():
         far_apart(), "a", "b", 4, platform=Platform(name="two", cores=cores), mapping=mapping
     )
     # Released at 0, 2, 4, ..., while b ends its firings at 2, 4, ...: tokens do not run out. Firing
-    # 21 + 2n of b ends at 44 + 4n, and iteration n was released at 4n.
-    assert (found.distance, found.dependency_latency) == (10, 44)
+    # 41 + 2n of b ends at 84 + 4n, and iteration n was released at 4n.
+    assert (found.distance, found.dependency_latency) == (20, 84)
 
 
 def test_a_phase_that_waits_for_the_one_before_it_adds_no_channel_to_the_path():
