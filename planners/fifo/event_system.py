@@ -116,7 +116,8 @@ class EventSystem:
         table[lock.events] = lock.words - lock.held
         tokens = self._table(table)
         return (
-            waiter, source, tokens, 0, other.words, self._table(other.events), lock.delay, -1, LOCK, fifo
+            waiter, source, tokens, 0, other.words, self._table(other.events), lock.delay, -1,
+            LOCK, fifo,
         )  # fmt: skip
 
     def _table(self, numbers: Numbers | None) -> int:
