@@ -15,7 +15,7 @@ from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from planners.fifo.design import Design
 from planners.fifo.rows import ALL_DEPTHS, TooSmall, too_small
-from planners.fifo.timing.cluster import Numbers, Port, counting
+from planners.fifo.timing.cluster import Lock, Numbers, Port, counting
 from planners.fifo.timing.repeating import is_word_by_word
 from planners.kernels import event_times, ranges
 from planners.kernels.event_times import NONE
@@ -69,9 +69,9 @@ class EventSystem:
                 self._stream(consumer, read, producer, written, (WORD, number)),
                 self._stream(producer, written, consumer, read, (SPACE, number)),
             ]
-            if written.lock is not None:
-                locked = self._series_of[fifo.producer] + written.lock.series
-                waits.append(self._lock(locked, written, consumer, read, number))
+            if (lock := written.lock) is not None:
+                locked = self._series_of[fifo.producer] + lock.series
+                waits.append(self._locked(locked, lock, consumer, read, number))
         self._finish(waits)
 
     def _own_waits(self) -> list[tuple[int, ...]]:
@@ -110,14 +110,16 @@ class EventSystem:
             tokens = self._table(table)
         return (waiter, source, tokens, 0, own.words, self._table(other.events), 1, -1, *kind)
 
-    def _lock(self, waiter: int, own: Port, source: int, other: Port, fifo: int) -> tuple[int, ...]:
+    def _locked(
+        self, waiter: int, lock: Lock, source: int, other: Port, fifo: int
+    ) -> tuple[int, ...]:
         """The wait of a layer that a refused word stops, for space."""
-        lock = own.lock
         table = np.full(self._events[waiter], NONE, dtype=np.int64)
         table[lock.events] = lock.words - lock.held
         tokens = self._table(table)
         return (
-            waiter, source, tokens, 0, own.words, self._table(other.events), lock.delay, -1, LOCK, fifo
+            waiter, source, tokens, 0, other.words, self._table(other.events), lock.delay, -1,
+            LOCK, fifo,
         )  # fmt: skip
 
     def _table(self, numbers: Numbers | None) -> int:
