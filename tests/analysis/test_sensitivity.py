@@ -237,6 +237,15 @@ def test_a_smaller_time_unit_changes_no_answer():
         assert first == second == throughput(all_longer(graph, value / 2)).period
 
 
+def test_a_time_unit_above_one_is_divided_exactly():
+    graph = replace(pipeline(), time_unit=Fraction(4))
+    name = graph.actors[0].name
+    found = parametric_period(graph, added_time(graph, {name: Fraction(1, 2)}))
+    for value in (Fraction(1), Fraction(3), Fraction(50)):
+        period = next(one.period(value) for one in reversed(found.pieces) if one.start <= value)
+        assert period == throughput(all_phases(graph, name, value / 2)).period
+
+
 def all_longer(graph, time):
     return longer(
         graph,
