@@ -142,8 +142,8 @@ class EventSystem:
         pauses = [
             max(1, gap, self._largest[at]) for gap, at in zip(self._gap, self._gap_at, strict=True)
         ]
-        for one, *_, delay, delay_at, _, _ in waits:
-            pauses[one] = max(pauses[one], abs(delay), self._largest[delay_at])
+        for one, _, _, _, _, _, pause, table, *_ in waits:
+            pauses[one] = max(pauses[one], abs(pause), self._largest[table])
         self.longest = sum(
             max(1, count) * pause for count, pause in zip(self._events, pauses, strict=True)
         )
@@ -249,7 +249,7 @@ class Restricted:
         self._columns = (
             active, base, enabled, shift, system._events, system._gap, system._gap_at,
         )  # fmt: skip
-        self._backend: compiler.Backend | None = None
+        self._use(compiler.PLAIN)
         slots = max(FEWEST_SLOTS, self._back + 2, min(MOST_SLOTS, ROOM // max(1, self.events)))
         if slots * self.events > MOST_TIMES:
             raise GaveUp(
@@ -276,13 +276,17 @@ class Restricted:
         )
         backend = compiler.backend(fits=largest <= compiler.SAFE)
         if backend is not self._backend:
-            self._backend = backend
-            (self._active, self._base, self._enabled, self._shift, self._events, self._gap,
-             self._gap_at) = (_array(backend, one) for one in self._columns)  # fmt: skip
-            self._scratch = [_array(backend, [0] * len(self._base)) for _ in range(5)]
-            self._answer = _array(backend, [0] * 4)
-            self._fixed = self._arguments()
+            self._use(backend)
         return self._blank(self._slots * self.events)
+
+    def _use(self, backend: compiler.Backend) -> None:
+        """Hold all numbers as a backend wants them."""
+        self._backend = backend
+        (self._active, self._base, self._enabled, self._shift, self._events, self._gap,
+         self._gap_at) = (_array(backend, one) for one in self._columns)  # fmt: skip
+        self._scratch = [_array(backend, [0] * len(self._base)) for _ in range(5)]
+        self._answer = _array(backend, [0] * 4)
+        self._fixed = self._arguments()
 
     @property
     def _kind(self) -> Any:

@@ -5,11 +5,12 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
+from planners.fusion.as_plan import streaming_plan
+
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.weights import Model
-from planners.fusion.as_plan import streaming_plan
 from planners.fusion.chains import chain_of
 from planners.fusion.configurations import Way, configuration
 from planners.fusion.memory import Scratch
