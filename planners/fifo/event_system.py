@@ -123,8 +123,8 @@ class EventSystem:
         pauses = [
             max(1, gap, self._largest[at]) for gap, at in zip(self._gap, self._gap_at, strict=True)
         ]
-        for one, *_, delay, delay_at, _, _ in waits:
-            pauses[one] = max(pauses[one], abs(delay), self._largest[delay_at])
+        for wait in waits:
+            pauses[wait[0]] = max(pauses[wait[0]], abs(wait[6]), self._largest[wait[7]])
         self.longest = sum(
             max(1, count) * pause for count, pause in zip(self._events, pauses, strict=True)
         )
@@ -226,7 +226,8 @@ class Restricted:
         self._columns = (
             active, base, enabled, shift, system._events, system._gap, system._gap_at,
         )  # fmt: skip
-        self._backend: compiler.Backend | None = None
+        self._backend: compiler.Backend = compiler.PLAIN
+        self._fixed: tuple[Any, ...] = ()  # arguments of the kernels, once there is a question
         slots = max(FEWEST_SLOTS, self._back + 2, min(MOST_SLOTS, ROOM // max(1, self.events)))
         if slots * self.events > MOST_TIMES:
             raise GaveUp(
@@ -252,7 +253,7 @@ class Restricted:
             frames, period.numerator, period.denominator, system.longest, self._most_tokens
         )
         backend = compiler.backend(fits=largest <= compiler.SAFE)
-        if backend is not self._backend:
+        if backend is not self._backend or not self._fixed:
             self._backend = backend
             (self._active, self._base, self._enabled, self._shift, self._events, self._gap,
              self._gap_at) = (_array(backend, one) for one in self._columns)  # fmt: skip
