@@ -142,8 +142,8 @@ class EventSystem:
         pauses = [
             max(1, gap, self._largest[at]) for gap, at in zip(self._gap, self._gap_at, strict=True)
         ]
-        for one, _, _, _, _, _, pause, table, *_ in waits:
-            pauses[one] = max(pauses[one], abs(pause), self._largest[table])
+        for wait in waits:
+            pauses[wait[0]] = max(pauses[wait[0]], abs(wait[6]), self._largest[wait[7]])
         self.longest = sum(
             max(1, count) * pause for count, pause in zip(self._events, pauses, strict=True)
         )
@@ -249,7 +249,8 @@ class Restricted:
         self._columns = (
             active, base, enabled, shift, system._events, system._gap, system._gap_at,
         )  # fmt: skip
-        self._use(compiler.PLAIN)
+        self._backend: compiler.Backend = compiler.PLAIN
+        self._fixed: tuple[Any, ...] = ()  # arguments of the kernels, once there is a question
         slots = max(FEWEST_SLOTS, self._back + 2, min(MOST_SLOTS, ROOM // max(1, self.events)))
         if slots * self.events > MOST_TIMES:
             raise GaveUp(
@@ -275,18 +276,14 @@ class Restricted:
             frames, period.numerator, period.denominator, system.longest, self._most_tokens
         )
         backend = compiler.backend(fits=largest <= compiler.SAFE)
-        if backend is not self._backend:
-            self._use(backend)
+        if backend is not self._backend or not self._fixed:
+            self._backend = backend
+            (self._active, self._base, self._enabled, self._shift, self._events, self._gap,
+             self._gap_at) = (_array(backend, one) for one in self._columns)  # fmt: skip
+            self._scratch = [_array(backend, [0] * len(self._base)) for _ in range(5)]
+            self._answer = _array(backend, [0] * 4)
+            self._fixed = self._arguments()
         return self._blank(self._slots * self.events)
-
-    def _use(self, backend: compiler.Backend) -> None:
-        """Hold all numbers as a backend wants them."""
-        self._backend = backend
-        (self._active, self._base, self._enabled, self._shift, self._events, self._gap,
-         self._gap_at) = (_array(backend, one) for one in self._columns)  # fmt: skip
-        self._scratch = [_array(backend, [0] * len(self._base)) for _ in range(5)]
-        self._answer = _array(backend, [0] * 4)
-        self._fixed = self._arguments()
 
     @property
     def _kind(self) -> Any:

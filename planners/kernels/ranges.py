@@ -135,11 +135,8 @@ def windows(
     steps: stride down and across, dilation down and across, padding at the top and on the left.
     kernel, inputs, outputs: rows and columns.
     """
-    down, across = (
-        outputs[axis] * steps[axis]
-        + kernel[axis] * steps[2 + axis]
-        + abs(steps[4 + axis])
-        + inputs[axis]
-        for axis in (0, 1)
-    )
-    return max(down, across)
+    across = zip(steps[:2], steps[2:4], steps[4:], kernel, inputs, outputs, strict=True)
+    largest = 0
+    for stride, dilation, padding, taps, length, output in across:
+        largest = max(largest, output * stride + taps * dilation + abs(padding) + length)
+    return largest
