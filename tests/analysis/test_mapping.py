@@ -294,3 +294,30 @@ def test_latency_by_dependency_needs_a_dependency():
     graph = GraphBuilder("g").actor("a", 2, overlap=False).actor("b", 3, overlap=False).graph()
     with pytest.raises(CsdfError, match="'b' never needs a firing of 'a'"):
         dependency_latency(graph, "a", "b")
+
+
+def test_a_mapping_in_which_nothing_takes_time_has_no_bottleneck():
+    graph = GraphBuilder("instant").actor("a", 0).graph()
+    platform = Platform(name="one", cores=(Core(name="p"),))
+    mapping = Mapping(binding={"a": "p"}, orders={"p": StaticOrder(periodic=("a",))})
+    found = mapped_throughput(graph, platform, mapping)
+    assert (found.period, found.to_json()["bottleneck"]) == (0, None)
+
+
+def test_a_buffer_at_the_source_is_freed_token_by_token():
+    # a makes two tokens in 5, which cross in 3 each, one at a time. With three places a starts again
+    # when the first of them has left, 5 + 3 after its start; two at once would leave after 5 + 6.
+    graph = (
+        GraphBuilder("pairs").actor("a", 5).actor("b", 1).channel("a", 2, "b", 2, name="c").graph()
+    )
+    platform = Platform(
+        name="two",
+        cores=(Core(name="p"), Core(name="q")),
+        connections=(Connection(source="p", target="q", latency=3, is_pipelined=False),),
+    )
+    mapping = Mapping(
+        binding={"a": "p", "b": "q"},
+        orders={name: StaticOrder(periodic=(one,)) for name, one in (("p", "a"), ("q", "b"))},
+        buffers={"c": Buffer(source=3)},
+    )
+    assert mapped_throughput(graph, platform, mapping).period == 8
