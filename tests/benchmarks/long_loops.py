@@ -1,8 +1,8 @@
 """Find what goes on for long without a look at the stop.
 
-`python -m tests.benchmarks.long_loops analyze g.json` runs a command and prints where processor time went between looks that are more than 0.3 s apart; a
-budget counts processor time here, and its alarm is off, so that loops without a look show. Graphs made
-to be slow are in tests.adversarial.graphs.
+`python -m tests.benchmarks.long_loops analyze g.json` runs a command and prints where processor time
+went between looks that are more than 0.3 s apart. A budget counts processor time here, and its alarm
+is off, so that loops without a look show. Graphs made to be slow are in tests.adversarial.graphs.
 """
 
 import faulthandler
