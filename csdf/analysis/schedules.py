@@ -64,15 +64,15 @@ def periodic_throughput(graph: Graph, copies: int, *, budget: Budget = None) -> 
     GaveUp where there is no such schedule, though the graph may run, and where the budget ends it.
     Source: Bodin et al., ESTIMedia 2013 (1-periodic); DAC 2016 (K-periodic).
     """
-    stop_of(budget).look()
+    stop = stop_of(budget)
     problem = _problem(graph)
     found = _copies(problem, copies)
     require_room(problem, found)
-    solution = _live_solution(problem, found)
+    solution = _live_solution(problem, found, stop)
     method = f"periodic-{copies}"
     if solution.period is None:
         if solution.is_exact:
-            blocked = deadlock(graph, budget=budget)
+            blocked = deadlock(graph, budget=stop)
             return Throughput(period=None, critical_cycle=None, deadlock=blocked, method=method)
         raise GaveUp(f"no schedule repeats {counted(copies, 'cycle')} of each actor; try more")
     whole = _Whole(range(len(problem.cycles)), range(len(problem.graph.producer)))
@@ -96,13 +96,15 @@ def _problem(graph: Graph) -> PeriodicProblem:
     return PeriodicProblem(indexed(bound_channels(graph)), list(cycle_vector(graph).values()))
 
 
-def _live_solution(problem: PeriodicProblem, copies: Sequence[int]) -> PeriodicSolution:
+def _live_solution(
+    problem: PeriodicProblem, copies: Sequence[int], budget: Budget = None
+) -> PeriodicSolution:
     """Solve; with zero durations first with unit times, which show what waits for itself."""
     if 0 in problem.graph.duration:
-        solution = problem.solve(copies, unit_times=True)
+        solution = problem.solve(copies, unit_times=True, budget=budget)
         if solution.period is None:
             return solution
-    return problem.solve(copies)
+    return problem.solve(copies, budget=budget)
 
 
 def _schedule(

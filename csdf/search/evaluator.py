@@ -20,6 +20,7 @@ from csdf.search.variables import Variable, with_searched_spaces
 from csdf.stopping import Stop
 
 MOST_LATE = 20_000  # phases of a schedule that is made after the stop has ended the search
+SHORT = 200_000  # phases of a schedule that is made in some tenths of a second
 LONG = 1_000  # phases of a schedule from which on it takes long enough to look at the stop first
 
 
@@ -202,9 +203,9 @@ class _System:
         """Whether there is a schedule with one copy of each actor's cycle."""
         copies = [1] * len(self._problem.cycles)
         require_room(self._problem, copies)
-        solution = self._problem.solve(
-            copies, tokens=self._tokens, unit_times=True, budget=self._stop
-        )
+        # A search that is ended at once has an answer by this: what is short ends by itself.
+        stop = self._stop if self._problem.nodes(copies) > SHORT else None
+        solution = self._problem.solve(copies, tokens=self._tokens, unit_times=True, budget=stop)
         return solution.period is not None
 
     def _refined(self, *, unit_times: bool) -> PeriodicSolution:

@@ -19,6 +19,8 @@ from csdf.model.shown import Shown
 from csdf.model.untimed import ValuedRun
 from csdf.stopping import Budget, Stop, stop_of
 
+TOKENS = 50_000  # that firings take between two looks at the stop: about a hundredth of a second
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependencyLatency(Shown):
@@ -162,7 +164,7 @@ class _ReleasedRun:
     """
 
     def __init__(self, graph: Graph, source: str, sink: str, stop: Stop) -> None:
-        self._stop = stop
+        self._stop, self._taken = stop, 0
         self.graph = indexed(graph)
         self.source = self.graph.actor_names.index(source)
         self.sink = self.graph.actor_names.index(sink)
@@ -187,6 +189,10 @@ class _ReleasedRun:
 
     def _end(self, actor: int, phase: int, needed: list[int | None]) -> int | None:
         """Return when the firing ends that needs tokens of these times."""
+        self._taken += 1 + len(needed)
+        if self._taken > TOKENS:
+            self._taken = 0
+            self._stop.look()
         released = 0 if actor == self.source else None
         times = [time for time in (self._starts[actor], released, *needed) if time is not None]
         start = max(times, default=None)

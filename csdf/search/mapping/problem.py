@@ -131,7 +131,10 @@ def _works(
             found.append(None)
             continue
         alone = bound_graph(
-            graph, platform, Mapping(binding={name: core.name}), is_conservative=True
+            replace(graph, actors=(graph.actor(name),), channels=(), origin=None),
+            platform,
+            Mapping(binding={name: core.name}),
+            is_conservative=True,
         )
         durations = alone.actor(name).durations
         found.append(tuple(durations[index % len(durations)] for index in range(count)))
