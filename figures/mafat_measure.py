@@ -21,11 +21,11 @@ from cnn2csdf.weights import Model, random_weights
 from figures.published.mafat import BIAS, LIMITS_MB, manual_sweep, memory_to_beat
 from figures.published.mafat_execution import run_fused, run_rows
 from planners.fusion.chains import Chain, chain_of
-from planners.fusion.choices import Terms
 from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.plans import FusionPlan
-from planners.fusion.published import MB
+from planners.fusion.search import Terms
 from planners.fusion.ways import Scratch
+from planners.published.mafat import MB
 
 COLUMNS = ("configuration", "arena", "touched", "process", "milliseconds")
 MEASURED = Path(__file__).with_name("mafat_sweep.csv")

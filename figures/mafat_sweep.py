@@ -16,17 +16,17 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from figures.published.mafat import SWEEP_CUTS, manual_sweep, work
 from planners.fusion.chains import Chain, chain_of
-from planners.fusion.choices import Terms
 from planners.fusion.command.picture import Line, TiledMap, lines_picture, tiles_picture
 from planners.fusion.planning import tiles_of
-from planners.fusion.published import (
+from planners.fusion.search import Terms
+from planners.fusion.ways import Scratch
+from planners.published.mafat import (
     MB,
     Predictor,
     paper_configuration,
     paper_name,
     predicted,
 )
-from planners.fusion.ways import Scratch
 
 HERE = Path(__file__)
 TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=Scratch.IM2COL)

@@ -11,7 +11,7 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from figures.published.mafat import TABLE_2_1, LayerRow, layer_table
 from planners.fusion.chains import chain_of
-from planners.fusion.published import MB
+from planners.published.mafat import MB
 
 HEAD = """# Table 2.1 of MAFAT
 

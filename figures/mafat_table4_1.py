@@ -13,7 +13,7 @@ from figures.published.mafat import BIAS, DARKNET, TABLE_4_1, layer_table, memor
 from planners.fusion.chains import Chain
 from planners.fusion.planning import best_plan
 from planners.fusion.plans import FusionPlan
-from planners.fusion.published import (
+from planners.published.mafat import (
     MB,
     Predictor,
     named_configuration,

@@ -20,7 +20,6 @@ from cnn2csdf.parameters import multiply_accumulates
 from figures.fit_networks import Subject, network_of
 from figures.msf_cnn import MODELS
 from figures.msf_cnn import SUBJECTS as CHAINS
-from planners.fusion.tiles import bands
 from planners.streaming.course import Course, course_of
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_places
@@ -31,6 +30,7 @@ from planners.streaming.search.moves import PARTS, Move, Moves
 from planners.streaming.search.spaces import OnceMoves, TwiceMoves
 from planners.streaming.stage import Stage
 from planners.streaming.stages import StageTable
+from planners.tiling.cuts import bands
 from planners.tiling.regions import COLUMNS, ROWS, Needs, even_ends
 
 SIZES = (1, 2, 4, 8, 16)  # rows and columns of a tile, beside all of them

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from planners.arena.banks import plan_banks as plan_banks
     from planners.check import check_plan as check_plan
     from planners.fusion.chains import chain_of as chain_of
-    from planners.fusion.choices import Terms as Terms
     from planners.fusion.planning import best_plan as best_plan
     from planners.fusion.planning import run_fused as run_fused
     from planners.fusion.plans import FusionAnswer as FusionAnswer
     from planners.fusion.plans import FusionPlan as FusionPlan
+    from planners.fusion.search import Terms as Terms
     from planners.network_arena import parts_arena as parts_arena
     from planners.network_arena import whole_arena as whole_arena
     from planners.parts_memory import MemoryComparison as MemoryComparison
@@ -63,7 +63,7 @@ _HOMES = {
     "NetworkSearch": "planners.traffic.network_traffic",
     "Objective": "planners.primitives.selection.objective",
     "Problem": "planners.plan",
-    "Terms": "planners.fusion.choices",
+    "Terms": "planners.fusion.search",
     "best_plan": "planners.fusion.planning",
     "best_selection": "planners.primitives.selection.planning",
     "chain_of": "planners.fusion.chains",

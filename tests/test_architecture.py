@@ -63,8 +63,10 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
 }
 COMMANDS = ("command", "commands", "report")  # folders of these packages that belong to commands
 ABOVE = ("cnn2csdf", "planners")
-SHARED_ROOMS = ("arena", "formats", "kernels", "streaming", "tiling")  # for every planner
-ANY_PLANNER = ("commands", "report")  # folders that know all planners, as modules beside them may
+# Rooms for every planner, as modules beside them are.
+SHARED_ROOMS = ("arena", "formats", "kernels", "published", "streaming", "tiling")
+# Rooms that know all planners, as modules beside them may.
+ANY_PLANNER = ("commands", "published", "report")
 
 ONLY_IN = {  # outside module: the places that may know it, or the last part of their names
     "dask": ("planners.reuse.front.places.dask_cluster",),

@@ -2,7 +2,7 @@
 
 Source: Farley and Gerstlauer, MAFAT: Memory-Aware Fusing and Tiling of Neural Networks for
 Accelerated Edge Inference, 2021 (arXiv 2107.06960). MB are 2^20 bytes. Its predictor and its search
-are in planners.fusion.published.
+are in planners.published.mafat.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import NamedTuple
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
 from planners.fusion.chains import Chain
-from planners.fusion.choices import Cost, Option
 from planners.fusion.configurations import Configuration, Group
-from planners.fusion.memory import scratch_elements
-from planners.fusion.published import (
+from planners.fusion.search import Cost, Option
+from planners.fusion.tiles import TiledGroup, even_grid, scratch_elements
+from planners.fusion.ways import Scratch, Way
+from planners.published.mafat import (
     ELEMENT_BYTES,
     MOST_TILES,
     Predictor,
@@ -29,8 +30,7 @@ from planners.fusion.published import (
     predicted_group,
     tiles_of,
 )
-from planners.fusion.tiles import TiledGroup, bands, even_grid
-from planners.fusion.ways import Scratch, Way
+from planners.tiling.cuts import bands
 from planners.tiling.regions import COLUMNS, ROWS, Needs
 
 PRINTED = Predictor.PRINTED
@@ -172,4 +172,4 @@ def predicted_options(chain: Chain, tilings: Sequence[tuple[int, int]]) -> Itera
                 ).multiply_accumulates
                 way = Way.WHOLE if (down, across) == (1, 1) else Way.RECOMPUTE
                 group = Group(first=first, upto=upto, way=way, grid=grid)
-                yield Option(BIAS + memory, Cost(0, spent), group, BIAS + memory)
+                yield Option(BIAS + memory, Cost(0, spent), group)

@@ -21,16 +21,17 @@ from cnn2csdf.weights import Array, Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError
 from planners.fusion.configurations import Group
-from planners.fusion.memory import (
+from planners.fusion.planning import FusedRun, tiles_of
+from planners.fusion.plans import FusionPlan
+from planners.fusion.tiles import (
+    Place,
+    TiledGroup,
     edge_name,
     lines_name,
     scratch_elements,
     scratch_name,
     tile_name,
 )
-from planners.fusion.planning import FusedRun, tiles_of
-from planners.fusion.plans import FusionPlan
-from planners.fusion.tiles import Place, TiledGroup
 from planners.fusion.ways import Way
 from planners.parts_memory import network_memory
 from planners.streaming.plan import StreamingPlan

@@ -13,20 +13,32 @@ from csdf.outcome import Reason, Status, Why, because
 from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
 from planners.arena.allocation import plan_arena
 from planners.fusion.chains import Chain
-from planners.fusion.choices import NOTHING, Cost, Option, Rows, Terms, least_memory, options
 from planners.fusion.configurations import Configuration, Group, check_configuration
-from planners.fusion.cost import LayerCost, lengths, price_of
-from planners.fusion.memory import (
+from planners.fusion.plans import FusionAnswer, FusionPlan
+from planners.fusion.search import (
+    NOTHING,
+    Cost,
+    FusionPoint,
+    Option,
+    Rows,
+    Terms,
+    best_under,
+    front,
+    least_memory,
+    merged,
+    options,
+)
+from planners.fusion.tiles import (
+    TiledGroup,
     edge_name,
     lines_name,
     scratch_bytes,
     scratch_name,
     tile_name,
     tiled_buffers,
+    tiled_group,
 )
-from planners.fusion.plans import FusionAnswer, FusionPlan
-from planners.fusion.search import FusionPoint, best_under, front, merged
-from planners.fusion.tiles import TiledGroup, fresh, tiled_group
+from planners.fusion.tilings import LayerCost, lengths, price_of
 from planners.fusion.ways import Way
 from planners.plan import Problem
 from planners.streaming.computing import ModelComputing
@@ -35,6 +47,7 @@ from planners.streaming.making import Block, plan_with_blocks
 from planners.streaming.offsets.groups import WorkingGroup
 from planners.streaming.plan import Kind, StreamBuffer
 from planners.streaming.stage import Manner, Stage, Tiles
+from planners.tiling.cuts import fresh
 from planners.tiling.regions import COLUMNS, ROWS, Needs
 
 OF_TILES = (

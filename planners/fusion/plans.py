@@ -10,9 +10,8 @@ from cnn2csdf.parameters import multiply_accumulates
 from csdf.model.shown import Shown
 from csdf.outcome import Reason, Status, Why, because
 from planners.fusion.chains import Chain
-from planners.fusion.choices import Cost, Terms
 from planners.fusion.configurations import Configuration, Group
-from planners.fusion.search import FusionPoint, merged
+from planners.fusion.search import Cost, FusionPoint, Terms, merged
 from planners.plan import Buffer, MemoryPlan, Problem
 from planners.streaming.plan import StreamingPlan
 

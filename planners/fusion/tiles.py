@@ -1,20 +1,32 @@
-"""A group of layers cut into tiles: what each tile holds of each tensor, and what it computes.
+"""A group of layers cut into tiles: what each tile holds of each tensor, computes, and keeps.
 
 The output of a group is cut by a grid. Backwards from there each tile needs a rectangle of every
 tensor; where windows overlap, so do the rectangles of neighbours. A tile computes all it holds, or
 keeps what tiles before it have computed. Tiles go row by row, from left to right.
+
+Lifetimes of buffers are in steps: a step for each layer. The input of a group lies whole in memory
+and is read where it lies; the output lies whole, and each tile writes its piece where it belongs.
+In between a tile has one buffer for what it holds of each tensor, as large as the largest tile
+needs it; all tiles use the same buffers. Where tiles keep what others computed, two more buffers of
+each tensor hold it: the rows that the tiles below need (`lines`, as wide as the map), and the
+columns that the next tile needs (`edge`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
+from math import prod
+from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators import Convolution
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import InvalidPlan
-from planners.tiling.cuts import cut_back
+from planners.fusion.ways import Scratch
+from planners.plan import Buffer
+from planners.tiling.cuts import Bands, bands, fresh, largest_shared
 from planners.tiling.regions import (
     COLUMNS,
     ROWS,
@@ -22,10 +34,8 @@ from planners.tiling.regions import (
     Range,
     Region,
     even_ends,
-    hull,
 )
 
-Bands = dict[str, tuple[Range, ...]]  # by tensor: for each tile along an axis, what it holds
 Place = tuple[int, int]  # of a tile: down, across
 
 
@@ -62,38 +72,6 @@ def even_grid(layer: Layer, down: int, across: int) -> Grid:
     return Grid(
         rows=even_ends(layer.shape.height, down), columns=even_ends(layer.shape.width, across)
     )
-
-
-def bands(needs: Needs, layers: Sequence[Layer], ends: Sequence[int], axis: int) -> Bands:
-    """Return what each tile along an axis holds of each tensor that the layers read or write.
-
-    ends: of the tiles of the last layer. Of a tensor with several readers a tile holds all from the
-    first to the last place that any of them needs.
-    """
-    made_by = {layer.name: layer for layer in layers}
-
-    def asks(name: str, held: tuple[Range, ...]) -> Iterator[tuple[str, tuple[Range, ...]]]:
-        for need in needs.of(made_by[name], axis):
-            yield need.source, tuple(map(need.clipped, held))
-
-    whole = {layers[-1].name: tuple(zip((0, *ends), ends, strict=False))}
-    return cut_back(whole, reversed(made_by), asks, union=hull, makes=lambda _, held: held)[0]
-
-
-def fresh(ranges: Sequence[Range]) -> tuple[Range, ...]:
-    """Return what each tile holds that no tile before it does; maybe nothing."""
-    found, upto = [], 0
-    for first, end in ranges:
-        begin = min(max(first, upto), end)
-        found.append((begin, end))
-        upto = max(upto, end)
-    return tuple(found)
-
-
-def largest_shared(ranges: Sequence[Range]) -> int:
-    """Return the most places that a tile shares with the next one."""
-    pairs = pairwise(ranges)
-    return max((max(0, one[1] - other[0]) for one, other in pairs), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,3 +152,165 @@ def tiled_group(
         rows=bands(needs, layers, grid.rows, ROWS),
         columns=bands(needs, layers, grid.columns, COLUMNS),
     )
+
+
+class Sizes(NamedTuple):
+    """Elements of one tensor of a tiled group: of a tile, and of what tiles keep for others."""
+
+    tile: int
+    lines: int
+    edge: int
+
+    @property
+    def kept(self) -> int:
+        """Elements that stay from tile to tile."""
+        return self.lines + self.edge
+
+
+def sizes(channels: int, rows: Sequence[Range], columns: Sequence[Range], *, keeps: bool) -> Sizes:
+    """Return the buffers of a tensor of which tiles hold these rows and columns."""
+    height, width = longest(rows), longest(columns)
+    if not keeps:
+        return Sizes(channels * height * width, 0, 0)
+    span = columns[-1][1] - columns[0][0]
+    return Sizes(
+        channels * height * width,
+        channels * largest_shared(rows) * span,
+        channels * height * largest_shared(columns),
+    )
+
+
+def longest(ranges: Sequence[Range]) -> int:
+    """Return the most places that one tile has along an axis."""
+    return max(end - first for first, end in ranges)
+
+
+def scratch_elements(network: Network, layer: Layer, places: int, scratch: Scratch) -> int:
+    """Return the elements of scratch for so many output places of a layer."""
+    match layer.operator:
+        case Convolution(window=window, groups=groups) if scratch is Scratch.IM2COL:
+            channels = network.input_shapes(layer)[0].channels // groups
+            return places * channels * prod(window.kernel)
+    return 0
+
+
+def scratch_bytes(
+    network: Network, layer: Layer, places: int, scratch: Scratch, element_bytes: int | None
+) -> int:
+    """Return the bytes of scratch for so many output places: elements of the input of the layer.
+
+    element_bytes: of every element; None: as the network stores them.
+    """
+    elements = scratch_elements(network, layer, places, scratch)
+    return elements * (element_bytes or network.layer(layer.inputs[0]).element_bytes)
+
+
+def tile_name(layer: str) -> str:
+    """Name of the buffer for what a tile holds of the output of a layer."""
+    return f"{layer} tile"
+
+
+def lines_name(layer: str) -> str:
+    """Name of the buffer for rows of the output of a layer that tiles below need."""
+    return f"{layer} lines"
+
+
+def edge_name(layer: str) -> str:
+    """Name of the buffer for columns of the output of a layer that the next tile needs."""
+    return f"{layer} edge"
+
+
+def scratch_name(layer: str) -> str:
+    """Name of the scratch of a layer."""
+    return f"{layer} scratch"
+
+
+def tiled_buffers(
+    group: TiledGroup, scratch: Scratch, *, begin: int, element_bytes: int | None
+) -> Iterator[Buffer]:
+    """Yield the buffers of a group but its input and output; its first step is at time `begin`."""
+    last = last_steps(group.layers)
+    end = begin + len(group.layers)
+    for step, layer in enumerate(group.layers):
+        rows, columns = group.rows[layer.name], group.columns[layer.name]
+        size = element_bytes or layer.element_bytes
+        if layer is not group.layers[-1]:
+            found = sizes(layer.shape.channels, rows, columns, keeps=group.keeps)
+            yield Buffer(
+                name=tile_name(layer.name),
+                size=found.tile * size,
+                start=begin + step,
+                end=begin + last[layer.name] + 1,
+                alignment=size,
+            )
+            for name, elements in (
+                (lines_name(layer.name), found.lines),
+                (edge_name(layer.name), found.edge),
+            ):
+                if elements:
+                    yield Buffer(
+                        name=name, size=elements * size, start=begin, end=end, alignment=size
+                    )
+        if group.keeps:
+            rows, columns = fresh(rows), fresh(columns)
+        places = longest(rows) * longest(columns)
+        yield from _scratch(
+            group.network, layer, places, scratch, at=begin + step, element_bytes=element_bytes
+        )
+
+
+def _scratch(
+    network: Network,
+    layer: Layer,
+    places: int,
+    scratch: Scratch,
+    *,
+    at: int,
+    element_bytes: int | None,
+) -> Iterator[Buffer]:
+    """The scratch of a layer at one step, where it has some."""
+    size = scratch_bytes(network, layer, places, scratch, element_bytes)
+    if size:
+        yield Buffer(
+            name=scratch_name(layer.name),
+            size=size,
+            start=at,
+            end=at + 1,
+            alignment=element_bytes or network.layer(layer.inputs[0]).element_bytes,
+        )
+
+
+def last_steps(layers: Sequence[Layer]) -> Mapping[str, int]:
+    """Return for each tensor the step of the last layer that reads it, or writes it."""
+    last: dict[str, int] = {}
+    for step, layer in enumerate(layers):
+        last[layer.name] = step
+        for source in layer.inputs:
+            last[source] = step
+    return last
+
+
+def whole_buffers(
+    network: Network,
+    layers: Sequence[Layer],
+    scratch: Scratch,
+    *,
+    begin: int,
+    element_bytes: int | None,
+) -> Iterator[Buffer]:
+    """Yield the buffers of layers that work on whole maps, but for input and output."""
+    last = last_steps(layers)
+    for step, layer in enumerate(layers):
+        places = layer.shape.height * layer.shape.width
+        size = element_bytes or layer.element_bytes
+        if layer is not layers[-1]:
+            yield Buffer(
+                name=layer.name,
+                size=layer.shape.elements * size,
+                start=begin + step,
+                end=begin + last[layer.name] + 1,
+                alignment=size,
+            )
+        yield from _scratch(
+            network, layer, places, scratch, at=begin + step, element_bytes=element_bytes
+        )

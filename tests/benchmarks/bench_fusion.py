@@ -12,8 +12,7 @@ from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.fusion.chains import chain_of
-from planners.fusion.choices import Terms, options
-from planners.fusion.search import front
+from planners.fusion.search import Terms, front, options
 from planners.fusion.ways import Scratch
 
 TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=Scratch.IM2COL)

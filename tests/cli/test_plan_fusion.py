@@ -7,7 +7,7 @@ import pytest
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from csdf.cli import answers
-from planners.fusion import choices
+from planners.fusion import search
 from planners.fusion.command import main as fusion
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.given.plan_text import parse_plans
@@ -227,7 +227,7 @@ def test_an_interrupt_gives_the_best_so_far(fuse, monkeypatch):
     def interrupted(*words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(choices, "_by_rows", interrupted)
+    monkeypatch.setattr(search, "_by_rows", interrupted)
     code, output, remarks = fuse(MODEL, "--memory", "1MB")
     assert code == 0
     assert "resnet8: feasible" in output

@@ -9,7 +9,7 @@ import figures.__main__ as command
 from figures import papers
 from figures.published.mafat import TABLE_4_1
 from figures.published.todaes import TABLE_6_6
-from planners.fusion.published import MB, Predictor, paper_name, paper_search
+from planners.published.mafat import MB, Predictor, paper_name, paper_search
 from tests.planners.fusion.chains import yolo_chain
 
 ROOT = Path(__file__).parents[2]

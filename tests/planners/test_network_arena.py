@@ -15,8 +15,8 @@ from csdf.errors import GaveUp
 from csdf.stopping import Stop
 from planners.check import check_plan
 from planners.fusion.chains import chain_of
-from planners.fusion.choices import Terms
 from planners.fusion.planning import best_plan
+from planners.fusion.search import Terms
 from planners.fusion.ways import Scratch, Way
 from planners.memory_ways import (
     PARTS_APART,

@@ -21,20 +21,77 @@ from cnn2csdf.weights import Model
 from csdf.cli import answers, pictures
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
-from csdf.outcome import Status, because
+from csdf.outcome import Reason, Status, Why, because
 from planners.formats.c_header import format_header
-from planners.fusion.chains import chain_of
-from planners.fusion.choices import Terms
+from planners.fusion.chains import Chain, chain_of
 from planners.fusion.command.answer import Check, as_json, as_text
-from planners.fusion.command.chosen import chosen_answer
-from planners.fusion.command.options import is_chosen
-from planners.fusion.planning import FusionWhy, best_plan, run_fused
+from planners.fusion.command.main import FITTED, PUBLISHED, is_chosen
+from planners.fusion.configurations import Configuration
+from planners.fusion.planning import FusionWhy, best_plan, fusion_plan, run_fused
 from planners.fusion.plans import FusionAnswer, FusionPlan
+from planners.fusion.search import Terms
 from planners.fusion.ways import Scratch
 from planners.limits import Limits
+from planners.published.mafat import (
+    MB,
+    Predictor,
+    named_configuration,
+    paper_name,
+    paper_search,
+    predicted,
+)
 from planners.streaming.command.beside import fit_beside
 from planners.streaming.given.plan_text import format_plans
 from planners.tiling.layer_ranges import layer_range
+
+PREDICTORS = {PUBLISHED: Predictor.PRINTED, FITTED: Predictor.FITTED}  # by --method
+
+
+class ChosenWhy(Why):
+    """The source of a plan that no search here has found."""
+
+    GIVEN = "{name} as given; MAFAT predicts {printed:.1f} MiB, with the fit {fitted:.1f} MiB"
+    PUBLISHED = (
+        "Algorithm 3 of MAFAT chooses {name}; predicted {printed:.1f} MiB, with the fit "
+        "{fitted:.1f} MiB"
+    )
+    TOO_LARGE = (
+        "Algorithm 3 of MAFAT finds nothing below {limit} bytes and takes {name}; predicted "
+        "{printed:.1f} MiB, with the fit {fitted:.1f} MiB"
+    )
+    BEYOND = "{name} as given needs an arena of {needed} bytes, more than {limit}"
+
+
+def chosen_answer(
+    chain: Chain, terms: Terms, options: argparse.Namespace, limit: int | None
+) -> FusionAnswer:
+    """Return the plan of the configuration that is given, or that MAFAT's search chooses.
+
+    Raises InvalidPlan where the configuration does not fit the chain.
+    """
+    if options.configuration is not None:
+        groups = named_configuration(chain, options.configuration)
+        reason = _reason(ChosenWhy.GIVEN, chain, groups)
+    else:
+        memory, predictor = limit or 0, PREDICTORS[options.method]
+        groups = paper_search(chain, memory, predictor)
+        fits = predicted(chain, groups, predictor) < memory
+        why = ChosenWhy.PUBLISHED if fits else ChosenWhy.TOO_LARGE
+        reason = _reason(why, chain, groups, limit=memory)
+    plan = fusion_plan(chain, groups, terms)
+    answer = FusionAnswer(plan=plan, front=(), status=Status.FEASIBLE, reason=reason, lower_bound=0)
+    if options.configuration is None or limit is None or plan.memory <= limit:
+        return answer
+    beyond = because(ChosenWhy.BEYOND, name=options.configuration, needed=plan.memory, limit=limit)
+    return FusionAnswer(
+        plan=None, front=(), status=Status.INFEASIBLE, reason=beyond, lower_bound=plan.memory
+    )
+
+
+def _reason(why: ChosenWhy, chain: Chain, groups: Configuration, **values: int) -> Reason:
+    """Why, with what both predictors say of the configuration."""
+    printed, fitted = (predicted(chain, groups, one) / MB for one in Predictor)
+    return because(why, name=paper_name(groups), printed=printed, fitted=fitted, **values)
 
 
 def _header(plan: FusionPlan) -> str:

@@ -3,43 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from planners.streaming.stage import Stage, Tiles
-from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, Region, hull
-
-Ranges = dict[str, list[Range]]  # by tensor: of each tile along an axis
-
-
-def held_ranges(needs: Needs, layers: Sequence[Layer], ends: Sequence[int], axis: int) -> Ranges:
-    """Return the places along an axis that each tile needs of each tensor read or written.
-
-    ends: of the tiles in the result. Of a tensor with several readers a tile needs all from the first
-    to the last place that any of them needs.
-    """
-    found: Ranges = {}
-    for target in pairwise((0, *ends)):
-        wanted = {layers[-1].name: target}
-        for layer in reversed(layers):
-            for need in needs.of(layer, axis):
-                span = need.clipped(wanted[layer.name])
-                known = wanted.get(need.source)
-                wanted[need.source] = span if known is None else hull(known, span)
-        for name, span in wanted.items():
-            found.setdefault(name, []).append(span)
-    return found
-
-
-def not_held_before(ranges: Sequence[Range]) -> list[Range]:
-    """Return what each tile needs that no tile before it does; an empty range for nothing."""
-    found, upto = [], 0
-    for first, end in ranges:
-        begin = min(max(first, upto), end)
-        found.append((begin, end))
-        upto = max(upto, end)
-    return found
+from planners.tiling.cuts import bands, fresh
+from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, Region
 
 
 class TileRanges:
@@ -52,8 +21,8 @@ class TileRanges:
         self.tiles: Tiles = stage.tiles
         self.layers = [network.layer(name) for name in stage.layers]
         needs = needs or Needs(network)
-        self.rows = held_ranges(needs, self.layers, self.tiles.rows, ROWS)
-        self.columns = held_ranges(needs, self.layers, self.tiles.columns, COLUMNS)
+        self.rows = bands(needs, self.layers, self.tiles.rows, ROWS)
+        self.columns = bands(needs, self.layers, self.tiles.columns, COLUMNS)
 
     def held(self, name: str, down: int, across: int) -> Region:
         """Return what a tile holds of a tensor."""
@@ -63,7 +32,7 @@ class TileRanges:
         """Return what a tile computes of a tensor."""
         if not self.tiles.keeps:
             return self.held(name, down, across)
-        rows, columns = not_held_before(self.rows[name]), not_held_before(self.columns[name])
+        rows, columns = fresh(self.rows[name]), fresh(self.columns[name])
         return Region(rows[down], columns[across])
 
     def rows_below(self, name: str, down: int) -> Region | None:
@@ -90,7 +59,7 @@ class TileRanges:
         places = layer.shape.height * layer.shape.width
         rows, columns = self.rows[layer.name], self.columns[layer.name]
         if self.tiles.keeps:
-            rows, columns = not_held_before(rows), not_held_before(columns)
+            rows, columns = fresh(rows), fresh(columns)
         return every // places * _places(rows) * _places(columns)
 
 

@@ -7,8 +7,8 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.weights import Model
 from planners.fusion.chains import chain_of
-from planners.fusion.choices import Terms
 from planners.fusion.planning import best_plan
+from planners.fusion.search import Terms
 from planners.fusion.ways import Scratch, Way
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.as_plans import streaming_plans

@@ -18,8 +18,8 @@ from planners.code.tiles import tiling_of
 from planners.code.vectors import placed, random_frame
 from planners.fusion.chains import chain_of
 from planners.fusion.configurations import Way, configuration
-from planners.fusion.memory import Scratch
 from planners.fusion.planning import fusion_plan
+from planners.fusion.tiles import Scratch
 from planners.streaming.computing import ModelComputing
 from planners.streaming.given.plan_text import format_plans, parse_plans
 from planners.streaming.machine import Machine

@@ -14,11 +14,10 @@ from cnn2csdf.weights import Model
 from csdf.errors import GaveUp, InvalidNetwork, InvalidPlan
 from csdf.stopping import Stop
 from planners.fusion.chains import chain_of
-from planners.fusion.choices import NOTHING, least_memory, options
 from planners.fusion.configurations import configuration
 from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.plans import necessary_work
-from planners.fusion.search import best_under, front, merged
+from planners.fusion.search import NOTHING, best_under, front, least_memory, merged, options
 from planners.fusion.ways import Scratch, Way
 from planners.streaming.given.judge import require_carried_out
 from planners.tiling.layer_ranges import layer_range

@@ -13,7 +13,8 @@ from figures.published.mafat import (
     work,
 )
 from planners.fusion.planning import best_plan
-from planners.fusion.published import (
+from planners.fusion.search import best_under, front
+from planners.published.mafat import (
     MB,
     Predictor,
     cuts_of,
@@ -23,7 +24,6 @@ from planners.fusion.published import (
     paper_search,
     predicted,
 )
-from planners.fusion.search import best_under, front
 from tests.planners.fusion.chains import TERMS, plain_chain, yolo_chain
 
 SQUARES = [(side, side) for side in range(1, 6)]

@@ -6,6 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from planners.fusion.as_plan import streaming_plan
+from planners.fusion.memory import Scratch
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
@@ -13,7 +14,6 @@ from cnn2csdf.granularity import Granularity
 from cnn2csdf.weights import Model
 from planners.fusion.chains import chain_of
 from planners.fusion.configurations import Way, configuration
-from planners.fusion.memory import Scratch
 from planners.fusion.planning import fusion_plan
 from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
 from planners.primitives.execution.as_plan import planned_primitives

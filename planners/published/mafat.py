@@ -20,10 +20,10 @@ from cnn2csdf.operators import Pooling
 from csdf.errors import InvalidPlan
 from planners.fusion.chains import Chain
 from planners.fusion.configurations import Configuration, Group, configuration
-from planners.fusion.cost import lengths
-from planners.fusion.memory import scratch_elements
-from planners.fusion.tiles import Bands, TiledGroup, tiled_group
+from planners.fusion.tiles import TiledGroup, scratch_elements, tiled_group
+from planners.fusion.tilings import lengths
 from planners.fusion.ways import Scratch
+from planners.tiling.cuts import Bands
 from planners.tiling.regions import COLUMNS, ROWS, Needs
 
 MB = 2**20
