@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf.weights import Array
-from planners.streaming.search.moves import WHOLE, Choices, Move, Moves
+from planners.memory.search.moves import WHOLE, Choices, Move, Moves
 
 
 class Labels(NamedTuple):
