@@ -21,9 +21,9 @@ from csdf.errors import GaveUp
 from csdf.outcome import told
 from csdf.stopping import Progress, Stop
 from figures.branched_networks import lraspp_like, yolov8n_like
-from planners.streaming.fit import fit
+from planners.memory.answer import BY_ROWS, RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS, Fit, FitWay
+from planners.memory.fit import fit
 from planners.streaming.machine import Machine
-from planners.streaming.ways import BY_ROWS, RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS, Fit, FitWay
 
 MODELS = Path(__file__).parents[1] / "models" / "networks"
 SECONDS = 8.0  # of the processor, for each network and input

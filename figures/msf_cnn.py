@@ -17,9 +17,9 @@ from cnn2csdf.simplify import simplified
 from csdf.errors import GaveUp
 from csdf.outcome import told
 from csdf.stopping import Progress, Stop
-from planners.streaming.fit import fit
+from planners.memory.answer import OUTSIDE, RESIDENT, ROWS, SEARCHED, Fit, FitWay
+from planners.memory.fit import fit
 from planners.streaming.machine import Machine
-from planners.streaming.ways import OUTSIDE, RESIDENT, ROWS, SEARCHED, Fit, FitWay
 
 MODELS = Path(__file__).parents[1] / "models" / "networks"
 SECONDS = 20.0  # of the processor, for each network and accounting

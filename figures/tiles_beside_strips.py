@@ -20,14 +20,14 @@ from cnn2csdf.parameters import multiply_accumulates
 from figures.fit_networks import Subject, network_of
 from figures.msf_cnn import MODELS
 from figures.msf_cnn import SUBJECTS as CHAINS
+from planners.memory.overlap import least_lead
+from planners.memory.search.chains import GroupWay, PlanWay
+from planners.memory.search.front import front
+from planners.memory.search.moves import PARTS, Move, Moves
+from planners.memory.search.spaces import OnceMoves, TwiceMoves
 from planners.streaming.course import Course, course_of
 from planners.streaming.firing import Firings
 from planners.streaming.lines import Keeping, kept_places
-from planners.streaming.overlap import least_lead
-from planners.streaming.search.chains import GroupWay, PlanWay
-from planners.streaming.search.front import front
-from planners.streaming.search.moves import PARTS, Move, Moves
-from planners.streaming.search.spaces import OnceMoves, TwiceMoves
 from planners.streaming.stage import Stage
 from planners.streaming.stages import StageTable
 from planners.tiling.cuts import bands

@@ -64,7 +64,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
 COMMANDS = ("command", "commands", "report")  # folders of these packages that belong to commands
 ABOVE = ("cnn2csdf", "planners")
 # Rooms for every planner, as modules beside them are.
-SHARED_ROOMS = ("arena", "formats", "kernels", "published", "streaming", "tiling")
+SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "published", "streaming", "tiling")
 # Rooms that know all planners, as modules beside them may.
 ANY_PLANNER = ("commands", "published", "report")
 

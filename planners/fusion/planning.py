@@ -40,11 +40,11 @@ from planners.fusion.tiles import (
 )
 from planners.fusion.tilings import LayerCost, lengths, price_of
 from planners.fusion.ways import Way
+from planners.memory.making import Block, plan_with_blocks
+from planners.memory.offsets.groups import WorkingGroup
 from planners.plan import Problem
 from planners.streaming.computing import ModelComputing
 from planners.streaming.machine import Machine
-from planners.streaming.making import Block, plan_with_blocks
-from planners.streaming.offsets.groups import WorkingGroup
 from planners.streaming.plan import Kind, StreamBuffer
 from planners.streaming.stage import Manner, Stage, Tiles
 from planners.tiling.cuts import fresh

@@ -24,10 +24,10 @@ from planners.fusion.configurations import Configuration, Group, single
 from planners.fusion.tiles import last_steps, scratch_bytes, whole_buffers
 from planners.fusion.tilings import LayerCost, Price, TilesTo, Tilings, price_of
 from planners.fusion.ways import Scratch, Way
+from planners.memory.search.times import PlanTimes
 from planners.plan import Buffer, most_alive
 from planners.streaming.geometry.summing import sums_over_rows
 from planners.streaming.lines import Keeping, kept_rows
-from planners.streaming.search.times import PlanTimes
 from planners.streaming.stage import Manner, Stage
 from planners.streaming.stages import StageTable
 from planners.tiling.regions import Needs

@@ -18,8 +18,8 @@ from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from csdf.errors import ExecutionError
 from planners.code.library import write_library
-from planners.streaming.fit import fit
-from planners.streaming.ways import RESIDENT, ROWS
+from planners.memory.answer import RESIDENT, ROWS
+from planners.memory.fit import fit
 from tests.planners.code.calibrated import integer_model, real_model
 
 BUDGET = 10.0  # seconds for each plan

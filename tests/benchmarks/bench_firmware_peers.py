@@ -23,7 +23,7 @@ from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from planners.code.library import write_library
 from planners.code.vectors import placed, random_frame
-from planners.streaming.fit import fit
+from planners.memory.fit import fit
 from tests.planners.code.calibrated import real_model
 
 FLAGS = ("-O2", "-O3")

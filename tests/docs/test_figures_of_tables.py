@@ -8,7 +8,7 @@ from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from csdf.cli.main import main
-from planners.streaming.fit import fit
+from planners.memory.fit import fit
 from tests.docs.pages import ROOT
 from tests.shared_data import SHARED, each
 

@@ -7,9 +7,9 @@ import pytest
 
 from cnn2csdf.parameters import multiply_accumulates
 from figures import fit_networks, msf_cnn
-from planners.streaming.fit import fit
+from planners.memory.answer import OUTSIDE, SEARCHED
+from planners.memory.fit import fit
 from planners.streaming.machine import Machine
-from planners.streaming.ways import OUTSIDE, SEARCHED
 
 
 def kept(script):

@@ -8,8 +8,8 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.operators import Convolution, Window
 from figures import tiles_beside_strips as tiles
 from figures.fit_networks import Subject, network_of
+from planners.memory.search.moves import Moves
 from planners.streaming.course import course_of
-from planners.streaming.search.moves import Moves
 from planners.streaming.stages import StageTable
 
 

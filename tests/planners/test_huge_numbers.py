@@ -13,10 +13,10 @@ from planners.fifo.event_system import EventSystem
 from planners.fifo.timing.cluster import Cluster, Port, Series, Wait
 from planners.fifo.timing.options import TimingOptions
 from planners.kernels import ranges
+from planners.memory.offsets.chain_placement import ChainGroup, chain_offsets
 from planners.plan import Buffer, Problem
 from planners.primitives.selection.fronts import added, front_of
 from planners.primitives.selection.objective import Objective
-from planners.streaming.offsets.chain_placement import ChainGroup, chain_offsets
 from planners.traffic.convolution import Convolution
 from planners.traffic.one_layer import least_traffic
 from planners.traffic.tilings import tile_sizes

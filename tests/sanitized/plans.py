@@ -25,14 +25,14 @@ from planners.arena.widening import WideningSearch
 from planners.fifo.event_system import EventSystem
 from planners.fifo.timing.cluster import Cluster, Port, Series, Wait
 from planners.kernels import convolution_layers as layers
+from planners.memory.offsets.exact_placement import ExactPlacement
+from planners.memory.offsets.pieces import GroupBytes, Lead
 from planners.plan import Buffer, Problem
 from planners.primitives.library import pooling
 from planners.primitives.library.convolution import ConvolutionSizes
 from planners.primitives.library.direct import DIRECT
 from planners.primitives.library.primitive import compiled, contiguous, map_dims
 from planners.primitives.profile import CHW
-from planners.streaming.offsets.exact_placement import ExactPlacement
-from planners.streaming.offsets.pieces import GroupBytes, Lead
 from planners.traffic import nested_search, one_layer
 from planners.traffic.convolution import ArrayBytes, Convolution
 from planners.traffic.nest import Halo

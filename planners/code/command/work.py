@@ -23,11 +23,11 @@ from planners.code.library import library as library_of
 from planners.code.library import write_folder
 from planners.code.sources import Written
 from planners.code.together import Member, together
-from planners.streaming.fit import fit
-from planners.streaming.given.as_fit import fit_of
+from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitWay
+from planners.memory.fit import fit
+from planners.memory.given_plans import fit_of
 from planners.streaming.given.files import plans_for, worked_part
 from planners.streaming.plan import StreamingPlan
-from planners.streaming.ways import RESIDENT, SEARCHED, Fit, FitWay
 
 REAL_BYTES = 4  # of an element of a network without quantised tensors, in C
 

@@ -15,9 +15,9 @@ from planners.fusion.configurations import Group
 from planners.fusion.plans import FusionAnswer, FusionPlan, necessary_work
 from planners.fusion.search import merged
 from planners.fusion.ways import Scratch
+from planners.memory.several import Together
 from planners.streaming.command.beside import as_json as fit_as_json
 from planners.streaming.command.beside import in_words
-from planners.streaming.together import Together
 
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 

@@ -11,6 +11,7 @@ from csdf.cli import answers, pictures
 from csdf.cli.frame import output
 from csdf.words import bytes_in_words, rate_in_words, time_in_words
 from planners.limits import Limits
+from planners.memory.several import Together
 from planners.memory_ways import RINGS
 from planners.reuse.application.application import Application
 from planners.reuse.cost.comparison import Comparison
@@ -19,7 +20,6 @@ from planners.reuse.deployment.deployment import Deployment
 from planners.reuse.front.problem import Front, FrontWhy, Point
 from planners.streaming.command.beside import as_json as fit_as_json
 from planners.streaming.command.beside import in_words
-from planners.streaming.together import Together
 
 TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
 METHODS = {  # fields of Comparison, and what they are called

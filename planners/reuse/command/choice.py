@@ -16,6 +16,7 @@ from csdf.outcome import because
 from csdf.stopping import Stop
 from planners.arena.allocation import ArenaWhy
 from planners.limits import Limits
+from planners.memory.several import Together
 from planners.reuse.application.application import Application
 from planners.reuse.command.answer import ReusePlans
 from planners.reuse.command.options import PUBLISHED
@@ -34,7 +35,6 @@ from planners.reuse.front.selection import Demands, selected
 from planners.streaming.at_work.in_turn import run_in_turn
 from planners.streaming.command.beside import fit_beside
 from planners.streaming.plan import StreamingPlan
-from planners.streaming.together import Together
 
 MOST_STEPS = 2000  # of the search for offsets, after which the best by then is taken
 BOUND_STEPS = 300  # of the search for the least in use together, at most

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from csdf.errors import InvalidPlan
+from planners.memory.parts_in_order import GroupInOrder, PartsInOrder, Ring, in_order
 from planners.reuse.application.application import Application, Member
 from planners.reuse.deployment.deployment import Deployment, PlannedBuffer, PlannedPartition
 from planners.reuse.deployment.turns import teams
-from planners.streaming.ordered.parts import GroupInOrder, PartsInOrder, Ring, in_order
 from planners.streaming.plan import HandOver, StreamingPlan
 
 Key = tuple[str, int, int, int, str]  # of what may be one buffer

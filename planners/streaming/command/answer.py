@@ -12,11 +12,11 @@ from cnn2csdf.quantized_layers import stores_integers
 from csdf.cli import answers
 from csdf.outcome import Status
 from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
+from planners.memory.answer import BY_ROWS, OUTSIDE, RESIDENT, ROWS, Fit, FitWay
+from planners.memory.given_plans import GIVEN
+from planners.memory.several import Together
 from planners.memory_ways import RINGS
-from planners.streaming.given.as_fit import GIVEN
 from planners.streaming.plan import StreamingPlan
-from planners.streaming.together import Together
-from planners.streaming.ways import BY_ROWS, OUTSIDE, RESIDENT, ROWS, Fit, FitWay
 
 HEADER = ("way", "RAM", "work", "predicted")
 BY_PARTS = f"  others   in csdf cnn memory by parts {RINGS}, so its bytes differ from these by rows"

@@ -17,10 +17,10 @@ from csdf.errors import GaveUp, InvalidNetwork
 from csdf.outcome import Status
 from csdf.stopping import Stop
 from csdf.words import bytes_in_words, nanoseconds_in_words
-from planners.streaming.fit import fit
-from planners.streaming.search.finding import WIDTHS
-from planners.streaming.together import Together
-from planners.streaming.ways import RESIDENT, ROWS, SEARCHED
+from planners.memory.answer import RESIDENT, ROWS, SEARCHED
+from planners.memory.fit import fit
+from planners.memory.search.finding import WIDTHS
+from planners.memory.several import Together
 
 SECONDS = 9.0  # for all networks, as csdf fit has by default for one
 PLACES = {RESIDENT: "input in the arena", ROWS: "--input rows"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from csdf.cli.options.limits import add_limit_options
-from planners.streaming.ways import INPUTS, OUTSIDE, RESIDENT, RESULTS, ROWS
+from planners.memory.answer import INPUTS, OUTSIDE, RESIDENT, RESULTS, ROWS
 
 WHERE_INPUTS_ARE = {
     RESIDENT: "resident: whole in the arena before the first layer",

@@ -13,8 +13,8 @@ from cnn2csdf.network import Network
 from csdf.draw.picture import rendered
 from csdf.words import bytes_in_words
 from planners.arena.command.picture import Box, arena_picture
+from planners.memory.answer import Fit
 from planners.streaming.given.lifetimes import lifetimes
-from planners.streaming.ways import Fit
 
 LEAST_SPAN = Fraction(1, 10)  # of the axis of work, so that 1 alone is no magnified axis
 NARROW = 4  # ends of the axis of RAM this far apart have all digits beside their marks

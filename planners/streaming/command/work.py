@@ -22,15 +22,15 @@ from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
 from csdf.outcome import Status
+from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitWay
+from planners.memory.fit import fit
+from planners.memory.given_plans import fit_of
+from planners.memory.several import Together
 from planners.streaming.at_work.in_turn import outputs_of
 from planners.streaming.command.answer import as_json, as_text, remark_on_elements
-from planners.streaming.fit import fit
-from planners.streaming.given.as_fit import fit_of
 from planners.streaming.given.files import plans_for, worked_part
 from planners.streaming.given.plan_text import format_plans
 from planners.streaming.plan import StreamingPlan
-from planners.streaming.together import Together
-from planners.streaming.ways import RESIDENT, SEARCHED, Fit, FitWay
 
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 

@@ -7,8 +7,8 @@ import pytest
 from cnn2csdf.catalogue.networks import from_catalogue
 from planners.code.library import write_library
 from planners.code.together import Member, write_together
-from planners.streaming.fit import fit
-from planners.streaming.ways import INPUTS
+from planners.memory.answer import INPUTS
+from planners.memory.fit import fit
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler
 from tests.planners.code.test_library_on_target import make, needs_target, printed

@@ -11,7 +11,7 @@ from cnn2csdf.shape import Shape
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from planners.code.sources import library_sources
-from planners.streaming.fit import fit
+from planners.memory.fit import fit
 from tests.cnn2csdf.readers.test_tflite_golden import READ, golden_model
 from tests.planners.code.test_quantised_libraries import everything, quantised
 from tests.planners.code.test_single_precision_libraries import everything as everything_in_single

@@ -6,7 +6,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.elements import Element
 from cnn2csdf.weights import Model, random_weights
-from planners.streaming.fit import fit
+from planners.memory.fit import fit
 from planners.streaming.plan import Kind
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.test_quantised_libraries import quantised

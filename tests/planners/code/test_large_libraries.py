@@ -9,7 +9,7 @@ import pytest
 
 from cnn2csdf.catalogue.networks import from_catalogue
 from planners.code.library import write_library
-from planners.streaming.fit import fit
+from planners.memory.fit import fit
 from tests.planners.code.calibrated import real_model
 from tests.planners.code.compiling import COMPILER, needs_compiler
 

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from planners.code.library import library
-from planners.streaming import making
+from planners.memory import making as making
+from planners.memory.offsets import rings as rings
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.machine import Machine
-from planners.streaming.offsets import rings
 from tests.planners.code import compiling
 from tests.planners.code.calibrated import integer_model
 from tests.planners.code.compiling import COMPILERS, libraries, needs_compiler, run_all

@@ -13,7 +13,7 @@ from csdf.io.graph_files import read_graph
 from planners.code.graph.planning import planned_graph
 from planners.code.graph.writing import write_graph_program
 from planners.code.library import write_library
-from planners.streaming.fit import fit
+from planners.memory.fit import fit
 from tests.planners.code.compiling import needs_compiler
 
 pytestmark = pytest.mark.slow

@@ -8,9 +8,9 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
 from planners.code.library import library
-from planners.streaming.making import plan_of
-from planners.streaming.search.chains import GroupWay
-from planners.streaming.search.moves import WHOLE
+from planners.memory.making import plan_of
+from planners.memory.search.chains import GroupWay
+from planners.memory.search.moves import WHOLE
 from planners.streaming.stage import Manner
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.streaming.streamed import random_plan, space

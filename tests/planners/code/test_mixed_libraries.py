@@ -22,8 +22,8 @@ from planners.code.parts import (
     defined_names,
 )
 from planners.code.vectors import random_frame
-from planners.streaming.fit import fit
-from planners.streaming.ways import INPUTS
+from planners.memory.answer import INPUTS
+from planners.memory.fit import fit
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.code.compiling import needs_compiler, run_all
 from tests.planners.code.drawing import same_in_each_run

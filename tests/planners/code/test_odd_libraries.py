@@ -14,8 +14,8 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.library import library
 from planners.code.names import identifier
-from planners.streaming.fit import fit
-from planners.streaming.ways import INPUTS, RESULTS, SEARCHED
+from planners.memory.answer import INPUTS, RESULTS, SEARCHED
+from planners.memory.fit import fit
 from tests.cnn2csdf.execution.random_networks import _added, operators
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.drawing import same_in_each_run

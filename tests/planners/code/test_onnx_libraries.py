@@ -4,7 +4,7 @@ import pytest
 
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
-from planners.streaming.fit import fit
+from planners.memory.fit import fit
 from tests.planners.code.compiling import FLAGS, libraries, needs_compiler, run_all
 
 pytest.importorskip("onnxruntime.quantization")

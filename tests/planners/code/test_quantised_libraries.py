@@ -15,8 +15,8 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, UnsupportedOperator
 from planners.code.library import library
 from planners.code.vectors import random_frame
-from planners.streaming.fit import fit
-from planners.streaming.ways import INPUTS
+from planners.memory.answer import INPUTS
+from planners.memory.fit import fit
 from tests.cnn2csdf.readers.test_tflite_golden import READ, frames_and_outputs, golden_model
 from tests.planners.code.compiling import needs_compiler, run_all
 from tests.planners.streaming.streamed import random_plan

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
-from planners.streaming.fit import fit
-from planners.streaming.ways import INPUTS
+from planners.memory.answer import INPUTS
+from planners.memory.fit import fit
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.drawing import same_in_each_run

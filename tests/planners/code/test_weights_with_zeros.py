@@ -7,8 +7,8 @@ import pytest
 from cnn2csdf.network import Network
 from cnn2csdf.simplify import simplified
 from planners.code.library import library
-from planners.streaming.fit import fit
-from planners.streaming.ways import INPUTS
+from planners.memory.answer import INPUTS
+from planners.memory.fit import fit
 from tests.planners.code import test_single_precision_libraries as single
 from tests.planners.code.compiling import needs_compiler, run_all
 from tests.planners.code.test_libraries_in_parts import expanded, in_parts

@@ -13,8 +13,8 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
 from planners.code.library import library
 from planners.code.vectors import random_frame
-from planners.streaming.fit import fit
-from planners.streaming.ways import INPUTS
+from planners.memory.answer import INPUTS
+from planners.memory.fit import fit
 from tests.planners.code.compiling import needs_compiler, run_all
 from tests.planners.code.test_quantised_libraries import least
 from tests.planners.streaming.streamed import random_plan

@@ -22,7 +22,7 @@ from planners.fusion.chains import chain_of
 from planners.fusion.configurations import configuration, single
 from planners.fusion.planning import fusion_plan, run_fused
 from planners.fusion.ways import Scratch, Way
-from planners.streaming.given.as_fit import fit_of
+from planners.memory.given_plans import fit_of
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.given.plan_text import format_plans, parse_plans
 from planners.streaming.plan import Kind

@@ -4,13 +4,13 @@ from random import Random
 
 import numpy as np
 
+from planners.memory.making import plan_of
+from planners.memory.search.chains import GroupWay, collecting
+from planners.memory.search.moves import WHOLE, Moves
 from planners.streaming.again import worked_model
 from planners.streaming.computing import ModelComputing
 from planners.streaming.course import course_of
 from planners.streaming.machine import Machine
-from planners.streaming.making import plan_of
-from planners.streaming.search.chains import GroupWay, collecting
-from planners.streaming.search.moves import WHOLE, Moves
 from planners.streaming.stages import StageTable
 
 

@@ -4,8 +4,8 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from planners.streaming.fit import fit
-from planners.streaming.ways import BY_ROWS, LINES, WHOLE_LAYERS, FitWhy
+from planners.memory.answer import BY_ROWS, LINES, WHOLE_LAYERS, FitWhy
+from planners.memory.fit import fit
 
 PLATFORM = PLATFORMS["cortex-m7"]
 

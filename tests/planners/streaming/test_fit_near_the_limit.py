@@ -4,7 +4,7 @@ import pytest
 
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
-from planners.streaming.fit import fit
+from planners.memory.fit import fit
 from tests.shared_data import SHARED
 
 MODEL = SHARED / "networks" / "tflite" / "person_detect_int8.tflite"

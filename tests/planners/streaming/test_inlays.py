@@ -14,15 +14,16 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.inlays import inlays_of, most_bytes, worth_it
-from planners.streaming import machine, making
+from planners.memory import making as making
+from planners.memory.making import plan_of
+from planners.memory.offsets import rings as rings
+from planners.memory.search.chains import GroupWay
+from planners.memory.search.moves import Move
+from planners.streaming import machine
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.given.plan_text import format_plans, parse_plans
 from planners.streaming.machine import Machine
-from planners.streaming.making import plan_of
-from planners.streaming.offsets import rings
 from planners.streaming.plan import Inlay, Kind
-from planners.streaming.search.chains import GroupWay
-from planners.streaming.search.moves import Move
 from planners.streaming.stage import Stage
 from tests.planners.streaming.joined import Drawing, joined_model, joined_network
 from tests.planners.streaming.streamed import outputs, random_frame, random_plan, space

@@ -9,7 +9,7 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError
-from planners.streaming.fit import fit
+from planners.memory.fit import fit
 from planners.streaming.machine import Machine
 from planners.streaming.plan import Kind
 

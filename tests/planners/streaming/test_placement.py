@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners.streaming.offsets.pieces import GroupBytes, Lead
-from planners.streaming.offsets.placement import placed
-from planners.streaming.search.labels import undominated
+from planners.memory.offsets.pieces import GroupBytes, Lead
+from planners.memory.offsets.placement import placed
+from planners.memory.search.labels import undominated
 
 TRIPLES = st.lists(st.tuples(*(st.integers(0, 6),) * 3), min_size=1, max_size=40)
 

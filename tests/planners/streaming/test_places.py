@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from planners.streaming.fit import fit
-from planners.streaming.making import plan_of
-from planners.streaming.search.chains import GroupWay
-from planners.streaming.search.front import ANY_WORK, front
-from planners.streaming.search.places import PlacedChains
-from planners.streaming.ways import ROWS
+from planners.memory.answer import ROWS
+from planners.memory.fit import fit
+from planners.memory.making import plan_of
+from planners.memory.search.chains import GroupWay
+from planners.memory.search.front import ANY_WORK, front
+from planners.memory.search.places import PlacedChains
 from tests.planners.streaming.streamed import space
 
 SIZE = st.integers(0, 6)

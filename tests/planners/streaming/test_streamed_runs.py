@@ -16,13 +16,13 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError
 from figures.branched_networks import lraspp_like, yolov8n_like
-from planners.streaming.fit import fit
+from planners.memory.answer import INPUTS, RESULTS, SEARCHED
+from planners.memory.fit import fit
+from planners.memory.making import plan_of
+from planners.memory.search.chains import GroupWay
+from planners.memory.search.moves import WHOLE
 from planners.streaming.machine import Machine
-from planners.streaming.making import plan_of
 from planners.streaming.plan import Kind
-from planners.streaming.search.chains import GroupWay
-from planners.streaming.search.moves import WHOLE
-from planners.streaming.ways import INPUTS, RESULTS, SEARCHED
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.code.test_quantised_libraries import quantised
 from tests.planners.streaming.streamed import outputs, random_frame, random_plan, space

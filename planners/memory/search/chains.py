@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from planners.streaming.search.moves import Move
+from planners.memory.search.moves import Move
 
 
 class GroupWay(NamedTuple):

@@ -1,7 +1,7 @@
 """How much memory a network needs: every way to work it in one arena, and the best of them.
 
 The ways: layers one after the other, each as a whole; all layers at once by rows, nothing computed
-twice; and groups of lines and strips, which is the search of planners.streaming.search.front. All are
+twice; and groups of lines and strips, which is the search of planners.memory.search.front. All are
 plans of one form, so their figures compare.
 """
 
@@ -16,11 +16,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.platforms import Platform
 from csdf.outcome import Reason, Status, because
 from csdf.stopping import Budget, Stop, stop_of
-from planners.streaming.course import Course, course_of
-from planners.streaming.search.finding import WIDTHS, Finding
-from planners.streaming.search.times import PlanTimes
-from planners.streaming.stages import StageTable
-from planners.streaming.ways import (
+from planners.memory.answer import (
     OUTSIDE,
     PLAIN,
     RESIDENT,
@@ -30,6 +26,10 @@ from planners.streaming.ways import (
     FitWay,
     FitWhy,
 )
+from planners.memory.search.finding import WIDTHS, Finding
+from planners.memory.search.times import PlanTimes
+from planners.streaming.course import Course, course_of
+from planners.streaming.stages import StageTable
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 

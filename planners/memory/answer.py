@@ -11,6 +11,7 @@ from csdf.outcome import Reason, Status, Why
 if TYPE_CHECKING:
     from planners.streaming.plan import StreamingPlan
 
+
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row
 OUTSIDE = "outside"  # inputs are read from, results written to memory that is not the arena's

@@ -16,7 +16,7 @@ import numpy as np
 
 from cnn2csdf.weights import Array
 from planners.kernels import ranges
-from planners.streaming.search.moves import WHOLE, Choices, Move, Moves
+from planners.memory.search.moves import WHOLE, Choices, Move, Moves
 
 
 class Labels(NamedTuple):

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import combinations
 
 from csdf.outcome import Status
-from planners.streaming.ways import Fit
+from planners.memory.answer import Fit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

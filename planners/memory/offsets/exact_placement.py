@@ -18,8 +18,8 @@ from planners.arena.exact import Field
 from planners.arena.portfolio import Attempt
 from planners.kernels import ranges
 from planners.kernels.placement_search import FOUND, NONE
+from planners.memory.offsets.pieces import GroupBytes, Lead
 from planners.plan import Buffer
-from planners.streaming.offsets.pieces import GroupBytes, Lead
 
 TURNS = 16  # of searches in different orders, of a thousand placements and more each
 

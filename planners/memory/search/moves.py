@@ -14,11 +14,11 @@ from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
 from planners.inlays import most_bytes, worth_it
 from planners.kernels import ranges
+from planners.memory.overlap import Pace, pace_of
 from planners.streaming.course import Course
 from planners.streaming.firing import Firings
 from planners.streaming.geometry.summing import sums_over_rows
 from planners.streaming.lines import Keeping, kept_rows
-from planners.streaming.overlap import Pace, pace_of
 from planners.streaming.stage import Manner, Stage
 from planners.streaming.stages import StageTable
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from cnn2csdf.weights import Array
 from planners.kernels import ranges
-from planners.streaming.search.chains import GroupWay, PlanWay, collecting
+from planners.memory.search.chains import GroupWay, PlanWay, collecting
 
 BEFORE = -1  # stands for a cut in front of the first
 MOST_RANGES = 48  # at a cut, those with the least work

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from planners.memory.making import plan_of
+from planners.memory.search.chains import GroupWay, collecting
+from planners.memory.search.moves import Move
 from planners.streaming.course import Course
-from planners.streaming.making import plan_of
 from planners.streaming.plan import StreamingPlan
-from planners.streaming.search.chains import GroupWay, collecting
-from planners.streaming.search.moves import Move
 from planners.streaming.stage import Stage
 from planners.streaming.stages import StageTable
 

@@ -8,9 +8,9 @@ from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.outcome import Reason, Status, Why, because
+from planners.memory.answer import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
 from planners.streaming.given.judge import require_carried_out
 from planners.streaming.plan import Kind, StreamingPlan
-from planners.streaming.ways import OUTSIDE, RESIDENT, ROWS, Fit, FitWay
 
 GIVEN = "the plan that is given"
 

@@ -13,20 +13,7 @@ from fractions import Fraction
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.outcome import Reason
 from csdf.stopping import ENDS, Stop, reason_of
-from planners.network_arena import whole_arena
-from planners.streaming.course import Course
-from planners.streaming.making import plan_of, smaller_plan
-from planners.streaming.ordered.plain import whole_layers
-from planners.streaming.plan import StreamingPlan
-from planners.streaming.search.chains import GroupWay, PlanWay
-from planners.streaming.search.front import ALL, ANY_WORK, front
-from planners.streaming.search.moves import PARTS, Move, Moves
-from planners.streaming.search.places import PlacedChains
-from planners.streaming.search.spaces import OnceMoves, PlainMoves, TwiceMoves
-from planners.streaming.search.times import PlanTimes
-from planners.streaming.stage import Stage
-from planners.streaming.stages import StageTable
-from planners.streaming.ways import (
+from planners.memory.answer import (
     BY_ROWS,
     IN_PARTS,
     LINES,
@@ -36,6 +23,19 @@ from planners.streaming.ways import (
     WHOLE_LAYERS,
     FitWay,
 )
+from planners.memory.making import plan_of, smaller_plan
+from planners.memory.search.chains import GroupWay, PlanWay
+from planners.memory.search.front import ALL, ANY_WORK, front
+from planners.memory.search.moves import PARTS, Move, Moves
+from planners.memory.search.places import PlacedChains
+from planners.memory.search.spaces import OnceMoves, PlainMoves, TwiceMoves
+from planners.memory.search.times import PlanTimes
+from planners.memory.whole_layers import whole_layers
+from planners.network_arena import whole_arena
+from planners.streaming.course import Course
+from planners.streaming.plan import StreamingPlan
+from planners.streaming.stage import Stage
+from planners.streaming.stages import StageTable
 
 ANY_BYTES = 2**62  # more than any arena has
 SMALL_GAP = 256  # part of the bytes counted; no other chain is looked for

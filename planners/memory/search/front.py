@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from csdf.stopping import Budget, Stop, stop_of
-from planners.streaming.overlap import least_lead
-from planners.streaming.search.chains import GroupWay, PlanWay, collecting
-from planners.streaming.search.labels import GroupLabels, Labels, Limits
-from planners.streaming.search.moves import Move, Moves
-from planners.streaming.search.places import PlacedChains
+from planners.memory.overlap import least_lead
+from planners.memory.search.chains import GroupWay, PlanWay, collecting
+from planners.memory.search.labels import GroupLabels, Labels, Limits
+from planners.memory.search.moves import Move, Moves
+from planners.memory.search.places import PlacedChains
 
 ALL = 10**9  # labels at a place: more than there ever are
 ANY_WORK = 2**60  # multiply-accumulates: more than any plan has

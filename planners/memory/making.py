@@ -7,14 +7,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from planners.inlays import joint_lives, worth_it
+from planners.memory.offsets.groups import WorkingGroup, lifetimes, lives_of_lines
+from planners.memory.offsets.leads import leads_of, least_arena
+from planners.memory.offsets.pieces import GroupBytes
+from planners.memory.offsets.placement import placed
+from planners.memory.offsets.rings import Ring, rings_of
+from planners.memory.search.chains import GroupWay
+from planners.memory.search.moves import made_by_rows
 from planners.streaming.again import worked_network
 from planners.streaming.course import Course, course_of
 from planners.streaming.lines import Keeping, kept_rows
-from planners.streaming.offsets.groups import WorkingGroup, lifetimes, lives_of_lines
-from planners.streaming.offsets.leads import leads_of, least_arena
-from planners.streaming.offsets.pieces import GroupBytes
-from planners.streaming.offsets.placement import placed
-from planners.streaming.offsets.rings import Ring, rings_of
 from planners.streaming.plan import (
     ACCUMULATOR_BYTES,
     Inlay,
@@ -25,8 +27,6 @@ from planners.streaming.plan import (
     StreamBuffer,
     StreamingPlan,
 )
-from planners.streaming.search.chains import GroupWay
-from planners.streaming.search.moves import made_by_rows
 from planners.streaming.stages import StageTable
 
 OUTSIDE_ALIGNMENT = 8  # bytes

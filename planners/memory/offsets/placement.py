@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from planners.streaming.offsets.chain_placement import ChainGroup, chain_offsets
-from planners.streaming.offsets.exact_placement import ExactPlacement
-from planners.streaming.offsets.pieces import GroupBytes, Lead
+from planners.memory.offsets.chain_placement import ChainGroup, chain_offsets
+from planners.memory.offsets.exact_placement import ExactPlacement
+from planners.memory.offsets.pieces import GroupBytes, Lead
 
 NEAR = 1024  # an arena above the least that could be by this part of it is near enough
 GRID = 256  # the same along the chain, where places are on a grid

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Input, Output
 from csdf.errors import InvalidNetwork
-from planners.streaming.making import behind
+from planners.memory.making import behind
 from planners.streaming.ordered.turns import turns_of
 from planners.streaming.plan import (
     HandOver,

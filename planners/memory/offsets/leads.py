@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from planners.memory.offsets.groups import WorkingGroup
+from planners.memory.offsets.pieces import Lead
+from planners.memory.overlap import least_lead, pace_of
 from planners.streaming.course import Course
-from planners.streaming.offsets.groups import WorkingGroup
-from planners.streaming.offsets.pieces import Lead
-from planners.streaming.overlap import least_lead, pace_of
 from planners.streaming.plan import StreamBuffer
 from planners.streaming.stages import StageTable
 

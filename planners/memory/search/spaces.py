@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from planners.memory.search.moves import WHOLE, Move, Moves, Section
 from planners.streaming.again import LONGEST_SPAN, Again, done_twice
 from planners.streaming.course import Course
-from planners.streaming.search.moves import WHOLE, Move, Moves, Section
 from planners.streaming.stages import StageTable
 
 
