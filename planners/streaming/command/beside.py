@@ -97,7 +97,7 @@ def as_json(found: Together | None) -> dict[str, Any] | None:
         "ram_bytes": found.ram_bytes,
         "predicted_nanoseconds": found.nanoseconds,
         "status": str(status),
-        "reason": str(reason),
+        "reason": str(found.fits[0].reason if len(found.fits) == 1 else reason),
         "networks": [
             {
                 "network": one.network,
