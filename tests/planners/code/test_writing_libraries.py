@@ -92,7 +92,7 @@ def test_a_weight_that_is_no_number_is_refused():
 def test_only_kernels_that_are_used_are_written():
     model = small()
     text = library(model, planned(model)).files["small.c"]
-    assert "convolve(" in text
+    assert "LAYER(convolve, " in text
     for unused in ("softmax", "pool_mean", "convolve_depthwise", "resize", "step_gelu"):
         assert unused not in text
 
