@@ -93,4 +93,8 @@ def _names() -> dict[str, str]:
     shared = [part for file in SHARED for part in parts_of(file)]
     while more := {name for part in shared if part.words & words for name in part.names - words}:
         words |= more
-    return {name: f"{name}_of_reals" for name in words - set(_BY_ELEMENT)} | _BY_ELEMENT
+    renamed = {
+        name: f"{name}_OF_REALS" if name.isupper() else f"{name}_of_reals"
+        for name in words - set(_BY_ELEMENT)
+    }
+    return renamed | _BY_ELEMENT

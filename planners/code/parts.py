@@ -1,4 +1,9 @@
-"""The C sources beside this module, taken apart: what a library uses goes into it, nothing else."""
+"""The C sources beside this module, taken apart: what a library uses goes into it, nothing else.
+
+A loop that many functions share is a macro, and each of these functions is one line that begins with the
+macro's name: `EACH_ELEMENT(step_tanh, tanhf(x))` defines step_tanh. Such a line is a definition of its
+own, so that a library has the macro and the lines that it uses.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +28,9 @@ SHORT_SINGLES = (*SHARED, *_WIDE, "single.c", *_SHORTS, "single_layers.c")
 CONVERSIONS = ("conversions.c",)  # from integers to real numbers with functions behind them
 SCHEDULER = ("tiles.c", "scheduler.c")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_CONDITION = re.compile(r"^#.*$", re.MULTILINE)  # of the preprocessor
+_CONDITION = re.compile(r"^#(?!define).*$", re.MULTILINE)  # of the preprocessor
+_MACRO = re.compile(r"#define (\w+)")
+_BY_MACRO = re.compile(r"\w+\((\w+), .*\)")  # the definition of a function in one line
 _ENUMERATED = re.compile(r"(\w+)\s*(?:=[^,}]*)?[,}]")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
@@ -54,19 +61,18 @@ def defined_names(name: str) -> frozenset[str]:
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Pieces between empty lines that stand outside of any braces."""
+    """Pieces between empty lines that stand outside of any braces, and lines that use a macro there."""
     lines: list[str] = []
     depth = 0
-    for line in text.splitlines():
-        if not line and depth == 0:
-            if lines:
-                yield "\n".join(lines)
+    for line in [*text.splitlines(), ""]:
+        if line:
+            lines.append(line)
+            depth += line.count("{") - line.count("}")
+        elif depth:
+            lines.append(line)
+        if lines and depth == 0 and (not line or _BY_MACRO.fullmatch(line)):
+            yield "\n".join(lines)
             lines = []
-            continue
-        lines.append(line)
-        depth += line.count("{") - line.count("}")
-    if lines:
-        yield "\n".join(lines)
 
 
 def _part(text: str) -> Part:
@@ -76,7 +82,9 @@ def _part(text: str) -> Part:
 
 def _defined(code: str) -> Iterator[str]:
     head = code.partition("{")[0]
-    if code.startswith("typedef"):
+    if macro := _MACRO.match(code) or _BY_MACRO.fullmatch(code):
+        yield macro[1]
+    elif code.startswith("typedef"):
         pointer = re.search(r"\(\*(\w+)\)", code) if "struct {" not in code else None
         yield pointer.group(1) if pointer and "}" not in code else _WORD.findall(code)[-1]
     elif code.startswith("enum"):

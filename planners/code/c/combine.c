@@ -1,24 +1,9 @@
-/* A function of two elements, and how each operand lies beside the result: steps from a channel,
-   a row and a column to the next, nought where one element meets all. values: a constant. */
+/* A function of two elements, and how each operand lies beside the result. */
 typedef struct {
     element (*of)(element, element);
     int32_t operands, is_mean;
-    const struct operand *each;
+    const operand *each;
 } combining;
-
-typedef struct operand {
-    const element *values;
-    int32_t input, is_map, channel, row, column;
-} operand;
-
-static const element *operand_at(const operand *o, const view *in, int32_t y, int32_t x)
-{
-    const element *from = o->values ? o->values : row_at(in, o->is_map && o->row ? y : 0);
-    if (o->values || !o->is_map) {
-        return from + y * o->row + x * o->column;
-    }
-    return o->column ? from + column_at(in, x) : from;
-}
 
 static element first_of_two(element one, element other)
 {
@@ -68,85 +53,29 @@ static void combine(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-static element of_add(element one, element other)
-{
-    return one + other;
-}
+/* Define a function of two elements. */
+#define OF_TWO(name, value) \
+    static element name(element one, element other) \
+    { \
+        return value; \
+    }
 
-static element of_mean(element one, element other)
-{
-    return one + other;
-}
-
-static element of_subtract(element one, element other)
-{
-    return one - other;
-}
-
-static element of_multiply(element one, element other)
-{
-    return one * other;
-}
-
-static element of_divide(element one, element other)
-{
-    return one / other;
-}
-
-static element of_maximum(element one, element other)
-{
-    return other > one ? other : one;
-}
-
-static element of_minimum(element one, element other)
-{
-    return other < one ? other : one;
-}
-
-static element of_power(element one, element other)
-{
-    return powf(one, other);
-}
-
-static element of_greater(element one, element other)
-{
-    return one > other ? 1.0f : 0.0f;
-}
-
-static element of_greater_or_equal(element one, element other)
-{
-    return one >= other ? 1.0f : 0.0f;
-}
-
-static element of_less(element one, element other)
-{
-    return one < other ? 1.0f : 0.0f;
-}
-
-static element of_less_or_equal(element one, element other)
-{
-    return one <= other ? 1.0f : 0.0f;
-}
-
-static element of_equal(element one, element other)
-{
-    return one == other ? 1.0f : 0.0f;
-}
-
-static element of_and(element one, element other)
-{
-    return one != 0 && other != 0 ? 1.0f : 0.0f;
-}
-
-static element of_or(element one, element other)
-{
-    return one != 0 || other != 0 ? 1.0f : 0.0f;
-}
-
-static element of_exclusive_or(element one, element other)
-{
-    return (one != 0) != (other != 0) ? 1.0f : 0.0f;
-}
+OF_TWO(of_add, one + other)
+OF_TWO(of_mean, one + other)
+OF_TWO(of_subtract, one - other)
+OF_TWO(of_multiply, one * other)
+OF_TWO(of_divide, one / other)
+OF_TWO(of_maximum, other > one ? other : one)
+OF_TWO(of_minimum, other < one ? other : one)
+OF_TWO(of_power, powf(one, other))
+OF_TWO(of_greater, one > other ? 1.0f : 0.0f)
+OF_TWO(of_greater_or_equal, one >= other ? 1.0f : 0.0f)
+OF_TWO(of_less, one < other ? 1.0f : 0.0f)
+OF_TWO(of_less_or_equal, one <= other ? 1.0f : 0.0f)
+OF_TWO(of_equal, one == other ? 1.0f : 0.0f)
+OF_TWO(of_and, one != 0 && other != 0 ? 1.0f : 0.0f)
+OF_TWO(of_or, one != 0 || other != 0 ? 1.0f : 0.0f)
+OF_TWO(of_exclusive_or, (one != 0) != (other != 0) ? 1.0f : 0.0f)
 
 /* Where along its axis the largest or the smallest element is, and of equal ones the first or the
    last. */
@@ -176,10 +105,7 @@ static void extreme_fold(const cube *c, const view *in, const view *out, const i
     *to_cell(c, out, place) = (element)found;
 }
 
-static void place_of_extreme(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, extreme_fold);
-}
+LAYER(place_of_extreme, for_each_fold, extreme_fold)
 
 /* Sums of all elements up to a place along an axis: with or without its own, from either end. */
 typedef struct {
@@ -205,10 +131,7 @@ static void running_fold(const cube *c, const view *in, const view *out, const i
     }
 }
 
-static void running_sum(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, running_fold);
-}
+LAYER(running_sum, for_each_fold, running_fold)
 
 /* The largest or smallest elements along an axis in their order, or their places. */
 typedef struct {
@@ -249,10 +172,7 @@ static void ranking_fold(const cube *c, const view *in, const view *out, const i
     }
 }
 
-static void rank_elements(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, ranking_fold);
-}
+LAYER(rank_elements, for_each_fold, ranking_fold)
 
 /* The second operand where the first is not nought, the third one where it is. */
 static void choose(const run *r, const layer *l, range rows, range columns)
@@ -268,13 +188,7 @@ static void choose(const run *r, const layer *l, range rows, range columns)
                 for (number = 0; number < 3; number++) {
                     const operand *o = &p->each[number];
                     view in = o->values ? out : input_view(r, l, o->input);
-                    const element *from = o->values;
-                    if (!from) {
-                        from = row_at(&in, o->is_map && o->row ? y : 0);
-                    }
-                    from += !o->is_map || o->values ? y * o->row + x * o->column
-                                                    : o->column ? column_at(&in, x) : 0;
-                    found[number] = from[c * o->channel];
+                    found[number] = operand_at(o, &in, y, x)[c * o->channel];
                 }
                 to[c] = found[0] != 0 ? found[1] : found[2];
             }
@@ -283,19 +197,23 @@ static void choose(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
+static element sum_of_powers(const cube *c, const view *in, int32_t *inner, element most)
+{
+    element sum = 0;
+    do {
+        sum += expf(*from_cell(c, in, inner) - most);
+    } while (next_inside(c, inner));
+    return sum;
+}
+
 static void softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place,
                          range rows)
 {
     int32_t inner[3];
-    element most = LEAST, sum = 0;
+    element most, sum;
     begin_fold(c, place, inner);
-    do {
-        element value = *from_cell(c, in, inner);
-        most = value > most ? value : most;
-    } while (next_inside(c, inner));
-    do {
-        sum += expf(*from_cell(c, in, inner) - most);
-    } while (next_inside(c, inner));
+    most = largest_inside(c, in, inner);
+    sum = sum_of_powers(c, in, inner, most);
     do {
         if (is_wanted(rows, inner)) {
             *to_cell(c, out, inner) = expf(*from_cell(c, in, inner) - most) / sum;
@@ -303,24 +221,16 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
     } while (next_inside(c, inner));
 }
 
-static void softmax(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, softmax_fold);
-}
+LAYER(softmax, for_each_fold, softmax_fold)
 
 static void log_softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place,
                              range rows)
 {
     int32_t inner[3];
-    element most = LEAST, sum = 0;
+    element most, sum;
     begin_fold(c, place, inner);
-    do {
-        element value = *from_cell(c, in, inner);
-        most = value > most ? value : most;
-    } while (next_inside(c, inner));
-    do {
-        sum += expf(*from_cell(c, in, inner) - most);
-    } while (next_inside(c, inner));
+    most = largest_inside(c, in, inner);
+    sum = sum_of_powers(c, in, inner, most);
     sum = logf(sum);
     do {
         if (is_wanted(rows, inner)) {
@@ -329,10 +239,7 @@ static void log_softmax_fold(const cube *c, const view *in, const view *out, con
     } while (next_inside(c, inner));
 }
 
-static void log_softmax(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, log_softmax_fold);
-}
+LAYER(log_softmax, for_each_fold, log_softmax_fold)
 
 /* Mean nought and variance one, then scaled and shifted. */
 static void standardise_fold(const cube *c, const view *in, const view *out, const int32_t *place,
@@ -360,103 +267,41 @@ static void standardise_fold(const cube *c, const view *in, const view *out, con
     } while (next_inside(c, inner));
 }
 
-static void standardise(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, standardise_fold);
-}
+LAYER(standardise, for_each_fold, standardise_fold)
 
-static void sum_fold(const cube *c, const view *in, const view *out, const int32_t *place,
-                     range rows)
-{
-    int32_t inner[3];
-    element sum = 0;
-    (void)rows;
-    begin_fold(c, place, inner);
-    do {
-        sum += *from_cell(c, in, inner);
-    } while (next_inside(c, inner));
-    *to_cell(c, out, place) = sum;
-}
+/* Define a function over axes: `found`, first `start`, becomes `next` with each value; `result` at
+   the end. */
+#define FOLD(name, start, next, result) \
+    static void name(const cube *c, const view *in, const view *out, const int32_t *place, \
+                     range rows) \
+    { \
+        int32_t inner[3]; \
+        element found; \
+        (void)rows; \
+        begin_fold(c, place, inner); \
+        found = start; \
+        do { \
+            element value = *from_cell(c, in, inner); \
+            found = next; \
+        } while (next_inside(c, inner)); \
+        *to_cell(c, out, place) = result; \
+    }
 
-static void reduce_sum(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, sum_fold);
-}
+FOLD(sum_fold, 0, found + value, found)
+FOLD(mean_fold, 0, found + value, found / (element)folded_count(c))
+FOLD(max_fold, LEAST, value > found ? value : found, found)
+FOLD(min_fold, *from_cell(c, in, inner), value < found ? value : found, found)
+FOLD(l2_fold, 0, found + value * value, sqrtf(found))
 
-static void mean_fold(const cube *c, const view *in, const view *out, const int32_t *place,
-                      range rows)
-{
-    int32_t inner[3];
-    element sum = 0;
-    (void)rows;
-    begin_fold(c, place, inner);
-    do {
-        sum += *from_cell(c, in, inner);
-    } while (next_inside(c, inner));
-    *to_cell(c, out, place) = sum / (element)folded_count(c);
-}
+LAYER(reduce_sum, for_each_fold, sum_fold)
 
-static void reduce_mean(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, mean_fold);
-}
+LAYER(reduce_mean, for_each_fold, mean_fold)
 
-static void max_fold(const cube *c, const view *in, const view *out, const int32_t *place,
-                     range rows)
-{
-    int32_t inner[3];
-    element most = LEAST;
-    (void)rows;
-    begin_fold(c, place, inner);
-    do {
-        element value = *from_cell(c, in, inner);
-        most = value > most ? value : most;
-    } while (next_inside(c, inner));
-    *to_cell(c, out, place) = most;
-}
+LAYER(reduce_max, for_each_fold, max_fold)
 
-static void reduce_max(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, max_fold);
-}
+LAYER(reduce_min, for_each_fold, min_fold)
 
-static void min_fold(const cube *c, const view *in, const view *out, const int32_t *place,
-                     range rows)
-{
-    int32_t inner[3];
-    element least;
-    (void)rows;
-    begin_fold(c, place, inner);
-    least = *from_cell(c, in, inner);
-    do {
-        element value = *from_cell(c, in, inner);
-        least = value < least ? value : least;
-    } while (next_inside(c, inner));
-    *to_cell(c, out, place) = least;
-}
-
-static void reduce_min(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, min_fold);
-}
-
-static void l2_fold(const cube *c, const view *in, const view *out, const int32_t *place,
-                    range rows)
-{
-    int32_t inner[3];
-    element sum = 0;
-    (void)rows;
-    begin_fold(c, place, inner);
-    do {
-        sum += *from_cell(c, in, inner) * *from_cell(c, in, inner);
-    } while (next_inside(c, inner));
-    *to_cell(c, out, place) = sqrtf(sum);
-}
-
-static void reduce_l2(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, l2_fold);
-}
+LAYER(reduce_l2, for_each_fold, l2_fold)
 
 /* Product over the last axis of the first input with the last but one of the second input, or of a
    constant. Axes: batch, rows, columns. */
@@ -530,7 +375,7 @@ static element returning(const recurrence *p, int32_t direction, int32_t row,
     return sum;
 }
 
-static element share_of(element x)
+static element sigmoid(element x)
 {
     return tanhf(x * 0.5f) * 0.5f + 0.5f;
 }
@@ -543,7 +388,7 @@ static void recur_once(const recurrence *p, const view *in, int32_t direction, i
     for (row = 0; row < plain; row++) {
         gates[row] = entering(p, in, direction, sequence, frame, row) +
                      returning(p, direction, row, hidden, NULL);
-        gates[row] = p->kind == PLAIN || row >= 3 * n ? tanhf(gates[row]) : share_of(gates[row]);
+        gates[row] = p->kind == PLAIN || row >= 3 * n ? tanhf(gates[row]) : sigmoid(gates[row]);
     }
     for (u = 0; p->kind == GRU && u < n; u++) {
         element back = returning(p, direction, 2 * n + u, hidden, p->resets_after ? NULL : gates + n);

@@ -1,24 +1,12 @@
-/* What makes real numbers of integers, then what is fused behind. */
-static void dequantize_region_and_finish(const run *r, const layer *l, range rows, range columns)
-{
-    dequantize_region(r, l, rows, columns);
-    finish_behind_of_reals(r, l, rows, columns);
-}
+/* Define what makes real numbers of integers, then what is fused behind. */
+#define THEN_FINISH(name, make) \
+    static void name(const run *r, const layer *l, range rows, range columns) \
+    { \
+        make(r, l, rows, columns); \
+        finish_behind_of_reals(r, l, rows, columns); \
+    }
 
-static void widen_region_and_finish(const run *r, const layer *l, range rows, range columns)
-{
-    widen_region(r, l, rows, columns);
-    finish_behind_of_reals(r, l, rows, columns);
-}
-
-static void convolve_by_range_and_finish(const run *r, const layer *l, range rows, range columns)
-{
-    convolve_by_range(r, l, rows, columns);
-    finish_behind_of_reals(r, l, rows, columns);
-}
-
-static void multiply_by_range_and_finish(const run *r, const layer *l, range rows, range columns)
-{
-    multiply_by_range(r, l, rows, columns);
-    finish_behind_of_reals(r, l, rows, columns);
-}
+THEN_FINISH(dequantize_region_and_finish, dequantize_region)
+THEN_FINISH(widen_region_and_finish, widen_region)
+THEN_FINISH(convolve_by_range_and_finish, convolve_by_range)
+THEN_FINISH(multiply_by_range_and_finish, multiply_by_range)

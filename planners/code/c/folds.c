@@ -60,6 +60,17 @@ static element *to_cell(const cube *c, const view *out, const int32_t *place)
     return cell_at(out, c->to_is_map, c->to_steps, place);
 }
 
+/* The largest element of the places that go together, from the first of them on. */
+static element largest_inside(const cube *c, const view *in, int32_t *inner)
+{
+    element most = LEAST;
+    do {
+        element value = *from_cell(c, in, inner);
+        most = value > most ? value : most;
+    } while (next_inside(c, inner));
+    return most;
+}
+
 /* Whether a place is in rows that are wanted: a function over all rows is asked for some of them. */
 static int is_wanted(range rows, const int32_t *place)
 {

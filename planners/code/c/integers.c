@@ -63,10 +63,7 @@ static void convolve_place(const void *numbers, const footprint *under, element 
     }
 }
 
-static void convolve(const run *r, const layer *l, range rows, range columns)
-{
-    all_windows(r, l, rows, columns, convolve_place);
-}
+LAYER(convolve, all_windows, convolve_place)
 
 #if WEIGHTS_HAVE_ZEROS
 static void take_lane_zeros(total *sums, const convolution *c, const footprint *under, int32_t from,
@@ -104,10 +101,7 @@ static void depthwise_place(const void *numbers, const footprint *under, element
     }
 }
 
-static void convolve_depthwise(const run *r, const layer *l, range rows, range columns)
-{
-    all_windows(r, l, rows, columns, depthwise_place);
-}
+LAYER(convolve_depthwise, all_windows, depthwise_place)
 
 static element mean_of(int32_t sum, int32_t count)
 {
@@ -128,10 +122,7 @@ static void mean_under(const void *numbers, const footprint *under, element *to,
     }
 }
 
-static void pool_mean(const run *r, const layer *l, range rows, range columns)
-{
-    all_windows(r, l, rows, columns, mean_under);
-}
+LAYER(pool_mean, all_windows, mean_under)
 
 /* weights: block by block of units, place by place of the input as it lies. */
 typedef struct {
@@ -298,24 +289,6 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
     finish(l, place, first, 0, 0);
 }
 
-/* How an operand lies beside the result: steps from a channel, a row and a column to the next,
-   nought where one element meets all. values: a constant. */
-typedef struct {
-    const element *values;
-    int32_t input, is_map, channel, row, column;
-} operand;
-
-static const element *operand_at(const operand *o, const view *in, int32_t y, int32_t x)
-{
-    if (o->values) {
-        return o->values + y * o->row + x * o->column;
-    }
-    if (!o->is_map) {
-        return row_at(in, 0) + y * o->row + x * o->column;
-    }
-    return row_at(in, o->row ? y : 0) + (o->column ? column_at(in, x) : 0);
-}
-
 /* Two operands with a zero point each, and multipliers and exponents: of both and of the result for
    sums, where `sign` is that of the second operand; of the result for products. */
 typedef struct {
@@ -360,15 +333,9 @@ static void combine(const run *r, const layer *l, range rows, range columns,
     finish_region(l, &out, rows, columns);
 }
 
-static void add_tensors(const run *r, const layer *l, range rows, range columns)
-{
-    combine(r, l, rows, columns, added);
-}
+LAYER(add_tensors, combine, added)
 
-static void multiply_tensors(const run *r, const layer *l, range rows, range columns)
-{
-    combine(r, l, rows, columns, multiplied);
-}
+LAYER(multiply_tensors, combine, multiplied)
 
 typedef struct {
     cube axes; /* first, as for all functions over axes */
@@ -388,10 +355,7 @@ static void average_fold(const cube *c, const view *in, const view *out, const i
     *to_cell(c, out, place) = average_of(sum, &m->to);
 }
 
-static void average(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, average_fold);
-}
+LAYER(average, for_each_fold, average_fold)
 
 /* e ** x for x <= 0 with 5 bits before the point, as a fraction of 2 ** 31. */
 static int32_t exponential(int32_t value)
@@ -445,11 +409,9 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
                          range rows)
 {
     const softmax_over *s = (const softmax_over *)(const void *)c;
-    int32_t inner[3], most = LEAST, sum = 0, lead = 0, share;
+    int32_t inner[3], most, sum = 0, lead = 0, share;
     begin_fold(c, place, inner);
-    do {
-        most = larger(most, *from_cell(c, in, inner));
-    } while (next_inside(c, inner));
+    most = largest_inside(c, in, inner);
     do {
         int32_t beyond = *from_cell(c, in, inner) - most;
         sum += beyond < s->least ? 0 : divided_by_power(power_of(s, beyond), 12);
@@ -469,10 +431,7 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
     } while (next_inside(c, inner));
 }
 
-static void softmax(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, softmax_fold);
-}
+LAYER(softmax, for_each_fold, softmax_fold)
 
 /* The same numbers in other steps, or as single-precision numbers, or from these. */
 typedef struct {
@@ -492,10 +451,7 @@ static void rescale_cell(const void *numbers, const element *from, element *to, 
     }
 }
 
-static void rescale_region(const run *r, const layer *l, range rows, range columns)
-{
-    make_places(r, l, rows, columns, rescale_cell);
-}
+LAYER(rescale_region, make_places, rescale_cell)
 
 /* What each of the 256 integers becomes. */
 typedef struct {
@@ -513,10 +469,7 @@ static void look_up_cell(const void *numbers, const element *from, element *to, 
     }
 }
 
-static void look_up_region(const run *r, const layer *l, range rows, range columns)
-{
-    make_places(r, l, rows, columns, look_up_cell);
-}
+LAYER(look_up_region, make_places, look_up_cell)
 
 /* Integers below nought times a slope of their channel. */
 typedef struct {
@@ -542,10 +495,7 @@ static void slope_cell(const void *numbers, const element *from, element *to, in
     }
 }
 
-static void slope_region(const run *r, const layer *l, range rows, range columns)
-{
-    make_places(r, l, rows, columns, slope_cell);
-}
+LAYER(slope_region, make_places, slope_cell)
 
 /* Single-precision numbers take several elements each. */
 static void quantize_region(const run *r, const layer *l, range rows, range columns)

@@ -373,3 +373,21 @@ static void gather_pieces(const run *r, const layer *l, range rows, range column
     }
     finish_region(l, &out, rows, columns);
 }
+
+/* How an operand lies beside the result: steps from a channel, a row and a column to the next,
+   nought where one element meets all. values: a constant. */
+typedef struct {
+    const element *values;
+    int32_t input, is_map, channel, row, column;
+} operand;
+
+static const element *operand_at(const operand *o, const view *in, int32_t y, int32_t x)
+{
+    if (o->values) {
+        return o->values + y * o->row + x * o->column;
+    }
+    if (!o->is_map) {
+        return row_at(in, 0) + y * o->row + x * o->column;
+    }
+    return row_at(in, o->row ? y : 0) + (o->column ? column_at(in, x) : 0);
+}

@@ -146,10 +146,7 @@ static void convolve_place(const void *numbers, const footprint *under, element 
     }
 }
 
-static void convolve(const run *r, const layer *l, range rows, range columns)
-{
-    all_windows(r, l, rows, columns, convolve_place);
-}
+LAYER(convolve, all_windows, convolve_place)
 
 /* Channels that are summed at once where each has a filter of its own. */
 enum { LANES = 8 };
@@ -219,10 +216,7 @@ static void depthwise_place(const void *numbers, const footprint *under, element
     }
 }
 
-static void convolve_depthwise(const run *r, const layer *l, range rows, range columns)
-{
-    all_windows(r, l, rows, columns, depthwise_place);
-}
+LAYER(convolve_depthwise, all_windows, depthwise_place)
 
 /* Input row i adds to output row i * stride + tap * dilation - before. */
 static int32_t source_of(const window *w, int32_t axis, int32_t place, int32_t tap, int32_t limit)
@@ -293,10 +287,7 @@ static void mean_under(const void *numbers, const footprint *under, element *to,
     }
 }
 
-static void pool_mean(const run *r, const layer *l, range rows, range columns)
-{
-    all_windows(r, l, rows, columns, mean_under);
-}
+LAYER(pool_mean, all_windows, mean_under)
 
 /* weights: block by block of units, place by place of the input as it lies. */
 typedef struct {

@@ -1,17 +1,8 @@
-static void pool_largest_share(const run *r, const layer *l, range rows, range columns)
-{
-    share_windows(r, l, rows, columns, largest_under);
-}
+LAYER(pool_largest_share, share_windows, largest_under)
 
-static void pool_mean_share(const run *r, const layer *l, range rows, range columns)
-{
-    share_windows(r, l, rows, columns, mean_under);
-}
+LAYER(pool_mean_share, share_windows, mean_under)
 
-static void convolve_depthwise_share(const run *r, const layer *l, range rows, range columns)
-{
-    share_windows(r, l, rows, columns, depthwise_place);
-}
+LAYER(convolve_depthwise_share, share_windows, depthwise_place)
 
 /* Each filter reads all channels. Weights: block by block of filters, of which none goes beyond a group
    or a share. */

@@ -75,10 +75,7 @@ static void copy_cell(const void *numbers, const element *from, element *to, int
     copy_elements(to, from, count);
 }
 
-static void copy_share(const run *r, const layer *l, range rows, range columns)
-{
-    share_places(r, l, rows, columns, copy_cell);
-}
+LAYER(copy_share, share_places, copy_cell)
 
 /* What windows make of a share of the channels, which their input has apart. */
 static void share_windows(const run *r, const layer *l, range rows, range columns, window_cell make)

@@ -24,12 +24,6 @@ static void sum_part(const run *r, const convolution *c, const footprint *under,
     }
 }
 
-static void look_up_share(const run *r, const layer *l, range rows, range columns)
-{
-    share_places(r, l, rows, columns, look_up_cell);
-}
+LAYER(look_up_share, share_places, look_up_cell)
 
-static void slope_share(const run *r, const layer *l, range rows, range columns)
-{
-    share_places(r, l, rows, columns, slope_cell);
-}
+LAYER(slope_share, share_places, slope_cell)

@@ -9,10 +9,7 @@ static void curve_cell(const void *numbers, const element *from, element *to, in
     }
 }
 
-static void curve_region(const run *r, const layer *l, range rows, range columns)
-{
-    make_places(r, l, rows, columns, curve_cell);
-}
+LAYER(curve_region, make_places, curve_cell)
 
 /* Integers times one of two numbers: those below nought, and the others. sign: of the first kind. */
 typedef struct {
@@ -36,10 +33,7 @@ static void bend_cell(const void *numbers, const element *from, element *to, int
     }
 }
 
-static void bend_region(const run *r, const layer *l, range rows, range columns)
-{
-    make_places(r, l, rows, columns, bend_cell);
-}
+LAYER(bend_region, make_places, bend_cell)
 
 /* A softmax by tables of 513 values: exponentials of -10 to 0, and 1 / (1 + x). */
 typedef struct {
@@ -63,11 +57,9 @@ static void softmax_short_fold(const cube *c, const view *in, const view *out, c
                                range rows)
 {
     const softmax_by_tables *s = (const softmax_by_tables *)(const void *)c;
-    int32_t inner[3], most = LEAST, sum = 0, lead = 0, share;
+    int32_t inner[3], most, sum = 0, lead = 0, share;
     begin_fold(c, place, inner);
-    do {
-        most = larger(most, *from_cell(c, in, inner));
-    } while (next_inside(c, inner));
+    most = largest_inside(c, in, inner);
     do {
         sum += short_power(s, *from_cell(c, in, inner) - most);
     } while (next_inside(c, inner));
@@ -85,7 +77,4 @@ static void softmax_short_fold(const cube *c, const view *in, const view *out, c
     } while (next_inside(c, inner));
 }
 
-static void softmax_short(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, softmax_short_fold);
-}
+LAYER(softmax_short, for_each_fold, softmax_short_fold)

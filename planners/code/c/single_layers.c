@@ -19,15 +19,9 @@ static void scaled_under(const void *numbers, const footprint *under, element *t
     }
 }
 
-static void pool_scaled(const run *r, const layer *l, range rows, range columns)
-{
-    all_windows(r, l, rows, columns, scaled_under);
-}
+LAYER(pool_scaled, all_windows, scaled_under)
 
-static void pool_scaled_share(const run *r, const layer *l, range rows, range columns)
-{
-    share_windows(r, l, rows, columns, scaled_under);
-}
+LAYER(pool_scaled_share, share_windows, scaled_under)
 
 /* Real numbers times a factor of their channel, plus an offset of it; where there are no offsets only
    those below nought, and nothing is added. */
@@ -54,15 +48,9 @@ static void change_cell(const void *numbers, const element *from, element *to, i
     }
 }
 
-static void change_region(const run *r, const layer *l, range rows, range columns)
-{
-    make_places(r, l, rows, columns, change_cell);
-}
+LAYER(change_region, make_places, change_cell)
 
-static void change_share(const run *r, const layer *l, range rows, range columns)
-{
-    share_places(r, l, rows, columns, change_cell);
-}
+LAYER(change_share, share_places, change_cell)
 
 /* An operand of integers, or of trained real numbers. */
 typedef struct {
@@ -151,12 +139,10 @@ static void share_fold(const cube *c, const view *in, const view *out, const int
                        range rows)
 {
     const sharing_by_table *s = (const sharing_by_table *)(const void *)c;
-    int32_t inner[3], most = LEAST;
+    int32_t inner[3], most;
     uint64_t sum = 0;
     begin_fold(c, place, inner);
-    do {
-        most = larger(most, *from_cell(c, in, inner));
-    } while (next_inside(c, inner));
+    most = largest_inside(c, in, inner);
     do {
         sum += (uint32_t)s->powers[most - *from_cell(c, in, inner)];
     } while (next_inside(c, inner));
@@ -168,10 +154,7 @@ static void share_fold(const cube *c, const view *in, const view *out, const int
     } while (next_inside(c, inner));
 }
 
-static void share_by_table(const run *r, const layer *l, range rows, range columns)
-{
-    for_each_fold(r, l, rows, columns, share_fold);
-}
+LAYER(share_by_table, for_each_fold, share_fold)
 
 /* Single-precision numbers take several elements each. */
 typedef struct {
@@ -190,10 +173,7 @@ static void round_cell(const void *numbers, const element *from, element *to, in
     }
 }
 
-static void round_region(const run *r, const layer *l, range rows, range columns)
-{
-    make_places(r, l, rows, columns, round_cell);
-}
+LAYER(round_region, make_places, round_cell)
 
 /* Before what is fused behind, which is for real numbers. */
 static void widen_region(const run *r, const layer *l, range rows, range columns)
@@ -229,10 +209,7 @@ static void restate_cell(const void *numbers, const element *from, element *to, 
     }
 }
 
-static void restate_region(const run *r, const layer *l, range rows, range columns)
-{
-    make_places(r, l, rows, columns, restate_cell);
-}
+LAYER(restate_region, make_places, restate_cell)
 
 /* What each of the 256 integers becomes with the scale of the result, for a layer that moves them. */
 static void step_look_up(const step *s, element *v, int32_t count, int32_t channel, int32_t column)

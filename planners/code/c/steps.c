@@ -1,12 +1,3 @@
-static void step_affine(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        v[i] = v[i] * s->values[channel + i] + s->more[channel + i];
-    }
-}
-
 /* Each element over a power of the squares of its neighbours among the channels: by_channel of them
    from by_column before it on; a, b: the power and what is added to the squares. more: the factor
    of the squares. */
@@ -26,25 +17,6 @@ static void step_neighbours(const step *s, element *v, int32_t count, int32_t ch
         before[i % (MOST_NEIGHBOURS + 1)] = own;
         v[i] = own / powf(s->b + s->more[0] * sum, s->a);
     }
-}
-
-static void step_prelu(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        v[i] = v[i] < 0 ? v[i] * s->values[channel + i] : v[i];
-    }
-}
-
-static element limited(element x)
-{
-    return x < 0 ? 0 : x > 1 ? 1 : x;
-}
-
-static element softplus(element x)
-{
-    return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x));
 }
 
 static element positive(element x)
@@ -72,17 +44,6 @@ static void step_relu(const step *s, element *v, int32_t count, int32_t channel,
     }
 }
 
-static void step_leaky_relu(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = x < 0 ? x * s->a : x;
-    }
-}
-
 static element between(element x, element least, element most)
 {
     return x < least ? least : x > most ? most : x;
@@ -107,610 +68,97 @@ static void step_clip(const step *s, element *v, int32_t count, int32_t channel,
     }
 }
 
-static void step_sigmoid(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+static element limited(element x)
 {
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = tanhf(x * 0.5f) * 0.5f + 0.5f;
-    }
+    return x < 0 ? 0 : x > 1 ? 1 : x;
 }
 
-static void step_hard_sigmoid(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+static element softplus(element x)
 {
-    int32_t i;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = limited(x * s->a + s->b);
-    }
+    return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x));
 }
 
-static void step_hard_swish(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = x * limited(x * (1.0f / 6.0f) + 0.5f);
+/* Define a step that puts `value` in the place of each element x, which belongs to channel + i;
+   s->a, s->b: the numbers of the step. */
+#define EACH_ELEMENT(name, value) \
+    static void name(const step *s, element *v, int32_t count, int32_t channel, int32_t column) \
+    { \
+        int32_t i; \
+        (void)s; \
+        (void)channel; \
+        (void)column; \
+        for (i = 0; i < count; i++) { \
+            element x = v[i]; \
+            v[i] = value; \
+        } \
     }
-}
 
-static void step_silu(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = x * (tanhf(x * 0.5f) * 0.5f + 0.5f);
-    }
-}
+EACH_ELEMENT(step_affine, x * s->values[channel + i] + s->more[channel + i])
+EACH_ELEMENT(step_prelu, x < 0 ? x * s->values[channel + i] : x)
+EACH_ELEMENT(step_leaky_relu, x < 0 ? x * s->a : x)
+EACH_ELEMENT(step_sigmoid, sigmoid(x))
+EACH_ELEMENT(step_hard_sigmoid, limited(x * s->a + s->b))
+EACH_ELEMENT(step_hard_swish, x * limited(x * (1.0f / 6.0f) + 0.5f))
+EACH_ELEMENT(step_silu, x * sigmoid(x))
+EACH_ELEMENT(step_mish, x * tanhf(softplus(x)))
+EACH_ELEMENT(step_gelu, x * 0.5f * (1.0f + erff(x * 0.70710678f)))
+EACH_ELEMENT(step_elu, x < 0 ? expm1f(x) * s->a : x)
+EACH_ELEMENT(step_selu, (x < 0 ? expm1f(x) * s->a : x) * s->b)
+EACH_ELEMENT(step_celu, x < 0 ? expm1f(x / s->a) * s->a : x)
+EACH_ELEMENT(step_tanh, tanhf(x))
+EACH_ELEMENT(step_softplus, softplus(x))
+EACH_ELEMENT(step_softsign, x / (1.0f + fabsf(x)))
+EACH_ELEMENT(step_thresholded_relu, x > s->a ? x : 0)
+EACH_ELEMENT(step_exp, expf(x))
+EACH_ELEMENT(step_log, logf(x))
+EACH_ELEMENT(step_sqrt, sqrtf(x))
+EACH_ELEMENT(step_abs, fabsf(x))
+EACH_ELEMENT(step_negative, -x)
+EACH_ELEMENT(step_reciprocal, 1.0f / x)
+EACH_ELEMENT(step_gelu_tanh, x * 0.5f * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x))))
+EACH_ELEMENT(step_erf, erff(x))
+EACH_ELEMENT(step_sin, sinf(x))
+EACH_ELEMENT(step_cos, cosf(x))
+EACH_ELEMENT(step_round, rintf(x))
+EACH_ELEMENT(step_floor, floorf(x))
+EACH_ELEMENT(step_ceil, ceilf(x))
+EACH_ELEMENT(step_truncate, truncf(x))
+EACH_ELEMENT(step_sign, (element)((x > 0) - (x < 0)))
+EACH_ELEMENT(step_not, x == 0 ? 1.0f : 0.0f)
+EACH_ELEMENT(step_is_not_zero, x != 0 ? 1.0f : 0.0f)
 
-static void step_mish(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = x * tanhf(softplus(x));
+/* Define a step that puts `value` in the place of each element x, which meets the constant k. */
+#define EACH_WITH_CONSTANT(name, value) \
+    static void name(const step *s, element *v, int32_t count, int32_t channel, int32_t column) \
+    { \
+        int32_t i; \
+        for (i = 0; i < count; i++) { \
+            element x = v[i]; \
+            element k = s->values[(channel + i) * s->by_channel + column * s->by_column]; \
+            v[i] = value; \
+        } \
     }
-}
 
-static void step_gelu(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = x * 0.5f * (1.0f + erff(x * 0.70710678f));
-    }
-}
-
-static void step_elu(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = x < 0 ? expm1f(x) * s->a : x;
-    }
-}
-
-static void step_selu(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = (x < 0 ? expm1f(x) * s->a : x) * s->b;
-    }
-}
-
-static void step_celu(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = x < 0 ? expm1f(x / s->a) * s->a : x;
-    }
-}
-
-static void step_tanh(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = tanhf(x);
-    }
-}
-
-static void step_softplus(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = softplus(x);
-    }
-}
-
-static void step_softsign(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = x / (1.0f + fabsf(x));
-    }
-}
-
-static void step_thresholded_relu(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = x > s->a ? x : 0;
-    }
-}
-
-static void step_exp(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = expf(x);
-    }
-}
-
-static void step_log(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = logf(x);
-    }
-}
-
-static void step_sqrt(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = sqrtf(x);
-    }
-}
-
-static void step_abs(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = fabsf(x);
-    }
-}
-
-static void step_negative(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = -x;
-    }
-}
-
-static void step_reciprocal(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = 1.0f / x;
-    }
-}
-
-static void step_constant_add(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = x + k;
-    }
-}
-
-static void step_constant_subtract(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = x - k;
-    }
-}
-
-static void step_constant_subtract_first(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = k - x;
-    }
-}
-
-static void step_constant_multiply(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = x * k;
-    }
-}
-
-static void step_constant_divide(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = x / k;
-    }
-}
-
-static void step_constant_divide_first(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = k / x;
-    }
-}
-
-static void step_constant_maximum(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = k > x ? k : x;
-    }
-}
-
-static void step_constant_minimum(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = k < x ? k : x;
-    }
-}
-
-static void step_constant_mean(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = (x + k) / 2;
-    }
-}
-
-static void step_constant_power(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = powf(x, k);
-    }
-}
-
-static void step_constant_power_first(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = powf(k, x);
-    }
-}
-
-static void step_gelu_tanh(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = x * 0.5f * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
-    }
-}
-
-static void step_erf(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = erff(x);
-    }
-}
-
-static void step_sin(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = sinf(x);
-    }
-}
-
-static void step_cos(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = cosf(x);
-    }
-}
-
-static void step_round(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = rintf(x);
-    }
-}
-
-static void step_floor(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = floorf(x);
-    }
-}
-
-static void step_ceil(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = ceilf(x);
-    }
-}
-
-static void step_truncate(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = truncf(x);
-    }
-}
-
-static void step_sign(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = (element)((x > 0) - (x < 0));
-    }
-}
-
-static void step_not(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = x == 0 ? 1.0f : 0.0f;
-    }
-}
-
-static void step_is_not_zero(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
-{
-    int32_t i;
-    (void)s;
-    (void)channel;
-    (void)column;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        v[i] = x != 0 ? 1.0f : 0.0f;
-    }
-}
-
-static void step_constant_greater(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = x > k ? 1.0f : 0.0f;
-    }
-}
-
-static void step_constant_greater_first(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = k > x ? 1.0f : 0.0f;
-    }
-}
-
-static void step_constant_greater_or_equal(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = x >= k ? 1.0f : 0.0f;
-    }
-}
-
-static void step_constant_greater_or_equal_first(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = k >= x ? 1.0f : 0.0f;
-    }
-}
-
-static void step_constant_less(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = x < k ? 1.0f : 0.0f;
-    }
-}
-
-static void step_constant_less_first(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = k < x ? 1.0f : 0.0f;
-    }
-}
-
-static void step_constant_less_or_equal(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = x <= k ? 1.0f : 0.0f;
-    }
-}
-
-static void step_constant_less_or_equal_first(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = k <= x ? 1.0f : 0.0f;
-    }
-}
-
-static void step_constant_equal(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = x == k ? 1.0f : 0.0f;
-    }
-}
-
-static void step_constant_and(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = x != 0 && k != 0 ? 1.0f : 0.0f;
-    }
-}
-
-static void step_constant_or(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = x != 0 || k != 0 ? 1.0f : 0.0f;
-    }
-}
-
-static void step_constant_exclusive_or(const step *s, element *v, int32_t count, int32_t channel,
-                         int32_t column)
-{
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        element x = v[i];
-        element k = s->values[(channel + i) * s->by_channel + column * s->by_column];
-        v[i] = (x != 0) != (k != 0) ? 1.0f : 0.0f;
-    }
-}
+EACH_WITH_CONSTANT(step_constant_add, of_add(x, k))
+EACH_WITH_CONSTANT(step_constant_subtract, of_subtract(x, k))
+EACH_WITH_CONSTANT(step_constant_subtract_first, of_subtract(k, x))
+EACH_WITH_CONSTANT(step_constant_multiply, of_multiply(x, k))
+EACH_WITH_CONSTANT(step_constant_divide, of_divide(x, k))
+EACH_WITH_CONSTANT(step_constant_divide_first, of_divide(k, x))
+EACH_WITH_CONSTANT(step_constant_maximum, of_maximum(x, k))
+EACH_WITH_CONSTANT(step_constant_minimum, of_minimum(x, k))
+EACH_WITH_CONSTANT(step_constant_mean, (x + k) / 2)
+EACH_WITH_CONSTANT(step_constant_power, of_power(x, k))
+EACH_WITH_CONSTANT(step_constant_power_first, of_power(k, x))
+EACH_WITH_CONSTANT(step_constant_greater, of_greater(x, k))
+EACH_WITH_CONSTANT(step_constant_greater_first, of_greater(k, x))
+EACH_WITH_CONSTANT(step_constant_greater_or_equal, of_greater_or_equal(x, k))
+EACH_WITH_CONSTANT(step_constant_greater_or_equal_first, of_greater_or_equal(k, x))
+EACH_WITH_CONSTANT(step_constant_less, of_less(x, k))
+EACH_WITH_CONSTANT(step_constant_less_first, of_less(k, x))
+EACH_WITH_CONSTANT(step_constant_less_or_equal, of_less_or_equal(x, k))
+EACH_WITH_CONSTANT(step_constant_less_or_equal_first, of_less_or_equal(k, x))
+EACH_WITH_CONSTANT(step_constant_equal, of_equal(x, k))
+EACH_WITH_CONSTANT(step_constant_and, of_and(x, k))
+EACH_WITH_CONSTANT(step_constant_or, of_or(x, k))
+EACH_WITH_CONSTANT(step_constant_exclusive_or, of_exclusive_or(x, k))

@@ -165,7 +165,4 @@ static void largest_under(const void *numbers, const footprint *under, element *
     }
 }
 
-static void pool_largest(const run *r, const layer *l, range rows, range columns)
-{
-    all_windows(r, l, rows, columns, largest_under);
-}
+LAYER(pool_largest, all_windows, largest_under)

@@ -146,8 +146,9 @@ def test_kernels_for_real_numbers_have_names_of_their_own_among_integers():
         for name in defined_names(file)
     }  # fmt: skip
     assert "convolve_of_reals" in renamed
+    assert "EACH_ELEMENT_OF_REALS" in renamed
     assert not renamed & integers
-    for name in ("run", "layer", "stage", "tensor", "sweep", "sweep_parts", "sliced"):
+    for name in ("run", "layer", "stage", "tensor", "sweep", "sweep_parts", "sliced", "LAYER"):
         assert as_real(name) == name
 
 

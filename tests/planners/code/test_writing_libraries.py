@@ -12,6 +12,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.shape import Shape
+from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan, UnwritableFile
 from planners.code.described import described
@@ -92,9 +93,34 @@ def test_a_weight_that_is_no_number_is_refused():
 def test_only_kernels_that_are_used_are_written():
     model = small()
     text = library(model, planned(model)).files["small.c"]
-    assert "convolve(" in text
+    assert "LAYER(convolve, " in text
     for unused in ("softmax", "pool_mean", "convolve_depthwise", "resize", "step_gelu"):
         assert unused not in text
+
+
+def test_of_functions_that_share_a_loop_only_those_used_are_written_and_the_loop_once():
+    builder = NetworkBuilder("curves")
+    last = builder.input((2, 4, 4))
+    for operator in (
+        op.Activation(function="mish"),
+        op.Activation(function="tanh"),
+        op.Elementwise(function="subtract", constant=(2, 1, 1), constant_first=True),
+    ):
+        last = builder.add(operator, last)
+    builder.output(last)
+    network = builder.network()
+    model = simplified(Model(network=network, weights=random_weights(network, 0)), ("fuse",))
+    text = library(model, planned(model)).files["curves.c"]
+    made = re.findall(r"^([A-Z_]+)\((\w+), .*\)$", text, re.MULTILINE)
+    assert sorted(made) == [
+        ("EACH_ELEMENT", "step_mish"),
+        ("EACH_ELEMENT", "step_tanh"),
+        ("EACH_WITH_CONSTANT", "step_constant_subtract_first"),
+        ("OF_TWO", "of_subtract"),
+    ]
+    assert "element softplus(" in text  # which mish alone needs
+    assert all(text.count(f"#define {macro}(") == 1 for macro, _ in made)
+    assert "FOLD(" not in text
 
 
 def test_code_does_not_grow_with_the_rows():
