@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+__version__ = "0.2.0"  # the packaging reads it from here
+
 TYPE_CHECKING = False  # as `typing` has it, which would take longest of all that is loaded here
 
 if TYPE_CHECKING:
@@ -238,8 +240,6 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        return import_module("csdf.cli.main").VERSION
     if name not in _HOMES:
         raise AttributeError(f"module 'csdf' has no name {name!r}")
     return getattr(import_module(_HOMES[name]), name)
