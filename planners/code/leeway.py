@@ -24,7 +24,7 @@ SHARE = 2.0**-20  # of the range of a tensor: errors of sums in single precision
 def leeways(
     model: Model, frame: Mapping[str, Array], outputs: Mapping[str, Array]
 ) -> dict[str, float]:
-    """Return for each output how far its elements may lie from those that are given; mostly nought."""
+    """Return for each output how far its elements may lie from those that are given; mostly zero."""
     found = dict.fromkeys(outputs, 0.0)
     if not _rounded(model.network):
         return found

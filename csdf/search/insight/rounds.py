@@ -58,7 +58,7 @@ class Rounds:
         return tuple(dict.fromkeys(self._cycle(one) for one in distinct))
 
     def _from_rarest(self, hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
-        """Yield what lies between the firings of the actor that fires least often."""
+        """Yield the parts of the cycle between firings of the actor that fires least often."""
         rarest = min((actor for actor, _ in hops), key=self._cycles.__getitem__)
         first, *others = (place for place, (actor, _) in enumerate(hops) if actor == rarest)
         turned = [*hops[first:], *hops[:first]]

@@ -1,5 +1,5 @@
 /* A function of two elements, and how each operand lies beside the result: steps from a channel,
-   a row and a column to the next, nought where one element meets all. values: a constant. */
+   a row and a column to the next, zero where one element meets all. values: a constant. */
 typedef struct {
     element (*of)(element, element);
     int32_t operands, is_mean;
@@ -254,7 +254,7 @@ static void rank_elements(const run *r, const layer *l, range rows, range column
     for_each_fold(r, l, rows, columns, ranking_fold);
 }
 
-/* The second operand where the first is not nought, the third one where it is. */
+/* The second operand where the first is not zero, the third one where it is. */
 static void choose(const run *r, const layer *l, range rows, range columns)
 {
     const combining *p = l->parameters;
@@ -334,7 +334,7 @@ static void log_softmax(const run *r, const layer *l, range rows, range columns)
     for_each_fold(r, l, rows, columns, log_softmax_fold);
 }
 
-/* Mean nought and variance one, then scaled and shifted. */
+/* Mean zero and variance one, then scaled and shifted. */
 static void standardise_fold(const cube *c, const view *in, const view *out, const int32_t *place,
                              range rows)
 {

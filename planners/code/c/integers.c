@@ -299,7 +299,7 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
 }
 
 /* How an operand lies beside the result: steps from a channel, a row and a column to the next,
-   nought where one element meets all. values: a constant. */
+   zero where one element meets all. values: a constant. */
 typedef struct {
     const element *values;
     int32_t input, is_map, channel, row, column;
@@ -518,7 +518,7 @@ static void look_up_region(const run *r, const layer *l, range rows, range colum
     make_places(r, l, rows, columns, look_up_cell);
 }
 
-/* Integers below nought times a slope of their channel. */
+/* Integers below zero times a slope of their channel. */
 typedef struct {
     const trained *slopes;
     int32_t multiplier, exponent, below_multiplier, below_exponent;

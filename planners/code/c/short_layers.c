@@ -14,7 +14,7 @@ static void curve_region(const run *r, const layer *l, range rows, range columns
     make_places(r, l, rows, columns, curve_cell);
 }
 
-/* Integers times one of two numbers: those below nought, and the others. sign: of the first kind. */
+/* Integers times one of two numbers: those below zero, and the others. sign: of the first kind. */
 typedef struct {
     int32_t multiplier, exponent, below_multiplier, below_exponent, sign;
 } bending;

@@ -30,7 +30,7 @@ static void pool_scaled_share(const run *r, const layer *l, range rows, range co
 }
 
 /* Real numbers times a factor of their channel, plus an offset of it; where there are no offsets only
-   those below nought, and nothing is added. */
+   those below zero, and nothing is added. */
 typedef struct {
     const float *factors, *offsets;
     float given, result;

@@ -15,7 +15,7 @@ from planners.code.tables import NULL
 
 
 class Axes(NamedTuple):
-    """A tensor as three axes; of a map, the step along rows is nought."""
+    """A tensor as three axes; of a map, the step along rows is zero."""
 
     sizes: tuple[int, int, int]
     steps: tuple[int, int, int]
