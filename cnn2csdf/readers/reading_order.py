@@ -1,4 +1,4 @@
-"""The order in which what reads comes behind what it reads."""
+"""A topological order: each layer behind the layers that it reads."""
 
 from __future__ import annotations
 

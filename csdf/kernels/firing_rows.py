@@ -1,4 +1,4 @@
-"""Rows that stages keep for one another, as they fire in the order in which the last of them asks.
+"""Rows that stages keep for one another in the demand-driven firing order of the last stage.
 
 A stage makes its result some rows at a time, and fires when the rows that it needs are there; where
 they are not, the stage that makes them fires first. What a stage needs and makes is known for each of

@@ -1,4 +1,4 @@
-"""Search for a plan within a capacity by pushing blocks out of their places, in slices."""
+"""Search for a plan within a capacity by ejection: a placed block pushes others out; in slices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far outputs may lie from the reference: where computed real numbers are rounded to integers.
+"""The tolerance of test vectors, where computed real numbers are rounded to integers.
 
 Sums in another order and mathematical functions of another library give real numbers that differ in
 their last bits; where one lies between two integers, its rounding differs by a step, and what follows

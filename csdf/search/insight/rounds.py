@@ -1,4 +1,4 @@
-"""The rounds of a critical cycle, each of which limits every distribution on its own.
+"""Cycles between two visits of an actor within a critical cycle; each bounds capacities on its own.
 
 A critical cycle may pass an actor several times. From one time to the next it is a cycle as well, and
 often it is the shorter one that says what the capacities have to be.

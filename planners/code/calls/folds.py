@@ -1,4 +1,4 @@
-"""Layers that fold many elements into one, or share something among them: the calls for them."""
+"""C calls for reductions, softmax, normalisations by statistics of the tensor, and matrix products."""
 
 from __future__ import annotations
 

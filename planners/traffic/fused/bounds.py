@@ -1,4 +1,4 @@
-"""Lower bounds of all schedules, fused or not, in a buffer of any size: what must cross, once."""
+"""Lower bounds of all schedules, fused or not, in a buffer of any size: each element moves once."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from planners.traffic.fused.stages import VIEWS, Stage, operands_of
 def least_moved(group: FusedGroup) -> int:
     """Return the bytes every schedule of a group moves: inputs, weights and outputs, once.
 
-    Only elements on which an output depends are counted. Dependences are followed from each layer back
-    to its inputs, for weights as for elements of maps: a weight that meets only padding, or whose products
-    no output needs, is not counted.
+    Only elements on which an output depends are counted. Dependences are followed from each layer
+    back to its inputs, for weights as for elements of maps: a weight that meets only padding, or whose
+    products no output needs, is not counted.
     """
     needed, operands = _needed_areas(group)
     weights = sum(
