@@ -268,6 +268,14 @@ def test_no_modules_import_one_another_in_a_circle():
     assert circle(ROOT) == []
 
 
+def test_no_module_has_more_than_800_lines():
+    # Short modules are no aim: CONTRIBUTING.md says what belongs into one.
+    lengths = {
+        module_name(path, ROOT): len(path.read_text().splitlines()) for path in modules(ROOT)
+    }
+    assert {name: lines for name, lines in lengths.items() if lines > 800} == {}
+
+
 def test_there_are_modules_to_look_at():
     assert ROOT / "csdf" / "model" / "graph.py" in modules(ROOT)
 
