@@ -1,4 +1,4 @@
-"""How each layer's output is cut into parts: whole, by rows, or several rows at a time."""
+"""The granularity of each layer's output: whole, row by row, or several rows a firing."""
 
 from __future__ import annotations
 

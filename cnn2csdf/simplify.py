@@ -243,7 +243,7 @@ def _single(array: np.ndarray) -> Array:
 
 
 def _without(model: Model, dropped: Mapping[str, str], weights: Weights | None = None) -> Model:
-    """The model without some layers; whoever reads one of them reads another layer instead.
+    """The model without some layers; their readers read other layers instead.
 
     dropped: layer: the one to read in its place, which may be dropped as well. weights: to be used
     instead of the model's own.

@@ -62,7 +62,7 @@ def random_weights(network: Network, seed: int) -> Weights:
 
 def _drawn(generator: np.random.Generator, stored: Stored, dims: tuple[int, ...]) -> Array:
     if prod(dims) > sys.maxsize // 8:  # numpy has another error for what no memory holds
-        raise MemoryError(f"{prod(dims)} trained numbers")
+        raise MemoryError(f"{prod(dims)} numbers of an array of weights")
     kind = stored.role.rpartition(".")[2]
     if stored.element.is_integer:
         return generator.integers(-127, 128, dims, stored.element.value)

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+__version__ = "0.2.0"  # the packaging reads it from here
+
 TYPE_CHECKING = False  # as `typing` has it, which would take longest of all that is loaded here
 
 if TYPE_CHECKING:
@@ -88,6 +90,8 @@ if TYPE_CHECKING:
     from csdf.io.mapping.nsoc import MappedApplication as MappedApplication
     from csdf.io.mapping.nsoc import read_nsoc as read_nsoc
     from csdf.io.mapping.nsoc_writer import write_nsoc as write_nsoc
+    from csdf.io.networkx_graphs import from_networkx as from_networkx
+    from csdf.io.networkx_graphs import to_networkx as to_networkx
     from csdf.io.scenarios.files import read_scenarios as read_scenarios
     from csdf.model.builder import GraphBuilder as GraphBuilder
     from csdf.model.graph import Actor as Actor
@@ -191,6 +195,7 @@ _HOMES = {
     "dependency_latency": "csdf.analysis.latencies.by_dependency",
     "faster_graph": "csdf.analysis.abstraction.phases",
     "fewest_processors": "csdf.search.mapping.fewest",
+    "from_networkx": "csdf.io.networkx_graphs",
     "hsdf": "csdf.analysis.expansion",
     "latency": "csdf.analysis.latencies.by_iteration",
     "least_buffers": "csdf.search.mapping.buffers",
@@ -225,6 +230,7 @@ _HOMES = {
     "sufficient_capacities": "csdf.search.trade_off",
     "throughput": "csdf.analysis.throughput",
     "time_scale": "csdf.analysis.whatif.parameter",
+    "to_networkx": "csdf.io.networkx_graphs",
     "unfold": "csdf.analysis.expansion",
     "with_capacities": "csdf.analysis.bounded",
     "without_auto_concurrency": "csdf.analysis.concurrency",
@@ -238,8 +244,6 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        return import_module("csdf.cli.main").VERSION
     if name not in _HOMES:
         raise AttributeError(f"module 'csdf' has no name {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,4 +1,4 @@
-"""How values of this package look in notebooks: tables and pictures of what they hold."""
+"""Tables and pictures with which notebooks show values of this package."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from csdf.cli.main import VERSION
+from csdf import __version__
 
 ROOT = Path(__file__).parents[1]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
@@ -39,8 +39,8 @@ def test_the_entry_points_shown_are_of_groups_that_are_read(text):
 
 
 def test_the_version_cited_is_this_one():
-    assert f"\nversion: {VERSION}\n" in (ROOT / "CITATION.cff").read_text()
-    assert f"\n## {VERSION}\n" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n## {__version__}\n" in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_random_values_are_the_same_every_time_unless_asked_otherwise():

@@ -1,4 +1,4 @@
-"""The order in which what reads comes behind what it reads."""
+"""A topological order: each layer behind the layers that it reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 def reading_order(sources: Mapping[int, Iterable[int]]) -> list[int]:
     """Return the numbers, each behind its sources, the smallest first where there is a choice.
 
-    What lies on a cycle, or behind one, is left out.
+    Numbers on a cycle, and those that depend on one, are left out.
     """
     sorter = TopologicalSorter(sources)
     with suppress(CycleError):

@@ -1,4 +1,4 @@
-"""Bounds of the period from two states of one execution.
+"""Collatz-Wielandt bounds of the period from two states of one execution.
 
 A state is a vector of times: of each token, and of each actor's latest start. An iteration maps it to
 the next one; later times in give later times out, and all by t later gives all by t later. So if n

@@ -1,4 +1,4 @@
-"""Which periodic schedules fit into memory."""
+"""Check that a periodic schedule fits into memory, before it is made."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The `csdf` command: its version; all else is loaded by `frame`, under its care.
+"""The `csdf` command: loads the frame that runs all commands, and answers Ctrl-C meanwhile.
 
-Nothing that takes time is imported here, so that Ctrl-C at the start finds somebody to answer it.
+Nothing that takes time is imported here, so that Ctrl-C at the start is answered too.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ TYPE_CHECKING = False  # as `typing` has it, without loading that
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-VERSION = "0.2.0"  # the packaging reads it from here
 
 
 def main(argv: Sequence[str] | None = None) -> int:

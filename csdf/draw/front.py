@@ -13,7 +13,7 @@ from csdf.search.pareto import ParetoFront
 def front_picture(name: str, front: ParetoFront, unit: str, suffix: str) -> str | bytes:
     """Return the picture in the format of that suffix: png, pdf, svg, or a page that holds it.
 
-    Size to the right, throughput upwards; what lies above the steps is proved impossible.
+    Size to the right, throughput upwards; points above the steps are proved impossible.
     Raises UnwritableFile for another format.
     """
     return rendered(_figure(name, front, unit), name, suffix)

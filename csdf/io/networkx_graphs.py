@@ -1,4 +1,7 @@
-"""A graph as a directed multigraph of NetworkX, and back; a DiGraph without parallel edges will do.
+"""Conversion of graphs to directed multigraphs of NetworkX, and from them or from a DiGraph.
+
+For users who draw graphs with NetworkX or ask it for components, paths and generators. No analysis of
+this project uses it, and no other module imports it.
 
 Nodes are actors with the attribute `durations`. Edges are channels under their names as keys, with
 `production`, `consumption`, `initial_tokens`, `capacity`, `release`, `token_size` and `position`

@@ -1,4 +1,4 @@
-"""The least cost of leaving every cut that holds at a storage distribution.
+"""Dual-ascent lower bound on the cost of leaving all infeasible boxes at a storage distribution.
 
 A cut lists limits of some variables; it holds where none of them is exceeded, and must be left by
 exceeding one. The bound is a dual ascent: each cut that holds charges as much as the cheapest of its

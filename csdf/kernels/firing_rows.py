@@ -1,4 +1,4 @@
-"""Rows that stages keep for one another, as they fire in the order in which the last of them asks.
+"""Rows that stages keep for one another in the demand-driven firing order of the last stage.
 
 A stage makes its result some rows at a time, and fires when the rows that it needs are there; where
 they are not, the stage that makes them fires first. What a stage needs and makes is known for each of
@@ -59,7 +59,7 @@ def firing_order(group, order):
 
 
 def restart(group):
-    """Count firings from nought again."""
+    """Count firings from zero again."""
     for place in range(len(group.count)):
         group.fired[place] = 0
 
@@ -106,7 +106,7 @@ def reads(group, place, maker):
 
 
 def count_rows(group, order, total, keeping, rows):
-    """Write the most rows that the result of each stage has to keep: (S,), nought at first.
+    """Write the most rows that the result of each stage has to keep: (S,), zero at first.
 
     order: `total` firings. keeping: (S,) WHOLE, RING or LINE.
     """

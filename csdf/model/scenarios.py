@@ -62,7 +62,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A state of the automaton: whoever enters it executes its scenario once."""
+    """A state of the automaton: a run that enters it executes its scenario once."""
 
     name: str
     scenario: str

@@ -1,4 +1,4 @@
-"""A graph in pieces that are live, or not, each on its own.
+"""Biconnected components of a graph; its minimum live storage is the sum over them.
 
 Where a graph is stuck, each actor waits for a neighbour, for tokens or for space, and some of them
 in a circle. A circle without repetition stays inside one block: a largest set of channels of which

@@ -1,4 +1,4 @@
-"""How far a front is followed: until it is complete, or to where somebody asked for it."""
+"""Limits of the search for a front: a largest size, a number of points, a gap between periods."""
 
 from __future__ import annotations
 

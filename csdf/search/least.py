@@ -1,4 +1,4 @@
-"""The least sufficient distribution of one search: something at once, then the least, best first."""
+"""The smallest sufficient distribution: a heuristic one at once, then the minimum, best first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sufficient storage distributions, quickly: grown until they suffice, then narrowed."""
+"""Sufficient storage distributions by greedy growth, then reduction channel by channel."""
 
 from __future__ import annotations
 

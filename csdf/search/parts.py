@@ -1,4 +1,4 @@
-"""The search over storage distributions in parts, where reasons never reach from one to another.
+"""Independent subproblems of the storage search, merged where a critical cycle joins them.
 
 Variables that no cut has in common so far are in different parts. Each part is searched alone, the
 capacities of all others unlimited: no sufficient distribution has less on these channels, so the sum

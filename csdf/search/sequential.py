@@ -148,9 +148,9 @@ def raised(variables: Sequence[Variable], cuts: Sequence[Cut]) -> tuple[Variable
 
 
 class _Walk:
-    """A walk from a stuck actor to the one it waits for, and on, until it comes round.
+    """The chain of actors that wait for one another, from a stuck actor to the end or to a cycle.
 
-    What lies before the first actor that has fired since stays as it was.
+    When actors have fired, the chain is kept up to the first of them, and followed again from there.
     """
 
     def __init__(self, run: IterationRun) -> None:

@@ -1,4 +1,4 @@
-"""Which buffer lies in which bank: all choices, one buffer after another."""
+"""Assignment of buffers to memory banks by exhaustive search, one buffer after another."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A problem as numbers: blocks, their conflicts, and the unit in which offsets are counted.
 
-A block is a buffer, or several that begin at the same offset, as one computed in the place of
-another does. What takes no room is left out.
+A block is a buffer, or several that begin at the same offset, because a layer computes in place.
+Buffers without bytes are left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which buffers begin at the same offset, where one may be computed in the place of another."""
+"""Choice of pairs of buffers at the same offset, where a layer may compute in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several searches for a better plan of one problem, in turns, so that each stops at any time."""
+"""A portfolio of exact search, ejection chains and beams for one problem, run in time slices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search for a plan within a capacity by pushing blocks out of their places, in slices."""
+"""Search for a plan within a capacity by ejection: a placed block pushes others out; in slices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planners.kernels import placement_ejection as kernel
 class PushingSearch:
     """A search that begins with a plan, and is asked for lower and lower capacities.
 
-    It proves nothing: where no plan is found there may be one.
+    A heuristic: where it finds no plan there may still be one.
     """
 
     def __init__(self, field: Field, offsets: Sequence[int], seed: int) -> None:

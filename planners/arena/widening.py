@@ -23,7 +23,7 @@ SOFTNESS = 1024  # the last unit of so many is hardly worth more than the one be
 class WideningSearch:
     """A search for a plan within a capacity, and for one half way from the best plan to there.
 
-    It proves nothing: where no plan is found there may be one.
+    A heuristic: where it finds no plan there may still be one.
     """
 
     def __init__(self, field: Field, seed: int) -> None:
@@ -159,7 +159,7 @@ def _start(blocks: Blocks) -> tuple[list[int], list[int]]:
     base = [block for block in range(count) if first[block + 1] - first[block] == count - 1]
     is_whole = blocks.room == [size * blocks.unit for size in blocks.size]
     if not (blocks.by_lifetime and is_whole) or any(blocks.is_fixed) or max(blocks.alignment) > 1:
-        base = []  # what lies at the top, or under what, may matter
+        base = []  # here it may matter which buffer lies at the top, or under another
     height = 0
     for block in base[: count - 1]:
         low[block] = height

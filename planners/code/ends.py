@@ -11,7 +11,7 @@ from planners.code.schedule import Schedule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """An input or output as the functions of a library take it. tensor: what lies in the arena."""
+    """An input or output as the functions of a library take it. tensor: that holds it in the arena."""
 
     parameter: str
     layer: str

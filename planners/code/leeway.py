@@ -1,4 +1,4 @@
-"""How far outputs may lie from the reference: where computed real numbers are rounded to integers.
+"""The tolerance of test vectors, where computed real numbers are rounded to integers.
 
 Sums in another order and mathematical functions of another library give real numbers that differ in
 their last bits; where one lies between two integers, its rounding differs by a step, and what follows
@@ -24,7 +24,7 @@ SHARE = 2.0**-20  # of the range of a tensor: errors of sums in single precision
 def leeways(
     model: Model, frame: Mapping[str, Array], outputs: Mapping[str, Array]
 ) -> dict[str, float]:
-    """Return for each output how far its elements may lie from those that are given; mostly nought."""
+    """Return for each output how far its elements may lie from those that are given; mostly zero."""
     found = dict.fromkeys(outputs, 0.0)
     if not _rounded(model.network):
         return found

@@ -223,7 +223,7 @@ class Schedule:
         return None
 
     def _place(self, name: str) -> tuple[int, int]:
-        """Return the place of a tensor, and its rows there; below nought for a tensor outside."""
+        """Return the place of a tensor, and its rows there; below zero for a tensor outside."""
         rows = self.network.layer(name).shape.rows
         if name in self.outside:
             return -1 - self.outside.index(name), rows

@@ -132,7 +132,7 @@ class _Writing:
             )
         outside = self.schedule.outside.index(tensor) if tensor in self.schedule.outside else None
         if layer.name != tensor and (tensor in self._written or tensor in self._read):
-            outside = None  # a copy of what lies there
+            outside = None  # a copy of that tensor
         self._written.add(tensor)
         return Port(
             parameter=taken[-1],
@@ -389,7 +389,7 @@ typedef slot element;
 def _require_fit(model: Model, plan: StreamingPlan) -> None:
     network: Network = model.network
     if model.weights is None:
-        raise InvalidNetwork(f"network {network.name!r} has no trained numbers to write")
+        raise InvalidNetwork(f"network {network.name!r} has no weights to write")
     for group in plan.groups:
         for one in group.stages:
             for name in one.stage.layers:

@@ -36,7 +36,7 @@ def tiling_of(network: Network, stage: Stage, offset: Offset, tables: Tables) ->
 
 
 def _kept(ranges: TileRanges, offset: Offset) -> list[str]:
-    """Return where rows lie for tiles below, and columns for the next tile; nought for none."""
+    """Return where rows lie for tiles below, and columns for the next tile; zero for none."""
     downs, acrosses = range(len(ranges.tiles.rows)), range(len(ranges.tiles.columns))
     found = []
     for layer in ranges.layers:

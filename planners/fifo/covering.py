@@ -1,4 +1,4 @@
-"""The cheapest depths that leave all regions known to be too small, by linear programs.
+"""The cheapest depths outside all regions known to be too small, by a covering linear program.
 
 A region is left by a row of FIFOs with more words than its limit: of each region one row has to be
 longer, and which of them is what is searched. A column for each row and each length that counts says

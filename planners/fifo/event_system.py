@@ -1,4 +1,4 @@
-"""The series and waits of a whole design as arrays, and what they do in some depths of its FIFOs."""
+"""The event graph of a whole design as arrays, and its event times for given depths of the FIFOs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Depths that suffice, quickly: grown where a circuit asks for it, in the cheapest FIFO on it."""
+"""Sufficient depths by greedy growth: the cheapest FIFO on the critical cycle gets deeper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage that can be moved along a stream: depths that the search need not look at.
+"""Dominance rules: depths that the search may skip, as their storage can be moved along the stream.
 
 Where a layer is fast, words may as well wait before it as behind it. Then some smallest depths have all
 of them where they are cheapest, and every other FIFO there is at its floor. Two rules, for a layer with

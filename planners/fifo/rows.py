@@ -1,4 +1,4 @@
-"""FIFOs in a row, whose words count only together: what a circuit of events says about their depths.
+"""Chains of FIFOs: a cycle of events bounds the sum of their depths.
 
 Between two layers that pass words on one by one, a word waits as well in the FIFO before as in that
 behind. A circuit of events that goes back through the space of FIFOs in a row, by way of such layers

@@ -1,4 +1,4 @@
-"""Everything that is asked about the FIFOs of one design, in one answer."""
+"""The answer of `csdf fifo` about the FIFOs of one design."""
 
 from __future__ import annotations
 

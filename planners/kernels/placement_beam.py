@@ -9,7 +9,7 @@ from __future__ import annotations
 
 UNDECIDED = 0  # the limit was reached: call again to go on
 FOUND = 1  # `low` holds the offsets
-LOST = 2  # no row can go on; that proves nothing
+LOST = 2  # no row can go on; a plan may exist all the same
 
 MASK = 2**62 - 1  # of the sums that tell rows apart
 

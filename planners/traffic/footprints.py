@@ -1,4 +1,4 @@
-"""How many elements tiles touch along one axis of the maps: rows or columns.
+"""Numbers of elements that tiles touch along one axis of the maps: rows or columns.
 
 Output place o and kernel place k read input place stride * o + dilation * k - padding, if it lies in
 the map. A kernel place is live if it does so for some output. A tile is a range of output places

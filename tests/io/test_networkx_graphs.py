@@ -3,17 +3,16 @@
 from dataclasses import replace
 from fractions import Fraction
 
+import networkx as nx
 import pytest
 from hypothesis import given
 
+from csdf import from_networkx, to_networkx
 from csdf.errors import InvalidGraph
 from csdf.io.graph_files import read_graph
+from csdf.model.graph import Actor, Channel, Graph
 from tests.cli.running import GRAPHS
 from tests.io.graph_strategies import graphs
-
-nx = pytest.importorskip("networkx")
-networkx_graphs = pytest.importorskip("csdf.io.networkx_graphs")
-from_networkx, to_networkx = networkx_graphs.from_networkx, networkx_graphs.to_networkx
 
 
 @pytest.mark.slow
@@ -37,6 +36,14 @@ def test_parallel_channels_and_self_loops_stay_apart():
     found = to_networkx(graph)
     assert found.number_of_edges() == len(graph.channels)
     assert found.edges["a", "b", "double"]["production"] == double.production
+
+
+def test_networkx_finds_the_cycle_of_a_feedback_channel():
+    there = Channel(name="there", producer="a", consumer="b", production=(1,), consumption=(1,))
+    back = replace(there, name="back", producer="b", consumer="a", initial_tokens=1)
+    actors = tuple(Actor(name=name, durations=(1,)) for name in "abc")
+    found = to_networkx(Graph(name="loop", actors=actors, channels=(there, back)))
+    assert sorted(map(sorted, nx.strongly_connected_components(found))) == [["a", "b"], ["c"]]
 
 
 def built(**edge):

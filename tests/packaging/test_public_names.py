@@ -62,15 +62,8 @@ def test_importing_a_package_loads_none_of_the_heavy_libraries(package):
     assert heavy.isdisjoint(json.loads(ran.stdout))
 
 
-def test_the_version_is_that_of_the_command():
-    import csdf
-    from csdf.cli.main import VERSION
-
-    assert csdf.__version__ == VERSION
-
-
 def test_the_package_runs_as_a_module():
     ran = subprocess.run(
         [sys.executable, "-m", "csdf", "--version"], capture_output=True, text=True, check=True
     )
-    assert ran.stdout.startswith("csdf ")
+    assert ran.stdout.startswith(f"csdf {importlib.import_module('csdf').__version__}, ")

@@ -1,4 +1,4 @@
-"""Which ONNX nodes an operator becomes; tensors have a batch axis of one in front."""
+"""The ONNX nodes of each operator; tensors have a batch axis of one in front."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operators of TensorFlow Lite are computed in integers, and what is refused of them."""
+"""Types of TensorFlow Lite operators: which are computed in integers, and which types are refused."""
 
 from __future__ import annotations
 

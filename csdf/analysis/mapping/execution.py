@@ -165,7 +165,7 @@ class _Run:
         )
 
     def _state(self) -> object:
-        """Everything that decides what comes next, and nothing that counts."""
+        """Return the state that decides all later firings; counts of past firings are not in it."""
         return (
             tuple(self.tokens.values()),
             tuple(self._place(core) for core in self.orders),

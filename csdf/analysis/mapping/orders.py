@@ -129,7 +129,7 @@ def _marks(places: list[int], count: int, phases: int) -> tuple[int, ...]:
 
 
 def _after_prefixes(graph: Graph, orders: Mapping[str, StaticOrder]) -> Marking:
-    """Execute until every prefix is done; whoever else is needed fires too."""
+    """Execute until every prefix is done; actors that a prefix waits for fire too."""
     run = _OrderedRun(graph, orders)
     while not run.is_done():
         if not run.step():

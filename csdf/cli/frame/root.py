@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from csdf import __version__
 from csdf.cli.frame.commands import Listing
-from csdf.cli.main import VERSION
 
 ROOT = Listing(
     about="Exact analysis of cyclo-static dataflow graphs.",
@@ -37,5 +37,5 @@ ROOT = Listing(
 exit code: 0 answered, 1 answered "no" (inconsistent or deadlocked),
 2 wrong usage or unreadable input, 3 gave up before the answer, or ended by
 Ctrl-C, also where the best found by then is shown; 70 a fault of csdf""",
-    version=f"csdf {VERSION}",
+    version=f"csdf {__version__}",
 )

@@ -55,7 +55,7 @@ def _coloured_line(line: str) -> str:
 
 
 def progress_line(what: str, progress: Progress, elapsed: float, left: float | None) -> str:
-    """Return one line: a bar or a gap, the time that has gone and that which is left, and what is done.
+    """Return one line: a progress bar or the gap, the elapsed and the remaining time, and what is done.
 
     elapsed, left: seconds; left: of the budget, None without one.
     """

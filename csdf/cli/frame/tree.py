@@ -1,4 +1,4 @@
-"""All commands as one tree of parsers, as completion wants them."""
+"""The tree of parsers of all commands, for shell completion."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 
-from csdf.cli.main import VERSION
+from csdf import __version__
 from csdf.draw.report.origin import Origin, Source
 from csdf.io.files import read_bytes
 
@@ -28,7 +28,7 @@ def origin_of(
     read = [model for model in models if model is not None and os.path.exists(model)]
     return Origin(
         command=shlex.join(["csdf", "report", *_without_output(argv)]),
-        version=VERSION,
+        version=__version__,
         sources=tuple(_source(path) for path in (*read, *files)),
         terms=tuple(terms),
     )

@@ -11,8 +11,8 @@ that reads them:
     subject(options, stop) -> Subject
 
 An entry of csdf.report_sections has the name of a kind, a dot and a name of its own, such as
-`network.arena` or `graph.power`. It is a module that knows more about these subjects, whoever has read
-them:
+`network.arena` or `graph.power`. It is a module that adds a section to pages about these
+subjects, whichever module has read them:
 
     contribution(subject, stop) -> Contribution | None     None: nothing about this subject
 

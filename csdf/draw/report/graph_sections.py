@@ -193,7 +193,7 @@ def _front(findings: GraphFindings) -> Html:
         parts += [
             element(
                 "p",
-                "What lies above the steps is impossible. Left and right arrow keys go from point "
+                "No execution reaches a point above the steps. Left and right arrow keys go from point "
                 "to point.",
             ),
             element("div", class_="tools", id="front-tools"),

@@ -1,8 +1,8 @@
 """The frame of an SDF3 file, one application graph, as every reader and writer of the format needs it.
 
-A quick document is made by the parser of the standard library, which knows of no lines: so whoever
-has a complaint about it gets Unlocated, and reads the file again with csdf.io.sdf3.source, for a
-message that names the line.
+The parser of the standard library is quick, and its elements do not know their lines. A check that
+finds a fault in them raises Unlocated; the reader then parses the file again with csdf.io.sdf3.source,
+for a message that names the line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Linear bounds of the capacities, from critical cycles, which are there whatever these are.
+"""Linear lower bounds of capacities from critical cycles, which exist in every distribution.
 
 A cycle of dependencies is there in every distribution: a consumer waits for the tokens that it takes,
 a producer for the space that it fills. Tokens and capacities only say how many firings ago the one is

@@ -1,4 +1,4 @@
-"""The rounds of a critical cycle, each of which limits every distribution on its own.
+"""Cycles between two visits of an actor within a critical cycle; each bounds capacities on its own.
 
 A critical cycle may pass an actor several times. From one time to the next it is a cycle as well, and
 often it is the shorter one that says what the capacities have to be.
@@ -58,7 +58,7 @@ class Rounds:
         return tuple(dict.fromkeys(self._cycle(one) for one in distinct))
 
     def _from_rarest(self, hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
-        """Yield what lies between the firings of the actor that fires least often."""
+        """Yield the parts of the cycle between firings of the actor that fires least often."""
         rarest = min((actor for actor, _ in hops), key=self._cycles.__getitem__)
         first, *others = (place for place, (actor, _) in enumerate(hops) if actor == rarest)
         turned = [*hops[first:], *hops[:first]]

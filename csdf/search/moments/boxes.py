@@ -1,7 +1,8 @@
-"""Boxes of capacities, made smaller without losing any live capacities of less than a given size.
+"""Bound tightening of capacity boxes in the branch and bound on live storage.
 
-A box says of each capacity how much it is at least, and at most. If not even the largest capacities in
-it are live, nothing in it is. If they are not with one capacity at its least, that one has to be more.
+A box holds a lower and an upper bound of each capacity. Live capacities below a given size are never
+lost. If the upper bounds deadlock, every point of the box does. If they deadlock with one capacity at
+its lower bound, the lower bound of that capacity is raised.
 """
 
 from __future__ import annotations

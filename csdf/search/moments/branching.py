@@ -1,9 +1,9 @@
-"""The smallest live capacities, proved: boxes of capacities are split until none is left.
+"""The smallest live capacities, by branch and bound over capacity boxes (LP relaxation).
 
-In each box demands of moments are collected, which hold in it. By them, and by runs, the box becomes
-smaller, and then the same moments demand more. A box in which nothing is smaller than the best known
-is done with. The others are split at one capacity, the box with the least bound first: no live
-capacities are smaller than that bound.
+In each box linear constraints are learned that hold for all live capacities in it. By them, and by
+runs, the box becomes smaller, and in a smaller box the same markings give stronger constraints. A box
+whose bound is not below the best known size is closed. The others are split at one capacity, the box
+with the smallest bound first: that bound is a lower bound of all live capacities.
 
 Source: Land, Doig, An automatic method of solving discrete programming problems, Econometrica 28(3),
 1960 (branch and bound); Benders, Partitioning procedures for solving mixed-variables programming

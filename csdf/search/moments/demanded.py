@@ -1,4 +1,4 @@
-"""Capacities that meet demands in a box: how small they can be, together and one by one.
+"""Linear programs over the capacities of a box: minimum total and minimum of each, under constraints.
 
 All bounds are computed in integers from the prices that a solver gives. A last column lets go of all
 demands at a price that no small distribution has: so a program always has a solution, and where the

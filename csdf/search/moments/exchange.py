@@ -1,8 +1,8 @@
 """Smaller live capacities near known ones: space of some channels is exchanged for less in others.
 
-A few channels give up all, or a part, of what they have above their least capacity. A run grows what
-is then missing, wherever it gets stuck, and what has grown is narrowed. What is no larger is where the
-next exchange begins, so that the search moves on among capacities of one size.
+Large neighbourhood search. A few channels are cut to their least capacity, or part of the way. A run
+adds space wherever it deadlocks, and the result is narrowed. If it is no larger than before, the next
+exchange begins from it, so that the search moves on among capacities of one size.
 
 Source: Shaw, Using constraint programming and local search methods to solve vehicle routing problems,
 CP 1998 (parts of a solution are taken away and found again).

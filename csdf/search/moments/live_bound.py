@@ -1,9 +1,10 @@
-"""Live capacities and a lower bound of their size that are close, where cuts alone would take long.
+"""Live capacities and a lower bound of their size, by runs that deadlock and by branch and bound.
 
-A run that gets stuck shows the moments that matter: an actor lacks tokens that only come when another
-one has space, and that one waits for this actor. What lies in the channels at these moments gives a
-bound, and capacities near to it from which another run begins. Boxes of capacities are split until the
-best are proved, if that does not take too long.
+For graphs in which learned constraints alone would take long. A run that deadlocks shows the markings
+that matter: an actor lacks tokens that come only when another actor has space, and that actor waits
+for the first. The tokens in the channels at these markings give a lower bound, and capacities near to
+it with which the next run begins. Boxes of capacities are split until the smallest capacities are
+proved, if that does not take too long.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How often each actor may have fired by one moment, whatever the order of firings.
+"""Bounds on the firing counts of all actors at the start of one firing, for any firing order.
 
-The moment is the start of one firing. What it needs has been made before it, what needs it comes after
-it, and no channel holds more than its largest capacity. So each actor has fired at least some number of
-times, and at most some number. Where the two contradict each other, no order has this moment: the
-capacities are too small.
+The tokens that the firing needs were produced before it, firings that need its tokens come after it,
+and no channel holds more than its largest capacity. So each actor has fired at least some number of
+times, and at most some number. Where the two bounds of an actor contradict each other, no order of
+firings reaches this one: the capacities are too small.
 """
 
 from __future__ import annotations

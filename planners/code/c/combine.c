@@ -174,7 +174,7 @@ static void ranking_fold(const cube *c, const view *in, const view *out, const i
 
 LAYER(rank_elements, for_each_fold, ranking_fold)
 
-/* The second operand where the first is not nought, the third one where it is. */
+/* The second operand where the first is not zero, the third one where it is. */
 static void choose(const run *r, const layer *l, range rows, range columns)
 {
     const combining *p = l->parameters;
@@ -241,7 +241,7 @@ static void log_softmax_fold(const cube *c, const view *in, const view *out, con
 
 LAYER(log_softmax, for_each_fold, log_softmax_fold)
 
-/* Mean nought and variance one, then scaled and shifted. */
+/* Mean zero and variance one, then scaled and shifted. */
 static void standardise_fold(const cube *c, const view *in, const view *out, const int32_t *place,
                              range rows)
 {

@@ -1,4 +1,4 @@
-/* The zero point of an input, as it is stored; nought where the layer has no such input. */
+/* The zero point of an input, as it is stored; zero where the layer has no such input. */
 static int32_t zero_of(const run *r, const layer *l, int32_t number)
 {
     view zero;

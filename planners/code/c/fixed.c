@@ -8,7 +8,7 @@ static int32_t high_product(int32_t one, int32_t other)
     return (int32_t)(((int64_t)one * other + 1073741824) >> 31);
 }
 
-/* A value over a power of two, rounded to the nearest; halves go away from nought. */
+/* A value over a power of two, rounded to the nearest; halves go away from zero. */
 static int32_t divided_by_power(int64_t value, int32_t exponent)
 {
     int64_t half = exponent ? INT64_C(1) << (exponent - 1) : 0;

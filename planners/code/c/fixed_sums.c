@@ -21,7 +21,7 @@ static __m128i two_products(__m128i ones, __m128i others, __m128i half)
 
 #if defined(__SSE2__)
 /* Store four sums as `rescaled` does: magnitudes go through two products with halves up, the second
-   by 2 ** (31 + exponent), which single precision holds exactly. Exponents above nought: none (0). */
+   by 2 ** (31 + exponent), which single precision holds exactly. Exponents above zero: none (0). */
 static int32_t store_four_sums(element *to, const total *sums, const scaling *s, int32_t first)
 {
     __m128i none = _mm_setzero_si128(), half = _mm_set_epi32(0, 1 << 30, 0, 1 << 30);

@@ -1,5 +1,5 @@
 /* A tensor as three axes, and the same for the result; of a map they are channels, rows and
-   columns, and a step along the rows is nought. */
+   columns, and a step along the rows is zero. */
 typedef struct {
     int32_t sizes[3], is_reduced[3];
     int32_t from_steps[3], from_is_map;

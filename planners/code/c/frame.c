@@ -12,7 +12,7 @@ typedef struct {
 } rule;
 
 /* A tensor in the arena, of which sizes are in slots: row y is row y % rows of it. In memory of the caller where the offset is below
-   nought: -1 for the first such tensor, -2 for the next. A tensor inside another has its strides. */
+   zero: -1 for the first such tensor, -2 for the next. A tensor inside another has its strides. */
 typedef struct {
     int32_t offset, rows, stride; /* slots, rows, slots from a row to the next */
     int32_t place;                /* slots from a column to the next */

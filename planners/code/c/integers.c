@@ -471,7 +471,7 @@ static void look_up_cell(const void *numbers, const element *from, element *to, 
 
 LAYER(look_up_region, make_places, look_up_cell)
 
-/* Integers below nought times a slope of their channel. */
+/* Integers below zero times a slope of their channel. */
 typedef struct {
     const trained *slopes;
     int32_t multiplier, exponent, below_multiplier, below_exponent;

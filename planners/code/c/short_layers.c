@@ -11,7 +11,7 @@ static void curve_cell(const void *numbers, const element *from, element *to, in
 
 LAYER(curve_region, make_places, curve_cell)
 
-/* Integers times one of two numbers: those below nought, and the others. sign: of the first kind. */
+/* Integers times one of two numbers: those below zero, and the others. sign: of the first kind. */
 typedef struct {
     int32_t multiplier, exponent, below_multiplier, below_exponent, sign;
 } bending;

@@ -24,7 +24,7 @@ LAYER(pool_scaled, all_windows, scaled_under)
 LAYER(pool_scaled_share, share_windows, scaled_under)
 
 /* Real numbers times a factor of their channel, plus an offset of it; where there are no offsets only
-   those below nought, and nothing is added. */
+   those below zero, and nothing is added. */
 typedef struct {
     const float *factors, *offsets;
     float given, result;

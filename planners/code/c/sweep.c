@@ -4,7 +4,7 @@ static int32_t end_column(const rule *r, int32_t column, int32_t width)
     return larger(first + 1, smaller(last_of(r, column) + 1, width));
 }
 
-/* Go along the columns of a layer, column by column of whoever lacks them. */
+/* Compute the last layer column by column, on demand: inputs that lack columns come first. */
 static void sweep_to(const run *r, int32_t last)
 {
     int32_t made[MOST_LAYERS] = {0};

@@ -1,4 +1,4 @@
-"""Layers that fold many elements into one, or share something among them: the calls for them."""
+"""C calls for reductions, softmax, normalisations by statistics of the tensor, and matrix products."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planners.code.tables import NULL
 
 
 class Axes(NamedTuple):
-    """A tensor as three axes; of a map, the step along rows is nought."""
+    """A tensor as three axes; of a map, the step along rows is zero."""
 
     sizes: tuple[int, int, int]
     steps: tuple[int, int, int]

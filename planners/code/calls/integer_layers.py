@@ -265,7 +265,7 @@ def _activation(one: Described, operator: op.Activation) -> Call:
 
 
 def _prelu(one: Described) -> Call:
-    """Integers below nought times a slope for each channel, which is an integer too."""
+    """Integers below zero times a slope for each channel, which is an integer too."""
     given, slopes, result = given_types(one), stored_types(one, "slope"), result_types(one)
     above = multiplier(given.scale / result.scale)
     below = multiplier(given.scale * slopes.scale / result.scale)

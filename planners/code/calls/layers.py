@@ -156,7 +156,7 @@ def _copy(_one: Described, _operator: op.Operator) -> Call:
 
 
 def _strides(dims: Sequence[int], operand: Sequence[int]) -> list[int]:
-    """Steps of an operand along axes of the result, aligned at the end; nought where it repeats."""
+    """Steps of an operand along axes of the result, aligned at the end; zero where it repeats."""
     padded = [1] * (len(dims) - len(operand)) + list(operand)
     steps, step = [], 1
     for size in reversed(padded):

@@ -1,4 +1,4 @@
-"""How integers of one scale become stored integers of another: numbers for the kernels in C."""
+"""Multipliers and shifts with which the kernels in C rescale integers."""
 
 from __future__ import annotations
 

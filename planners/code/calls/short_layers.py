@@ -21,7 +21,7 @@ from planners.code.described import Call, Described
 
 
 def short_activation(one: Described, operator: op.Activation) -> Call:
-    """Return the call for a curve, or for numbers with another slope below nought."""
+    """Return the call for a curve, or for numbers with another slope below zero."""
     given, result = given_types(one), result_types(one)
     if is_limit(operator, given, result):
         return Call("copy_region")

@@ -49,7 +49,7 @@ typedef struct {{
     uint32_t phase[{len(texts.actors)}];
 }} {name}_state;
 
-/* Begin with an arena of {capitals}_ARENA_WORDS numbers, all of it nought, and the initial tokens in
+/* Begin with an arena of {capitals}_ARENA_WORDS numbers, all of it zero, and the initial tokens in
    the channels. context: passed on to the functions below. */
 void {name}_init({name}_state *state, uint64_t *arena, void *context);
 
@@ -59,7 +59,7 @@ void {name}_iterate({name}_state *state);
 /* Whether all channels hold what they held at first, and no firing lacked tokens or space. */
 int {name}_is_home(const {name}_state *state);
 
-/* For you to fill in: put the initial tokens of a channel. Without it they are nought. */
+/* For you to fill in: put the initial tokens of a channel. Without it they are zero. */
 void {name}_begin(void *context, int channel, const {name}_port *tokens);
 
 /* For you to fill in: one firing of each actor. Its ports are its inputs, then its outputs. */

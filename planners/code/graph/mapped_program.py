@@ -237,7 +237,7 @@ typedef struct {{
     uint32_t turn[{len(self.cores)}], fired[{len(self.cores)}];
 }} {name}_state;
 
-/* Before any processor begins: an arena of {capitals}_ARENA_WORDS numbers, all of it nought, and the
+/* Before any processor begins: an arena of {capitals}_ARENA_WORDS numbers, all of it zero, and the
    initial tokens in the channels. context: passed on to the functions below. */
 void {name}_init({name}_state *state, uint64_t *arena, void *context);
 
@@ -245,7 +245,7 @@ void {name}_init({name}_state *state, uint64_t *arena, void *context);
 uint32_t {name}_tokens(const {name}_state *state, int channel);
 
 {self._core_declarations()}
-/* For you to fill in: put the initial tokens of a channel. Without it they are nought. */
+/* For you to fill in: put the initial tokens of a channel. Without it they are zero. */
 void {name}_begin(void *context, int channel, const {name}_port *tokens);
 
 /* For you to fill in: one firing of each actor. Its ports are its inputs, then its outputs. */

@@ -83,7 +83,11 @@ class Window:
         return np.ravel(pixels[:, None] + folds[None, :])
 
     def _depthwise_needs(self, starts: Numbers, following: Numbers) -> Numbers:
-        """With its first step a fold gives up its first word; the last fold gives up the window."""
+        """Return the first word that is still needed after each step, where folds come one by one.
+
+        The first step of a fold reads its first word for the last time, and so frees it. After the last
+        fold only words of the following window are needed.
+        """
         fold = np.repeat(counting(self.folds), prod(self.kernel))
         within = starts[:, None] + (fold + 1)[None, :]
         within[:, fold == self.folds - 1] = following[:, None]

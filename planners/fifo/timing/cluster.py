@@ -3,7 +3,7 @@
 A layer is not one actor: a sliding window reads while it writes, and each holds up the other. So a
 layer is a small cluster of series. A series is one port's handshakes in order (or an inner event); a
 wait says which event of another series has to come first, and by how many clock cycles.
-planners.kernels.event_times carries them out; planners.fifo.dataflow makes a CSDF graph of them.
+planners.kernels.event_times computes the times of all events.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which primitive for each layer: the choices, what each costs, and what counts as memory.
+"""The problem of selecting primitives: candidates of each layer, their costs, and counted memory.
 
 A map goes from its producer to each consumer on its own: a consumer that wants another layout has
 the map changed for itself, as planners.primitives.profile says. So costs belong to layers and to

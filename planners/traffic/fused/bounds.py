@@ -1,4 +1,4 @@
-"""Lower bounds of all schedules, fused or not, in a buffer of any size: what must cross, once."""
+"""Lower bounds of all schedules, fused or not, in a buffer of any size: each element moves once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from planners.traffic.fused.stages import VIEWS, Stage, operands_of
 def least_moved(group: FusedGroup) -> int:
     """Return the bytes every schedule of a group moves: inputs, weights and outputs, once.
 
-    Of each only what the results depend on: need goes back from reader to source, for weights as for
-    places. A weight that only ever meets padding, or makes what nobody needs, is not needed.
+    Only elements on which an output depends are counted. Dependences are followed from each layer
+    back to its inputs, for weights as for elements of maps: a weight that meets only padding, or whose
+    products no output needs, is not counted.
     """
     needed, operands = _needed_areas(group)
     weights = sum(

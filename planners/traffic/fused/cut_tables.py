@@ -1,4 +1,4 @@
-"""The cuts of one group, each made once, and what its parts ask for."""
+"""The tilings of one group, each computed once, with the bytes that its tiles need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers that run as one: each reads what others before it leave in the buffer."""
+"""A group of fused layers: each reads results of earlier layers from the buffer."""
 
 from __future__ import annotations
 

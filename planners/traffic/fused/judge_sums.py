@@ -68,7 +68,7 @@ def sums_of_map(
 
 
 def _under(layer: FusedLayer, source: Array, made: Array, seen: Array | None) -> Array:
-    """Return what lies under each element of the kernel: (area, places); nothing beyond the edges."""
+    """Return the input under each element of the kernel, (area, places); 0 beyond the edges."""
     rows, columns = np.nonzero(made)
     found = np.zeros((kernel_area(layer), len(rows)))
     for number in range(kernel_area(layer)):

@@ -57,7 +57,7 @@ def room_for_weights(
     """Return the weights that can stay in a buffer, as many as save something; None if none fits.
 
     A layer whose weights all stay needs no place for them to pass through. A byte of weights that
-    stays saves the same whoever it belongs to, so the least peak without them is best: the lowest
+    stays saves the same in every layer, so the least peak without them is best: the lowest
     level at which all those layers can keep their weights that would be above it otherwise. Only
     where weights have several sizes, which a rest may not be a multiple of, a higher level may keep
     more: then all are tried.

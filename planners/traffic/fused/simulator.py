@@ -1,7 +1,7 @@
 """The judge of fused schedules: runs one on numbers, in a buffer that it fills and empties itself.
 
 It knows what a schedule says, and shares no code with what predicts or chooses schedules. An element
-that is not in the buffer is no number, so that whoever reads it makes no number either. Numbers are
+that is not in the buffer is NaN, and so is every result computed from it. Numbers are
 small integers modulo a prime: their sums are exact.
 """
 

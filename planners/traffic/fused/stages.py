@@ -3,7 +3,8 @@
 A window slides over maps in a convolution, a pooling, and a fully connected layer (one window over
 all of its input). What works element by element behind it, an addition with its other operands too,
 is of the same stage where nothing else reads what it works on. Concatenations, slices and reshapes
-move nothing: whoever writes their input writes it in its place. Other layers stay on their own.
+move nothing: the stage that produces their input writes it to its place in the result. Other layers are
+stages of their own.
 Trained numbers beside weights of windows and matrices, such as biases, are not counted.
 """
 

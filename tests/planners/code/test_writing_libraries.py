@@ -72,7 +72,7 @@ def test_a_file_is_no_folder(tmp_path):
 
 def test_a_model_without_weights_is_refused():
     model = small()
-    with pytest.raises(InvalidNetwork, match="no trained numbers"):
+    with pytest.raises(InvalidNetwork, match="has no weights to write"):
         library(Model(network=model.network), planned(model))
 
 

@@ -9,7 +9,6 @@ from csdf.analysis.throughput import throughput
 from csdf.errors import GaveUp
 from csdf.search.memory.steps import StepSearch
 from csdf.stopping import Stop
-from planners.fifo.dataflow import design_graph
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_system import EventSystem
 from planners.fifo.finn.reading import read_design
@@ -24,6 +23,7 @@ from tests.both_kernels import BOTH, use
 from tests.planners.fifo import recurrences
 from tests.planners.fifo.designs import RESIDUAL, chain, cluster, documented_chain, fork
 from tests.planners.fifo.handshakes import Times
+from tests.reference.design_graph import design_graph
 
 FRAMES = 3
 

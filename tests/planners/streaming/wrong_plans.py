@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from planners.fusion.as_plan import streaming_plan
 from planners.fusion.memory import Scratch
 
 from cnn2csdf import operators as op
@@ -134,7 +133,7 @@ def tiled_cases(model):
     for way in (Way.RECOMPUTE, Way.KEEP):
         for cuts, grids in (((), [(2, 3)]), ((1,), [(2, 1), (1, 2)])):
             groups = configuration(chain, cuts, grids, way)
-            yield Case("tiles", model, streaming_plan(fusion_plan(chain, groups, terms)))
+            yield Case("tiles", model, fusion_plan(chain, groups, terms).plan)
 
 
 def pipelined_cases(model):

@@ -1,4 +1,4 @@
-"""A design in given depths as a CSDF graph: for every analysis of the engine, and as a second opinion.
+"""A FIFO design in given depths as a CSDF graph, whose throughput the engine computes.
 
 Every series becomes an actor whose firings take no time and happen at its events, in order. Every
 wait becomes an actor that a token passes in the wait's delay; so does the gap between events.
