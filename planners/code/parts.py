@@ -1,8 +1,8 @@
 """The C sources beside this module, taken apart: what a library uses goes into it, nothing else.
 
-A loop that many functions share is a macro, and each of these functions is one line that begins with the
-macro's name: `EACH_ELEMENT(step_tanh, tanhf(x))` defines step_tanh. Such a line is a definition of its
-own, so that a library has the macro and the lines that it uses.
+A loop that many functions share is a macro, and each of these functions is one line that begins with
+the macro's name: `EACH_ELEMENT(step_tanh, tanhf(x))` defines step_tanh. Such a line is a definition of
+its own, so that a library has the macro and the lines that it uses.
 """
 
 from __future__ import annotations

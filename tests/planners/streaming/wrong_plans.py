@@ -5,8 +5,6 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from planners.fusion.memory import Scratch
-
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.granularity import Granularity
@@ -14,6 +12,7 @@ from cnn2csdf.weights import Model
 from planners.fusion.chains import chain_of
 from planners.fusion.configurations import Way, configuration
 from planners.fusion.planning import fusion_plan
+from planners.fusion.ways import Scratch
 from planners.memory.answer import SEARCHED
 from planners.memory.fit import fit
 from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
