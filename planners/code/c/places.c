@@ -375,7 +375,7 @@ static void gather_pieces(const run *r, const layer *l, range rows, range column
 }
 
 /* How an operand lies beside the result: steps from a channel, a row and a column to the next,
-   nought where one element meets all. values: a constant. */
+   zero where one element meets all. values: a constant. */
 typedef struct {
     const element *values;
     int32_t input, is_map, channel, row, column;
